@@ -1,0 +1,67 @@
+"""What flows between the folders of the library: transitions and finite MDPs.
+
+Everything here is a frozen dataclass registered as a pytree. Field comments give shape and dtype;
+a leading axis, where one is allowed, is written `[...]`.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+
+Array = jax.Array
+ArrayLike = Any
+
+
+def _pytree(cls: type, static: tuple[str, ...] = ()) -> type:
+    names = [field.name for field in dataclasses.fields(cls)]
+    return jax.tree_util.register_dataclass(
+        cls, [name for name in names if name not in static], list(static)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TabularTransition:
+    """One step (or a batch of steps) between states numbered from zero.
+
+    `discount` is the environment's: 0 only where the episode truly ended; a truncated step keeps 1
+    and bootstraps from `next_state`, the state before any reset. `next_action` is the action that
+    the behaviour policy takes in `next_state` (drawn at the final state of a truncated episode,
+    never after the reset); where `discount` is 0 it has no meaning and is 0.
+    """
+
+    state: Array  # [...] int32
+    action: Array  # [...] int32
+    reward: Array  # [...] float32
+    next_state: Array  # [...] int32
+    discount: Array  # [...] float32, 0 or 1
+    next_action: Array  # [...] int32
+
+
+@dataclasses.dataclass(frozen=True)
+class MDP:
+    """A finite Markov decision process as tables, after Gymnasium's `P[state][action]`.
+
+    S states, A actions and at most K outcomes for each pair. An unused outcome has probability 0.
+    """
+
+    probability: Array  # [S, A, K] float32, sums to 1 over K
+    next_state: Array  # [S, A, K] int32
+    reward: Array  # [S, A, K] float32
+    terminated: Array  # [S, A, K] bool
+    initial: Array  # [S] float32, the distribution of an episode's first state
+    time_limit: int | None = None  # steps after which an episode is truncated; static
+
+    @property
+    def num_states(self) -> int:
+        """S, the number of states."""
+        return self.probability.shape[0]
+
+    @property
+    def num_actions(self) -> int:
+        """A, the number of actions."""
+        return self.probability.shape[1]
+
+
+_pytree(TabularTransition)
+_pytree(MDP, static=("time_limit",))

@@ -1,0 +1,21 @@
+"""Test-wide settings, made before jax is first imported."""
+
+import os
+import pathlib
+
+# Eight devices on one CPU, so that every sharded path runs on every machine.
+_FLAG = "--xla_force_host_platform_device_count=8"
+if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MPLBACKEND", "Agg")
+_CACHE = pathlib.Path(__file__).resolve().parent.parent / ".jax_cache"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
+
+import hypothesis  # noqa: E402
+
+# A compile inside an example is slow on a cold cache: no deadline. Fixed seeds keep CI repeatable.
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
