@@ -1,0 +1,25 @@
+"""Tabular training on processing-in-memory: a log split over DPUs, trained there, and merged.
+
+    chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
+    result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
+"""
+
+from accel_rl.pim.backend import Backend, jax_backend, select_backend
+from accel_rl.pim.merge import MERGES, merge_tables
+from accel_rl.pim.partition import Chunks, chunk_lengths, partition
+from accel_rl.pim.train import SWIFTRL, Schedule, TrainResult, train
+
+__all__ = [
+    "MERGES",
+    "SWIFTRL",
+    "Backend",
+    "Chunks",
+    "Schedule",
+    "TrainResult",
+    "chunk_lengths",
+    "jax_backend",
+    "merge_tables",
+    "partition",
+    "select_backend",
+    "train",
+]

@@ -1,0 +1,90 @@
+"""Splitting logged experience over DPUs."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array, TabularTransition
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["transitions", "lengths"],
+    meta_fields=["num_states", "num_actions"],
+)
+@dataclasses.dataclass(frozen=True)
+class Chunks:
+    """A log cut into one contiguous chunk for each of D DPUs, padded to a common T rows."""
+
+    transitions: TabularTransition  # columns [D, T]
+    lengths: Array  # [D] int32, real rows; those beyond are padding
+    num_states: int  # S, static
+    num_actions: int  # A, static
+
+    @property
+    def num_dpus(self) -> int:
+        """D, the number of DPUs."""
+        return self.lengths.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        """T, rows of a padded chunk."""
+        return self.transitions.state.shape[1]
+
+
+def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
+    """int32 [D]: rows of each chunk; the first `num_rows % num_dpus` get one row more."""
+    base, extra = divmod(num_rows, num_dpus)
+    return np.where(np.arange(num_dpus) < extra, base + 1, base).astype(np.int32)
+
+
+def partition(
+    transitions: TabularTransition, num_dpus: int, num_states: int, num_actions: int
+) -> Chunks:
+    """Cut transitions into contiguous chunks, one for each DPU.
+
+    Args:
+      transitions: columns [N], in the order of the log.
+      num_dpus: D, from 1 to N.
+      num_states: S.
+      num_actions: A.
+
+    Returns:
+      The chunks; the first N mod D have one row more.
+
+    Raises:
+      ValueError: if a number is out of range, or, where the columns are concrete, if an index is.
+    """
+    num_rows = transitions.state.shape[0]
+    if not 1 <= num_dpus <= num_rows:
+        raise ValueError(f"num_dpus must be between 1 and the {num_rows} rows, got {num_dpus}")
+    if num_states < 1 or not 1 <= num_actions <= 65_536:
+        raise ValueError(
+            "num_states must be at least 1 and num_actions between 1 and 65536, got "
+            f"{num_states} and {num_actions}"
+        )
+    for name, limit in (
+        ("state", num_states),
+        ("action", num_actions),
+        ("next_state", num_states),
+        ("next_action", num_actions),
+    ):
+        _check_index(name, getattr(transitions, name), limit)
+    lengths = chunk_lengths(num_rows, num_dpus)
+    starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
+    index = np.minimum(starts[:, None] + np.arange(lengths[0]), num_rows - 1)
+    columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
+    return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
+
+
+def _check_index(name: str, column: Array, limit: int) -> None:
+    if isinstance(column, jax.core.Tracer):
+        return
+    low, high = int(jnp.min(column)), int(jnp.max(column))
+    if low < 0 or high >= limit:
+        worst = low if low < 0 else high
+        row = int(jnp.argmax(jnp.asarray(column) == worst))
+        raise ValueError(f"row {row}: {name} is {worst}, must be in [0, {limit})")

@@ -1,0 +1,251 @@
+"""The arithmetic of a Q-table: FP32 and two forms of INT32 fixed point.
+
+A `Numerics` is a triad-like bundle of pure functions, so that a rule is written once and runs in
+any of them. Rates (alpha, gamma, epsilon) become coefficients, and values become table entries;
+both stay leaves, so `vmap` over rates works. Every operation is elementwise.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from accel_rl.types import Array, ArrayLike
+
+INT32_MAX = 2**31 - 1
+
+
+class Numerics(NamedTuple):
+    """Arithmetic on table entries; made by `fp32`, `int32_scaled` or `int32_pow2`.
+
+    Attributes:
+      name: "fp32", "int32_scaled" or "int32_pow2".
+      dtype: NumPy dtype of a table entry.
+      gamma_max: largest discount for which entries cannot overflow (1 where nothing can).
+      reward_range: smallest and largest reward for which entries cannot overflow.
+      encode: float32 value -> entry, rounded to the nearest (ties to even).
+      decode: entry -> float32 value.
+      encode_rate: float32 rate in [0, 1] -> coefficient of `dtype`.
+      decode_rate: coefficient -> float32, the effective rate.
+      multiply: (coefficient, entry) -> entry.
+      add: (entry, entry) -> entry.
+      subtract: (entry, entry) -> entry.
+      mean: sequence of n entries -> entry, their mean, summed from the first to the last.
+    """
+
+    name: str
+    dtype: np.dtype
+    gamma_max: float
+    reward_range: tuple[float, float]
+    encode: Callable[[ArrayLike], Array]
+    decode: Callable[[Array], Array]
+    encode_rate: Callable[[ArrayLike], Array]
+    decode_rate: Callable[[Array], Array]
+    multiply: Callable[[Array, Array], Array]
+    add: Callable[[Array, Array], Array]
+    subtract: Callable[[Array, Array], Array]
+    mean: Callable[[Sequence[Array]], Array]
+
+
+@functools.cache
+def fp32() -> Numerics:
+    """IEEE single precision, with the operations in the order in which they are written.
+
+    The mean of n entries is their sum times float32(1 / n).
+    """
+
+    def mean(values: Sequence[Array]) -> Array:
+        return _sum(values) * np.float32(1 / len(values))
+
+    def as_float(x: ArrayLike) -> Array:
+        return jnp.asarray(x, jnp.float32)
+
+    return Numerics(
+        name="fp32",
+        dtype=np.dtype(np.float32),
+        gamma_max=1.0,
+        reward_range=(-np.inf, np.inf),
+        encode=as_float,
+        decode=as_float,
+        encode_rate=as_float,
+        decode_rate=as_float,
+        multiply=jnp.multiply,
+        add=jnp.add,
+        subtract=jnp.subtract,
+        mean=mean,
+    )
+
+
+@functools.cache
+def int32_scaled(
+    scale: int = 10_000,
+    gamma_max: float = 0.99,
+    reward_range: tuple[float, float] = (-100.0, 100.0),
+) -> Numerics:
+    """INT32 with a decimal scale and truncating division, as SwiftRL's kernels use.
+
+    A product is (x / scale) * c + ((x % scale) * c) / scale, division truncating toward zero:
+    exact in 32 bits for 0 <= c <= scale, where c * x / scale would overflow.
+
+    Args:
+      scale: entries and coefficients for one unit; 1 to 46,340, so that its square fits.
+      gamma_max: the largest discount that will be used, below 1.
+      reward_range: the smallest and largest reward that will be used.
+
+    Raises:
+      ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
+        `reward_range` could overflow an int32.
+
+    Reference: Gogineni et al., "SwiftRL", ISPASS 2024 (fixed point instead of emulated floats).
+    """
+    if not 1 <= scale <= 46_340:
+        raise ValueError(f"scale must be between 1 and 46340, got {scale}")
+    _check_bound(scale, gamma_max, reward_range)
+    divisor = np.int32(scale)
+
+    def multiply(c: Array, x: Array) -> Array:
+        whole, part = _divide(x, divisor), _remainder(x, divisor)
+        return whole * c + _divide(part * c, divisor)
+
+    def mean(values: Sequence[Array]) -> Array:
+        n = np.int32(len(values))
+        rest = _sum([_remainder(x, n) for x in values])
+        return _sum([_divide(x, n) for x in values]) + _divide(rest, n)
+
+    return Numerics(
+        name="int32_scaled",
+        dtype=np.dtype(np.int32),
+        gamma_max=gamma_max,
+        reward_range=reward_range,
+        encode=lambda x: _quantise(x, scale),
+        decode=lambda x: _dequantise(x, scale),
+        encode_rate=lambda x: _quantise(x, scale),
+        decode_rate=lambda x: _dequantise(x, scale),
+        multiply=multiply,
+        add=jnp.add,
+        subtract=jnp.subtract,
+        mean=mean,
+    )
+
+
+@functools.cache
+def int32_pow2(
+    fraction_bits: int = 16,
+    gamma_max: float = 0.99,
+    reward_range: tuple[float, float] = (-100.0, 100.0),
+) -> Numerics:
+    """INT32 with `fraction_bits` binary places, rates in 1/256, rounding and saturation.
+
+    A product is c * x / 256, rounded half away from zero, computed without a wider type; sums and
+    differences saturate at +-(2**31 - 1). Shift-and-add code for fixed rates gives the same values.
+
+    Args:
+      fraction_bits: binary places of an entry, 0 to 24.
+      gamma_max: the largest discount that will be used, below 1.
+      reward_range: the smallest and largest reward that will be used.
+
+    Raises:
+      ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
+        `reward_range` would saturate.
+    """
+    if not 0 <= fraction_bits <= 24:
+        raise ValueError(f"fraction_bits must be between 0 and 24, got {fraction_bits}")
+    scale = 2**fraction_bits
+    _check_bound(scale, gamma_max, reward_range)
+
+    def multiply(c: Array, x: Array) -> Array:
+        magnitude = jnp.abs(x)
+        low = (magnitude & np.int32(255)) * c + np.int32(128)
+        product = (magnitude >> np.int32(8)) * c + (low >> np.int32(8))
+        return jnp.where(x < np.int32(0), -product, product)
+
+    def mean(values: Sequence[Array]) -> Array:
+        n = np.int32(len(values))
+        rest = _sum([_remainder(x, n) for x in values])
+        half = jnp.where(rest < np.int32(0), -(n // 2), n // 2).astype(jnp.int32)
+        return _sum([_divide(x, n) for x in values]) + _divide(rest + half, n)
+
+    return Numerics(
+        name="int32_pow2",
+        dtype=np.dtype(np.int32),
+        gamma_max=gamma_max,
+        reward_range=reward_range,
+        encode=lambda x: _quantise(x, scale),
+        decode=lambda x: _dequantise(x, scale),
+        encode_rate=lambda x: _quantise(x, 256),
+        decode_rate=lambda x: _dequantise(x, 256),
+        multiply=multiply,
+        add=saturating_add,
+        subtract=lambda x, y: saturating_add(x, -y),
+        mean=mean,
+    )
+
+
+FACTORIES: dict[str, Callable[[], Numerics]] = {
+    "fp32": fp32,
+    "int32_scaled": int32_scaled,
+    "int32_pow2": int32_pow2,
+}
+
+
+def make_numerics(name: str) -> Numerics:
+    """The numerics called `name`, with default scale and bounds.
+
+    Raises:
+      ValueError: if there is none of that name.
+    """
+    if name not in FACTORIES:
+        raise ValueError(f"numerics must be one of {', '.join(FACTORIES)}, got {name!r}")
+    return FACTORIES[name]()
+
+
+def saturating_add(x: Array, y: Array) -> Array:
+    """x + y for int32, clipped to +-(2**31 - 1)."""
+    total = x + y
+    overflow = ((x ^ total) & (y ^ total)) < np.int32(0)
+    limit = jnp.where(x < np.int32(0), np.int32(-INT32_MAX), np.int32(INT32_MAX))
+    return jnp.where(overflow, limit, jnp.maximum(total, np.int32(-INT32_MAX)))
+
+
+def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]) -> None:
+    low, high = reward_range
+    if not 0 <= gamma_max < 1:
+        raise ValueError(f"gamma_max must be in [0, 1) for INT32, got {gamma_max}")
+    if not low <= high:
+        raise ValueError(f"reward_range must be (low, high) with low <= high, got {reward_range}")
+    value = max(abs(low), abs(high)) / (1 - gamma_max)
+    # A temporal difference spans twice the largest value.
+    if 2 * value * scale > INT32_MAX:
+        raise ValueError(
+            f"values up to {value:g} (reward_range {reward_range}, gamma_max {gamma_max}) at scale "
+            f"{scale} need {2 * value * scale:.3g} > {INT32_MAX}: lower the scale, gamma_max or "
+            "reward_range"
+        )
+
+
+def _divide(x: Array, n: np.int32) -> Array:
+    return lax.div(x, jnp.full_like(x, n))  # truncates toward zero, as C does
+
+
+def _remainder(x: Array, n: np.int32) -> Array:
+    return lax.rem(x, jnp.full_like(x, n))
+
+
+def _quantise(x: ArrayLike, scale: int) -> Array:
+    return jnp.round(jnp.asarray(x, jnp.float32) * np.float32(scale)).astype(jnp.int32)
+
+
+def _dequantise(x: Array, scale: int) -> Array:
+    return jnp.asarray(x).astype(jnp.float32) / np.float32(scale)
+
+
+def _sum(values: Sequence[jax.Array]) -> jax.Array:
+    # Left to right, as a C loop: jnp.sum may associate differently.
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total

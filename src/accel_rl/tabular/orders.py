@@ -1,0 +1,135 @@
+"""Sampling orders: in which order a pass takes the rows of a chunk (SwiftRL's SEQ, STR, RAN).
+
+An order is a permutation of the rows of one DPU's chunk. RAN with replacement is the exception: it
+takes as many rows as the chunk has, drawn independently.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.tabular import random
+from accel_rl.types import Array
+
+RANDOM_BLOCK = 128  # rows moved together by RAN: one 1 KiB transfer of 8-byte records
+MAX_RANDOM_ROWS = 65_536 * RANDOM_BLOCK  # block indices must fit the 16-bit draws of `below`
+
+
+class Order(NamedTuple):
+    """A sampling order; made by `make_order`.
+
+    Attributes:
+      name: "SEQ", "STR", "RAN" or "RAN_REPLACEMENT".
+      stride: distance of consecutive rows in STR.
+    """
+
+    name: str
+    stride: int = 4
+
+    @property
+    def random(self) -> bool:
+        """Whether each pass has an order of its own."""
+        return self.name.startswith("RAN")
+
+
+NAMES = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
+
+
+def make_order(name: str, stride: int = 4) -> Order:
+    """The order called `name`.
+
+    Args:
+      name: "SEQ": as stored. "STR": rows o, o + stride, o + 2 * stride, ... for o = 0, 1, ...
+        "RAN": without replacement, a random permutation of blocks of 128 rows times a random
+        permutation within a block. "RAN_REPLACEMENT": independent draws.
+      stride: distance of consecutive rows in STR, at least 1.
+
+    Raises:
+      ValueError: if the name is unknown or the stride is below 1.
+    """
+    if name not in NAMES:
+        raise ValueError(f"order must be one of {', '.join(NAMES)}, got {name!r}")
+    if stride < 1:
+        raise ValueError(f"stride must be at least 1, got {stride}")
+    return Order(name, stride)
+
+
+def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
+    """Which row each step of a pass takes.
+
+    Args:
+      order: the order, static.
+      capacity: rows of the padded chunk, static.
+      length: int32 [], rows that are real, at most `capacity`.
+      key: uint32 [], the pass's stream (see `random.stream_key`); unused by SEQ and STR.
+
+    Returns:
+      int32 [capacity]; step t >= length takes row t, which is padding.
+    """
+    step = jnp.arange(capacity, dtype=jnp.int32)
+    if order.name == "SEQ":
+        return step
+    if order.name == "STR":
+        index = _strided(step, length, order.stride)
+    elif order.name == "RAN":
+        index = _block_permutation(step, length, key)
+    else:
+        draws = random.lcg_draws(key, capacity)
+        index = random.below_large(draws, length.astype(jnp.uint32)).astype(jnp.int32)
+    return jnp.where(step < length, index, step)
+
+
+def _strided(step: Array, length: Array, stride: int) -> Array:
+    # The first `longer` offsets have one row more than the others.
+    rows, longer = length // stride, length % stride
+    boundary = longer * (rows + 1)
+    early = (step // (rows + 1)) + stride * (step % (rows + 1))
+    late_step = step - boundary
+    width = jnp.maximum(rows, 1)
+    late = longer + late_step // width + stride * (late_step % width)
+    return jnp.where(step < boundary, early, late)
+
+
+def _block_permutation(step: Array, length: Array, key: Array) -> Array:
+    """Blocks in random order, rows of a block in one random order per pass; the last may be short.
+
+    Draws are taken from the stream in this order: those of the permutation within a block, then
+    those of the permutation of the blocks.
+    """
+    size = RANDOM_BLOCK
+    capacity_blocks = max(-(-step.shape[0] // size), 1)
+    blocks = (length + (size - 1)) // size
+    within, key = _shuffle(size, jnp.int32(size), key)
+    order, _ = _shuffle(capacity_blocks, blocks, key)
+    last = jnp.argmax(order == blocks - 1).astype(jnp.int32)
+    last_size = length - (blocks - 1) * size
+    # The short block keeps the order of the others, less the positions that it does not have.
+    kept = within < last_size
+    slot = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, size)
+    tail = jnp.zeros(size, jnp.int32).at[slot].set(within, mode="drop")
+    shifted = step + jnp.where(step >= last * size + last_size, size - last_size, 0)
+    block, position = shifted // size, shifted % size
+    return jnp.where(
+        block == last,
+        (blocks - 1) * size + tail[position],
+        order.at[block].get(mode="clip") * size + within[position],
+    )
+
+
+def _shuffle(capacity: int, count: Array, key: Array) -> tuple[Array, Array]:
+    """Fisher-Yates on the numbers 0 to count - 1; one draw for each i = count - 1, ..., 1."""
+
+    def swap(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        values, state = carry
+        i = capacity - 1 - k
+        active = i < count
+        state = jnp.where(active, random.lcg_next(state), state)
+        j = random.below(state, (i + 1).astype(jnp.uint32)).astype(jnp.int32)
+        j = jnp.where(active, j, i)
+        at_i, at_j = values[i], values[j]
+        return values.at[i].set(at_j).at[j].set(at_i), state
+
+    numbers = jnp.arange(capacity, dtype=jnp.int32)
+    return jax.lax.fori_loop(np.int32(0), np.int32(max(capacity - 1, 0)), swap, (numbers, key))

@@ -1,0 +1,37 @@
+"""What a pass computes, as static configuration."""
+
+from typing import NamedTuple
+
+from accel_rl.tabular.orders import Order
+from accel_rl.tabular.rules import TabularRule
+
+DEFAULT_TARGET_BLOCK = 128
+
+
+class Program(NamedTuple):
+    """A tabular pass over chunks: the counterpart of a compiled DPU program. Hashable and static.
+
+    Attributes:
+      rule: the update rule, which holds its numerics.
+      order: the sampling order.
+      num_states: S.
+      num_actions: A.
+      target_block: rows whose targets all use the table as it is at the block's start; 1 is
+        strictly sequential.
+    """
+
+    rule: TabularRule
+    order: Order
+    num_states: int
+    num_actions: int
+    target_block: int = DEFAULT_TARGET_BLOCK
+
+    @property
+    def size(self) -> int:
+        """S * A, entries of one table."""
+        return self.num_states * self.num_actions
+
+    @property
+    def entries(self) -> int:
+        """K * S * A, entries of all tables of one DPU."""
+        return self.rule.tables * self.size

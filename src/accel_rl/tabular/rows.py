@@ -1,0 +1,76 @@
+"""The encoded row that a pass consumes: 16 bytes, with indices premultiplied and reward encoded.
+
+It is the wide record of the tabular semantics, with what a rule draws at random already resolved.
+Word 0: s * A + a, plus S * A where the second of two tables learns. Word 1: s' * A. Word 2: reward,
+as a table entry. Word 3: a' in bits 0-15, then one bit each for bootstrap (discount 1), valid (not
+padding), greedy and second.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from accel_rl.types import Array, TabularTransition
+
+ROW_WORDS = 4
+MAX_ACTIONS = 65_536
+_FLAGS = {"bootstrap": 16, "valid": 17, "greedy": 18, "second": 19}  # bit of each in word 3
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One transition (or a batch of them) as a rule's arithmetic sees it."""
+
+    entry: Array  # [...] int32, index of the learning Q(s, a) in the flat tables [K * S * A]
+    next_entry: Array  # [...] int32, index of Q(s', 0) in the first table
+    reward: Array  # [...] the numerics' dtype
+    next_action: Array  # [...] int32
+    bootstrap: Array  # [...] bool, discount is 1
+    valid: Array  # [...] bool, false for padding
+    greedy: Array  # [...] bool, the rule chose the greedy next action
+    second: Array  # [...] bool, the second of two tables learns
+
+
+def encode_transition(
+    transition: TabularTransition, num_actions: int, reward: Array, valid: Array
+) -> Row:
+    """A transition with its reward already encoded; indices must be in range.
+
+    Padding (`valid` false) becomes a row that touches only entry 0 and changes nothing.
+    """
+    zero = np.int32(0)
+    return Row(
+        entry=jnp.where(valid, transition.state * num_actions + transition.action, zero),
+        next_entry=jnp.where(valid, transition.next_state * num_actions, zero),
+        reward=jnp.where(valid, reward, jnp.zeros_like(reward)),
+        next_action=jnp.where(valid, transition.next_action, zero),
+        bootstrap=valid & (transition.discount != 0),
+        valid=valid,
+        greedy=jnp.zeros_like(valid),
+        second=jnp.zeros_like(valid),
+    )
+
+
+def to_words(row: Row) -> Array:
+    """int32 [..., 4]: the row as four words."""
+    meta = row.next_action
+    for name, bit in _FLAGS.items():
+        meta = meta | (getattr(row, name).astype(jnp.int32) << np.int32(bit))
+    reward = lax.bitcast_convert_type(row.reward, jnp.int32)
+    return jnp.stack([row.entry, row.next_entry, reward, meta], axis=-1)
+
+
+def from_words(words: Array, dtype: np.dtype) -> Row:
+    """The row in four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
+    entry, next_entry, reward, meta = (words[..., k] for k in range(ROW_WORDS))
+    return Row(
+        entry=entry,
+        next_entry=next_entry,
+        reward=lax.bitcast_convert_type(reward, dtype),
+        next_action=meta & np.int32(0xFFFF),
+        **{name: (meta & np.int32(1 << bit)) != 0 for name, bit in _FLAGS.items()},
+    )
