@@ -29,7 +29,7 @@ def dpu_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
 
 
 def dpu_map(
-    f: Callable[..., Any], in_axes: int | None | Sequence[int | None] = 0, mesh: Mesh | None = None
+    f: Callable[..., Any], in_axes: int | Sequence[int | None] | None = 0, mesh: Mesh | None = None
 ) -> Callable[..., Any]:
     """Map `f` over the DPU axis: `jax.vmap` whose mapped axis is split over devices.
 
@@ -67,7 +67,7 @@ def dpu_map(
 
 
 def device_map(
-    f: Callable[..., Any], in_axes: int | None | Sequence[int | None], mesh: Mesh
+    f: Callable[..., Any], in_axes: int | Sequence[int | None] | None, mesh: Mesh
 ) -> Callable[..., Any]:
     """Run `f` once on each device, on that device's block of the split axes.
 
@@ -109,7 +109,7 @@ def pad_axis(tree: Any, mesh: Mesh, axis: int = 0) -> Any:
     return jax.tree.map(pad, tree)
 
 
-def _axes(in_axes: int | None | Sequence[int | None], count: int) -> tuple[int | None, ...]:
+def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> tuple[int | None, ...]:
     axes = (in_axes,) * count if in_axes is None or isinstance(in_axes, int) else tuple(in_axes)
     if len(axes) != count:
         raise ValueError(f"in_axes has {len(axes)} entries for {count} arguments")

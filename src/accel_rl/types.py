@@ -1,13 +1,14 @@
-"""What flows between the folders of the library: transitions and finite MDPs.
+"""What flows between the folders of the library: transitions, finite MDPs and their pictures.
 
-Everything here is a frozen dataclass registered as a pytree. Field comments give shape and dtype;
-a leading axis, where one is allowed, is written `[...]`.
+Everything here is a frozen dataclass, registered as a pytree unless it says otherwise. Field
+comments give shape and dtype; a leading axis, where one is allowed, is written `[...]`.
 """
 
 import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 
 Array = jax.Array
 ArrayLike = Any
@@ -65,3 +66,25 @@ class MDP:
 
 _pytree(TabularTransition)
 _pytree(MDP, static=("time_limit",))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GridLayout:
+    """How to show the states of a grid world: H rows by W columns of cells.
+
+    Plain Python and NumPy, not a pytree: a description for drawing, never for computing.
+    """
+
+    cells: tuple[str, ...]  # H strings of W characters, one for each cell
+    meaning: dict[str, str]  # what a character stands for: start, goal, hole, cliff, floor, ...
+    states: np.ndarray  # [H, W] int, the state that stands for being in the cell
+    actions: tuple[str, ...]  # A names
+    moves: tuple[
+        tuple[int, int] | None, ...
+    ]  # A (rows, columns) an action moves by, None: not a move
+    walls: frozenset[tuple[int, int]] = (
+        frozenset()
+    )  # (row, column) of cells with a wall to the east
+    no_action: str = ""  # characters of the cells in which no action is ever taken
+    marks: tuple[tuple[int, int, str], ...] = ()  # (row, column, what is there) besides the cells
+    caption: str = ""  # which of several pictures of one environment this is

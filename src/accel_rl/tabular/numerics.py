@@ -204,7 +204,7 @@ def make_numerics(name: str) -> Numerics:
 
 
 def saturating_add(x: Array, y: Array) -> Array:
-    """x + y for int32, clipped to +-(2**31 - 1)."""
+    """X + y for int32, clipped to +-(2**31 - 1)."""
     total = x + y
     overflow = ((x ^ total) & (y ^ total)) < np.int32(0)
     limit = jnp.where(x < np.int32(0), np.int32(-INT32_MAX), np.int32(INT32_MAX))

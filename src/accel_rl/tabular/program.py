@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from accel_rl.tabular.orders import Order
-from accel_rl.tabular.rules import TabularRule
+from accel_rl.tabular.rule import TabularRule
 
 DEFAULT_TARGET_BLOCK = 128
 

@@ -19,7 +19,7 @@ from accel_rl.tabular.orders import row_index
 from accel_rl.tabular.passes import batched, flat, reference
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rows import from_words, to_words
-from accel_rl.tabular.rules import Coefficients
+from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
 
 

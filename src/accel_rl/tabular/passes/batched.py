@@ -7,7 +7,7 @@ import numpy as np
 from accel_rl.tabular.passes import reference
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rows import Row, from_words
-from accel_rl.tabular.rules import Coefficients, move_towards
+from accel_rl.tabular.rule import Coefficients, move_towards
 from accel_rl.types import Array
 
 

@@ -25,7 +25,7 @@ from jax.custom_batching import custom_vmap
 from accel_rl.tabular.passes import reference
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rows import ROW_WORDS, Row, from_words
-from accel_rl.tabular.rules import Coefficients, move_towards, next_values
+from accel_rl.tabular.rule import Coefficients, move_towards, next_values
 from accel_rl.types import Array
 
 # Rows handled by one loop step: the largest that XLA still compiles to a native loop (measured).

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rows import ROW_WORDS, Row, from_words
-from accel_rl.tabular.rules import Coefficients, move_towards, next_values
+from accel_rl.tabular.rule import Coefficients, move_towards, next_values
 from accel_rl.types import Array
 
 

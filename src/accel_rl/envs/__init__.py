@@ -1,0 +1,37 @@
+"""Environments: finite MDPs as tables, the same as gymnax environments, and gymnax's own by name.
+
+Importing this package does not import gymnax; `make` and `TabularEnv` do.
+"""
+
+from typing import Any
+
+from accel_rl.envs import dynamics
+from accel_rl.envs.cliff_walking import cliff_walking
+from accel_rl.envs.dynamics import Sampler, make_sampler
+from accel_rl.envs.frozen_lake import frozen_lake
+from accel_rl.envs.registry import layout, list_environments, make, make_mdp
+from accel_rl.envs.render import render_ansi
+from accel_rl.envs.taxi import taxi
+
+__all__ = [
+    "Sampler",
+    "TabularEnv",
+    "cliff_walking",
+    "dynamics",
+    "frozen_lake",
+    "layout",
+    "list_environments",
+    "make",
+    "make_mdp",
+    "make_sampler",
+    "render_ansi",
+    "taxi",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TabularEnv":
+        from accel_rl.envs.tabular_env import TabularEnv
+
+        return TabularEnv
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

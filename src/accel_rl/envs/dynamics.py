@@ -1,0 +1,217 @@
+"""Stepping a finite MDP from random words: one 32-bit word pays for a whole step.
+
+A word is read like an arithmetic code. The possible results divide the range of words into
+intervals; the interval that holds the word is the result, and the word's position inside it,
+stretched back to 32 bits, is randomness for the next draw. One word then serves the action, the
+outcome and the first state of the next episode, where a key for each would cost far more than the
+step itself.
+
+What it costs in exactness: a draw from n equal results leaves a word with 2^32 / n equally likely
+values, so after draws with n_1, ..., n_m results (n = 1 / p for an outcome of probability p) every
+joint probability is within a relative n_1 ... n_m / 2^32 of its true value. Taxi in the rain is the
+worst of the environments here: 6 actions, outcomes of 0.1 and 300 first states, hence 4.2e-6.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import MDP, Array
+
+_WORD = 2**32
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler:
+    """The tables of an MDP, made ready for drawing from 32-bit words.
+
+    Outcomes are those of the MDP with the possible ones first. A draw takes outcome k where the
+    word exceeds `last[k-1]` but not `last[k]`; `last` and `stretch` are None where K is 1,
+    `start_last` and `start_stretch` where all first states are equally likely.
+    """
+
+    next_state: Array  # [S, A, K] int32
+    reward: Array  # [S, A, K] float32
+    terminated: Array  # [S, A, K] bool
+    last: Array | None  # [S, A, K] uint32, the last word of each outcome's interval
+    stretch: Array | None  # [S, A, K, 2] uint32, 2^32 / width: whole part, fraction times 2^32
+    start: Array  # [M] int32, the possible first states
+    start_last: Array | None  # [M] uint32, as `last`
+    start_stretch: Array | None  # [M, 2] uint32, as `stretch`
+
+
+jax.tree_util.register_dataclass(Sampler)
+
+
+def make_sampler(mdp: MDP) -> Sampler:
+    """Prepares the tables of an MDP for `step` and `reset`.
+
+    Runs on the host: the values of `mdp` must be known, so call it outside `jit` and `vmap`.
+
+    Args:
+        mdp: the tables; probabilities are normalised in float64.
+
+    Returns:
+        The sampler, whose leaves are arrays: it passes through `jit`, and samplers of equal shapes
+        can be stacked and mapped over.
+
+    Raises:
+        ValueError: a probability is negative or not finite, or a row does not sum to 1 within 1e-4.
+    """
+    probability = _distribution("probability", mdp.probability)
+    initial = _distribution("initial", mdp.initial)
+    last, stretch, order = _intervals(probability)
+
+    def ordered(table: Array, dtype: type) -> Array:
+        return jnp.asarray(np.take_along_axis(np.asarray(table), order, axis=-1), dtype)
+
+    start = np.flatnonzero(initial)
+    uniform = np.allclose(initial[start], 1 / len(start), rtol=1e-5, atol=0)
+    start_last, start_stretch, start_order = _intervals(initial[start])
+    stochastic = probability.shape[-1] > 1
+    return Sampler(
+        next_state=ordered(mdp.next_state, jnp.int32),
+        reward=ordered(mdp.reward, jnp.float32),
+        terminated=ordered(mdp.terminated, jnp.bool_),
+        last=jnp.asarray(last) if stochastic else None,
+        stretch=jnp.asarray(stretch) if stochastic else None,
+        start=jnp.asarray(start[start_order], jnp.int32),
+        start_last=None if uniform else jnp.asarray(start_last),
+        start_stretch=None if uniform else jnp.asarray(start_stretch),
+    )
+
+
+def choose(bits: Array, n: int) -> tuple[Array, Array]:
+    """Draws uniformly from n results.
+
+    The index is the high word of the 64-bit product `bits * n`, what is left the low word. Each
+    index is drawn by floor or ceil(2^32 / n) of the words: its probability is off by less than
+    2^-32.
+
+    Args:
+        bits: [...] uint32, uniformly distributed words.
+        n: number of results, 1 to 2^31.
+
+    Returns:
+        index: [...] int32 in [0, n).
+        bits: [...] uint32, what is left of the words: uniform on a grid of spacing n.
+
+    Raises:
+        ValueError: n is outside 1 to 2^31.
+    """
+    if not 1 <= n <= 2**31:
+        raise ValueError(f"n must be between 1 and 2**31, got {n}")
+    if n == 1:
+        return jnp.zeros_like(bits, jnp.int32), bits
+    return _multiply_high(bits, n & 0xFFFF, n >> 16).astype(jnp.int32), bits * jnp.uint32(n)
+
+
+def step(
+    sampler: Sampler, state: Array, action: Array, bits: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Takes one action in each of a batch of states.
+
+    Args:
+        sampler: from `make_sampler`.
+        state: [...] int32 in [0, S).
+        action: [...] int32 in [0, A).
+        bits: [...] uint32, uniformly distributed words.
+
+    Returns:
+        next_state: [...] int32, before any reset.
+        reward: [...] float32.
+        terminated: [...] bool, the episode ends in `next_state`.
+        bits: [...] uint32, what is left of the words.
+    """
+    _, num_actions, num_outcomes = sampler.next_state.shape
+    row = (state * num_actions + action) * num_outcomes
+    if sampler.last is not None and sampler.stretch is not None:
+        outcome = jnp.zeros_like(row)
+        for k in range(num_outcomes - 1):
+            outcome = outcome + (bits > _take(sampler.last, row + k)).astype(jnp.int32)
+        bits = _leftover(sampler.last, sampler.stretch, row, outcome, bits)
+        row = row + outcome
+    return (
+        _take(sampler.next_state, row),
+        _take(sampler.reward, row),
+        _take(sampler.terminated, row),
+        bits,
+    )
+
+
+def reset(sampler: Sampler, bits: Array) -> tuple[Array, Array]:
+    """Draws the first state of an episode.
+
+    Args:
+        sampler: from `make_sampler`.
+        bits: [...] uint32, uniformly distributed words.
+
+    Returns:
+        state: [...] int32.
+        bits: [...] uint32, what is left of the words.
+    """
+    count = sampler.start.shape[0]
+    if sampler.start_last is None or sampler.start_stretch is None:
+        index, bits = choose(bits, count)
+    else:
+        index = jnp.searchsorted(sampler.start_last, bits).astype(jnp.int32)
+        row = jnp.zeros_like(index)
+        bits = _leftover(sampler.start_last, sampler.start_stretch, row, index, bits)
+    return _take(sampler.start, index), bits
+
+
+def _leftover(last: Array, stretch: Array, row: Array, index: Array, bits: Array) -> Array:
+    """Position of each word in the interval that it drew, stretched to the whole range."""
+    first = jnp.where(index > 0, _take(last, row + index - 1) + 1, 0)
+    pair = 2 * (row + index)
+    whole, fraction = _take(stretch, pair), _take(stretch, pair + 1)
+    offset = bits - first
+    return offset * whole + _multiply_high(offset, fraction & 0xFFFF, fraction >> 16)
+
+
+def _take(table: Array, index: Array) -> Array:
+    return table.reshape(-1).at[index].get(mode="clip", wrap_negative_indices=False)
+
+
+def _multiply_high(a: Array, b_low: Array | int, b_high: Array | int) -> Array:
+    """High word of the product of a and b, b given by its 16-bit halves; needs no 64-bit type."""
+    b_low, b_high = jnp.uint32(b_low), jnp.uint32(b_high)
+    a_low, a_high = a & 0xFFFF, a >> 16
+    middle = a_high * b_low + (a_low * b_low >> 16)
+    cross = a_low * b_high + (middle & 0xFFFF)
+    return a_high * b_high + (middle >> 16) + (cross >> 16)
+
+
+def _distribution(name: str, table: Array) -> np.ndarray:
+    """A probability table in float64, checked and normalised over its last axis."""
+    values = np.asarray(table, np.float64)
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name}{list(where)} is {values[where]}, not a probability")
+    total = values.sum(axis=-1, keepdims=True)
+    if (np.abs(total - 1) > 1e-4).any():
+        where = tuple(int(i) for i in np.argwhere(np.abs(total - 1) > 1e-4)[0][:-1])
+        raise ValueError(f"{name}{list(where)} sums to {total[where][0]}, not to 1")
+    return values / total
+
+
+def _intervals(probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Divides the words among outcomes: last words, stretches, and the outcomes' order.
+
+    The possible outcomes come first, in their old order; the last of them ends at the last word.
+    """
+    width = np.diff(np.rint(np.cumsum(probability, axis=-1) * _WORD), axis=-1, prepend=0.0)
+    order = np.argsort(width == 0, axis=-1, kind="stable")
+    width = np.take_along_axis(width, order, axis=-1)
+    last = np.minimum(np.cumsum(width, axis=-1), _WORD) - 1
+    # Rounding may leave the sum a word short or long; the last possible outcome makes up for it.
+    final = np.arange(width.shape[-1]) >= (width > 0).sum(axis=-1, keepdims=True) - 1
+    last = np.where(final, _WORD - 1, last)
+    width = np.maximum(np.diff(last, axis=-1, prepend=-1.0), 1)
+    whole, fraction = np.divmod(_WORD / width, 1)
+    # Rounded down, so that no stretched position can pass the last word.
+    stretch = np.stack([np.minimum(whole, _WORD - 1), np.floor(fraction * _WORD)], axis=-1)
+    return last.astype(np.uint32), stretch.astype(np.uint32), order

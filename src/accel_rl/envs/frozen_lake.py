@@ -1,0 +1,133 @@
+"""FrozenLake: cross a slippery lake without falling into a hole. Gymnasium's FrozenLake-v1."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from accel_rl.envs.tables import Outcome, build_mdp, check_probability
+from accel_rl.types import MDP, GridLayout
+
+MAPS = {
+    "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
+    "8x8": (
+        "SFFFFFFF",
+        "FFFFFFFF",
+        "FFFHFFFF",
+        "FFFFFHFF",
+        "FFFHFFFF",
+        "FHHFFFHF",
+        "FHFFHFHF",
+        "FFFHFFFG",
+    ),
+}
+ACTIONS = ("left", "down", "right", "up")
+MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
+_TILES = {"S": "start", "F": "ice", "H": "hole", "G": "goal"}
+
+
+def frozen_lake(
+    map_name: str = "4x4",
+    desc: Sequence[str] | None = None,
+    is_slippery: bool = True,
+    success_rate: float = 1.0 / 3.0,
+    reward_schedule: tuple[float, float, float] = (1.0, 0.0, 0.0),
+    time_limit: int | None = None,
+) -> MDP:
+    """Tables of FrozenLake, equal to `P` of Gymnasium 1.3's FrozenLake-v1.
+
+    States are cells in row-major order, actions left, down, right, up. On slippery ice the chosen
+    direction is taken with `success_rate` and each perpendicular one with half of the rest. Moves
+    into the border stay; holes and goals end the episode.
+
+    Args:
+        map_name: "4x4" or "8x8"; not used where `desc` is given.
+        desc: rows of a map of S (start), F (ice), H (hole), G (goal). An episode begins in any S.
+        is_slippery: False makes every move succeed.
+        success_rate: probability of the chosen direction on slippery ice.
+        reward_schedule: rewards for stepping on a goal, into a hole, on anything else.
+        time_limit: steps to truncation; None takes Gymnasium's, 200 for "8x8", otherwise 100.
+
+    Returns:
+        The MDP, S = rows * columns, A = 4, K = 3 if slippery, otherwise 1.
+
+    Raises:
+        ValueError: an unknown map, a map that is not a rectangle of the four tiles with a start, or
+            a probability, reward or limit out of range.
+    """
+    rows = _rows(map_name, desc)
+    check_probability("success_rate", success_rate)
+    if len(reward_schedule) != 3 or not all(math.isfinite(reward) for reward in reward_schedule):
+        raise ValueError(f"reward_schedule must be 3 finite rewards, got {reward_schedule}")
+    if time_limit is None:
+        time_limit = 200 if desc is None and map_name == "8x8" else 100
+    rewards = dict(zip("GHFS", (*reward_schedule, reward_schedule[2]), strict=True))
+    slip_rate = (1.0 - success_rate) / 2.0
+    height, width = len(rows), len(rows[0])
+
+    def move(row: int, column: int, action: int) -> tuple[int, float, bool]:
+        row = min(max(row + MOVES[action][0], 0), height - 1)
+        column = min(max(column + MOVES[action][1], 0), width - 1)
+        tile = rows[row][column]
+        return row * width + column, rewards[tile], tile in "GH"
+
+    def outcomes(state: int, action: int) -> list[Outcome]:
+        row, column = divmod(state, width)
+        if rows[row][column] in "GH":
+            return [(1.0, state, 0.0, True)]
+        if not is_slippery:
+            return [(1.0, *move(row, column, action))]
+        return [
+            (slip_rate, *move(row, column, (action - 1) % 4)),
+            (success_rate, *move(row, column, action)),
+            (slip_rate, *move(row, column, (action + 1) % 4)),
+        ]
+
+    initial = np.array([tile == "S" for row in rows for tile in row], np.float64)
+    return build_mdp(outcomes, len(MOVES), initial, time_limit)
+
+
+def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None) -> GridLayout:
+    """How to draw a FrozenLake map.
+
+    Args:
+        map_name: as in `frozen_lake`.
+        desc: as in `frozen_lake`.
+
+    Returns:
+        The layout, with one cell for each state.
+
+    Raises:
+        ValueError: as `frozen_lake`.
+    """
+    rows = _rows(map_name, desc)
+    return GridLayout(
+        cells=rows,
+        meaning=_TILES,
+        states=np.arange(len(rows) * len(rows[0])).reshape(len(rows), -1),
+        actions=ACTIONS,
+        moves=MOVES,
+        no_action="HG",
+    )
+
+
+def _rows(map_name: str, desc: Sequence[str] | None) -> tuple[str, ...]:
+    """The rows of the named or given map, checked."""
+    if desc is None:
+        if map_name not in MAPS:
+            raise ValueError(f"map_name must be one of {', '.join(MAPS)}, got {map_name!r}")
+        return MAPS[map_name]
+    if isinstance(desc, str) or not all(isinstance(row, str) for row in desc):
+        raise TypeError(f"desc must be a sequence of strings, one for each row, got {desc!r}")
+    rows = tuple(desc)
+    if not rows or not rows[0]:
+        raise ValueError("desc must have at least one row and one column")
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"desc row {i} has {len(row)} tiles, row 0 has {len(rows[0])}")
+        for j, tile in enumerate(row):
+            if tile not in _TILES:
+                raise ValueError(f"desc row {i} column {j} is {tile!r}, not one of S, F, H, G")
+    if not any("S" in row for row in rows):
+        raise ValueError("desc has no start: at least one tile must be S")
+    return rows

@@ -1,0 +1,131 @@
+"""Environments by name: Gymnasium's tabular ones built here, every other name from gymnax.
+
+gymnax takes two seconds to import, so it is imported only by the calls that need it.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
+from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
+from accel_rl.envs.taxi import taxi, taxi_layout
+from accel_rl.types import MDP, GridLayout
+
+
+class _Entry(NamedTuple):
+    build: Callable[..., MDP]
+    layout: Callable[..., GridLayout]
+    arguments: dict[str, Any]  # what the name adds to both, overridden by the caller's
+    build_arguments: dict[str, Any]  # what the name adds to `build` alone
+
+
+_TABULAR = {
+    "FrozenLake-v1": _Entry(
+        frozen_lake, frozen_lake_layout, {"map_name": "4x4"}, {"time_limit": 100}
+    ),
+    "FrozenLake8x8-v1": _Entry(
+        frozen_lake, frozen_lake_layout, {"map_name": "8x8"}, {"time_limit": 200}
+    ),
+    "Taxi-v3": _Entry(taxi, taxi_layout, {}, {}),
+    "Taxi-v4": _Entry(taxi, taxi_layout, {}, {}),
+    "CliffWalking-v1": _Entry(cliff_walking, cliff_walking_layout, {}, {}),
+    "CliffWalkingSlippery-v1": _Entry(
+        cliff_walking, cliff_walking_layout, {}, {"is_slippery": True}
+    ),
+}
+
+
+def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
+    """Makes a gymnax environment and its default parameters.
+
+    The names of `list_environments()` give a `TabularEnv`, any other goes to `gymnax.make`. Taxi-v3
+    and Taxi-v4 are the same here: Gymnasium's v4 repaired the rain and left the rest as it was.
+
+    Args:
+        name: an environment's registered name.
+        **kwargs: arguments of the builder (`frozen_lake`, `taxi`, `cliff_walking`) or of gymnax's
+            environment.
+
+    Returns:
+        env: a `gymnax.environments.environment.Environment`.
+        params: its default parameters.
+
+    Raises:
+        ValueError: no such environment; the message lists names that are close.
+    """
+    if name in _TABULAR:
+        from accel_rl.envs.tabular_env import TabularEnv
+
+        env = TabularEnv(make_mdp(name, **kwargs), name)
+        return env, env.default_params
+    import gymnax
+
+    if name not in gymnax.registered_envs:
+        raise ValueError(_unknown(name, list_environments(gymnax=True)))
+    return gymnax.make(name, **kwargs)
+
+
+def make_mdp(name: str, **kwargs: Any) -> MDP:
+    """Tables of a tabular environment, with the time limit of Gymnasium's registry.
+
+    Args:
+        name: one of `list_environments()`.
+        **kwargs: arguments of its builder: `frozen_lake`, `taxi` or `cliff_walking`.
+
+    Returns:
+        The MDP.
+
+    Raises:
+        ValueError: not a tabular environment, or an argument's value is refused by the builder.
+        TypeError: the builder has no such argument.
+    """
+    entry = _entry(name)
+    return entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+
+
+def layout(name: str, **kwargs: Any) -> GridLayout:
+    """How to draw a tabular environment.
+
+    Args:
+        name: one of `list_environments()`.
+        **kwargs: `map_name`, `desc` for FrozenLake; `passenger`, `destination` for Taxi.
+
+    Returns:
+        The layout.
+
+    Raises:
+        ValueError: not a tabular environment, or an argument's value is refused.
+        TypeError: the environment's layout has no such argument.
+    """
+    entry = _entry(name)
+    return entry.layout(**{**entry.arguments, **kwargs})
+
+
+def list_environments(*, gymnax: bool = False) -> tuple[str, ...]:
+    """Names that `make` knows.
+
+    Args:
+        gymnax: also list gymnax's environments, which imports gymnax.
+
+    Returns:
+        The tabular environments built here, then gymnax's.
+    """
+    if not gymnax:
+        return tuple(_TABULAR)
+    from gymnax import registered_envs
+
+    return (*_TABULAR, *registered_envs)
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _TABULAR:
+        raise ValueError(_unknown(name, tuple(_TABULAR)))
+    return _TABULAR[name]
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> str:
+    lower = {each.lower(): each for each in known}
+    close = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3)]
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+    return f"no environment is named {name!r}; {hint}"

@@ -1,0 +1,139 @@
+"""A finite MDP as a gymnax environment."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import environment, spaces
+
+from accel_rl.envs.dynamics import Sampler, make_sampler, reset, step
+from accel_rl.types import MDP, Array
+
+_NO_LIMIT = 2**31 - 1  # the step counter's largest value
+
+
+@struct.dataclass
+class EnvState(environment.EnvState):
+    """Where an episode stands."""
+
+    time: Any  # [] int32, steps taken
+    index: Array  # [] int32, the MDP's state
+    terminated: Array  # [] bool, the step that led here ended the episode
+
+
+@struct.dataclass(kw_only=True)
+class EnvParams(environment.EnvParams):
+    """The tables as leaves: parameters of equal shapes can be stacked and mapped over."""
+
+    sampler: Sampler
+    max_steps_in_episode: Any = _NO_LIMIT  # [] int32
+
+
+class TabularEnv(environment.Environment[EnvState, EnvParams]):
+    """A gymnax environment (the six-value step of gymnax 1.0) over the tables of an MDP.
+
+    Observations are state numbers, [] int32. `step` resets by itself and gives the state before the
+    reset as `info["final_observation"]`; reaching the time limit is truncation, never termination.
+    For rollouts in bulk, `accel_rl.envs.dynamics` takes the same steps from one random word each.
+    """
+
+    def __init__(self, mdp: MDP, name: str = "tabular"):
+        """Prepares the tables.
+
+        Args:
+            mdp: the tables; an MDP without a time limit is never truncated.
+            name: the environment's name.
+
+        Raises:
+            ValueError: the tables are no probabilities.
+        """
+        limit = _NO_LIMIT if mdp.time_limit is None else mdp.time_limit
+        self._params = EnvParams(sampler=make_sampler(mdp), max_steps_in_episode=jnp.int32(limit))
+        self._name = name
+
+    @property
+    def default_params(self) -> EnvParams:
+        """The MDP's tables and time limit."""
+        return self._params
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self._name
+
+    @property
+    def num_actions(self) -> int:
+        """A, the number of actions."""
+        return self._params.sampler.next_state.shape[1]
+
+    @property
+    def num_states(self) -> int:
+        """S, the number of states."""
+        return self._params.sampler.next_state.shape[0]
+
+    def step_env(
+        self, key: Array, state: EnvState, action: Any, params: EnvParams
+    ) -> tuple[Array, EnvState, Array, Array, dict[str, Array]]:
+        """Takes one action, without resetting.
+
+        Args:
+            key: random key; one word is drawn from it.
+            state: where the episode stands.
+            action: [] int in [0, A).
+            params: tables and time limit.
+
+        Returns:
+            observation, state, reward (float32), terminated (bool), and info with `discount`,
+            0 where the episode truly ended and 1 elsewhere.
+        """
+        bits = jax.random.bits(key, (), jnp.uint32)
+        action = jnp.asarray(action).astype(jnp.int32)
+        index, reward, terminated, _ = step(params.sampler, state.index, action, bits)
+        state = EnvState(time=state.time + 1, index=index, terminated=terminated)
+        discount = 1 - terminated.astype(jnp.float32)
+        return index, state, reward, terminated, {"discount": discount}
+
+    def reset_env(self, key: Array, params: EnvParams) -> tuple[Array, EnvState]:
+        """Draws a first state.
+
+        Args:
+            key: random key; one word is drawn from it.
+            params: tables and time limit.
+
+        Returns:
+            observation and state.
+        """
+        index, _ = reset(params.sampler, jax.random.bits(key, (), jnp.uint32))
+        return index, EnvState(time=jnp.int32(0), index=index, terminated=jnp.bool_(False))
+
+    def observe(self, key: Array, state: EnvState, action: Any, params: EnvParams) -> Array:
+        """The state's number, [] int32."""
+        del key, action, params
+        return state.index
+
+    def is_terminated(self, state: EnvState, params: EnvParams) -> Array:
+        """Whether the step that led to the state ended the episode, [] bool."""
+        del params
+        return state.terminated
+
+    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
+        """The A actions."""
+        del params
+        return spaces.Discrete(self.num_actions)
+
+    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
+        """The S states."""
+        del params
+        return spaces.Discrete(self.num_states)
+
+    def state_space(self, params: EnvParams | None = None) -> spaces.Dict:
+        """Spaces of the fields of `EnvState`."""
+        limit = int((params or self._params).max_steps_in_episode)
+        return spaces.Dict(
+            {
+                "time": spaces.Discrete(min(limit, _NO_LIMIT - 1) + 1),
+                "index": spaces.Discrete(self.num_states),
+                "terminated": spaces.Discrete(2),
+            }
+        )

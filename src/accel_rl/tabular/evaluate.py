@@ -1,0 +1,196 @@
+"""What a policy is worth, exactly, by dynamic programming on the tables.
+
+Two measures: discounted values without a time limit, which learning estimates, and the undiscounted
+return per episode within the time limit, which is reported. Reference for all of it: Sutton and
+Barto, Reinforcement Learning, second edition, 2018, chapters 3 and 4. Policies are [S] integer or
+[S, A] float, see `tabular.policies`.
+"""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.tabular.policies import check_policy, unit_interval
+from accel_rl.types import MDP, Array, ArrayLike
+
+_MAX_SWEEPS = 1_000_000
+
+
+def policy_evaluation(mdp: MDP, policy: ArrayLike, gamma: ArrayLike) -> tuple[Array, Array]:
+    """Discounted values of a policy, without a time limit.
+
+    Sweeps V <- R + gamma P V over the policy's own transitions until float32 can tell no more: the
+    values are within 5e-6 of the largest one at gamma 0.95 and 3e-4 at 0.999. On Taxi a dense solve
+    of (I - gamma P) V = R took a hundred times longer, and an S x S matrix for each policy.
+
+    Args:
+        mdp: the tables; the time limit plays no part.
+        policy: [S] int or [S, A] float.
+        gamma: [] float in [0, 1], the discount factor. At 1 the values are meaningful only if the
+            policy ends every episode from every state.
+
+    Returns:
+        values: [S] float32.
+        action_values: [S, A] float32.
+
+    Raises:
+        TypeError: the policy is neither integer [S] nor float [S, A].
+        ValueError: its shape, actions or probabilities do not fit the MDP, or gamma is known and
+            outside [0, 1].
+    """
+    policy = check_policy(mdp, policy)
+    return _policy_evaluation(mdp, policy, unit_interval("gamma", gamma))
+
+
+@jax.jit
+def _policy_evaluation(mdp: MDP, policy: Array, gamma: Array) -> tuple[Array, Array]:
+    reward, weight, next_state = _under_policy(mdp, policy)
+
+    def sweep(values: Array) -> Array:
+        return reward + gamma * jnp.sum(weight * values[next_state], axis=-1)
+
+    values = _fixed_point(sweep, mdp.num_states)
+    return values, _backup(mdp, gamma, values)
+
+
+def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
+    """Optimal discounted values, without a time limit.
+
+    Sweeps V <- max_a E[r + gamma V(s')], to the accuracy of `policy_evaluation`.
+
+    Args:
+        mdp: the tables; the time limit plays no part.
+        gamma: [] float in [0, 1], the discount factor. At 1 values may grow without bound, and the
+            sweeps end after a million.
+
+    Returns:
+        values: [S] float32.
+        action_values: [S, A] float32, one backup of `values`.
+
+    Raises:
+        ValueError: gamma is known and outside [0, 1].
+    """
+    return _value_iteration(mdp, unit_interval("gamma", gamma))
+
+
+@jax.jit
+def _value_iteration(mdp: MDP, gamma: Array) -> tuple[Array, Array]:
+    values = _fixed_point(lambda v: jnp.max(_backup(mdp, gamma, v), axis=-1), mdp.num_states)
+    return values, _backup(mdp, gamma, values)
+
+
+def _fixed_point(sweep: Callable[[Array], Array], num_states: int) -> Array:
+    """Repeats a sweep until no value changes by more than two roundings of the largest value.
+
+    By contraction the values are then within gamma / (1 - gamma) times these two roundings, 2.4e-7
+    of the largest value each way. It is no parameter: float32 could not meet a smaller tolerance.
+    """
+    roundings = 2 * jnp.finfo(jnp.float32).eps
+
+    def unfinished(carry: tuple[Array, Array, Array]) -> Array:
+        values, change, sweeps = carry
+        return (change > roundings * jnp.max(jnp.abs(values))) & (sweeps < _MAX_SWEEPS)
+
+    def advance(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        values, _, sweeps = carry
+        new = sweep(values)
+        return new, jnp.max(jnp.abs(new - values)), sweeps + 1
+
+    start = (jnp.zeros(num_states, jnp.float32), jnp.float32(jnp.inf), jnp.int32(0))
+    return jax.lax.while_loop(unfinished, advance, start)[0]
+
+
+def episode_return(mdp: MDP, policy: ArrayLike, horizon: int | None = None) -> Array:
+    """Expected undiscounted return of an episode that is cut at the time limit.
+
+    Exact up to float32 rounding: `horizon` backups V_h+1(s) = R(s) + sum_s' P(s, s') V_h(s') of the
+    policy, averaged over the first state. The policy's own transitions are gathered once, so a
+    deterministic policy costs S K multiplications a backup.
+
+    Args:
+        mdp: the tables.
+        policy: [S] int or [S, A] float.
+        horizon: steps to truncation; None takes the MDP's time limit.
+
+    Returns:
+        [] float32, reward per episode.
+
+    Raises:
+        TypeError: the policy is neither integer [S] nor float [S, A].
+        ValueError: its shape, actions or probabilities do not fit the MDP; neither the MDP nor the
+            caller gives a limit, or the limit is below 1.
+    """
+    return _episode_return(mdp, check_policy(mdp, policy), _horizon(mdp, horizon))
+
+
+@functools.partial(jax.jit, static_argnames="horizon")
+def _episode_return(mdp: MDP, policy: Array, horizon: int) -> Array:
+    reward, weight, next_state = _under_policy(mdp, policy)
+
+    def backup(values: Array) -> Array:
+        return reward + jnp.sum(weight * values[next_state], axis=-1)
+
+    return _from_the_start(mdp, backup, horizon)
+
+
+def optimal_return(mdp: MDP, horizon: int | None = None) -> Array:
+    """The largest expected undiscounted return that any policy reaches within the time limit.
+
+    The policy that reaches it may look at the clock: on FrozenLake 4x4 it earns 0.744 in 100 steps,
+    the best policy of the state alone 0.740.
+
+    Args:
+        mdp: the tables.
+        horizon: steps to truncation; None takes the MDP's time limit.
+
+    Returns:
+        [] float32, reward per episode.
+
+    Raises:
+        ValueError: neither the MDP nor the caller gives a limit, or the limit is below 1.
+    """
+    return _optimal_return(mdp, _horizon(mdp, horizon))
+
+
+@functools.partial(jax.jit, static_argnames="horizon")
+def _optimal_return(mdp: MDP, horizon: int) -> Array:
+    one = jnp.float32(1)
+    return _from_the_start(mdp, lambda v: jnp.max(_backup(mdp, one, v), axis=-1), horizon)
+
+
+def _from_the_start(mdp: MDP, backup: Callable[[Array], Array], horizon: int) -> Array:
+    """Backs up `horizon` times from 0 and averages over the first state."""
+    zero = jnp.zeros(mdp.num_states, jnp.float32)
+    values, _ = jax.lax.scan(lambda v, _: (backup(v), None), zero, length=horizon)
+    return jnp.sum(mdp.initial * values)
+
+
+def _under_policy(mdp: MDP, policy: Array) -> tuple[Array, Array, Array]:
+    """The Markov chain under a policy: reward [S], weights [S, J] and next states [S, J].
+
+    J is K for a deterministic policy, A K otherwise. Transitions that end the episode weigh 0.
+    """
+    weight = mdp.probability * (1 - mdp.terminated.astype(jnp.float32))
+    reward = jnp.sum(mdp.probability * mdp.reward, axis=-1)
+    if policy.ndim == 1:
+        here = jnp.arange(mdp.num_states), policy
+        return reward[here], weight[here], mdp.next_state[here]
+    weight = (policy[:, :, None] * weight).reshape(mdp.num_states, -1)
+    return jnp.sum(policy * reward, axis=-1), weight, mdp.next_state.reshape(weight.shape)
+
+
+def _backup(mdp: MDP, gamma: Array, values: Array) -> Array:
+    """Action values [S, A]: E[r + gamma V(s')], V taken as 0 where the episode ends."""
+    bootstrap = jnp.where(mdp.terminated, 0, gamma * values[mdp.next_state])
+    return jnp.sum(mdp.probability * (mdp.reward + bootstrap), axis=-1)
+
+
+def _horizon(mdp: MDP, horizon: int | None) -> int:
+    horizon = mdp.time_limit if horizon is None else horizon
+    if horizon is None:
+        raise ValueError("horizon must be given: this MDP has no time limit")
+    if horizon < 1:
+        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    return horizon

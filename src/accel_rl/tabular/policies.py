@@ -1,0 +1,97 @@
+"""Policies over finite states: [S] integer actions, or [S, A] action probabilities."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import MDP, Array, ArrayLike
+
+
+def greedy_policy(values: Array) -> Array:
+    """Action of the highest value in each state; ties take the lowest index.
+
+    Args:
+        values: [..., S, A] action values.
+
+    Returns:
+        [..., S] int32.
+    """
+    return jnp.argmax(values, axis=-1).astype(jnp.int32)
+
+
+def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
+    """Probabilities of acting greedily, but with probability epsilon uniformly at random.
+
+    Args:
+        values: [..., S, A] action values; ties take the lowest index.
+        epsilon: [] float in [0, 1].
+
+    Returns:
+        [..., S, A] float32.
+
+    Raises:
+        ValueError: epsilon is known and outside [0, 1].
+    """
+    epsilon = unit_interval("epsilon", epsilon)
+    num_actions = values.shape[-1]
+    greedy = jax.nn.one_hot(greedy_policy(values), num_actions, dtype=jnp.float32)
+    return epsilon / num_actions + (1 - epsilon) * greedy
+
+
+def uniform_policy(num_states: int, num_actions: int) -> Array:
+    """Probabilities of choosing every action equally often.
+
+    Args:
+        num_states: S.
+        num_actions: A.
+
+    Returns:
+        [S, A] float32.
+    """
+    return jnp.full((num_states, num_actions), 1 / num_actions, jnp.float32)
+
+
+def as_policy(policy: ArrayLike) -> Array:
+    """The policy as an array, int of one axis or float32 of two; else a TypeError or ValueError."""
+    policy = jnp.asarray(policy)
+    integer = jnp.issubdtype(policy.dtype, jnp.integer)
+    if not integer and not jnp.issubdtype(policy.dtype, jnp.floating):
+        raise TypeError(f"policy must be integer [S] or float [S, A], got {policy.dtype}")
+    if policy.ndim != (1 if integer else 2):
+        raise ValueError(
+            f"policy must be integer [S] or float [S, A], got {policy.dtype}{list(policy.shape)}"
+        )
+    return policy if integer else policy.astype(jnp.float32)
+
+
+def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
+    """The policy as an array that fits the MDP; its values are checked where they are known."""
+    policy = as_policy(policy)
+    sizes = (mdp.num_states, mdp.num_actions)
+    if policy.shape != sizes[: policy.ndim]:
+        raise ValueError(
+            f"policy must have shape {sizes[: policy.ndim]}, got {policy.shape}: "
+            f"the MDP has {sizes[0]} states and {sizes[1]} actions"
+        )
+    if isinstance(policy, jax.core.Tracer):
+        return policy
+    values = np.asarray(policy)
+    if policy.ndim == 1:
+        bad = (values < 0) | (values >= sizes[1])
+        limit = f"an action from 0 to {sizes[1] - 1}"
+    else:
+        bad = ~((values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < 1e-3))
+        limit = "probabilities that sum to 1"
+    if bad.any():
+        state = int(np.argmax(bad))
+        raise ValueError(f"policy[{state}] is {values[state]}, not {limit}")
+    return policy
+
+
+def unit_interval(name: str, value: ArrayLike) -> Array:
+    """`value` as float32; a ValueError that names it if it is known and outside [0, 1]."""
+    if not isinstance(value, jax.core.Tracer):
+        array = np.asarray(value)
+        if not ((array >= 0) & (array <= 1)).all():
+            raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    return jnp.asarray(value, jnp.float32)

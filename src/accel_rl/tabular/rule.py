@@ -1,0 +1,191 @@
+"""The contract of a tabular update rule, and what all rules share.
+
+A rule moves one entry towards a target: Q(s, a) <- Q(s, a) + alpha * (target - Q(s, a)). Rules
+differ only in the value that the target gives the next state, and in what they draw at random.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.tabular.numerics import Numerics, fp32
+from accel_rl.tabular.rows import Row, encode_transition
+from accel_rl.types import Array, ArrayLike, TabularTransition
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Hyperparameters:
+    """Rates of a rule, all leaves: `vmap` over any of them sweeps it.
+
+    The defaults of alpha and gamma are those of SwiftRL's public code.
+    """
+
+    alpha: ArrayLike = 0.1  # [] float, step size, in (0, 1]
+    gamma: ArrayLike = 0.95  # [] float, discount factor, in [0, 1]
+    epsilon: ArrayLike = 0.1  # [] float, exploration of epsilon-greedy targets, in [0, 1]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Coefficients:
+    """Rates in the numerics' own form."""
+
+    alpha: Array  # [] the numerics' dtype
+    gamma: Array  # [] the numerics' dtype
+    epsilon: Array  # [] the numerics' dtype
+    explore: Array  # [] uint32, epsilon in 1/65,536, compared with the high bits of a draw
+
+
+class TabularRule(NamedTuple):
+    """An update rule; made by `q_learning`, `sarsa`, `expected_sarsa` or `double_q_learning`.
+
+    Attributes:
+      name: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
+      numerics: the arithmetic.
+      tables: number of Q-tables, K: 2 for Double Q-learning, else 1.
+      random: whether `resolve` uses its draws.
+      init: (num_states, num_actions, value=0.0) -> tables [K, S, A] of the numerics' dtype.
+      coefficients: Hyperparameters -> Coefficients.
+      resolve: (Row, draws uint32 [2, ...], Coefficients, S * A, A) -> Row: makes the row's random
+        choices, so that what follows is deterministic.
+      target: (next values, Row, Coefficients) -> target entry. Next values are K lists of A
+        entries, those of s', the table being updated first. All may carry trailing replica axes.
+      update: (tables [K, S, A], TabularTransition, Hyperparameters, key) -> tables [K, S, A]: one
+        transition, `key` a jax key (unused unless `random`).
+      values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
+    """
+
+    name: str
+    numerics: Numerics
+    tables: int
+    random: bool
+    init: Callable[..., Array]
+    coefficients: Callable[[Hyperparameters], Coefficients]
+    resolve: Callable[[Row, Array, Coefficients, int, int], Row]
+    target: Callable[[Sequence[Sequence[Array]], Row, Coefficients], Array]
+    update: Callable[..., Array]
+    values: Callable[[Array], Array]
+
+
+Value = Callable[[Numerics, Sequence[Sequence[Array]], Row, Coefficients], Array]
+Resolve = Callable[[Row, Array, Coefficients, int, int], Row]
+
+
+def build_rule(
+    name: str,
+    numerics: Numerics | None,
+    value: Value,
+    resolve: Resolve | None = None,
+    tables: int = 1,
+) -> TabularRule:
+    """A rule from the value of the next state, the part in which rules differ.
+
+    Args:
+      name: the rule's name.
+      numerics: the arithmetic; `fp32()` if None.
+      value: (numerics, next values, row, coefficients) -> the entry that gamma multiplies; next
+        values are K lists of A entries, those of the learning table first.
+      resolve: makes the row's random choices; None for a rule without any.
+      tables: K, 1 or 2.
+    """
+    nx = fp32() if numerics is None else numerics
+
+    def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
+        return jnp.full((tables, num_states, num_actions), nx.encode(value), nx.dtype)
+
+    def coefficients(hyperparameters: Hyperparameters) -> Coefficients:
+        epsilon = jnp.asarray(hyperparameters.epsilon, jnp.float32)
+        return Coefficients(
+            alpha=nx.encode_rate(hyperparameters.alpha),
+            gamma=nx.encode_rate(hyperparameters.gamma),
+            epsilon=nx.encode_rate(epsilon),
+            explore=jnp.round(epsilon * np.float32(65_536)).astype(jnp.uint32),
+        )
+
+    def target(next_values: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+        ahead = nx.multiply(c.gamma, value(nx, next_values, row, c))
+        return nx.add(row.reward, jnp.where(row.bootstrap, ahead, jnp.zeros_like(ahead)))
+
+    choose = _keep if resolve is None else resolve
+
+    def update(
+        q: Array,
+        transition: TabularTransition,
+        hyperparameters: Hyperparameters,
+        key: Array | None = None,
+    ) -> Array:
+        _, num_states, num_actions = q.shape
+        size = num_states * num_actions
+        c = coefficients(hyperparameters)
+        reward = nx.encode(transition.reward)
+        row = encode_transition(transition, num_actions, reward, jnp.bool_(True))
+        if resolve is not None:
+            if key is None:
+                raise ValueError(f"update of {name} draws at random: key must be given")
+            row = choose(row, jax.random.bits(key, (2,), jnp.uint32), c, size, num_actions)
+        flat = q.reshape(-1)
+        y = target(next_values(flat, row, tables, size, num_actions), row, c)
+        return (
+            flat.at[row.entry].set(move_towards(nx, flat[row.entry], y, c.alpha)).reshape(q.shape)
+        )
+
+    def values(q: Array) -> Array:
+        decoded = [nx.decode(q[k]) for k in range(tables)]
+        return decoded[0] if tables == 1 else (decoded[0] + decoded[1]) * np.float32(0.5)
+
+    return TabularRule(
+        name=name,
+        numerics=nx,
+        tables=tables,
+        random=resolve is not None,
+        init=init,
+        coefficients=coefficients,
+        resolve=choose,
+        target=target,
+        update=update,
+        values=values,
+    )
+
+
+def next_values(
+    flat: Array, row: Row, tables: int, size: int, num_actions: int
+) -> list[list[Array]]:
+    """Entries of s' in each table, that being updated first, by dynamic slices of flat tables.
+
+    Args:
+      flat: [n, ...] entries; the K tables of `size` entries that the row's indices point into lie
+        one after the other; trailing axes are replicas.
+      row: one row.
+      tables: K, static.
+      size: S * A, static.
+      num_actions: A, static.
+
+    Returns:
+      K lists of A entries, each [...].
+    """
+    values = []
+    for k in range(tables):
+        start = row.next_entry + np.int32(k * size)
+        block = jax.lax.dynamic_slice_in_dim(flat, start, num_actions)
+        values.append([block[a] for a in range(num_actions)])
+    if tables == 2:
+        pairs = list(zip(*values, strict=True))
+        values = [
+            [jnp.where(row.second, second, first) for first, second in pairs],
+            [jnp.where(row.second, first, second) for first, second in pairs],
+        ]
+    return values
+
+
+def _keep(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int) -> Row:
+    return row
+
+
+def move_towards(nx: Numerics, entry: Array, target: Array, alpha: Array) -> Array:
+    """Entry + alpha * (target - entry), in the numerics' arithmetic."""
+    return nx.add(entry, nx.multiply(alpha, nx.subtract(target, entry)))

@@ -1,0 +1,130 @@
+"""Environments by name, and the pictures of them in text."""
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from accel_rl import envs
+
+
+def test_names():
+    names = envs.list_environments()
+    assert set(names) >= {"FrozenLake-v1", "FrozenLake8x8-v1", "Taxi-v3", "Taxi-v4"}
+    assert set(names) >= {"CliffWalking-v1", "CliffWalkingSlippery-v1"}
+    assert "CartPole-v1" not in names
+    assert set(envs.list_environments(gymnax=True)) > {*names, "CartPole-v1"}
+
+
+def test_other_names_go_to_gymnax():
+    env, params = envs.make("CartPole-v1")
+    with jax.numpy_dtype_promotion("standard"):  # gymnax mixes bool and float
+        observation, state = env.reset(jax.random.key(0), params)
+        step = env.step(jax.random.key(1), state, 0, params)
+    assert observation.shape == step[0].shape == (4,)
+    assert len(step) == 6
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "message"),
+    [
+        (envs.make, "frozenlake-v1", "'frozenlake-v1'; did you mean FrozenLake-v1"),
+        (envs.make, "CartPole-v7", "did you mean CartPole-v1"),
+        (envs.make, "Zzz", "known: FrozenLake-v1, .*FrozenLake-misc"),
+        (envs.make_mdp, "CartPole-v1", "no environment is named 'CartPole-v1'"),
+        (envs.layout, "Taxi", "did you mean Taxi-v"),
+    ],
+)
+def test_unknown_names(call, name, message):
+    with pytest.raises(ValueError, match=message):
+        call(name)
+
+
+def test_unknown_arguments():
+    with pytest.raises(TypeError, match="slippery"):
+        envs.make_mdp("FrozenLake-v1", slippery=True)
+
+
+def test_importing_envs_does_not_import_gymnax():
+    code = (
+        "import sys, accel_rl.envs as e; e.make_sampler(e.make_mdp('FrozenLake-v1'));"
+        "sys.exit(any(m in sys.modules for m in ('gymnax', 'gymnasium', 'flax')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_tabular_env_is_found_lazily():
+    from accel_rl.envs.tabular_env import TabularEnv
+
+    assert envs.TabularEnv is TabularEnv
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = envs.Nothing
+
+
+@pytest.mark.parametrize("name", envs.list_environments())
+def test_layouts_fit_their_tables(name):
+    layout, mdp = envs.layout(name), envs.make_mdp(name)
+    assert len(layout.actions) == len(layout.moves) == mdp.num_actions
+    assert layout.states.shape == (len(layout.cells), len(layout.cells[0]))
+    assert {cell for row in layout.cells for cell in row} <= set(layout.meaning)
+    # In an open cell, and where nothing goes astray, a move leads to the neighbour it names.
+    probability, following = np.asarray(mdp.probability), np.asarray(mdp.next_state)
+    checked = 0
+    for (row, column), state in np.ndenumerate(layout.states):
+        for action, move in enumerate(layout.moves):
+            if move is None or layout.cells[row][column] in layout.no_action:
+                continue
+            target = row + move[0], column + move[1]
+            inside = all(0 <= t < n for t, n in zip(target, layout.states.shape, strict=True))
+            wall = move[0] == 0 and (row, min(column, target[1])) in layout.walls
+            if inside and not wall and layout.cells[target[0]][target[1]] != "C":
+                reached = following[state, action][probability[state, action] > 0]
+                assert layout.states[target] in reached
+                checked += 1
+    assert checked > 20
+
+
+def test_text_of_frozen_lake():
+    text = envs.render_ansi(envs.layout("FrozenLake-v1"), 6, 2, color=False)
+    assert text.splitlines() == [
+        "(right)",
+        "+---------------+",
+        "| S   F   F   F |",
+        "| F   H  [F]  H |",
+        "| F   F   F   H |",
+        "| H   F   F   G |",
+        "+---------------+",
+    ]
+
+
+def test_text_of_taxi_shows_walls_and_places():
+    layout = envs.layout("Taxi-v3", passenger="taxi", destination="B")
+    text = envs.render_ansi(layout, int(layout.states[0, 1]), color=False)
+    assert text.splitlines()[0] == "passenger in the taxi, destination B"
+    assert text.splitlines()[2] == "| R  [.]| .   .   G |"
+    assert text.splitlines()[6] == "| Y | .   . | B   . |"
+
+
+def test_colors_only_add_escapes():
+    layout = envs.layout("CliffWalking-v1")
+    plain = envs.render_ansi(layout, 36, color=False)
+    colored = envs.render_ansi(layout, 36)
+    assert "\x1b[" not in plain
+    assert "\x1b[7m[S]\x1b[0m" in colored
+    escapes = ("\x1b[31m", "\x1b[32m", "\x1b[7m", "\x1b[0m")
+    for escape in escapes:
+        colored = colored.replace(escape, "")
+    assert colored == plain
+
+
+def test_text_refuses():
+    with pytest.raises(ValueError, match="state 16 is not in this layout"):
+        envs.render_ansi(envs.layout("FrozenLake-v1"), 16)
+    with pytest.raises(ValueError, match="action must be 0 to 3, got 4"):
+        envs.render_ansi(envs.layout("FrozenLake-v1"), 0, 4)
+    with pytest.raises(ValueError, match="destination must be one of R, G, Y, B"):
+        envs.layout("Taxi-v3", destination="taxi")
+    with pytest.raises(ValueError, match=r"passenger must be .* got 5"):
+        envs.layout("Taxi-v3", passenger=5)
