@@ -1,0 +1,37 @@
+"""Logged experience of finite MDPs: collecting, checking, saving, importing and packing it."""
+
+from accel_rl.datasets.collection import collect, rollout
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.datasets.minari import from_minari
+from accel_rl.datasets.packing import PackedDataset, pack, unpack
+from accel_rl.datasets.policies import (
+    Policy,
+    deterministic_policy,
+    epsilon_greedy_policy,
+    random_policy,
+    stochastic_policy,
+)
+from accel_rl.datasets.storage import load, save
+from accel_rl.datasets.text import load_text
+from accel_rl.datasets.validation import validate
+
+__all__ = [
+    "DatasetError",
+    "DatasetInfo",
+    "PackedDataset",
+    "Policy",
+    "TabularDataset",
+    "collect",
+    "deterministic_policy",
+    "epsilon_greedy_policy",
+    "from_minari",
+    "load",
+    "load_text",
+    "pack",
+    "random_policy",
+    "rollout",
+    "save",
+    "stochastic_policy",
+    "unpack",
+    "validate",
+]

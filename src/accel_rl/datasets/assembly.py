@@ -1,0 +1,71 @@
+"""From a log's bare rows to a dataset: episodes, discounts and next actions."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.datasets.validation import validate
+from accel_rl.types import TabularTransition
+
+
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """N rows in the order they happened. `last` closes an episode: the row below starts another."""
+
+    state: np.ndarray  # [N] int32
+    action: np.ndarray  # [N] int32
+    reward: np.ndarray  # [N] float32
+    next_state: np.ndarray  # [N] int32
+    terminated: np.ndarray  # [N] bool
+    last: np.ndarray  # [N] bool, true wherever `terminated` is
+
+
+def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularDataset:
+    """Completes a log to a valid dataset.
+
+    The next action of a row is the action of the row below in the same episode. The last row of an
+    episode that did not terminate has none in the log: it is left out, or stays with a 0 that no
+    rule may use; `info` counts it either way. The row above a dropped one keeps its next action.
+
+    Args:
+        log: the rows.
+        info: what is known; its counts are replaced.
+        require_next_action: drop the rows whose next action is unknown.
+
+    Returns:
+        The dataset, with episodes numbered from 0.
+
+    Raises:
+        DatasetError: no row is left, or the dataset is not valid.
+    """
+    missing = log.last & ~log.terminated
+    keep = ~missing if require_next_action else np.ones_like(missing)
+    if not keep.any():
+        raise DatasetError(
+            f"none of the {len(keep)} rows has a known next action; "
+            "require_next_action=False keeps them, for rules that do not use it"
+        )
+    # An episode of which nothing is kept leaves a gap in the numbers.
+    kept = np.cumsum(log.last)[keep] - log.last[keep]
+    episode = np.cumsum(np.diff(kept, prepend=kept[0]) != 0, dtype=np.int32)
+    count = int(missing.sum())
+    dataset = TabularDataset(
+        TabularTransition(
+            state=jnp.asarray(log.state[keep]),
+            action=jnp.asarray(log.action[keep]),
+            reward=jnp.asarray(log.reward[keep]),
+            next_state=jnp.asarray(log.next_state[keep]),
+            discount=jnp.asarray((~log.terminated[keep]).astype(np.float32)),
+            next_action=jnp.asarray(np.where(log.last, 0, np.roll(log.action, -1))[keep]),
+        ),
+        jnp.asarray(episode),
+        dataclasses.replace(
+            info,
+            dropped=count if require_next_action else 0,
+            missing_next_action=0 if require_next_action else count,
+        ),
+    )
+    validate(dataset)
+    return dataset

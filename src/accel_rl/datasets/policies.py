@@ -1,0 +1,162 @@
+"""Behaviour policies over a finite state space, drawn from the random words of `envs.dynamics`.
+
+A policy given by probabilities is read as an MDP with one action, whose outcomes are the actions of
+the real one: then one arithmetic draws outcomes, first states and actions.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.envs import dynamics
+from accel_rl.types import MDP, Array, ArrayLike
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """What acts in each state. Made by the functions below.
+
+    The description is no part of the pytree, so that one compiled program serves every epsilon.
+    """
+
+    num_actions: int  # A, static
+    sampler: dynamics.Sampler | None  # outcomes are actions; None: all actions are equally likely
+    description: str = "not described"
+
+
+jax.tree_util.register_dataclass(Policy, ["sampler"], ["num_actions"], drop_fields=["description"])
+
+
+def random_policy(num_actions: int) -> Policy:
+    """Every action with the same probability in every state.
+
+    Args:
+        num_actions: A, at least 1.
+
+    Returns:
+        The policy.
+
+    Raises:
+        ValueError: `num_actions` is below 1.
+    """
+    if num_actions < 1:
+        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    return Policy(num_actions, None, "random")
+
+
+def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
+    """With probability epsilon a uniformly random action, otherwise the greedy one.
+
+    So the greedy action has probability 1 - epsilon + epsilon / A; of actions with equal values the
+    lowest is the greedy one.
+
+    Args:
+        q: [S, A] action values.
+        epsilon: in [0, 1].
+
+    Returns:
+        The policy.
+
+    Raises:
+        ValueError: `q` is not a finite [S, A] table, or `epsilon` is outside [0, 1].
+    """
+    values = _table("q", q)
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
+    num_states, num_actions = values.shape
+    probability = np.full(values.shape, epsilon / num_actions)
+    probability[np.arange(num_states), values.argmax(axis=1)] += 1 - epsilon
+    return Policy(num_actions, _action_sampler(probability), f"epsilon-greedy, epsilon {epsilon:g}")
+
+
+def stochastic_policy(probability: ArrayLike) -> Policy:
+    """Actions by given probabilities.
+
+    Args:
+        probability: [S, A]; each row sums to 1 within 1e-4 and is normalised.
+
+    Returns:
+        The policy.
+
+    Raises:
+        ValueError: not a finite [S, A] table, a probability is negative, or a row's sum is not 1.
+    """
+    table = _table("probability", probability)
+    if (table < 0).any():
+        s, a = np.argwhere(table < 0)[0]
+        raise ValueError(f"probability[{s}, {a}] must not be negative, got {table[s, a]}")
+    off = np.abs(table.sum(axis=1) - 1) > 1e-4
+    if off.any():
+        s = int(off.argmax())
+        raise ValueError(f"probability[{s}] must sum to 1, got {table[s].sum()}")
+    return Policy(table.shape[1], _action_sampler(table), "given action probabilities")
+
+
+def deterministic_policy(actions: ArrayLike, num_actions: int) -> Policy:
+    """One given action in each state.
+
+    Args:
+        actions: [S] integers in [0, A).
+        num_actions: A, at least 1.
+
+    Returns:
+        The policy.
+
+    Raises:
+        TypeError: `actions` are not integers.
+        ValueError: `actions` is not one-dimensional and non-empty, or an action is out of range.
+    """
+    table = np.asarray(actions)
+    if not np.issubdtype(table.dtype, np.integer):
+        raise TypeError(f"actions must be integers, got {table.dtype}")
+    if table.ndim != 1 or table.size == 0:
+        raise ValueError(f"actions must have shape [S], got {table.shape}")
+    bad = (table < 0) | (table >= num_actions)
+    if bad.any():
+        s = int(bad.argmax())
+        raise ValueError(f"actions[{s}] must be in [0, {num_actions}), got {table[s]}")
+    sampler = _action_sampler(np.ones((len(table), 1)), table[:, None])
+    return Policy(num_actions, sampler, "given actions")
+
+
+def draw(policy: Policy, state: Array, bits: Array) -> tuple[Array, Array]:
+    """Draws the policy's action in each of a batch of states.
+
+    Args:
+        policy: the policy.
+        state: [...] int32 in [0, S).
+        bits: [...] uint32, uniformly distributed words.
+
+    Returns:
+        action: [...] int32 in [0, A).
+        bits: [...] uint32, what is left of the words.
+    """
+    if policy.sampler is None:
+        return dynamics.choose(bits, policy.num_actions)
+    action, _, _, bits = dynamics.step(policy.sampler, state, jnp.zeros_like(state), bits)
+    return action, bits
+
+
+def _action_sampler(probability: np.ndarray, actions: np.ndarray | None = None) -> dynamics.Sampler:
+    """A sampler with `actions` ([S, K], by default 0..K-1) as the outcomes of its only action."""
+    num_states, count = probability.shape
+    if actions is None:
+        actions = np.broadcast_to(np.arange(count), probability.shape)
+    nothing = np.zeros((num_states, 1, count))
+    first = np.zeros(num_states)
+    first[0] = 1
+    tables: tuple[Any, ...] = (probability[:, None], actions[:, None], nothing, nothing, first)
+    return dynamics.make_sampler(MDP(*tables))
+
+
+def _table(name: str, values: ArrayLike) -> np.ndarray:
+    table = np.asarray(values, np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(f"{name} must have shape [S, A], got {table.shape}")
+    if not np.isfinite(table).all():
+        s, a = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(f"{name}[{s}, {a}] must be finite, got {table[s, a]}")
+    return table

@@ -1,0 +1,200 @@
+"""Import of plain-text logs: one `state action reward next_state` a line, as SwiftRL keeps them."""
+
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from accel_rl.datasets.assembly import Log, assemble
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.types import MDP
+
+_FIELDS = ("state", "action", "reward", "next_state")
+
+
+def load_text(
+    path: str | os.PathLike[str],
+    *,
+    mdp: MDP | None = None,
+    episode_end: Literal["terminated", "truncated"] | None = None,
+    num_states: int | None = None,
+    num_actions: int | None = None,
+    environment: str = "unnamed",
+    require_next_action: bool = True,
+) -> TabularDataset:
+    """Reads a log of `s a r s'` lines, which says neither where episodes end nor what came next.
+
+    Fields are separated by blanks; empty lines and what follows a `#` are skipped. An episode goes
+    on while a row's state is the next state of the row above. Where it does not, what ended it is
+    decided by exactly one of two arguments:
+
+    - `mdp`: by the tables. A row that matches a terminating outcome terminated, also where the
+      next episode happens to begin in the same state; every other end is a truncation.
+    - `episode_end`: all such ends are taken for terminations, or all for truncations. The end of
+      the log is a truncation in both cases, since nothing shows how that episode ended.
+
+    A truncation that goes unseen, because the next episode begins in the very state where the old
+    one was cut, does no harm: the row's next action is then one that the policy took in that state.
+
+    Args:
+        path: the file, UTF-8 or ASCII.
+        mdp: the tables of the environment that the log comes from; also gives S and A.
+        episode_end: how episodes end, where there is no `mdp`.
+        num_states: S, needed with `episode_end`.
+        num_actions: A, needed with `episode_end`.
+        environment: the name to keep with the data.
+        require_next_action: leave out the rows whose next action the log does not hold, the last of
+            each truncated episode. They are counted in `info.dropped`. Otherwise they stay, with
+            next action 0, counted in `info.missing_next_action`.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        DatasetError: a line is malformed, a number is not an integer or out of range, a reward is
+            not finite, a row is impossible under `mdp` or may or may not have terminated under it,
+            or no row is left. The message names the file, and the line (counted from 1) or row
+            (from 0), and the column.
+        ValueError: not exactly one of `mdp` and `episode_end`, or S and A missing or given twice.
+        OSError: the file cannot be opened.
+    """
+    num_states, num_actions = _sizes(mdp, episode_end, num_states, num_actions)
+    name = os.fspath(path)
+    try:
+        table = _parse(path)
+        state = _indices(table, 0, num_states)
+        action = _indices(table, 1, num_actions)
+        next_state = _indices(table, 3, num_states)
+        with np.errstate(over="ignore"):  # beyond float32: becomes infinite, and is refused
+            reward = table[:, 2].astype(np.float32)
+        _refuse(table, 2, ~np.isfinite(reward), "must be finite in float32")
+        continues = np.append(next_state[:-1] == state[1:], False)
+        if mdp is not None:
+            terminated = _terminations(mdp, state, action, reward, next_state)
+        else:
+            terminated = ~continues & (episode_end == "terminated")
+            terminated[-1] = False
+        log = Log(state, action, reward, next_state, terminated, ~continues | terminated)
+        info = DatasetInfo(
+            environment, num_states, num_actions, f"unknown, imported from {os.path.basename(name)}"
+        )
+        return assemble(log, info, require_next_action)
+    except _RowError as error:
+        line = _line_of(path, error.row)
+        raise DatasetError(f"{name}: line {line} (row {error.row}): {error}") from None
+    except DatasetError as error:
+        raise DatasetError(f"{name}: {error}") from None
+
+
+class _RowError(DatasetError):
+    def __init__(self, row: int, message: str):
+        super().__init__(message)
+        self.row = row
+
+
+def _sizes(
+    mdp: MDP | None, episode_end: str | None, num_states: int | None, num_actions: int | None
+) -> tuple[int, int]:
+    if (mdp is None) == (episode_end is None):
+        raise ValueError("give exactly one of mdp and episode_end")
+    if mdp is not None:
+        if num_states is not None or num_actions is not None:
+            raise ValueError("num_states and num_actions come from mdp: give them without it only")
+        return mdp.num_states, mdp.num_actions
+    if episode_end not in ("terminated", "truncated"):
+        raise ValueError(f'episode_end must be "terminated" or "truncated", got {episode_end!r}')
+    if num_states is None or num_actions is None:
+        raise ValueError("without mdp, num_states and num_actions are needed")
+    for name, value in (("num_states", num_states), ("num_actions", num_actions)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    return num_states, num_actions
+
+
+def _parse(path: str | os.PathLike[str]) -> np.ndarray:
+    """The numbers of the file, [N, 4] float64, by NumPy's own fast reader."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        if not any(True for _ in _data_lines(file)):
+            raise DatasetError("no rows: the file is empty")
+        file.seek(0)
+        try:
+            table = np.loadtxt(file, np.float64, ndmin=2)
+        except ValueError as error:
+            # NumPy counts neither empty lines nor comments, so look for the place again, slowly.
+            raise DatasetError(_malformed(path) or str(error)) from error
+    if table.shape[1] != len(_FIELDS):
+        raise DatasetError(_malformed(path) or f"{table.shape[1]} columns, must be 4")
+    return table
+
+
+def _data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of each line that has any."""
+    for number, line in enumerate(lines, start=1):
+        fields = line.split("#", 1)[0].split()
+        if fields:
+            yield number, fields
+
+
+def _malformed(path: str | os.PathLike[str]) -> str | None:
+    """Says where the first line is that is not four numbers."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, fields in _data_lines(file):
+            for column, text in zip(_FIELDS, fields, strict=False):
+                try:
+                    float(text)
+                except ValueError:
+                    return f"line {number}: {column} is {text[:40]!r}, must be a number"
+            if len(fields) != len(_FIELDS):
+                return f"line {number}: {len(fields)} fields, must be 4 ({', '.join(_FIELDS)})"
+    return None
+
+
+def _line_of(path: str | os.PathLike[str], row: int) -> int:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for index, (number, _) in enumerate(_data_lines(file)):
+            if index == row:
+                return number
+    raise AssertionError(f"row {row} was read from {os.fspath(path)} and is gone")
+
+
+def _refuse(table: np.ndarray, column: int, bad: np.ndarray, rule: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = repr(float(table[row, column])).removesuffix(".0")
+        raise _RowError(row, f"{_FIELDS[column]} is {value}, {rule}")
+
+
+def _indices(table: np.ndarray, column: int, limit: int) -> np.ndarray:
+    values = table[:, column]
+    good = (values >= 0) & (values < limit) & (values == np.floor(values))
+    _refuse(table, column, ~good, f"must be an integer in [0, {limit})")
+    return values.astype(np.int32)
+
+
+def _terminations(
+    mdp: MDP, state: np.ndarray, action: np.ndarray, reward: np.ndarray, next_state: np.ndarray
+) -> np.ndarray:
+    """[N] bool: the row matches a terminating outcome of the tables."""
+    pairs = state * mdp.num_actions + action
+    ends, goes_on = np.zeros((2, len(state)), bool)
+    for k in range(mdp.probability.shape[2]):
+        possible, target, gain, terminal = (
+            np.asarray(column)[:, :, k].reshape(-1)[pairs]
+            for column in (mdp.probability, mdp.next_state, mdp.reward, mdp.terminated)
+        )
+        match = (possible > 0) & (target == next_state) & (gain == reward)
+        ends |= match & terminal
+        goes_on |= match & ~terminal
+    for bad, problem in (
+        (~ends & ~goes_on, "is impossible in this environment"),
+        (ends & goes_on, "may have terminated or not in this environment"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise _RowError(
+                row,
+                f"state {state[row]}, action {action[row]}, reward {reward[row]:g}, "
+                f"next_state {next_state[row]} {problem}",
+            )
+    return ends

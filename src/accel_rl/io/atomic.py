@@ -1,0 +1,60 @@
+"""Writing a file so that it holds either all of the new content or all of the old."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import IO, Any, Literal
+
+
+@contextlib.contextmanager
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
+) -> Iterator[IO[Any]]:
+    """Opens a file for writing that takes its name only once it is complete and on disk.
+
+    The content goes to a hidden file in the same directory (a rename is atomic only inside one file
+    system), is flushed to disk, and then replaces `path` in one step. Whatever stops the writer
+    before that step, an exception or a killed process, leaves the old file as it was; a killed
+    process also leaves its hidden `.NAME.*.tmp` behind, which nothing reads.
+
+    Args:
+        path: the file to write. A symbolic link is followed, and an existing file keeps its mode.
+        mode: "wb" for bytes, or "w" for UTF-8 text with newlines left as they are.
+
+    Yields:
+        The open file.
+
+    Raises:
+        ValueError: `mode` is neither "wb" nor "w".
+        OSError: the directory does not exist, the disk is full, ...
+    """
+    if mode not in ("wb", "w"):
+        raise ValueError(f'mode must be "wb" or "w", got {mode!r}')
+    target = os.path.realpath(path)
+    directory, name = os.path.split(target)
+    draft = os.path.join(directory, f".{name}.{secrets.token_hex(8)}.tmp")
+    text: dict[str, Any] = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
+    try:
+        with open(draft, f"x{mode[1:]}", **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(draft, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+    _sync_directory(directory)
+
+
+def _sync_directory(directory: str) -> None:
+    """Makes the new name itself survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
