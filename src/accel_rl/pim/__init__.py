@@ -1,7 +1,7 @@
 """Tabular training on processing-in-memory: a log split over DPUs, trained there, and merged.
 
-    chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
-    result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
+chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
+result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
 """
 
 from accel_rl.pim.backend import Backend, jax_backend, select_backend

@@ -5,6 +5,7 @@ of a tabular rule on them from a broadcast table. Merging and everything after i
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from jax.sharding import Mesh
 
 from accel_rl.tabular.passes import Path, is_static, order_rows, select_path
 from accel_rl.tabular.program import Program
-from accel_rl.tabular.rules import Coefficients
+from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
 from pim_emu import device_map, dpu_mesh, pad_axis
 
@@ -51,6 +52,7 @@ class Memory:
     dpus: Array  # [D] uint32, global indices
 
 
+@functools.cache
 def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     """DPUs emulated in JAX: split over devices, and a fast pass within each.
 

@@ -11,7 +11,8 @@ is Q0 + sum_i w_i (q_i - Q0) / sum_i w_i, and Q0 where all weights are 0.
 | damped | 1 - (1 - alpha)**n_i, in 1/32,768 | |
 
 INT32 sums are exact and quotients round half away from zero. FP32 sums run through one pairwise
-tree in DPU order, so that the number of devices does not change the result.
+tree in DPU order, so that the number of devices does not change the result, and are multiplied by
+the reciprocal of the sum of weights.
 """
 
 from typing import Any
@@ -120,8 +121,9 @@ def _weights(name: str, visits: Array, alpha: Array) -> Array:
 def _merge_fp32(tables: Array, base: Array, weights: Array) -> Array:
     total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
     weighted = pairwise_sum(weights.astype(jnp.float32) * (tables - base))
-    step = weighted / jnp.maximum(total, np.uint32(1)).astype(jnp.float32)
-    return jnp.where(total > 0, base + step, base)
+    # Times the reciprocal: XLA makes that of a quotient whose divisor is constant, as in "mean".
+    share = np.float32(1) / jnp.maximum(total, np.uint32(1)).astype(jnp.float32)
+    return jnp.where(total > 0, base + weighted * share, base)
 
 
 def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Array:

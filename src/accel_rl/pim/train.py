@@ -17,7 +17,7 @@ from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.passes import has_constant_visits, order_rows, visit_counts
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
 from accel_rl.tabular.rows import encode_transition, to_words
-from accel_rl.tabular.rules import Coefficients, Hyperparameters, TabularRule
+from accel_rl.tabular.rule import Coefficients, Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
 from pim_emu import device_map, pad_axis
 
@@ -110,7 +110,9 @@ def train(
             f"initial must be {rule.numerics.dtype} {expected}, got {initial.dtype} {initial.shape}"
         )
     run = functools.partial(_train, program, schedule, select_backend(backend), probe)
-    return run(chunks, rates, jnp.asarray(seed, jnp.uint32), initial, jnp.asarray(first_pass, jnp.uint32))
+    return run(
+        chunks, rates, jnp.asarray(seed, jnp.uint32), initial, jnp.asarray(first_pass, jnp.uint32)
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -214,16 +216,12 @@ def _merge(
 
     alpha = program.rule.numerics.decode_rate(c.alpha)
     tables, visits = pad_axis((tables[:num_dpus], visits[:num_dpus]), mesh, axis=1)
-    merged = device_map(merge, (1, 0, 1, None), mesh)(
-        tables, pad_axis(base, mesh), visits, alpha
-    )
+    merged = device_map(merge, (1, 0, 1, None), mesh)(tables, pad_axis(base, mesh), visits, alpha)
     everywhere = NamedSharding(mesh, PartitionSpec())
     return jax.lax.with_sharding_constraint(merged, everywhere)[: program.entries]
 
 
-def _check(
-    program: Program, schedule: Schedule, rates: Hyperparameters, chunks: Chunks
-) -> None:
+def _check(program: Program, schedule: Schedule, rates: Hyperparameters, chunks: Chunks) -> None:
     nx = program.rule.numerics
     check_merge(schedule.merge)
     for name, value in (

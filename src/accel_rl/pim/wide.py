@@ -26,7 +26,7 @@ def from_int32(x: Array) -> Wide:
 
 
 def add(x: Wide, y: Wide) -> Wide:
-    """x + y modulo 2**64."""
+    """X + y modulo 2**64."""
     low = x.low + y.low
     return Wide(x.high + y.high + (low < x.low).astype(jnp.uint32), low)
 
@@ -37,7 +37,7 @@ def negate(x: Wide) -> Wide:
 
 
 def shift_left(x: Wide, bits: int) -> Wide:
-    """x * 2**bits modulo 2**64, 0 <= bits < 32, static."""
+    """X * 2**bits modulo 2**64, 0 <= bits < 32, static."""
     if bits == 0:
         return x
     high = (x.high << np.uint32(bits)) | (x.low >> np.uint32(32 - bits))
@@ -45,7 +45,7 @@ def shift_left(x: Wide, bits: int) -> Wide:
 
 
 def divide_rounded(x: Wide, divisor: Array) -> Array:
-    """x / divisor rounded to the nearest, halves away from zero, as an int32.
+    """X / divisor rounded to the nearest, halves away from zero, as an int32.
 
     Args:
       x: the dividend.
