@@ -1,0 +1,63 @@
+# Each target sets up what it needs in .venv; nothing has to be installed by hand.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+DEPENDENCIES := pyproject.toml constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses 2
+QUICK_RESULTS := runs/benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check lint types notebooks test-newest bench docs clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
+
+$(VENV)/.base: $(BIN)/python $(DEPENDENCIES)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(PIP) --editable '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(PIP) --editable '.[dev,notebook,benchmark]'
+	touch $@
+
+install: $(VENV)/.base ## Install the library and its command in .venv
+
+demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo
+	$(BIN)/accel-rl demo
+
+test: $(VENV)/.test ## Run the tests
+	$(PYTEST)
+
+check: test lint types notebooks test-newest ## Run everything that CI runs
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+notebooks: $(VENV)/.dev ## Execute the notebooks with small settings
+	$(BIN)/python notebooks/execute.py
+
+test-newest: ## Run a short test on Python 3.12 and its jax, where that interpreter exists
+	sh .ci/test-newest
+
+bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
+	mkdir -p $(QUICK_RESULTS)
+	$(BIN)/python benchmarks/tabular.py --quick --json $(QUICK_RESULTS)/tabular.json
+
+docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
+	$(BIN)/python -m pytest tests/test_docs.py
+
+clean: ## Remove the environment, caches and runs
+	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs
