@@ -83,8 +83,9 @@ def partition(
 def _check_index(name: str, column: Array, limit: int) -> None:
     if isinstance(column, jax.core.Tracer):
         return
-    low, high = int(jnp.min(column)), int(jnp.max(column))
+    values = np.asarray(column)  # NumPy, because jnp would trace even concrete arrays inside a jit
+    low, high = int(values.min()), int(values.max())
     if low < 0 or high >= limit:
         worst = low if low < 0 else high
-        row = int(jnp.argmax(jnp.asarray(column) == worst))
+        row = int(np.argmax(values == worst))
         raise ValueError(f"row {row}: {name} is {worst}, must be in [0, {limit})")

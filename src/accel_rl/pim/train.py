@@ -239,7 +239,8 @@ def _check(program: Program, schedule: Schedule, rates: Hyperparameters, chunks:
             raise ValueError(f"{name} must be in [0, {high:g}] for {nx.name}, got {value}")
     reward, (low, high) = chunks.transitions.reward, nx.reward_range
     if not isinstance(reward, jax.core.Tracer):
-        least, most = float(jnp.min(reward)), float(jnp.max(reward))
+        # NumPy, because jnp would trace even concrete arrays inside a jit.
+        least, most = float(np.min(reward)), float(np.max(reward))
         if not (low <= least and most <= high):
             raise ValueError(
                 f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "

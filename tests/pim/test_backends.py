@@ -1,0 +1,15 @@
+"""Every backend and every form of a pass keeps the contract."""
+
+import jax
+import pytest
+from backend_conformance import check_backend
+
+from accel_rl import pim
+from accel_rl.tabular import PATHS
+from pim_emu import dpu_mesh
+
+
+@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
+@pytest.mark.parametrize("path", list(PATHS))
+def test_jax_backend(path, numerics):
+    check_backend(pim.jax_backend(dpu_mesh(jax.devices()[:2]), path), numerics)
