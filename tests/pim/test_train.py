@@ -1,5 +1,6 @@
 """pim.train as a function: devices, vmap, continuation, probes, bad input."""
 
+import dataclasses
 import functools
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 from transitions import synthetic
 
 from accel_rl import pim, tabular
-from pim_emu import dpu_mesh
+from pim_emu import dpu_mesh, load_machine
 
 S, A, D = 6, 3, 13
 CHUNKS = pim.partition(synthetic(S, A, 700), D, S, A)
@@ -158,6 +159,17 @@ def test_bad_partitions_are_named():
         pim.partition(rows, 21, S, A)
     with pytest.raises(ValueError, match=r"row \d+: action is 2, must be in \[0, 2\)"):
         pim.partition(rows, 4, S, 2)
+
+
+def test_runs_that_exceed_a_dpus_memories_are_refused_with_the_numbers():
+    tables = pim.partition(synthetic(5_000, 4, 50), 2, 5_000, 4)
+    with pytest.raises(ValueError, match=r"needs [\d,]+ B of WRAM \(tables 80,000 .* has 65,536 B"):
+        fit(chunks=tables)
+    assert fit(chunks=tables, machine=None).tables.shape == (1, 5_000, 4)
+    small = dataclasses.replace(load_machine(), mram_bytes=4_096)
+    rows = pim.partition(synthetic(S, A, 2_000), 2, S, A)
+    with pytest.raises(ValueError, match=r"chunk of 1,000 rows needs .* MRAM \(records 8,000"):
+        fit(chunks=rows, machine=small)
 
 
 @pytest.mark.parametrize(("name", "message"), [("upmem", "absent"), ("tpu", "must be one of")])

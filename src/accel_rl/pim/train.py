@@ -19,7 +19,7 @@ from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
 from accel_rl.tabular.rows import encode_transition, to_words
 from accel_rl.tabular.rule import Coefficients, Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
-from pim_emu import device_map, pad_axis
+from pim_emu import Machine, Workload, check_fits, device_map, load_machine, pad_axis
 
 Probe = Callable[[Array], Any]
 
@@ -66,6 +66,8 @@ def train(
     initial: Array | None = None,
     first_pass: ArrayLike = 0,
     probe: Probe | None = None,
+    machine: str | Machine | None = "upmem-2560",
+    tasklets: int = 16,
 ) -> TrainResult:
     """Train a tabular rule on chunks of logged experience, one chunk for each DPU.
 
@@ -87,13 +89,15 @@ def train(
       first_pass: uint32 [], the number of passes already done: continuing after a merge with the
         tables so far gives the same result, bit for bit, as one longer call.
       probe: a pure function of the action values [S, A], evaluated after each merge; static.
+      machine: what the run must fit, from `pim_emu.load_machine` or its name; None for no limit.
+      tasklets: of the machine's DPUs, whose stacks take WRAM; the result does not depend on it.
 
     Returns:
       The result.
 
     Raises:
-      ValueError: if an argument is out of its range, as far as it is concrete, or the backend is
-        absent.
+      ValueError: if an argument is out of its range, as far as it is concrete, if the backend is
+        absent, or if a chunk exceeds the machine's MRAM or the tables its WRAM.
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
@@ -102,6 +106,8 @@ def train(
     chosen_order = make_order(order) if isinstance(order, str) else order
     program = Program(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
     _check(program, schedule, rates, chunks)
+    if machine is not None:
+        _check_memory(program, chunks, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
     expected = (rule.tables, chunks.num_states, chunks.num_actions)
@@ -240,9 +246,27 @@ def _check(program: Program, schedule: Schedule, rates: Hyperparameters, chunks:
     reward, (low, high) = chunks.transitions.reward, nx.reward_range
     if not isinstance(reward, jax.core.Tracer):
         # NumPy, because jnp would trace even concrete arrays inside a jit.
-        least, most = float(np.min(reward)), float(np.max(reward))
+        least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
         if not (low <= least and most <= high):
             raise ValueError(
                 f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
                 f"{least:g} to {most:g}"
             )
+
+
+def _check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
+    narrow = program.size <= 65_536 and program.num_actions <= 256
+    check_fits(
+        load_machine(machine) if isinstance(machine, str) else machine,
+        Workload(
+            rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+            num_states=program.num_states,
+            num_actions=program.num_actions,
+            # Any rule with as many tables takes as much memory.
+            rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
+            order=program.order.name,
+            record_bytes=8 if narrow else 16,
+            target_block=program.target_block,
+            tasklets=tasklets,
+        ),
+    )

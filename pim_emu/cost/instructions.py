@@ -1,0 +1,145 @@
+"""Instructions of one tabular update on a DPU, by rule and numerics.
+
+Q-learning was measured with 4 actions (FrozenLake) and 6 (Taxi) in each numerics. A line through
+the two points separates what is paid once from what is paid for each action (load a value of the
+next state, keep the larger); other numbers of actions lie on that line. Part of the difference is
+not the actions but the values (Taxi's are rarely zero), so the slope is an upper bound. The other
+rules are derived: Q-learning's count, plus the operations that they do more, less those that they
+do not. Counts and prices are in `calibration.toml`.
+"""
+
+import dataclasses
+import functools
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+
+from pim_emu.machine import Constant, parse_constants
+
+NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
+_MEASURED_ACTIONS = (4, 6)
+_BY_NUMERICS = ("add", "product", "mean_entry")  # operations whose price depends on the numerics
+_REDUCTIONS = ("entry", "mean_entry")  # n of them are n - 1 arithmetic operations
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleOperations:
+    """What a rule does for one update, as numbers of operations by name."""
+
+    target: Mapping[str, int]
+    target_per_action: Mapping[str, int]
+    apply: Mapping[str, int]
+    tables: int = 1  # Q-tables, K
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """The contents of `calibration.toml`."""
+
+    sources: Mapping[str, Constant]
+    rules: Mapping[str, RuleOperations]
+
+    def __getitem__(self, name: str) -> float:
+        """The value of the constant called `name`."""
+        return self.sources[name].value
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateInstructions:
+    """Instructions of one update, in the two phases of a target block."""
+
+    target: float  # decode the record, value of the next state, target
+    apply: float  # move the entry towards the target
+
+    @property
+    def total(self) -> float:
+        """Instructions of a sequential update."""
+        return self.target + self.apply
+
+
+@functools.cache
+def load_calibration() -> Calibration:
+    """The calibration that comes with the package."""
+    name = "calibration.toml"
+    text = (resources.files("pim_emu.cost") / name).read_text(encoding="utf-8")
+    rules = {rule: RuleOperations(**table) for rule, table in tomllib.loads(text)["rules"].items()}
+    return Calibration(parse_constants(text, name), rules)
+
+
+def check_rule(rule: str, numerics: str) -> RuleOperations:
+    """The operations of a rule.
+
+    Raises:
+      ValueError: unknown rule or numerics.
+    """
+    rules = load_calibration().rules
+    if rule not in rules:
+        raise ValueError(f"rule must be one of {', '.join(rules)}, got {rule!r}")
+    if numerics not in NUMERICS:
+        raise ValueError(f"numerics must be one of {', '.join(NUMERICS)}, got {numerics!r}")
+    return rules[rule]
+
+
+def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateInstructions:
+    """Instructions of one update: measured for Q-learning, derived for the other rules.
+
+    Args:
+      rule: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
+      numerics: "fp32", "int32_scaled" or "int32_pow2".
+      num_actions: A, at least 1.
+
+    Returns:
+      The instructions by phase. What is paid once is split in proportion to the phases' operations;
+      what is paid for each action belongs to the target.
+
+    Raises:
+      ValueError: unknown rule or numerics, or no action.
+    """
+    operations, q_learning = check_rule(rule, numerics), check_rule("q_learning", numerics)
+    if num_actions < 1:
+        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    base, prices = _prices(numerics)
+    target_price = _price(q_learning.target, prices)
+    apply_price = _price(q_learning.apply, prices)
+    share = target_price / (target_price + apply_price)
+    # Derived rules differ from Q-learning by whole operations.
+    return UpdateInstructions(
+        target=base * share
+        + _price(operations.target, prices)
+        - target_price
+        + num_actions * _price(operations.target_per_action, prices),
+        apply=base * (1 - share) + _price(operations.apply, prices) - apply_price,
+    )
+
+
+def arithmetic_operations(rule: str, num_actions: int) -> int:
+    """Additions, products and comparisons of one update: the useful work, whatever it costs.
+
+    Raises:
+      ValueError: unknown rule, or no action.
+    """
+    operations = check_rule(rule, "fp32")
+    if num_actions < 1:
+        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    once = sum(
+        phase.get(name, 0)
+        for phase in (operations.target, operations.apply)
+        for name in ("add", "product")
+    )
+    per_action = sum(operations.target_per_action.get(name, 0) for name in _REDUCTIONS)
+    return once + per_action * (num_actions - 1)
+
+
+def _prices(numerics: str) -> tuple[float, dict[str, float]]:
+    """Instructions that a Q-learning update pays once, and the price of each operation."""
+    calibration = load_calibration()
+    few, many = _MEASURED_ACTIONS
+    at_few, at_many = (calibration[f"{numerics}_update_{n}_actions"] for n in _MEASURED_ACTIONS)
+    slope = (at_many - at_few) / (many - few)
+    prices = {name: calibration[f"{numerics}_{name}"] for name in _BY_NUMERICS}
+    prices |= {name: calibration[name] for name in ("lookup", "track", "draw")}
+    return at_few - few * slope, prices | {"entry": slope}
+
+
+def _price(operations: Mapping[str, int], prices: Mapping[str, float]) -> float:
+    return sum(count * prices[name] for name, count in operations.items())

@@ -1,0 +1,132 @@
+"""The modelled time of a training run, in SwiftRL's four parts, and how it scales.
+
+Everything here is computed from a machine description and an instruction count; nothing has been
+run on UPMEM hardware.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from pim_emu.cost.instructions import load_calibration
+from pim_emu.cost.kernel import run_cycles
+from pim_emu.cost.limits import check_fits
+from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
+from pim_emu.cost.workload import Workload, split_rows
+from pim_emu.machine import Machine
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelledSeconds:
+    """Modelled, not measured: seconds of a training run in SwiftRL's four parts, and energy."""
+
+    cpu_to_pim: float  # program, parameters, records, first table
+    pim_kernel: float  # all launches, the slowest DPU
+    inter_pim: float  # merges through the host, the last one excepted
+    pim_to_cpu: float  # last tables to the host, last merge
+    energy_joules: float  # DPUs during the kernel, host during the rest
+    detail: Mapping[str, float]  # seconds; what the four parts consist of, and add up to
+
+    @property
+    def total(self) -> float:
+        """Seconds of the four parts together; nothing overlaps."""
+        return sum(self.parts().values())
+
+    def parts(self) -> dict[str, float]:
+        """The four parts by name, in SwiftRL's order."""
+        names = ("cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalingPoint:
+    """Modelled strong scaling: one number of DPUs, compared with the first one."""
+
+    dpus: int
+    longest_chunk: int  # rows of the DPU that has most
+    modelled: ModelledSeconds
+    ideal: float  # DPUs over those of the first point
+    kernel_speedup: float  # modelled, of the PIM kernel
+    total_speedup: float  # modelled, of all four parts
+
+
+def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
+    """Model a training run.
+
+    Args:
+      machine: from `load_machine`.
+      workload: the run.
+
+    Returns:
+      Modelled seconds. `docs/cost-model.md` states every equation and assumption.
+
+    Raises:
+      ValueError: if the workload does not fit the machine.
+    """
+    check_fits(machine, workload)
+    dpus, table = workload.dpus, workload.table_bytes
+    merges = workload.launches
+    cycles = dataclasses.asdict(run_cycles(machine, workload))
+    kernel = {f"kernel_{name}": part / machine.clock_hz for name, part in cycles.items()}
+    kernel["kernel_launch"] = merges * machine.launch_seconds
+
+    program = machine.iram_instructions * machine.instruction_bytes
+    parameters = int(load_calibration()["parameter_bytes"])
+    pull = pull_seconds(machine, dpus, table)
+    broadcast = broadcast_seconds(machine, dpus, table)
+    merge = dpus * table * (2 if workload.weighted_merge else 1) / machine.host_merge_bandwidth
+
+    before = {
+        "program": broadcast_seconds(machine, dpus, program),
+        "parameters": broadcast_seconds(machine, dpus, parameters),
+        "records": push_seconds(machine, dpus, workload.chunk_bytes),
+        "first_table": broadcast,
+    }
+    between = {
+        "merge_pull": (merges - 1) * pull,
+        "merge_host": (merges - 1) * merge,
+        "merge_broadcast": (merges - 1) * broadcast,
+    }
+    after = {"last_pull": pull, "last_merge": merge}
+    host = sum((before | between | after).values())
+    kernel_seconds = sum(kernel.values())
+    return ModelledSeconds(
+        cpu_to_pim=sum(before.values()),
+        pim_kernel=kernel_seconds,
+        inter_pim=sum(between.values()),
+        pim_to_cpu=sum(after.values()),
+        energy_joules=machine.dpu_watts * dpus * kernel_seconds + machine.host_watts * host,
+        detail=before | kernel | between | after,
+    )
+
+
+def strong_scaling(
+    machine: Machine, workload: Workload, dpus: Sequence[int] = (125, 250, 500, 1000, 2000)
+) -> list[ScalingPoint]:
+    """Model the same rows on different numbers of DPUs.
+
+    Args:
+      machine: from `load_machine`.
+      workload: its rows are split again for each number of DPUs.
+      dpus: numbers of DPUs; speed-ups are relative to the first.
+
+    Raises:
+      ValueError: if `dpus` is empty, or a workload does not fit the machine.
+    """
+    if not dpus:
+        raise ValueError("dpus must have at least one number")
+    rows = [split_rows(workload.transitions, number) for number in dpus]
+    runs = [
+        modelled_seconds(machine, dataclasses.replace(workload, rows_per_dpu=split))
+        for split in rows
+    ]
+    return [
+        ScalingPoint(
+            dpus=number,
+            longest_chunk=max(split),
+            modelled=run,
+            ideal=number / dpus[0],
+            kernel_speedup=runs[0].pim_kernel / run.pim_kernel,
+            total_speedup=runs[0].total / run.total,
+        )
+        for number, split, run in zip(dpus, rows, runs, strict=True)
+    ]

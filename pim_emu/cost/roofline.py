@@ -1,0 +1,104 @@
+"""The modelled roofline of one DPU: what bounds a tabular update, arithmetic or memory.
+
+Operations are the additions, products and comparisons of the update's mathematics, so a core that
+emulates floating point stays far below the ceiling of its pipeline, and the distance shows it.
+Reference: Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52(4), 2009.
+"""
+
+import dataclasses
+
+from pim_emu.cost.instructions import arithmetic_operations, check_rule, update_instructions
+from pim_emu.cost.kernel import pass_cycles
+from pim_emu.cost.limits import check_fits
+from pim_emu.cost.mram import dma_cycles
+from pim_emu.cost.workload import Workload
+from pim_emu.machine import Machine
+
+_LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter
+
+
+@dataclasses.dataclass(frozen=True)
+class Roofline:
+    """Modelled roofline of one DPU for one rule and numerics. Rates are per second."""
+
+    operations_per_update: int
+    mram_bytes_per_update: int
+    operations_per_byte: float  # of MRAM traffic: the horizontal axis
+    attained_operations: float  # the modelled kernel: barriers, slots and imbalance included
+    attained_updates: float
+    peak_updates: float  # instructions of the bare update, pipeline full
+    instruction_ceiling: float  # instructions/s: one operation each at best
+    mram_bandwidth: float  # B/s in the largest transfers: a ceiling sloped in operations/B
+    mram_updates: float  # updates/s if only MRAM traffic counted
+    wram_bandwidth: float  # B/s
+    wram_updates: float  # updates/s if only WRAM traffic counted
+
+
+def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:
+    """Updates/s of one DPU whose tasklets do nothing else, equally loaded: clock / instructions.
+
+    Fewer tasklets than the reissue interval leave issue slots empty: t / 11 of that.
+
+    Raises:
+      ValueError: if `instructions` is not positive or `tasklets` is below 1.
+    """
+    if not instructions > 0 or tasklets < 1:
+        raise ValueError(
+            "instructions must be positive and tasklets at least 1, got "
+            f"{instructions} and {tasklets}"
+        )
+    return machine.clock_hz / instructions * min(1.0, tasklets / machine.pipeline_reissue)
+
+
+def roofline(
+    machine: Machine,
+    rule: str,
+    numerics: str,
+    num_actions: int,
+    *,
+    record_bytes: int = 8,
+    target_block: int = 128,
+    tasklets: int = 16,
+) -> Roofline:
+    """The modelled roofline of one DPU that streams records in SEQ order.
+
+    WRAM traffic is the record, the entries of the next state that the rule looks at, and the entry
+    that is read and written, each of 4 bytes.
+
+    Raises:
+      ValueError: as `Workload` and `check_fits`.
+    """
+    workload = Workload(
+        (_LONG_CHUNK,),
+        num_states=1,
+        num_actions=num_actions,
+        rule=rule,
+        numerics=numerics,
+        record_bytes=record_bytes,
+        target_block=target_block,
+        tasklets=tasklets,
+    )
+    check_fits(machine, workload)
+    cycles = pass_cycles(machine, workload, _LONG_CHUNK).total
+    attained = _LONG_CHUNK * machine.clock_hz / cycles
+    operations = arithmetic_operations(rule, num_actions)
+    work = check_rule(rule, numerics)
+    entries = num_actions * work.target_per_action.get("entry", 0) + work.target.get("lookup", 0)
+    wram_bytes = record_bytes + workload.value_bytes * (entries + 2)
+    mram_bandwidth = (
+        machine.clock_hz * machine.dma_max_bytes / dma_cycles(machine, machine.dma_max_bytes)
+    )
+    instructions = update_instructions(rule, numerics, num_actions).total
+    return Roofline(
+        operations_per_update=operations,
+        mram_bytes_per_update=record_bytes,
+        operations_per_byte=operations / record_bytes,
+        attained_operations=attained * operations,
+        attained_updates=attained,
+        peak_updates=peak_updates(machine, instructions, tasklets),
+        instruction_ceiling=machine.clock_hz,
+        mram_bandwidth=mram_bandwidth,
+        mram_updates=mram_bandwidth / record_bytes,
+        wram_bandwidth=machine.wram_bandwidth,
+        wram_updates=machine.wram_bandwidth / wram_bytes,
+    )

@@ -1,0 +1,41 @@
+"""Modelled seconds of transfers between the host and the MRAM of a set of DPUs.
+
+Bandwidths are known for a single DPU and for a full rank whose DPUs are served in parallel. A rank
+that is partly filled costs what the full rank costs, or what its DPUs cost one by one if that is
+less: an upper bound on both sides. Ranks follow each other, `Machine.overlapping_ranks` at a time.
+"""
+
+from pim_emu.machine import Machine
+
+
+def push_seconds(machine: Machine, dpus: int, size: int) -> float:
+    """Seconds to send `size` bytes to each of `dpus` DPUs, a buffer of its own for each."""
+    one, rank = machine.to_dpu_bandwidth, machine.to_rank_bandwidth
+    return _parallel_seconds(machine, dpus, size, one, rank)
+
+
+def pull_seconds(machine: Machine, dpus: int, size: int) -> float:
+    """Seconds to fetch `size` bytes from each of `dpus` DPUs."""
+    one, rank = machine.from_dpu_bandwidth, machine.from_rank_bandwidth
+    return _parallel_seconds(machine, dpus, size, one, rank)
+
+
+def broadcast_seconds(machine: Machine, dpus: int, size: int) -> float:
+    """Seconds to send the same `size` bytes to each of `dpus` DPUs; ranks count as full."""
+    seconds = machine.dpus_per_rank * size / machine.broadcast_bandwidth
+    ranks = -(-dpus // machine.dpus_per_rank)
+    return seconds * -(-ranks // machine.overlapping_ranks)
+
+
+def _parallel_seconds(
+    machine: Machine, dpus: int, size: int, dpu_bandwidth: float, rank_bandwidth: float
+) -> float:
+    def rank_seconds(members: int) -> float:
+        in_turn = members * size / dpu_bandwidth
+        return min(in_turn, machine.dpus_per_rank * size / rank_bandwidth)
+
+    full, rest = divmod(dpus, machine.dpus_per_rank)
+    rounds, started = divmod(full, machine.overlapping_ranks)
+    if started:  # the rank that is partly filled joins a round
+        return (rounds + 1) * rank_seconds(machine.dpus_per_rank)
+    return rounds * rank_seconds(machine.dpus_per_rank) + rank_seconds(rest)

@@ -1,0 +1,111 @@
+"""The tabular training run whose time is modelled."""
+
+import dataclasses
+
+from pim_emu.cost.instructions import check_rule, load_calibration
+
+ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
+
+
+def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
+    """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more.
+
+    Raises:
+      ValueError: if `dpus` is not between 1 and `transitions`.
+    """
+    if not 1 <= dpus <= transitions:
+        raise ValueError(f"dpus must be between 1 and the {transitions} transitions, got {dpus}")
+    rows, longer = divmod(transitions, dpus)
+    return (rows + 1,) * longer + (rows,) * (dpus - longer)
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A tabular training run on D DPUs.
+
+    Raises:
+      ValueError: if a field is out of its range.
+    """
+
+    rows_per_dpu: tuple[int, ...]  # [D]; `split_rows` makes the usual split
+    num_states: int  # S
+    num_actions: int  # A
+    rule: str = "q_learning"
+    numerics: str = "fp32"
+    order: str = "SEQ"
+    stride: int = 4  # of STR
+    record_bytes: int = 8  # or 16
+    value_bytes: int = 4  # of a table entry
+    target_block: int = 128  # B; 1 is strictly sequential, and one tasklet updates
+    tasklets: int = 16
+    passes: int = 100
+    period: int = 1  # tau, passes between merges
+    weighted_merge: bool = True  # the host reads visit counts beside the tables
+    # Cycles of the apply phase over those of an even split, >= 1 (see `ownership_imbalance`); None
+    # expects pairs (s, a) that fall on tasklets uniformly at random.
+    imbalance: float | None = None
+
+    def __post_init__(self) -> None:
+        check_rule(self.rule, self.numerics)
+        if self.order not in ORDERS:
+            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
+        if not self.rows_per_dpu or min(self.rows_per_dpu) < 0 or max(self.rows_per_dpu) < 1:
+            raise ValueError("rows_per_dpu must have a DPU with rows, and none with fewer than 0")
+        if self.record_bytes not in (8, 16):
+            raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
+        if self.imbalance is not None and not self.imbalance >= 1:
+            raise ValueError(f"imbalance must be at least 1, got {self.imbalance}")
+        for name in (
+            "num_states",
+            "num_actions",
+            "stride",
+            "value_bytes",
+            "target_block",
+            "tasklets",
+            "passes",
+            "period",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    @property
+    def dpus(self) -> int:
+        """D, the number of DPUs."""
+        return len(self.rows_per_dpu)
+
+    @property
+    def transitions(self) -> int:
+        """N, rows of all DPUs."""
+        return sum(self.rows_per_dpu)
+
+    @property
+    def launches(self) -> int:
+        """Launches, each followed by a merge."""
+        return -(-self.passes // self.period)
+
+    @property
+    def table_bytes(self) -> int:
+        """All Q-tables of one DPU, padded to 8 bytes."""
+        tables = check_rule(self.rule, self.numerics).tables
+        return align8(tables * self.num_states * self.num_actions * self.value_bytes)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Records of one DPU: a push has one length for all, that of the longest chunk."""
+        return align8(max(self.rows_per_dpu) * self.record_bytes)
+
+    @property
+    def working_tasklets(self) -> int:
+        """Tasklets that update: all, or one where each update sees the one before it."""
+        return 1 if self.target_block == 1 else self.tasklets
+
+    @property
+    def staged_rows(self) -> int:
+        """Rows brought from MRAM together: whole target blocks."""
+        least = int(load_calibration()["staged_rows"])
+        return -(-least // self.target_block) * self.target_block
+
+
+def align8(size: int) -> int:
+    """`size` bytes rounded up to a multiple of 8."""
+    return -(-size // 8) * 8

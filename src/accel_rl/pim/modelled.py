@@ -1,0 +1,131 @@
+"""What a run would cost on UPMEM DPUs, by the model in `pim_emu.cost`. Modelled, never measured."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from accel_rl.datasets import TabularDataset, pack
+from accel_rl.tabular import Order
+from pim_emu import cost
+from pim_emu.machine import Machine, load_machine
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Load:
+    """What the model needs to know of a dataset, whatever is trained on it."""
+
+    pairs: np.ndarray  # [N] int32, s * A + a of every row
+    num_states: int  # S
+    num_actions: int  # A
+    record_bytes: int  # 8 or 16, of a packed row
+
+
+def load_of(dataset: TabularDataset) -> Load:
+    """Reads the load off a dataset.
+
+    Raises:
+        ValueError: the dataset is not valid, or fits no packed record.
+    """
+    info, columns = dataset.info, dataset.transitions
+    pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
+    record_bytes = pack(dataset).records.dtype.itemsize
+    return Load(pairs, info.num_states, info.num_actions, record_bytes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """What runs on the DPUs, as far as its time depends on it."""
+
+    rule: str
+    numerics: str
+    order: Order
+    target_block: int
+    tasklets: int
+    passes: int
+    period: int
+    merge: str
+
+
+def workload(machine: Machine, load: Load, kernel: Kernel, dpus: int) -> cost.Workload:
+    """The run as the cost model knows it, with the imbalance of the slowest DPU's own rows.
+
+    Raises:
+        ValueError: a number is out of range, or the machine cannot hold the run; the message gives
+            what is needed and what there is.
+    """
+    run = cost.Workload(
+        rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
+        num_states=load.num_states,
+        num_actions=load.num_actions,
+        rule=kernel.rule,
+        numerics=kernel.numerics,
+        order=kernel.order.name,
+        stride=kernel.order.stride,
+        record_bytes=load.record_bytes,
+        target_block=kernel.target_block,
+        tasklets=kernel.tasklets,
+        passes=kernel.passes,
+        period=kernel.period,
+        weighted_merge=kernel.merge != "mean",
+    )
+    cost.check_fits(machine, run)
+    return dataclasses.replace(run, imbalance=_slowest(machine, load, run))
+
+
+def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
+    """Modelled seconds: cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu."""
+    return {
+        name: float(value) for name, value in cost.modelled_seconds(machine, run).parts().items()
+    }
+
+
+def scaling(
+    load: Load, kernel: Kernel, dpus: Sequence[int], machine: Machine | None = None
+) -> dict[str, list[float]]:
+    """Modelled seconds of the same rows on different numbers of DPUs.
+
+    Args:
+        load: the rows.
+        kernel: what runs.
+        dpus: numbers of DPUs.
+        machine: the default machine if None.
+
+    Returns:
+        {"pim_kernel": [len(dpus)], "total": [len(dpus)]}, total with all transfers.
+
+    Raises:
+        ValueError: as `workload`.
+    """
+    machine = load_machine() if machine is None else machine
+    runs = [parts(machine, workload(machine, load, kernel, number)) for number in dpus]
+    return {
+        "pim_kernel": [run["pim_kernel"] for run in runs],
+        "total": [sum(run.values()) for run in runs],
+    }
+
+
+def _slowest(machine: Machine, load: Load, run: cost.Workload) -> float:
+    """The largest imbalance among the DPUs: the launch lasts as long as the slowest."""
+    if run.working_tasklets == 1:
+        return 1.0
+    ends = np.cumsum(run.rows_per_dpu)[:-1]
+    return max(
+        cost.ownership_imbalance(
+            machine, chunk[_visiting_order(run, len(chunk))], run.tasklets, run.target_block
+        )
+        for chunk in np.split(load.pairs, ends)
+    )
+
+
+def _visiting_order(run: cost.Workload, rows: int) -> np.ndarray:
+    """The rows of a chunk as one pass takes them, as far as it decides which share a block.
+
+    RAN moves blocks of rows whole, so what is in a block stays as stored.
+    """
+    step = np.arange(rows)
+    if run.order == "STR":
+        return np.argsort(step % run.stride, kind="stable")
+    if run.order == "RAN_REPLACEMENT":
+        return np.random.default_rng(0).integers(0, rows, rows)
+    return step

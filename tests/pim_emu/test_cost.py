@@ -1,0 +1,548 @@
+"""The cost model against hand computations, brute force and what it must not do."""
+
+import dataclasses
+import itertools
+import math
+import pathlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pim_emu import cost
+from pim_emu.cost import kernel, mram, pipeline, transfers
+from pim_emu.cost.workload import ORDERS
+from pim_emu.machine import available_machines, constants_table, load_machine
+
+MACHINE = load_machine()
+RULES = ("q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning")
+DOC = pathlib.Path(__file__).parents[2] / "docs" / "cost-model.md"
+
+
+def workload(rows=(10_000,), num_states=16, num_actions=4, **fields):
+    return cost.Workload(tuple(rows), num_states, num_actions, **fields)
+
+
+# --- Instructions
+
+
+@pytest.mark.parametrize(
+    ("numerics", "frozen_lake", "taxi"),
+    [("fp32", 543, 619), ("int32_scaled", 92, 105), ("int32_pow2", 44, 54)],
+)
+def test_q_learning_takes_the_measured_instructions(numerics, frozen_lake, taxi):
+    assert cost.update_instructions("q_learning", numerics, 4).total == pytest.approx(frozen_lake)
+    assert cost.update_instructions("q_learning", numerics, 6).total == pytest.approx(taxi)
+    middle = cost.update_instructions("q_learning", numerics, 5).total
+    assert middle == pytest.approx((frozen_lake + taxi) / 2)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "millions"),
+    [("fp32", (0.64, 0.57)), ("int32_scaled", (3.8, 3.3)), ("int32_pow2", (7.9, 6.5))],
+)
+def test_peak_updates_of_a_dpu(numerics, millions):
+    for num_actions, expected in zip((4, 6), millions, strict=True):
+        instructions = cost.update_instructions("q_learning", numerics, num_actions).total
+        for tasklets in (11, 16, 24):
+            peak = cost.peak_updates(MACHINE, instructions, tasklets)
+            assert peak / 1e6 == pytest.approx(expected, abs=0.06)  # the table has two digits
+        assert cost.peak_updates(MACHINE, instructions, 1) == pytest.approx(peak / 11)
+
+
+def test_derived_rules_differ_from_q_learning_by_their_operations():
+    """By hand for FP32 and 4 actions: base 391, entry 38, add 71, product 183, draw 46."""
+    expected = {
+        "sarsa": 391 + 3,
+        "sarsa_epsilon_greedy": 391 + 4 * 38 + 2 * 46 + 3,
+        "expected_sarsa": 391 + 4 * 38 + 2 * 183 + 2 * 71 + 4 * 71,
+        "double_q_learning": 391 + 4 * 38 + 46 + 3 + 4 * 1,
+    }
+    for rule, instructions in expected.items():
+        assert cost.update_instructions(rule, "fp32", 4).total == pytest.approx(instructions)
+    # The target of Q-learning has 1 of its 2 products and 1 of its 3 additions.
+    target = 391 * (183 + 71) / (2 * 183 + 3 * 71) + 4 * 38
+    assert cost.update_instructions("q_learning", "fp32", 4).target == pytest.approx(target)
+
+
+def test_arithmetic_operations():
+    """Q-learning with 4 actions: 3 comparisons, 2 products, 3 additions."""
+    assert cost.arithmetic_operations("q_learning", 4) == 8
+    assert cost.arithmetic_operations("sarsa", 4) == 5
+    assert cost.arithmetic_operations("expected_sarsa", 4) == 5 + 2 * 3 + 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("numerics", cost.NUMERICS)
+def test_more_actions_never_cost_less(rule, numerics):
+    counts = [cost.update_instructions(rule, numerics, n) for n in range(1, 9)]
+    assert all(count.target > 0 and count.apply > 0 for count in counts)
+    assert all(a.total <= b.total for a, b in itertools.pairwise(counts))
+
+
+# --- Pipeline
+
+
+def simulated_cycles(loads, reissue):
+    """A dispatcher, cycle by cycle: the ready tasklet that has waited longest issues."""
+    left = list(loads)
+    ready = [0] * len(left)
+    last = [-1] * len(left)
+    cycle = 0
+    while any(left):
+        waiting = [i for i in range(len(left)) if left[i] and ready[i] <= cycle]
+        if waiting:
+            chosen = min(waiting, key=lambda i: last[i])
+            left[chosen] -= 1
+            last[chosen], ready[chosen] = cycle, cycle + reissue
+        cycle += 1
+    return cycle
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=24))
+@settings(max_examples=60)
+def test_round_robin_cycles_are_those_of_a_dispatcher(loads):
+    modelled = pipeline.round_robin_cycles(np.array(loads), 11)
+    assert modelled >= max(sum(loads), 11 * max(loads))
+    # A dispatcher need not wait out the last round, and its rounds overlap where tasklets finish.
+    assert abs(modelled - simulated_cycles(loads, 11)) <= 11 + len(loads)
+
+
+def test_one_tasklet_issues_every_eleventh_cycle_and_eleven_fill_the_pipeline():
+    assert pipeline.round_robin_cycles(np.array([100]), 11) == 1100
+    for tasklets in range(1, 12):
+        assert pipeline.round_robin_cycles(np.full(tasklets, 100), 11) == 1100
+    for tasklets in range(11, 25):
+        assert pipeline.round_robin_cycles(np.full(tasklets, 100), 11) == 100 * tasklets
+
+
+@given(st.integers(0, 400), st.integers(1, 24))
+def test_even_split(items, tasklets):
+    loads = np.bincount(np.arange(items) % tasklets, minlength=tasklets)
+    expected = pipeline.round_robin_cycles(loads, 11)
+    assert pipeline.even_cycles(items, tasklets, 11) == expected
+
+
+@pytest.mark.parametrize(("items", "tasklets", "reissue"), [(1, 3, 11), (5, 3, 2), (6, 4, 1)])
+def test_expected_cycles_of_random_ownership_by_enumeration(items, tasklets, reissue):
+    owners = itertools.product(range(tasklets), repeat=items)
+    loads = [np.bincount(owner, minlength=tasklets) for owner in owners]
+    expected = pipeline.round_robin_cycles(np.array(loads), reissue) / len(loads)
+    assert pipeline.random_cycles(items, tasklets, reissue) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("items", "tasklets"), [(128, 16), (100, 11), (512, 24), (7, 24)])
+def test_expected_cycles_of_random_ownership_by_sampling(items, tasklets):
+    loads = np.random.default_rng(0).multinomial(items, [1 / tasklets] * tasklets, size=20_000)
+    samples = np.array([pipeline.round_robin_cycles(load, 11) for load in loads[:4000]])
+    error = samples.std() / math.sqrt(len(samples))
+    # Five standard errors: a false alarm in 1.7 million.
+    assert abs(pipeline.random_cycles(items, tasklets, 11) - samples.mean()) < 5 * error
+
+
+def test_ownership_imbalance_of_given_rows():
+    even = np.tile(np.arange(16), 8)
+    assert cost.ownership_imbalance(MACHINE, even, 16, 128) == 1.0
+    # All rows of one pair: one tasklet applies them all, at an eleventh of the pipeline.
+    assert cost.ownership_imbalance(MACHINE, np.zeros(128, int), 16, 128) == 11
+    # Two blocks, the second short: cycles 8 * 16 and 8 * 11 over 128 + 8 rows.
+    mixed = np.concatenate([even, np.zeros(8, int)])
+    expected = (8 * 16 + 8 * 11) / 136
+    assert cost.ownership_imbalance(MACHINE, mixed, 16, 128) == pytest.approx(expected)
+    # With a single tasklet there is nothing to balance.
+    assert cost.ownership_imbalance(MACHINE, mixed, 1, 128) == 1.0
+
+
+# --- MRAM
+
+
+def test_dma_takes_alpha_and_half_a_cycle_per_byte():
+    assert mram.dma_cycles(MACHINE, 1024) == 589
+    assert mram.dma_cycles(MACHINE, 8) == 81
+    assert mram.dma_cycles(MACHINE, 8, write=True) == 65
+    assert mram.dma_cycles(MACHINE, 2056) == 2 * 77 + 1028  # more than one transfer carries
+    assert mram.dma_cycles(MACHINE, 0) == 0
+    for size in (-8, 12):
+        with pytest.raises(ValueError, match=f"multiple of 8 B, got {size}"):
+            mram.dma_cycles(MACHINE, size)
+
+
+def test_reading_of_rows_by_order():
+    assert mram.read_cycles(MACHINE, workload(order="SEQ"), 128) == 589
+    assert mram.read_cycles(MACHINE, workload(order="RAN"), 128) == 589
+    assert mram.read_cycles(MACHINE, workload(order="SEQ", record_bytes=16), 128) == 77 + 1024
+    # Stride 4 reads four times the bytes; a large stride reads records one by one.
+    assert mram.read_cycles(MACHINE, workload(order="STR", stride=4), 128) == 2 * (77 + 1024)
+    gathered = mram.read_cycles(MACHINE, workload(order="RAN_REPLACEMENT"), 128)
+    assert mram.read_cycles(MACHINE, workload(order="STR", stride=100), 128) == gathered
+    assert gathered == pytest.approx(128 * 8 * 350e6 / 73e6)
+    # A single tasklet waits out every transfer.
+    alone = workload(order="RAN_REPLACEMENT", tasklets=1)
+    assert mram.read_cycles(MACHINE, alone, 128) == 128 * 81
+
+
+def test_wram_staging_grows_with_the_stride_only_while_spans_are_read():
+    assert mram.staging_bytes(MACHINE, workload()) == 1024
+    assert mram.staging_bytes(MACHINE, workload(target_block=1)) == 1024
+    assert mram.staging_bytes(MACHINE, workload(target_block=100)) == 1600
+    assert mram.staging_bytes(MACHINE, workload(order="STR", stride=4)) == 4096
+    assert mram.staging_bytes(MACHINE, workload(order="STR", stride=100)) == 1024
+
+
+# --- Kernel
+
+
+def test_a_block_by_hand():
+    """Balanced, 16 tasklets, 128 rows, int32_pow2, 4 actions."""
+    update = cost.update_instructions("q_learning", "int32_pow2", 4)
+    block = kernel.block_cycles(MACHINE, workload(numerics="int32_pow2", imbalance=1.0), 128)
+    assert block.target == pytest.approx(128 * (update.target + 4))
+    assert block.apply == pytest.approx(128 * (update.apply + 2) + 16 * 128 * 3)
+    assert block.barrier == 2 * 11 * (16 * 14 + 15 * 3)
+    assert block.total == pytest.approx(block.target + block.apply + block.barrier)
+
+
+def test_a_strictly_sequential_kernel_is_the_measured_update_on_one_tasklet():
+    one = workload(target_block=1, tasklets=1)
+    reads = 10 * 589  # a tasklet waits for its own transfers
+    assert kernel.pass_cycles(MACHINE, one, 1280).total == pytest.approx(1280 * 543 * 11 + reads)
+    # More tasklets only hide the reading, all but the first of it.
+    many = workload(target_block=1, tasklets=16)
+    assert kernel.pass_cycles(MACHINE, many, 1280).total == pytest.approx(1280 * 543 * 11 + 589)
+
+
+def test_one_tasklet_needs_no_barrier_and_no_scan():
+    update = cost.update_instructions("q_learning", "fp32", 4)
+    block = kernel.block_cycles(MACHINE, workload(tasklets=1), 128)
+    assert block.total == pytest.approx(11 * 128 * (update.total + 4 + 2))
+
+
+def test_full_blocks_cost_in_proportion_and_a_partial_one_its_own_rows():
+    w = workload()
+    first = mram.read_cycles(MACHINE, w, 128)
+    block = kernel.block_cycles(MACHINE, w, 128).total
+    assert kernel.pass_cycles(MACHINE, w, 128 * 10).total == pytest.approx(10 * block + first)
+    short = kernel.block_cycles(MACHINE, w, 5).total
+    assert kernel.pass_cycles(MACHINE, w, 128 * 10 + 5).total == pytest.approx(
+        10 * block + short + first
+    )
+    assert short < block / 6
+    assert kernel.pass_cycles(MACHINE, w, 0).total == 0
+
+
+def test_reading_is_hidden_unless_it_takes_longer():
+    fast = dataclasses.replace(MACHINE, dma_cycles_per_byte=0.001)
+    slow = dataclasses.replace(MACHINE, dma_cycles_per_byte=1000.0)
+    w = workload()
+    assert kernel.pass_cycles(fast, w, 1280).mram_wait < 100
+    reads = mram.read_cycles(slow, w, 1280)
+    assert kernel.pass_cycles(slow, w, 1280).mram_wait > reads / 2
+    # Whatever is longer, and the first stage before anything can start.
+    once = mram.read_cycles(slow, w, 128)
+    assert kernel.pass_cycles(slow, w, 1280).total == pytest.approx(10 * once + once)
+
+
+def test_random_order_pays_for_its_permutation():
+    rows = 128 * 20
+    swaps = 127 + 19
+    random = kernel.pass_cycles(MACHINE, workload(order="RAN"), rows)
+    assert random.shuffle == 11 * 76 * swaps
+    straight = kernel.pass_cycles(MACHINE, workload(order="SEQ"), rows)
+    assert random.target - straight.target == pytest.approx(rows * 3)  # a lookup for each row
+
+
+def test_launches_move_the_tables_between_mram_and_wram():
+    w = workload(num_states=500, num_actions=6, passes=10, period=4)
+    assert w.launches == 3
+    expected = 3 * (6 * 77 + 6000 + 6 * 61 + 6000)  # 12,000 bytes each way
+    assert kernel.run_cycles(MACHINE, w).tables == expected
+
+
+# --- Transfers
+
+
+def test_transfers_by_hand():
+    size = 1 << 20
+    assert transfers.push_seconds(MACHINE, 1, size) == pytest.approx(size / 0.33e9)
+    assert transfers.pull_seconds(MACHINE, 1, size) == pytest.approx(size / 0.12e9)
+    assert transfers.push_seconds(MACHINE, 64, size) == pytest.approx(64 * size / 6.68e9)
+    assert transfers.pull_seconds(MACHINE, 2560, size) == pytest.approx(2560 * size / 4.74e9)
+    # 62 DPUs in the second rank cost what a full rank costs, one DPU what it costs alone.
+    assert transfers.push_seconds(MACHINE, 126, size) == pytest.approx(128 * size / 6.68e9)
+    one_more = 64 * size / 6.68e9 + size / 0.33e9
+    assert transfers.push_seconds(MACHINE, 65, size) == pytest.approx(one_more)
+    assert transfers.broadcast_seconds(MACHINE, 2560, size) == pytest.approx(2560 * size / 16.88e9)
+    assert transfers.broadcast_seconds(MACHINE, 1, size) == pytest.approx(64 * size / 16.88e9)
+
+
+def test_ranks_may_overlap():
+    parallel = dataclasses.replace(MACHINE, overlapping_ranks=4)
+    size = 1 << 20
+    rank = 64 * size / 6.68e9
+    assert transfers.push_seconds(parallel, 4 * 64, size) == pytest.approx(rank)
+    assert transfers.push_seconds(parallel, 4 * 64 + 1, size) == pytest.approx(rank + size / 0.33e9)
+    assert transfers.push_seconds(parallel, 3 * 64 + 1, size) == pytest.approx(rank)
+    assert transfers.broadcast_seconds(parallel, 5 * 64, size) == pytest.approx(
+        2 * 64 * size / 16.88e9
+    )
+
+
+def test_the_four_parts_by_hand():
+    machine = dataclasses.replace(MACHINE, launch_seconds=1e-3)
+    w = workload(cost.split_rows(1_000_000, 128), 500, 6, passes=100, period=50)
+    result = cost.modelled_seconds(machine, w)
+    pull, broadcast = 128 * 12_000 / 4.74e9, 128 * 12_000 / 16.88e9
+    merge = 2 * 128 * 12_000 / 15e9
+    assert result.detail["records"] == pytest.approx(128 * 7813 * 8 / 6.68e9)  # padded to longest
+    assert result.detail["program"] == pytest.approx(128 * 4096 * 8 / 16.88e9)
+    assert result.detail["first_table"] == pytest.approx(broadcast)
+    assert result.inter_pim == pytest.approx(pull + merge + broadcast)  # the first of two merges
+    assert result.pim_to_cpu == pytest.approx(pull + merge)
+    assert result.detail["kernel_launch"] == pytest.approx(2e-3)
+    cycles = kernel.run_cycles(machine, w).total
+    assert result.pim_kernel == pytest.approx(cycles / 350e6 + 2e-3)
+    assert result.total == pytest.approx(sum(result.detail.values()))
+    host = result.total - result.pim_kernel
+    assert result.energy_joules == pytest.approx(0.15 * 128 * result.pim_kernel + 73 * host)
+    assert list(result.parts()) == ["cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu"]
+
+
+def test_a_plain_mean_reads_no_visit_counts():
+    weighted = workload(cost.split_rows(10_000, 100), passes=10)
+    plain = dataclasses.replace(weighted, weighted_merge=False)
+    w, p = (cost.modelled_seconds(MACHINE, x).detail for x in (weighted, plain))
+    assert w["merge_host"] == pytest.approx(2 * p["merge_host"])
+    assert w["merge_pull"] == p["merge_pull"]  # counts are constants: never transferred
+
+
+def test_two_tables_cost_twice_the_transfers():
+    single = workload(cost.split_rows(10_000, 100), passes=10)
+    double = dataclasses.replace(single, rule="double_q_learning")
+    assert double.table_bytes == 2 * single.table_bytes
+    s, d = (cost.modelled_seconds(MACHINE, w).detail for w in (single, double))
+    assert d["merge_pull"] == pytest.approx(2 * s["merge_pull"])
+
+
+# --- Scaling
+
+
+def test_rows_are_split_exactly():
+    split = cost.split_rows(1_000_003, 2000)
+    assert (sum(split), len(split), split.count(501), split.count(500)) == (
+        1_000_003,
+        2000,
+        3,
+        1997,
+    )
+    with pytest.raises(ValueError, match="dpus must be between 1 and the 3 transitions, got 4"):
+        cost.split_rows(3, 4)
+
+
+def test_the_slowest_dpu_is_charged():
+    uneven = workload((100, 5000, 0, 100), passes=1)
+    alone = workload((5000,), passes=1)
+    assert kernel.run_cycles(MACHINE, uneven) == kernel.run_cycles(MACHINE, alone)
+
+
+@pytest.mark.parametrize("numerics", cost.NUMERICS)
+@pytest.mark.parametrize(("num_states", "num_actions"), [(16, 4), (500, 6)])
+@pytest.mark.parametrize("order", ["SEQ", "STR"])
+def test_strong_scaling_of_the_kernel_is_near_linear(numerics, num_states, num_actions, order):
+    """At least 15 of the ideal 16 with 5 M rows, launching and merging after each pass."""
+    w = workload(
+        cost.split_rows(5_000_000, 125), num_states, num_actions, numerics=numerics, order=order
+    )
+    points = cost.strong_scaling(MACHINE, w)
+    assert [point.dpus for point in points] == [125, 250, 500, 1000, 2000]
+    assert [point.ideal for point in points] == [1, 2, 4, 8, 16]
+    assert points[0].kernel_speedup == points[0].total_speedup == 1
+    assert points[-1].longest_chunk == 2500
+    assert 15 <= points[-1].kernel_speedup <= 16
+    for point in points:  # never more than the share of rows allows
+        assert point.kernel_speedup <= 40_000 / point.longest_chunk
+
+
+def test_scaling_is_refused_without_dpus():
+    with pytest.raises(ValueError, match="dpus must have at least one number"):
+        cost.strong_scaling(MACHINE, workload(), ())
+
+
+# --- Properties
+
+WORKLOADS = st.builds(
+    workload,
+    rows=st.lists(st.integers(1, 3000), min_size=1, max_size=3),
+    num_states=st.integers(1, 300),
+    num_actions=st.integers(1, 8),
+    rule=st.sampled_from(RULES),
+    numerics=st.sampled_from(cost.NUMERICS),
+    order=st.sampled_from(ORDERS),
+    record_bytes=st.sampled_from([8, 16]),
+    target_block=st.sampled_from([1, 16, 100, 128, 256]),
+    tasklets=st.integers(1, 24),
+    passes=st.integers(1, 7),
+    period=st.integers(1, 3),
+)
+
+
+@given(WORKLOADS, st.integers(1, 500))
+def test_more_work_never_takes_less_time(w, more):
+    def seconds(**changes):
+        return cost.modelled_seconds(MACHINE, dataclasses.replace(w, **changes))
+
+    base = seconds()
+    assert base.energy_joules > 0
+    assert min(base.detail.values()) >= 0
+    assert base.total == pytest.approx(sum(base.detail.values()))
+    tolerance = 1 - 1e-9
+    rows = tuple(rows + more for rows in w.rows_per_dpu)
+    assert seconds(rows_per_dpu=rows).pim_kernel >= base.pim_kernel * tolerance
+    assert seconds(passes=w.passes + 1).pim_kernel > base.pim_kernel
+    assert seconds(rows_per_dpu=(*w.rows_per_dpu, 1)).total >= base.total * tolerance
+    assert seconds(period=w.period + 1).total <= base.total / tolerance
+    assert seconds(num_states=w.num_states + 8).pim_to_cpu > base.pim_to_cpu
+
+
+@given(WORKLOADS)
+def test_no_kernel_beats_the_bare_instructions_or_the_memory(w):
+    rows = max(w.rows_per_dpu)
+    update = cost.update_instructions(w.rule, w.numerics, w.num_actions).total
+    cycles = kernel.pass_cycles(MACHINE, w, rows).total
+    assert cycles >= rows * update * max(1.0, 11 / w.working_tasklets)
+    assert cycles >= mram.read_cycles(MACHINE, w, rows) * (1 - 1e-9)
+
+
+# --- Limits and errors
+
+
+def test_taxi_fits_and_a_large_table_does_not():
+    cost.check_fits(MACHINE, workload(num_states=500, num_actions=6, tasklets=24))
+    cost.check_fits(MACHINE, workload(num_states=500, num_actions=6, rule="double_q_learning"))
+    with pytest.raises(ValueError, match=r"2,000 states and 6 actions.*69,504 B of WRAM.*65,536 B"):
+        cost.check_fits(MACHINE, workload(num_states=2000, num_actions=6))
+
+
+def test_the_largest_chunk_fits_mram_and_one_row_more_does_not():
+    table, reserve = 16 * 4 * 4, 65_536
+    most = (64 * 2**20 - table - reserve) // 8
+    cost.check_fits(MACHINE, workload((most,)))
+    total = (most + 1) * 8 + table + reserve
+    message = rf"{most + 1:,} rows needs {total:,} B of MRAM.*a DPU has 67,108,864 B"
+    with pytest.raises(ValueError, match=message):
+        cost.modelled_seconds(MACHINE, workload((most + 1,)))
+
+
+def test_every_use_of_wram_is_counted():
+    base = workload(num_states=500, num_actions=6)
+    used = 12_000 + 8 * 128 + 2 * 1024 + 1024 * 16 + 2048
+    exact = dataclasses.replace(MACHINE, wram_bytes=used)
+    cost.check_fits(exact, base)
+    for changes in (
+        {"num_states": 501},
+        {"target_block": 129},
+        {"tasklets": 17},
+        {"order": "RAN"},
+        {"order": "STR"},
+        {"record_bytes": 16},
+    ):
+        with pytest.raises(ValueError, match="B of WRAM"):
+            cost.check_fits(exact, dataclasses.replace(base, **changes))
+
+
+def test_more_dpus_or_tasklets_than_there_are():
+    with pytest.raises(ValueError, match="2561 DPUs asked for, upmem-2560 has 2560"):
+        cost.check_fits(MACHINE, workload((1,) * 2561))
+    with pytest.raises(ValueError, match=r"25 tasklets asked for.* has 24"):
+        cost.check_fits(MACHINE, workload(tasklets=25))
+    with pytest.raises(ValueError, match=r"24 tasklets asked for.* has 16"):
+        cost.check_fits(load_machine("upmem-v1b"), workload(tasklets=24))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rule": "td"}, "rule must be one of q_learning, .*, got 'td'"),
+        ({"numerics": "fp64"}, "numerics must be one of fp32, .*, got 'fp64'"),
+        ({"order": "seq"}, "order must be one of SEQ, .*, got 'seq'"),
+        ({"rows": ()}, "rows_per_dpu must have a DPU with rows"),
+        ({"rows": (0,)}, "rows_per_dpu must have a DPU with rows"),
+        ({"rows": (5, -1)}, "none with fewer than 0"),
+        ({"record_bytes": 12}, "record_bytes must be 8 or 16, got 12"),
+        ({"imbalance": 0.9}, "imbalance must be at least 1, got 0.9"),
+        ({"imbalance": math.nan}, "imbalance must be at least 1, got nan"),
+        ({"target_block": 0}, "target_block must be at least 1, got 0"),
+        ({"period": 0}, "period must be at least 1, got 0"),
+    ],
+)
+def test_bad_workloads_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        workload(**fields)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
+        cost.update_instructions("q_learning", "fp32", 0)
+    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
+        cost.arithmetic_operations("q_learning", 0)
+    with pytest.raises(ValueError, match="instructions must be positive"):
+        cost.peak_updates(MACHINE, 0.0, 11)
+    with pytest.raises(ValueError, match=r"25 tasklets asked for.* has 24"):
+        cost.roofline(MACHINE, "q_learning", "fp32", 4, tasklets=25)
+    with pytest.raises(ValueError, match="pairs must be a non-empty vector"):
+        cost.ownership_imbalance(MACHINE, np.zeros(0, int), 16, 128)
+
+
+# --- Roofline
+
+
+def test_roofline_of_a_dpu():
+    line = cost.roofline(MACHINE, "q_learning", "fp32", 4)
+    assert line.operations_per_byte == 8 / 8
+    assert line.mram_bandwidth == pytest.approx(350e6 * 2048 / (77 + 1024))
+    assert line.mram_updates == pytest.approx(line.mram_bandwidth / 8)
+    assert line.wram_updates == pytest.approx(2.8e9 / (8 + 4 * (4 + 2)))
+    assert line.peak_updates == pytest.approx(350e6 / 543)
+    block = kernel.block_cycles(MACHINE, workload(), 128).total
+    assert line.attained_updates == pytest.approx(128 * 350e6 / block, rel=1e-4)
+    assert line.attained_operations == pytest.approx(8 * line.attained_updates)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("numerics", cost.NUMERICS)
+def test_attained_rates_stay_below_their_ceilings(rule, numerics):
+    line = cost.roofline(MACHINE, rule, numerics, 6)
+    assert line.attained_updates < line.peak_updates < min(line.mram_updates, line.wram_updates)
+    assert line.attained_operations < line.instruction_ceiling
+
+
+# --- Documentation
+
+
+def scaling_rows():
+    """The modelled scaling tables of the document."""
+    for transitions in (5_000_000, 1_000_000):
+        for name, num_states, num_actions in (("FrozenLake", 16, 4), ("Taxi", 500, 6)):
+            for numerics in cost.NUMERICS:
+                w = workload(
+                    cost.split_rows(transitions, 125), num_states, num_actions, numerics=numerics
+                )
+                points = cost.strong_scaling(MACHINE, w)
+                speedups = " | ".join(f"{point.kernel_speedup:.2f}" for point in points[1:])
+                last = points[-1]
+                yield (
+                    f"| {transitions // 1_000_000} M | {name} | {numerics} | {speedups} "
+                    f"| {last.total_speedup:.1f} |"
+                )
+
+
+def test_the_document_holds_the_constants_and_the_figures():
+    text = DOC.read_text(encoding="utf-8")
+    assert constants_table(MACHINE.sources) in text
+    assert constants_table(cost.load_calibration().sources) in text
+    newer = load_machine("upmem-v1b").sources
+    changed = {k: v for k, v in newer.items() if v.value != MACHINE.sources[k].value}
+    assert constants_table(changed) in text
+    assert all(name in text for name in available_machines())
+    for row in scaling_rows():
+        assert row in text
