@@ -25,7 +25,7 @@ ALLOWED = {
     "pim": MIDDLE | {"pim_emu"},
     "compose": MIDDLE | {"train", "pim"},
     "remote": MIDDLE | {"train", "pim"},
-    "cli": MIDDLE | {"train", "pim", "compose", "remote", "plot", "pim_emu"},
+    "cli": MIDDLE | {"train", "pim", "compose", "remote", "plot"},
     "__main__": {"cli"},
     "__init__": set(),
 }
