@@ -7,7 +7,8 @@ result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(pass
 from accel_rl.pim.backend import Backend, jax_backend, select_backend
 from accel_rl.pim.merge import MERGES, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
-from accel_rl.pim.train import SWIFTRL, Schedule, TrainResult, train
+from accel_rl.pim.schedule import SWIFTRL, Schedule
+from accel_rl.pim.train import TrainResult, train
 
 __all__ = [
     "MERGES",

@@ -1,0 +1,60 @@
+"""What `pim.train` refuses before anything is traced."""
+
+import jax
+import numpy as np
+
+from accel_rl.pim.merge import check_merge
+from accel_rl.pim.partition import Chunks
+from accel_rl.pim.schedule import Schedule
+from accel_rl.tabular.program import Program
+from accel_rl.tabular.rule import Hyperparameters
+from pim_emu import Machine, Workload, check_fits, load_machine
+
+
+def check_arguments(
+    program: Program, schedule: Schedule, rates: Hyperparameters, chunks: Chunks
+) -> None:
+    """Refuse numbers out of range, as far as they are concrete; see `pim.train`."""
+    nx = program.rule.numerics
+    check_merge(schedule.merge)
+    for name, value in (
+        ("passes", schedule.passes),
+        ("period", schedule.period),
+        ("target_block", program.target_block),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
+        value = getattr(rates, name)
+        if isinstance(value, jax.core.Tracer):
+            continue
+        if not (np.all(np.asarray(value) >= 0) and np.all(np.asarray(value) <= high)):
+            raise ValueError(f"{name} must be in [0, {high:g}] for {nx.name}, got {value}")
+    reward, (low, high) = chunks.transitions.reward, nx.reward_range
+    if not isinstance(reward, jax.core.Tracer):
+        # NumPy, because jnp would trace even concrete arrays inside a jit.
+        least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
+        if not (low <= least and most <= high):
+            raise ValueError(
+                f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
+                f"{least:g} to {most:g}"
+            )
+
+
+def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
+    """Refuse a run that a DPU of the machine cannot hold; see `pim_emu.check_fits`."""
+    narrow = program.size <= 65_536 and program.num_actions <= 256
+    check_fits(
+        load_machine(machine) if isinstance(machine, str) else machine,
+        Workload(
+            rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+            num_states=program.num_states,
+            num_actions=program.num_actions,
+            # Any rule with as many tables takes as much memory.
+            rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
+            order=program.order.name,
+            record_bytes=8 if narrow else 16,
+            target_block=program.target_block,
+            tasklets=tasklets,
+        ),
+    )
