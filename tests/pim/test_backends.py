@@ -9,7 +9,8 @@ from accel_rl.tabular import PATHS
 from pim_emu import dpu_mesh
 
 
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
-@pytest.mark.parametrize("path", list(PATHS))
+@pytest.mark.parametrize(
+    ("path", "numerics"), [("flat", "fp32"), *((path, "int32_scaled") for path in PATHS)]
+)
 def test_jax_backend(path, numerics):
     check_backend(pim.jax_backend(dpu_mesh(jax.devices()[:2]), path), numerics)

@@ -4,22 +4,28 @@ chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
 result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
 """
 
+from accel_rl.pim import modelled
 from accel_rl.pim.backend import Backend, jax_backend, select_backend
 from accel_rl.pim.merge import MERGES, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
 from accel_rl.pim.schedule import SWIFTRL, Schedule
 from accel_rl.pim.train import TrainResult, train
+from pim_emu import Machine, available_machines, load_machine
 
 __all__ = [
     "MERGES",
     "SWIFTRL",
     "Backend",
     "Chunks",
+    "Machine",
     "Schedule",
     "TrainResult",
+    "available_machines",
     "chunk_lengths",
     "jax_backend",
+    "load_machine",
     "merge_tables",
+    "modelled",
     "partition",
     "select_backend",
     "train",

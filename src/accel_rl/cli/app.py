@@ -1,0 +1,96 @@
+"""The command's tree, and its exit codes: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from accel_rl import __version__
+from accel_rl.cli import collect, demo, doctor, environments, evaluate, plot, train
+from accel_rl.cli.console import examples
+
+# typer carries its own copy of click from 0.24 on; its exceptions are reached by inheritance.
+_UsageError: Any = typer.BadParameter.__base__
+_Complaint: Any = _UsageError.__base__
+
+
+class _OneLineErrors(typer.core.TyperGroup):
+    """A command whose complaints are one line on stderr, never a traceback or a box."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs the command; see `click.Command.main`."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except _Complaint as error:
+            code = _complain(error.format_message(), error.exit_code)
+        except OSError as error:
+            code = _complain(str(error), 1)
+        except MemoryError:
+            code = _complain("out of memory: take fewer transitions or DPUs", 1)
+        except typer.Abort:
+            code = 1
+        if code == 130:
+            _complain("interrupted", 130)
+        if standalone_mode:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"accel-rl: {' '.join(message.split())}", err=True)
+    return code
+
+
+app = typer.Typer(
+    name="accel-rl",
+    cls=_OneLineErrors,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "accel-rl collect Taxi-v3 --num 1000000 --out taxi.npz",
+        "accel-rl train taxi.npz --rule q_learning --numerics int32_scaled --out runs/taxi",
+        "accel-rl evaluate runs/taxi --json",
+        "accel-rl demo",
+    ),
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Reinforcement learning from logged experience, on thousands of emulated DPUs.
+
+    Commands that print figures take --json. Exit codes: 0 done, 1 failed, 2 bad usage or input.
+    """
+    if version:
+        typer.echo(f"accel_rl {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.add_typer(environments.app, name="envs")
+app.command(epilog=collect.EXAMPLES)(collect.collect)
+app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=plot.EXAMPLES)(plot.plot)
+app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command(epilog=demo.EXAMPLES)(demo.demo)
+
+
+def main() -> None:
+    """The console entry point."""
+    app(prog_name="accel-rl")

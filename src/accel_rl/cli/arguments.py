@@ -1,0 +1,61 @@
+"""Arguments that several commands share, and what they resolve to."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from accel_rl.cli.console import bad_input
+
+if TYPE_CHECKING:
+    from accel_rl.datasets import TabularDataset
+    from accel_rl.types import MDP
+
+# Names that the library knows, repeated here so that --help needs no jax; a test compares them.
+Rule = Literal["q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning"]
+Numerics = Literal["fp32", "int32_scaled", "int32_pow2"]
+OrderName = Literal["SEQ", "STR", "RAN", "RAN_REPLACEMENT"]
+Merge = Literal["visits", "mean", "visited", "damped"]
+BackendName = Literal["auto", "jax", "cpu", "upmem"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+Transitions = Annotated[int, typer.Option("--num", min=1, max=2**31 - 1, help="Transitions.")]
+
+
+def make_mdp(name: str, argument: str) -> "MDP":
+    """The tables of the environment called `name`; an unknown name blames `argument`."""
+    from accel_rl import envs
+
+    with bad_input(argument):
+        return envs.make_mdp(name)
+
+
+def load_dataset(path: str, argument: str) -> "TabularDataset":
+    """The dataset in a file; a bad file blames `argument`."""
+    from accel_rl import datasets
+
+    with bad_input(argument):
+        return datasets.load(path)
+
+
+def names_file(value: str) -> bool:
+    """Whether an argument that may name an environment or a file names a file."""
+    return value.endswith(".npz") or Path(value).exists()
+
+
+def summary(dataset: "TabularDataset") -> dict[str, Any]:
+    """Counts that say what a dataset holds."""
+    import numpy as np
+
+    rewards = np.asarray(dataset.transitions.reward, np.float64)
+    episodes = int(np.asarray(dataset.episode)[-1]) + 1
+    return {
+        "environment": dataset.info.environment,
+        "policy": dataset.info.policy,
+        "seed": dataset.info.seed,
+        "transitions": len(dataset),
+        "episodes": episodes,
+        "terminated": int(np.sum(np.asarray(dataset.transitions.discount) == 0)),
+        "reward_per_episode": float(rewards.sum()) / episodes,
+    }

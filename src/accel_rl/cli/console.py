@@ -1,0 +1,97 @@
+"""What commands say: results on stdout, everything else on stderr."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import typer
+
+
+@contextlib.contextmanager
+def bad_input(argument: str | None = None) -> Iterator[None]:
+    """Turns a refusal by the library into one line and exit code 2.
+
+    Only around calls that check what the user gave, so that a defect of ours keeps its traceback.
+
+    Args:
+        argument: the argument or option to blame; None where the message names it.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+        raise typer.BadParameter(message, param_hint=argument) from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=argument) from error
+
+
+def print_json(value: Any) -> None:
+    """Writes a value to stdout as JSON, which is then all that stdout holds."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers_from: int = 1
+) -> None:
+    """Writes a table to stdout, never cutting it short where stdout is not a terminal.
+
+    Args:
+        title: above the table.
+        columns: headings.
+        rows: cells, in the order of the headings; shown with `str`.
+        numbers_from: the columns from here on are aligned to the right.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number >= numbers_from else "left")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def note(message: str) -> None:
+    """Writes a line to stderr."""
+    typer.echo(message, err=True)
+
+
+@contextlib.contextmanager
+def progress(description: str, total: float | None = None) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr, only where that is a terminal.
+
+    Args:
+        description: what is going on.
+        total: how much there is to do; None where only the time can be shown.
+
+    Yields:
+        advance(amount=0, description=None): moves the bar and renames what is going on.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%" if total else ""),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(description, total=total)
+
+        def advance(amount: float = 0, description: str | None = None) -> None:
+            bar.update(task, advance=amount, description=description)
+
+        yield advance
+
+
+def examples(*commands: str) -> str:
+    """The examples that end a command's help, as Markdown."""
+    return "\n\n".join(["Examples:", *(f"- `{line}`" for line in commands)])

@@ -1,0 +1,172 @@
+"""`accel-rl demo`: SwiftRL's experiment from data to policy, table and pictures."""
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accel_rl.cli import console, runtime
+from accel_rl.cli.arguments import Json, Seed
+
+if TYPE_CHECKING:
+    from accel_rl.cli.experiment import Findings
+
+EXAMPLES = console.examples("accel-rl demo", "accel-rl demo --quick --out runs/quick --json")
+
+_PARTS = {
+    "cpu_to_pim": "CPU→PIM",
+    "pim_kernel": "PIM kernel",
+    "inter_pim": "inter-PIM",
+    "pim_to_cpu": "PIM→CPU",
+}
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = Path("runs/demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few rows, DPUs and passes: a check, not a result.")
+    ] = False,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Run SwiftRL's experiment: Q-learning and SARSA on FrozenLake and Taxi, 2,000 emulated DPUs.
+
+    Writes results.json (the runs of the table), details.json (the figures behind the pictures),
+    config.json and PNG pictures. Returns are exact; times by part are modelled.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli import demo_pictures, experiment, folders, pictures
+    from accel_rl.cli.runs import Settings
+
+    scale = experiment.QUICK if quick else experiment.FULL
+    tasklets = Settings().tasklets
+    started = time.perf_counter()
+    with console.bad_input("--out"):
+        out.mkdir(parents=True, exist_ok=True)
+    total = experiment.steps(scale) + 1
+    with console.progress("starting", total) as advance:
+        step = _teller(advance)
+        findings = []
+        for environment in experiment.ENVIRONMENTS:
+            if not sys.stderr.isatty():
+                console.note(f"{environment}: collecting, training, modelling")
+            findings.append(experiment.explore(environment, scale, seed, step))
+        step("drawing")
+        figures = demo_pictures.draw(findings, scale, tasklets)
+        for name, figure in figures.items():
+            pictures.save(figure, out / name)
+    seconds = round(time.perf_counter() - started, 1)
+
+    records = [run.record for found in findings for run in (*found.trained, found.mean)]
+    details = {
+        "scaling_dpus": experiment.SCALING_DPUS,
+        "environments": [_details(found) for found in findings],
+    }
+    config = {
+        "command": "demo",
+        "quick": quick,
+        "seed": seed,
+        "scale": dataclasses.asdict(scale),
+        "settings": dataclasses.asdict(Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)),
+        "datasets": [found.dataset for found in findings],
+        "versions": folders.versions(),
+        "measured_seconds": seconds,
+    }
+    folders.write_json(out / "config.json", config)
+    folders.write_json(out / "details.json", details)
+    folders.write_json(out / "results.json", records)
+    files = [str(out / name) for name in ("results.json", "details.json", "config.json", *figures)]
+    if json:
+        console.print_json(
+            {"results": records, **details, "measured_seconds": seconds, "files": files}
+        )
+        return
+    _report(findings, scale.dpus, scale.passes, tasklets)
+    typer.echo(f"{len(records)} runs in {seconds:.0f} s; written: {', '.join(files)}")
+
+
+def _teller(advance: Any) -> Any:
+    """A step function: what was announced last is done when the next thing is announced."""
+    done = 0
+
+    def step(description: str) -> None:
+        nonlocal done
+        advance(1 if done else 0, description)
+        done += 1
+
+    return step
+
+
+def _details(found: "Findings") -> dict[str, Any]:
+    return {
+        "environment": found.environment,
+        "optimal_return": found.optimal,
+        "curves": [
+            {
+                "rule": run.settings.rule,
+                "order": run.settings.order,
+                "numerics": run.settings.numerics,
+                "merge": run.settings.merge,
+                "passes": run.outcome.passes.tolist(),
+                "episode_return": run.returns.tolist(),
+            }
+            for run in (*found.trained, found.mean)
+        ],
+        "sarsa": found.sarsa,
+        "merge_period": found.sweep,
+        "modelled_scaling_seconds": found.scaling,
+    }
+
+
+def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -> None:
+    for found in findings:
+        rows = []
+        for run in found.trained:
+            settings, times = run.settings, run.record["modelled_seconds"]
+            rows.append(
+                (
+                    settings.rule,
+                    settings.order,
+                    settings.numerics,
+                    f"{run.record['episode_return']:.3f}",
+                    *(f"{1e3 * times[part]:.2f}" for part in _PARTS),
+                )
+            )
+        console.print_table(
+            f"{found.environment}: {passes} passes on {dpus:,} DPUs, {tasklets} tasklets, tables "
+            f"merged by visits after every pass\nbest possible return {found.optimal:.3f}; time "
+            "parts are modelled, in ms",
+            (
+                "rule",
+                "order",
+                "numerics",
+                "return",
+                *(f"modelled\n{part}" for part in _PARTS.values()),
+            ),
+            rows,
+            numbers_from=3,
+        )
+        typer.echo(
+            f"q_learning, SEQ, fp32 with the plain mean of the tables instead: "
+            f"{found.mean.record['episode_return']:.3f}\n"
+        )
+    console.print_table(
+        "SARSA's values against the exact values of the policy that it estimates",
+        ("environment", "policy", "DPUs", "max error", "mean error", "max |value|"),
+        (
+            (
+                error["environment"],
+                error["policy"],
+                f"{error['dpus']:,}",
+                f"{error['max_abs_error']:.3f}",
+                f"{error['mean_abs_error']:.4f}",
+                f"{error['largest_abs_value']:.3f}",
+            )
+            for found in findings
+            for error in found.sarsa
+        ),
+        numbers_from=2,
+    )

@@ -1,0 +1,218 @@
+"""SwiftRL's experiment: which runs the demo makes, and the figures that come of them.
+
+{Q-learning, SARSA} x {SEQ, STR, RAN} x {FP32, INT32} on FrozenLake and Taxi, split over emulated
+DPUs. SARSA is `sarsa_epsilon_greedy`, as SwiftRL's is remembered: its next action comes from the
+DPU's own table. Beside it: the third numerics, what the merge does to Taxi, what SARSA's two modes
+estimate, and how the modelled time scales.
+
+Reference: Gogineni et al., "SwiftRL", ISPASS 2024, arXiv:2405.03967.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from accel_rl import datasets, envs, pim, tabular
+from accel_rl.cli import folders, runs
+from accel_rl.cli.runs import Outcome, Settings
+from accel_rl.datasets import TabularDataset
+from accel_rl.pim import load_machine, modelled
+
+ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
+RULES = ("q_learning", "sarsa_epsilon_greedy")
+ORDERS = ("SEQ", "STR", "RAN")
+NUMERICS = ("fp32", "int32_scaled")
+SWEEP_ENVIRONMENT = "Taxi-v3"  # the one whose many pairs (s, a) a DPU covers thinly
+SCALING_DPUS = (125, 250, 500, 1000, 2000)
+SCALING_NUMERICS = (*NUMERICS, "int32_pow2")
+
+Step = Callable[[str], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """How large the experiment is."""
+
+    transitions: int
+    dpus: int
+    passes: int
+    few_dpus: int  # logged SARSA runs on so many too
+    sweep_transitions: int  # merge x period is drawn from smaller runs
+    sweep_dpus: int
+    sweep_passes: int
+    sweep_periods: tuple[int, ...]
+    scaling_transitions: int  # beside `transitions`
+
+
+FULL = Scale(1_000_000, 2000, 100, 20, 250_000, 500, 50, (1, 5, 10, 50), 5_000_000)
+# Equal sizes share compiled programs, which take most of a quick run.
+QUICK = Scale(20_000, 40, 4, 40, 20_000, 40, 4, (1, 4), 100_000)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+    """One run."""
+
+    settings: Settings
+    outcome: Outcome
+    returns: np.ndarray  # [M] float32, exact return at each merge
+    record: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything about one environment."""
+
+    environment: str
+    dataset: dict[str, Any]  # see `folders.describe`
+    optimal: float  # the best return that any policy reaches
+    trained: list[Trained]  # the main runs, visits-weighted
+    mean: Trained  # Q-learning with the plain mean of the tables
+    sarsa: list[dict[str, Any]]  # see `sarsa_error`
+    sweep: list[dict[str, Any]]  # records of merge x period; empty but in SWEEP_ENVIRONMENT
+    scaling: dict[str, dict[str, dict[str, list[float]]]]  # transitions -> numerics -> seconds
+
+
+class Laboratory:
+    """One environment's data, and the runs on it."""
+
+    def __init__(self, environment: str, dataset: TabularDataset):
+        """Prepares the data for training and for the cost model."""
+        self.environment = environment
+        self.mdp = envs.make_mdp(environment)
+        self.dataset = dataset
+        self.load = modelled.load_of(dataset)
+        self._machine = load_machine()
+        self._probe = runs.return_probe(self.mdp, runs.horizon_of(self.mdp))
+        # Runs on equally many DPUs share their chunks.
+        self._chunks = functools.cache(functools.partial(runs.chunks_of, dataset))
+
+    def train(self, settings: Settings) -> Trained:
+        """Trains, and models the time that it would take."""
+        run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
+        outcome = runs.train(self._chunks(settings.dpus), settings, self._probe, segmented=False)
+        returns = np.asarray(outcome.returns)
+        seconds = modelled.parts(self._machine, run)
+        record = runs.record(self.environment, settings, float(returns[-1]), seconds)
+        return Trained(settings, outcome, returns, record)
+
+    def first(self, transitions: int) -> "Laboratory":
+        """The same with the first rows alone."""
+        columns, episode = jax.tree.map(
+            lambda column: column[:transitions], (self.dataset.transitions, self.dataset.episode)
+        )
+        return Laboratory(self.environment, TabularDataset(columns, episode, self.dataset.info))
+
+
+def steps(scale: Scale) -> int:
+    """How often `explore` calls its step, in all environments together."""
+    each = len(list(_main_settings(scale, 0))) + len(list(_sarsa_settings(scale, 0))) + 3
+    return len(ENVIRONMENTS) * each + len(list(_sweep_settings(scale, 0)))
+
+
+def explore(environment: str, scale: Scale, seed: int, step: Step) -> Findings:
+    """Makes all runs in one environment.
+
+    Args:
+        environment: a tabular environment's name.
+        scale: how large.
+        seed: of the data and of the runs.
+        step: told what comes next, `steps(scale)` times in all environments.
+    """
+    step(f"{environment}: collecting {scale.transitions:,} transitions")
+    laboratory = Laboratory(environment, _collect(environment, scale.transitions, seed))
+    trained = []
+    for settings in _main_settings(scale, seed):
+        step(f"{environment}: {settings.rule}, {settings.order}, {settings.numerics}")
+        trained.append(laboratory.train(settings))
+    step(f"{environment}: merge mean")
+    base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
+    mean = laboratory.train(dataclasses.replace(base, merge="mean"))
+
+    own = next(run for run in trained if run.settings.rule == "sarsa_epsilon_greedy")
+    sarsa = [sarsa_error(laboratory, own)]
+    for settings in _sarsa_settings(scale, seed):
+        step(f"{environment}: {settings.rule} on {settings.dpus} DPUs")
+        sarsa.append(sarsa_error(laboratory, laboratory.train(settings)))
+
+    sweep = []
+    if environment == SWEEP_ENVIRONMENT:
+        small = laboratory.first(scale.sweep_transitions)
+        for settings in _sweep_settings(scale, seed):
+            step(f"{environment}: merge {settings.merge}, period {settings.period}")
+            sweep.append(small.train(settings).record)
+
+    step(f"{environment}: modelling {scale.scaling_transitions:,} transitions")
+    large = modelled.load_of(_collect(environment, scale.scaling_transitions, seed))
+    scaling = {
+        str(len(load.pairs)): {
+            numerics: modelled.scaling(
+                load, dataclasses.replace(base, numerics=numerics).kernel, SCALING_DPUS
+            )
+            for numerics in SCALING_NUMERICS
+        }
+        for load in (large, laboratory.load)
+    }
+    optimal = float(tabular.optimal_return(laboratory.mdp))
+    described = folders.describe(laboratory.dataset)
+    return Findings(environment, described, optimal, trained, mean, sarsa, sweep, scaling)
+
+
+def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Any]:
+    """SARSA's values beside the exact values of the policy that it estimates.
+
+    With logged next actions that is the behaviour policy, uniformly random here; with next actions
+    of its own, the epsilon-greedy policy of the values that it learned. Compared are the pairs
+    (s, a) that the data holds; the mean weighs them by their rows.
+    """
+    settings, values, mdp = trained.settings, trained.outcome.values, laboratory.mdp
+    if settings.rule == "sarsa":
+        name, policy = "random, from the log", tabular.uniform_policy(*values.shape)
+    else:
+        name = f"own, epsilon {settings.epsilon:g}"
+        policy = tabular.epsilon_greedy(jax.numpy.asarray(values), settings.epsilon)
+    exact = np.asarray(tabular.policy_evaluation(mdp, policy, settings.gamma)[1])
+    visits = np.bincount(laboratory.load.pairs, minlength=exact.size).reshape(exact.shape)
+    error = np.abs(values - exact)
+    return {
+        "environment": laboratory.environment,
+        "rule": settings.rule,
+        "policy": name,
+        "dpus": settings.dpus,
+        "passes": settings.passes,
+        "max_abs_error": float(error[visits > 0].max()),
+        "mean_abs_error": float((error * visits).sum() / visits.sum()),
+        "largest_abs_value": float(np.abs(exact[visits > 0]).max()),
+    }
+
+
+def _collect(environment: str, transitions: int, seed: int) -> TabularDataset:
+    mdp = envs.make_mdp(environment)
+    return datasets.collect(mdp, "random", transitions, seed=seed, environment=environment)
+
+
+def _main_settings(scale: Scale, seed: int) -> Iterator[Settings]:
+    """The twelve variants of the paper, and Q-learning in the third numerics."""
+    base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
+    for rule, order in itertools.product(RULES, ORDERS):
+        first = (rule, order) == (RULES[0], ORDERS[0])
+        for numerics in (*NUMERICS, "int32_pow2") if first else NUMERICS:
+            yield dataclasses.replace(base, rule=rule, order=order, numerics=numerics)
+
+
+def _sweep_settings(scale: Scale, seed: int) -> Iterator[Settings]:
+    base = Settings(dpus=scale.sweep_dpus, passes=scale.sweep_passes, seed=seed)
+    for merge, period in itertools.product(pim.MERGES, scale.sweep_periods):
+        yield dataclasses.replace(base, merge=merge, period=period)
+
+
+def _sarsa_settings(scale: Scale, seed: int) -> Iterator[Settings]:
+    """SARSA with logged next actions. Fewer DPUs see each pair more often in a pass."""
+    base = Settings(rule="sarsa", passes=scale.passes, seed=seed)
+    for dpus in (scale.dpus, scale.few_dpus):
+        yield dataclasses.replace(base, dpus=dpus)

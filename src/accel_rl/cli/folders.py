@@ -1,0 +1,162 @@
+"""A run's folder: what was asked, what was learned, and what it is worth.
+
+| file | |
+| --- | --- |
+| `config.json` | every argument, versions, and which data it was (with its checksum) |
+| `table.npz` | `tables` [K, S, A] as trained, `values` [S, A] float32, and a JSON header |
+| `history.json` | return of the greedy policy at each merge |
+| `results.json` | the final figures; written last, so its presence says that the run is complete |
+
+Each file appears whole or not at all.
+"""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import platform
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel_rl import __version__
+from accel_rl.cli.runs import Outcome
+from accel_rl.datasets import TabularDataset
+from accel_rl.datasets.validation import columns
+from accel_rl.io import atomic_write
+
+CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
+_FORMAT = "accel_rl.table"
+_PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """What `table.npz` holds."""
+
+    values: np.ndarray  # [S, A] float32
+    environment: str | None
+
+
+def versions() -> dict[str, str | None]:
+    """Of accel_rl, of Python and of the packages that results depend on; None where absent."""
+    found: dict[str, str | None] = {
+        "accel_rl": __version__,
+        "python": platform.python_version(),
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def describe(dataset: TabularDataset) -> dict[str, Any]:
+    """Where a dataset comes from, its number of rows, and a SHA-256 of its columns."""
+    digest = hashlib.sha256()
+    for column in columns(dataset).values():
+        digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
+    info = dataclasses.asdict(dataset.info)
+    return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
+
+
+def check_free(directory: Path, overwrite: bool) -> None:
+    """Refuses, before the work, a folder that holds something.
+
+    Raises:
+        ValueError: it is a file, or a folder with content and `overwrite` is False.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is not a directory")
+    if not overwrite and directory.is_dir() and any(directory.iterdir()):
+        raise ValueError(f"{directory} is not empty; --overwrite replaces what is in it")
+
+
+def write(
+    directory: Path,
+    config: Mapping[str, Any],
+    outcome: Outcome,
+    environment: str | None,
+    results: Mapping[str, Any],
+) -> None:
+    """Writes a run.
+
+    Args:
+        directory: made where it is absent.
+        config: the content of `config.json`.
+        outcome: from `runs.train`.
+        environment: the name that the table belongs to, if it is known.
+        results: the content of `results.json`.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / RESULTS).unlink(missing_ok=True)
+    write_json(directory / CONFIG, config)
+    header = json.dumps({"format": _FORMAT, "environment": environment}).encode()
+    with atomic_write(directory / TABLE) as file:
+        np.savez(
+            file,
+            allow_pickle=False,
+            header=np.frombuffer(header, np.uint8),
+            tables=outcome.tables,
+            values=outcome.values,
+        )
+    returns = None if outcome.returns is None else outcome.returns.tolist()
+    history = {"passes": outcome.passes.tolist(), "episode_return": returns}
+    write_json(directory / HISTORY, history)
+    write_json(directory / RESULTS, results)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON, atomically."""
+    with atomic_write(path, "w") as file:
+        json.dump(value, file, indent=2, allow_nan=False)
+        file.write("\n")
+
+
+def read_json(directory: Path, name: str) -> Any:
+    """Reads one of a run's JSON files.
+
+    Raises:
+        ValueError: it is absent or damaged.
+    """
+    path = directory / name
+    if not path.is_file():
+        raise ValueError(f"{directory} is not the folder of a complete run: no {name}")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a JSON file: {error}") from error
+
+
+def load_table(path: Path) -> Table:
+    """Reads a run's table.
+
+    Args:
+        path: the run's folder, or its table file.
+
+    Raises:
+        ValueError: the file is absent, damaged, or not one that `write` made.
+    """
+    file = path / TABLE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{file} does not exist")
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            values = archive["values"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{file} is not a table that accel_rl wrote ({error})") from error
+    if header.get("format") != _FORMAT:
+        raise ValueError(f"{file}: its format is {header.get('format')!r}, must be {_FORMAT!r}")
+    if values.dtype != np.float32 or values.ndim != 2 or not np.isfinite(values).all():
+        raise ValueError(
+            f"{file}: values must be finite float32 [S, A], got {values.dtype} {values.shape}"
+        )
+    return Table(values, header.get("environment"))

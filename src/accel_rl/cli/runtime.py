@@ -1,0 +1,47 @@
+"""Settings that jax reads once, at its first import."""
+
+import os
+import sys
+from pathlib import Path
+
+_DEVICE_FLAG = "--xla_force_host_platform_device_count"
+_CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
+_CACHE_LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+
+
+def prepare_jax() -> None:
+    """Gives jax one CPU device for each core, and a compilation cache that outlives the process.
+
+    What the user has set in the environment stays. Does nothing once jax is imported, because it
+    would no longer be read.
+    """
+    if "jax" in sys.modules:
+        return
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _DEVICE_FLAG not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={usable_cores()}".strip()
+    if _CACHE_VARIABLE not in os.environ:
+        directory = cache_directory()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError:  # a read-only home: compile anew each time
+            return
+        os.environ[_CACHE_VARIABLE] = str(directory)
+        # Tabular programs compile in half a second to two; jax keeps only those above one.
+        os.environ.setdefault(_CACHE_LEAST_SECONDS, "0.2")
+
+
+def usable_cores() -> int:
+    """CPU cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cache_directory() -> Path:
+    """Where compiled programs are kept, unless JAX_COMPILATION_CACHE_DIR says otherwise."""
+    named = os.environ.get(_CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "accel_rl" / "jax"

@@ -1,0 +1,20 @@
+"""Pictures of results. Every function draws on Axes that it is given, from plain arrays and dicts.
+
+Figures that come from a cost model are labelled *modelled* by default.
+"""
+
+from accel_rl.plot.breakdown import draw_breakdown
+from accel_rl.plot.curves import draw_curves
+from accel_rl.plot.heatmap import draw_heatmap
+from accel_rl.plot.policy import draw_policy
+from accel_rl.plot.scaling import draw_scaling
+from accel_rl.plot.style import COLORS
+
+__all__ = [
+    "COLORS",
+    "draw_breakdown",
+    "draw_curves",
+    "draw_heatmap",
+    "draw_policy",
+    "draw_scaling",
+]

@@ -1,0 +1,66 @@
+"""Heat maps: one number for each combination of two settings, written into its cell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+
+from accel_rl.plot.style import check_lengths
+
+
+def draw_heatmap(
+    ax: Axes,
+    values: Any,
+    rows: Sequence[Any],
+    columns: Sequence[Any],
+    *,
+    row_label: str = "merge",
+    column_label: str = "passes between merges, τ",
+    value_label: str = "return per episode",
+    decimals: int = 2,
+    cmap: str = "viridis",
+) -> AxesImage:
+    """Draws a table of numbers as colours and figures.
+
+    Args:
+        ax: where to draw.
+        values: [R, C]; NaN leaves a cell empty.
+        rows: R names, top to bottom.
+        columns: C names, left to right.
+        row_label: what the rows are.
+        column_label: what the columns are.
+        value_label: what the numbers are, written at the colour bar.
+        decimals: of the figures in the cells.
+        cmap: a matplotlib colour map's name.
+
+    Returns:
+        The image, for a colour bar of the caller's own.
+
+    Raises:
+        ValueError: `values` is not [R, C].
+    """
+    table = np.asarray(values, np.float64)
+    if table.ndim != 2:
+        raise ValueError(f"values must have shape [R, C], got {table.shape}")
+    check_lengths("rows", rows, table.shape[0], "axis 0 of values")
+    check_lengths("columns", columns, table.shape[1], "axis 1 of values")
+    palette = mpl.colormaps[cmap].with_extremes(bad="#f1f1f1")
+    masked = np.ma.masked_invalid(table)
+    image = ax.imshow(masked, cmap=palette, aspect="auto")
+    bright = image.to_rgba(masked)[..., :3] @ (0.299, 0.587, 0.114) > 0.5
+    for row, column in np.argwhere(~np.isnan(table)):
+        ax.text(
+            column, row, f"{table[row, column]:.{decimals}f}", ha="center", va="center",
+            color="#1b1b1e" if bright[row, column] else "#ffffff",
+        )  # fmt: skip
+    ax.set_xticks(range(len(columns)), labels=[str(column) for column in columns])
+    ax.set_yticks(range(len(rows)), labels=[str(row) for row in rows])
+    ax.set(xlabel=column_label, ylabel=row_label)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label=value_label, pad=0.03)
+    return image

@@ -1,0 +1,52 @@
+"""One look for all pictures: colours that colour-blind readers can tell apart, quiet axes."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, without its yellow, which is too pale for lines on white.
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000")
+
+# The parts of a run's time keep their colours in every picture.
+PART_COLORS = {
+    "cpu_to_pim": "#56b4e9",
+    "pim_kernel": "#0072b2",
+    "inter_pim": "#e69f00",
+    "pim_to_cpu": "#cc79a7",
+}
+PART_LABELS = {
+    "cpu_to_pim": "CPU → PIM",
+    "pim_kernel": "PIM kernel",
+    "inter_pim": "inter-PIM",
+    "pim_to_cpu": "PIM → CPU",
+}
+_INK = "#444444"
+
+
+def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
+    """Leaves two spines and a faint grid, drawn under the data.
+
+    Args:
+        ax: the axes.
+        grid: "x", "y", "both", or None for no grid.
+    """
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(_INK)
+    ax.set_axisbelow(True)
+    if grid:
+        ax.grid(axis=grid, color="#dddddd", linewidth=0.7)
+
+
+def check_lengths(name: str, values: Sequence[object], expected: int, of: str) -> None:
+    """Refuses a sequence whose length does not match what it is drawn against.
+
+    Raises:
+        ValueError: the length differs; the message names the sequence and both lengths.
+    """
+    if len(values) != expected:
+        raise ValueError(
+            f"{name} must have {expected} values, one for each of {of}, got {len(values)}"
+        )
