@@ -232,8 +232,23 @@ def merge(name, tables, base, visits, alpha):
 
 
 def train(
-    transitions, num_states, num_actions, num_dpus, *, rule, numerics, order="SEQ", stride=4,
-    block=128, passes=1, period=1, merging="visits", seed=0, alpha=0.1, gamma=0.95, epsilon=0.1,
+    transitions,
+    num_states,
+    num_actions,
+    num_dpus,
+    *,
+    rule,
+    numerics,
+    order="SEQ",
+    stride=4,
+    block=128,
+    passes=1,
+    period=1,
+    merging="visits",
+    seed=0,
+    alpha=0.1,
+    gamma=0.95,
+    epsilon=0.1,
 ):
     """The final table [K, S, A]; `transitions` has NumPy columns."""
     nx = NUMERICS[numerics]()

@@ -39,7 +39,7 @@ def print_table(
 
     Args:
         title: above the table.
-        columns: headings.
+        columns: headings; if all are empty, none is shown.
         rows: cells, in the order of the headings; shown with `str`.
         numbers_from: the columns from here on are aligned to the right.
     """
@@ -47,11 +47,12 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number >= numbers_from else "left")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
+    typer.echo(title)
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 

@@ -10,7 +10,7 @@ from accel_rl.cli.arguments import Json, Seed, make_mdp
 
 EXAMPLES = console.examples(
     "accel-rl evaluate runs/lake",
-    "accel-rl evaluate runs/taxi/table.npz --env Taxi-v3 --episodes 100000 --json",
+    "accel-rl evaluate runs/taxi/table.npz --env Taxi-v3 --episodes 1000000 --json",
     "accel-rl evaluate runs/lake --epsilon 0.1",
 )
 
@@ -27,7 +27,7 @@ def evaluate(
     ] = 0.0,
     episodes: Annotated[
         int, typer.Option(min=2, max=10_000_000, help="Episodes to simulate.")
-    ] = 10_000,
+    ] = 100_000,
     horizon: Annotated[
         int | None,
         typer.Option(

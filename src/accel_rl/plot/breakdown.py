@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.transforms import offset_copy
 
 from accel_rl.plot.style import COLORS, PART_COLORS, PART_LABELS, quiet
 
@@ -65,8 +66,9 @@ def draw_breakdown(
     ax.set_xlabel(f"{what} time, {unit}")
     ax.legend(  # below the bars: inside, it would cover some
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.04),
-        borderaxespad=2.5,
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=offset_copy(ax.transAxes, ax.figure, y=-38, units="points"),
+        borderaxespad=0.0,
         ncols=len(parts),
         columnspacing=1.0,
         handlelength=1.2,

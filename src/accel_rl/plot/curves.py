@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from accel_rl.plot.style import COLORS, check_lengths, quiet
 
@@ -55,5 +56,6 @@ def draw_curves(
         name, level = reference
         ax.axhline(level, color="#666666", linewidth=1.0, linestyle=":", label=name, zorder=1)
     ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     ax.legend(frameon=False, fontsize="small", handlelength=2.8)
     quiet(ax)

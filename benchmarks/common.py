@@ -1,0 +1,311 @@
+"""What the benchmarks share: timing in interleaved rounds, records, claims, report, C compiler."""
+
+import ctypes
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+PER_CORE = "updates per core-second"
+SAMPLE_SECONDS = 0.04  # of CPU time in one sample: enough to drown the clock and the call
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One figure; `spread` holds the quartiles over rounds, None where there was one."""
+
+    case: str
+    system: str
+    metric: str
+    unit: str
+    value: float
+    spread: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A target and what this run says of it; value and verdict are None without a rival."""
+
+    claim: str
+    value: float | None
+    bound: float
+    holds: bool | None
+
+
+class System(NamedTuple):
+    """Something to time: returns when its work is done, `work` units of it (updates, steps)."""
+
+    run: Callable[[], Any]
+    work: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """Seconds for one unit of work in each round: CPU time over all threads, and wall time."""
+
+    cpu: np.ndarray  # [rounds]
+    wall: np.ndarray  # [rounds]
+
+
+def interleave(systems: Mapping[str, System], rounds: int) -> dict[str, Timing]:
+    """Time systems in turn, round after round, so that a slow spell of the machine hits all.
+
+    Args:
+      systems: by name. Each runs twice before timing starts, which pays for compilation; in a
+        round, a short one runs many times.
+      rounds: samples of each.
+
+    Returns:
+      Timings by name.
+    """
+    repeats = {}
+    for name, system in systems.items():
+        system.run()
+        repeats[name] = max(1, round(SAMPLE_SECONDS / max(_time(system.run, 1)[0], 1e-6)))
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
+    for _ in range(rounds):
+        for name, system in systems.items():
+            samples[name].append(_time(system.run, repeats[name]))
+    return {
+        name: Timing(*(np.asarray(values) / systems[name].work).T)
+        for name, values in samples.items()
+    }
+
+
+def _time(run: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.process_time() - cpu) / repeats, (time.perf_counter() - wall) / repeats
+
+
+class Report:
+    """Records and claims of one run, and where they were made."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        """Notes the machine, the versions of `packages` and the load before the run."""
+        self.machine = _machine()
+        self.versions = _versions(packages)
+        self.load = {"before": list(os.getloadavg())}
+        self.records: list[Record] = []
+        self.claims: list[Claim] = []
+
+    def add(
+        self, case: str, system: str, metric: str, unit: str, values: Sequence[float] | np.ndarray
+    ) -> None:
+        """Record the median of the values and their quartiles."""
+        low, middle, high = (float(x) for x in np.quantile(np.asarray(values), [0.25, 0.5, 0.75]))
+        spread = (low, high) if np.size(values) > 1 else None
+        self.records.append(Record(case, system, metric, unit, middle, spread))
+
+    def add_rates(
+        self,
+        case: str,
+        timings: Mapping[str, Timing],
+        what: str = "updates",
+        wall: bool = False,
+    ) -> None:
+        """Record each system's rate per core-second, and with `wall` that per second as well."""
+        unit = f"M {what}/s"
+        for system, timing in timings.items():
+            self.add(case, system, f"{what} per core-second", unit, 1e-6 / timing.cpu)
+            if wall:
+                self.add(case, system, f"{what} per second", unit, 1e-6 / timing.wall)
+
+    def add_ratio(
+        self,
+        case: str,
+        system: str,
+        rival: str,
+        timings: Mapping[str, Timing],
+        metric: str = PER_CORE,
+    ) -> None:
+        """Record how many times the rival's rate the system reached; nothing if one did not run.
+
+        Args:
+          case: the case.
+          system: a key of `timings`.
+          rival: another.
+          timings: from one call of `interleave`, so that rounds pair up.
+          metric: the rate that is compared, per core-second or per second.
+        """
+        if system in timings and rival in timings:
+            clock = "cpu" if metric.endswith("core-second") else "wall"
+            ratios = getattr(timings[rival], clock) / getattr(timings[system], clock)
+            self.add(case, f"{system} / {rival}", f"ratio of {metric}", "", ratios)
+
+    def find(self, case: str, system: str, metric: str) -> Record | None:
+        """The record of that name, or None."""
+        wanted = (case, system, metric)
+        found = [r for r in self.records if (r.case, r.system, r.metric) == wanted]
+        return found[0] if found else None
+
+    def claim(
+        self,
+        claim: str,
+        bound: float,
+        cases: Sequence[str],
+        system: str,
+        rival: str,
+        metric: str = PER_CORE,
+    ) -> None:
+        """Claim that in the best of the cases the system reaches `bound` times the rival's rate.
+
+        The value is taken from this report's records. It is None, and so is the verdict, where a
+        case lacks the rate of the system, that of the rival, or their ratio.
+
+        Args:
+          claim: in words; the best case is appended where there are several.
+          bound: smallest ratio of which the claim holds.
+          cases: cases of the records, at least one.
+          system: as in the records.
+          rival: as in the records.
+          metric: the rate that is compared.
+        """
+        ratios = {}
+        for case in cases:
+            ran = self.find(case, system, metric) and self.find(case, rival, metric)
+            ratio = self.find(case, f"{system} / {rival}", f"ratio of {metric}")
+            if not (ran and ratio):
+                self.claims.append(Claim(claim, None, bound, None))
+                return
+            ratios[case] = ratio.value
+        best = max(ratios, key=lambda case: ratios[case])
+        text = claim if len(cases) == 1 else f"{claim} (best: {best})"
+        self.claims.append(Claim(text, ratios[best], bound, ratios[best] >= bound))
+
+    def finish(self, path: Path | None, console: Console) -> None:
+        """Print the tables, and write the JSON to `path` if there is one."""
+        self.load["after"] = list(os.getloadavg())
+        console.print(_record_table(self.records), _claim_table(self.claims))
+        lines = (("machine", self.machine), ("versions", self.versions), ("load", self.load))
+        for name, content in lines:
+            console.print(f"{name}: {content}", highlight=False, markup=False, soft_wrap=True)
+        if path is not None:
+            path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+            console.print(f"wrote {path}", highlight=False, markup=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON holds it: machine, versions, load, records, claims."""
+        return {
+            "machine": self.machine,
+            "versions": self.versions,
+            "load": self.load,
+            "records": [dataclasses.asdict(record) for record in self.records],
+            "claims": [dataclasses.asdict(claim) for claim in self.claims],
+        }
+
+
+def compile_c(
+    source: Path, directory: Path, defines: Mapping[str, Any] | None = None
+) -> ctypes.CDLL:
+    """Compile one C file for this machine with `gcc -O3 -march=native`, and load it.
+
+    Args:
+      source: the file.
+      directory: where to put the library, under a name that tells the defines.
+      defines: macros and their values.
+
+    Raises:
+      FileNotFoundError: there is no gcc.
+      RuntimeError: gcc failed; the message holds what it said.
+    """
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        raise FileNotFoundError("gcc is not on PATH: the C baselines cannot be compiled")
+    flags = [f"-D{name}={value}" for name, value in (defines or {}).items()]
+    library = directory / ("_".join([source.stem, *(flag[2:] for flag in flags)]) + ".so")
+    command = [compiler, "-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
+    command += [*flags, "-o", str(library), str(source), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return ctypes.CDLL(str(library))
+
+
+def _machine() -> dict[str, Any]:
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        name = models[0].split(":", 1)[1].strip() if models else name
+    caches = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = ((index / x).read_text().strip() for x in ("level", "type", "size"))
+        caches[f"L{level} {kind.lower()}"] = size
+    return {
+        "cpu": name,
+        "cores": core_count(),
+        "caches": caches,
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "system": platform.platform(),
+    }
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    compiler = shutil.which("gcc")
+    versions["gcc"] = None
+    if compiler:
+        command = [compiler, "-dumpfullversion"]
+        versions["gcc"] = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    return versions
+
+
+def _record_table(records: Sequence[Record]) -> Table:
+    table = Table("system", "metric", "value", "quartiles", "unit", title="Records")
+    previous = None
+    for record in records:
+        if record.case != previous:
+            table.add_section()
+            table.add_row(f"[bold]{escape(record.case)}[/bold]")
+        previous = record.case
+        spread = "" if record.spread is None else " to ".join(map(_three_digits, record.spread))
+        value = _three_digits(record.value)
+        table.add_row(f"  {escape(record.system)}", record.metric, value, spread, record.unit)
+    return table
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _claim_table(claims: Sequence[Claim]) -> Table:
+    table = Table("claim", "value", "bound", "holds", title="Claims")
+    for claim in claims:
+        value = "rival did not run" if claim.value is None else _three_digits(claim.value)
+        verdict = {True: "yes", False: "[bold]NO[/bold]", None: "null"}[claim.holds]
+        table.add_row(escape(claim.claim), value, f">= {claim.bound:g}", verdict)
+    return table
+
+
+def core_count() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def warn(message: str) -> None:
+    """Tell the user, on standard error, that something is left out."""
+    print(f"WARNING: {message}", file=sys.stderr, flush=True)
