@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types notebooks test-newest bench docs clean
+.PHONY: help install demo test test-slow check lint types notebooks test-newest bench docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,7 +37,10 @@ demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo
 test: $(VENV)/.test ## Run the tests
 	$(PYTEST)
 
-check: test lint types notebooks test-newest ## Run everything that CI runs
+test-slow: $(VENV)/.test
+	$(PYTEST) -m slow
+
+check: test test-slow lint types notebooks test-newest ## Run everything that CI runs
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

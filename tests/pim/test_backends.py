@@ -5,12 +5,18 @@ import pytest
 from backend_conformance import check_backend
 
 from accel_rl import pim
-from accel_rl.tabular import PATHS
 from pim_emu import dpu_mesh
 
 
 @pytest.mark.parametrize(
-    ("path", "numerics"), [("flat", "fp32"), *((path, "int32_scaled") for path in PATHS)]
+    ("path", "numerics", "rule", "order"),
+    [
+        ("flat", "fp32", "q_learning", "SEQ"),
+        ("flat", "int32_scaled", "double_q_learning", "RAN"),
+        ("batched", "int32_scaled", "double_q_learning", "RAN"),
+        ("reference", "int32_scaled", "q_learning", "SEQ"),
+    ],
 )
-def test_jax_backend(path, numerics):
-    check_backend(pim.jax_backend(dpu_mesh(jax.devices()[:2]), path), numerics)
+def test_jax_backend(path, numerics, rule, order):
+    backend = pim.jax_backend(dpu_mesh(jax.devices()[:2]), path)
+    check_backend(backend, numerics, rule, order)

@@ -18,16 +18,17 @@ from transitions import synthetic
 from accel_rl import pim, tabular
 
 rows = synthetic(6, 3, 500)
-for rule in tabular.RULES:
-    for order, block, merging in (("SEQ", 1, "visits"), ("RAN", 16, "mean"), ("STR", 99, "damped")):
-        setting = dict(rule=rule, numerics="fp32", order=order, block=block, passes=3, period=2)
-        truth = oracle.train(rows, 6, 3, 3, merging=merging, **setting)
-        result = pim.train(
-            pim.partition(rows, 3, 6, 3), rule=tabular.make_rule(rule),
-            schedule=pim.Schedule(3, 2, merging), order=order, target_block=block,
-        )
-        np.testing.assert_array_equal(np.asarray(result.tables), truth, f"{rule} {order}")
-        print("equal", rule, order)
+cases = [(rule, "SEQ", 1, "visits") for rule in tabular.RULES]
+cases += [("q_learning", "RAN", 16, "mean"), ("q_learning", "STR", 99, "damped")]
+for rule, order, block, merging in cases:
+    setting = dict(rule=rule, numerics="fp32", order=order, block=block, passes=4, period=2)
+    truth = oracle.train(rows, 6, 3, 3, merging=merging, **setting)
+    result = pim.train(
+        pim.partition(rows, 3, 6, 3), rule=tabular.make_rule(rule),
+        schedule=pim.Schedule(4, 2, merging), order=order, target_block=block,
+    )
+    np.testing.assert_array_equal(np.asarray(result.tables), truth, f"{rule} {order}")
+    print("equal", rule, order)
 """
 
 
@@ -47,4 +48,4 @@ def test_jax_equals_numpy_bit_for_bit_without_fma():
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("equal") == 15
+    assert done.stdout.count("equal") == 7

@@ -1,0 +1,64 @@
+"""From a dataset and a training to the cost model's workload."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from accel_rl import datasets, envs, tabular
+from accel_rl.pim import modelled
+from pim_emu import cost
+from pim_emu.machine import load_machine
+
+KERNEL = modelled.Kernel(
+    rule="q_learning",
+    numerics="fp32",
+    order=tabular.make_order("SEQ"),
+    target_block=128,
+    tasklets=4,
+    passes=2,
+    period=1,
+    merge="visits",
+)
+
+
+# Two DPUs of 8 rows, blocks of 4, four tasklets: tasklet p mod 4 owns pair p. The pipeline issues
+# one instruction of a tasklet in 11 cycles, so a block takes 11 for each row of its busiest owner.
+# DPU 0 holds 0 1 2 3 | 0 1 2 3, in steps of 4: 0 0 1 1 | 2 2 3 3.
+# DPU 1 holds 0 4 8 1 | 5 0 4 8, in steps of 4: 0 5 4 0 | 8 4 1 8.
+PAIRS = np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 4, 8, 1, 5, 0, 4, 8])
+
+
+@pytest.mark.parametrize(("order", "busiest"), [("SEQ", 3 + 3), ("RAN", 3 + 3), ("STR", 3 + 3)])
+def test_imbalance_is_that_of_the_slowest_dpu(order, busiest):
+    load = modelled.Load(PAIRS, num_states=3, num_actions=3, record_bytes=8)
+    kernel = dataclasses.replace(KERNEL, order=tabular.make_order(order, 4), target_block=4)
+    run = modelled.workload(load_machine(), load, kernel, dpus=2)
+    even = 8 / 4  # rows of an owner, were they split evenly
+    assert run.imbalance == pytest.approx(busiest / even)
+    first = dataclasses.replace(load, pairs=PAIRS[:8])
+    alone = modelled.workload(load_machine(), first, kernel, dpus=1)
+    assert alone.imbalance == pytest.approx({"STR": 2 + 2}.get(order, 1 + 1) / even)
+
+
+def test_load_counts_pairs_and_record_bytes():
+    data = datasets.collect(envs.make_mdp("Taxi-v3"), "random", 1000, seed=1)
+    load = modelled.load_of(data)
+    columns = data.transitions
+    np.testing.assert_array_equal(load.pairs, columns.state * 6 + columns.action)
+    assert (load.num_states, load.num_actions, load.record_bytes) == (500, 6, 8)
+    run = modelled.workload(load_machine(), load, dataclasses.replace(KERNEL, merge="mean"), dpus=7)
+    assert run.rows_per_dpu == cost.split_rows(1000, 7)
+    assert not run.weighted_merge
+    assert modelled.workload(load_machine(), load, KERNEL, dpus=7).weighted_merge
+
+
+def test_scaling_is_the_model_at_each_number_of_dpus():
+    data = datasets.collect(envs.make_mdp("FrozenLake-v1"), "random", 4000, seed=1)
+    load = modelled.load_of(data)
+    seconds = modelled.scaling(load, KERNEL, (2, 8))
+    for position, dpus in enumerate((2, 8)):
+        run = modelled.workload(load_machine(), load, KERNEL, dpus)
+        parts = modelled.parts(load_machine(), run)
+        assert seconds["pim_kernel"][position] == parts["pim_kernel"]
+        assert seconds["total"][position] == pytest.approx(sum(parts.values()))
