@@ -1,5 +1,6 @@
 """What the benchmarks share: timing in interleaved rounds, records, claims, report, C compiler."""
 
+import contextlib
 import ctypes
 import dataclasses
 import importlib.metadata
@@ -135,12 +136,8 @@ class Report:
     ) -> None:
         """Record how many times the rival's rate the system reached; nothing if one did not run.
 
-        Args:
-          case: the case.
-          system: a key of `timings`.
-          rival: another.
-          timings: from one call of `interleave`, so that rounds pair up.
-          metric: the rate that is compared, per core-second or per second.
+        Both are keys of `timings`, from one call of `interleave` so that rounds pair up; the metric
+        is the rate that is compared, per core-second or per second.
         """
         if system in timings and rival in timings:
             clock = "cpu" if metric.endswith("core-second") else "wall"
@@ -164,16 +161,9 @@ class Report:
     ) -> None:
         """Claim that in the best of the cases the system reaches `bound` times the rival's rate.
 
-        The value is taken from this report's records. It is None, and so is the verdict, where a
-        case lacks the rate of the system, that of the rival, or their ratio.
-
-        Args:
-          claim: in words; the best case is appended where there are several.
-          bound: smallest ratio of which the claim holds.
-          cases: cases of the records, at least one.
-          system: as in the records.
-          rival: as in the records.
-          metric: the rate that is compared.
+        The value is taken from this report's records. It is None, and so is the verdict, where any
+        case lacks the rate of the system, that of the rival, or their ratio. Where there are
+        several cases, the best is appended to the claim.
         """
         ratios = {}
         for case in cases:
@@ -191,9 +181,9 @@ class Report:
         """Print the tables, and write the JSON to `path` if there is one."""
         self.load["after"] = list(os.getloadavg())
         console.print(_record_table(self.records), _claim_table(self.claims))
-        lines = (("machine", self.machine), ("versions", self.versions), ("load", self.load))
-        for name, content in lines:
-            console.print(f"{name}: {content}", highlight=False, markup=False, soft_wrap=True)
+        for name in ("machine", "versions", "load"):
+            text = f"{name}: {getattr(self, name)}"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
         if path is not None:
             path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
             console.print(f"wrote {path}", highlight=False, markup=False)
@@ -256,20 +246,15 @@ def _machine() -> dict[str, Any]:
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str | None]:
-    versions: dict[str, str | None] = {"python": platform.python_version()}
+    versions: dict[str, str | None] = dict.fromkeys((*packages, "gcc"))
     for package in packages:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = None
-    compiler = shutil.which("gcc")
-    versions["gcc"] = None
-    if compiler:
+    if compiler := shutil.which("gcc"):
         command = [compiler, "-dumpfullversion"]
-        versions["gcc"] = subprocess.run(
-            command, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    return versions
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        versions["gcc"] = done.stdout.strip()
+    return {"python": platform.python_version(), **versions}
 
 
 def _record_table(records: Sequence[Record]) -> Table:

@@ -5,8 +5,8 @@
 Q-learning from random-policy experience of FrozenLake 4x4 and Taxi. All systems of a case learn
 from the same rows, into tables of the same layout, with the same arithmetic; they are checked to
 learn the same, and timed in interleaved rounds. Rates are per core-second, CPU time of all threads,
-which other processes disturb less than wall time; both are recorded. Compiling and arranging rows
-are not timed. `--plot` draws the roofline.
+which other processes disturb less than wall time; what runs on several cores is given in wall time
+as well. Compiling and arranging rows are not timed. `--plot` draws the roofline.
 """
 
 import argparse

@@ -4,7 +4,7 @@ Running them is the job of `make notebooks`.
 """
 
 import ast
-import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -94,15 +94,13 @@ def execute(*arguments, **environment):
     )
 
 
-@pytest.fixture
-def executor():
-    for package in ("nbclient", "ipykernel"):
-        pytest.importorskip(
-            package, reason=f"{package} is absent: pip install 'accel-rl[notebook]'"
-        )
+needs_kernel = pytest.mark.skipif(
+    not all(importlib.util.find_spec(package) for package in ("nbclient", "ipykernel")),
+    reason="execute.py needs nbclient and ipykernel: pip install 'accel-rl[notebook]'",
+)
 
 
-@pytest.mark.usefixtures("executor")
+@needs_kernel
 def test_execute_runs_small_in_its_own_interpreter(tmp_path):
     path, copies = tmp_path / "good.ipynb", tmp_path / "copies"
     notebook(
@@ -121,7 +119,7 @@ def test_execute_runs_small_in_its_own_interpreter(tmp_path):
     assert "".join(cell["outputs"][0]["text"]).split() == [sys.executable, "1"]
 
 
-@pytest.mark.usefixtures("executor")
+@needs_kernel
 def test_execute_names_the_cell_that_fails(tmp_path):
     bad, stored = tmp_path / "bad.ipynb", tmp_path / "stored.ipynb"
     notebook(bad, fine="x = 1", broken="x / 0", never="x = 2")
@@ -136,7 +134,7 @@ def test_execute_names_the_cell_that_fails(tmp_path):
     assert "ZeroDivisionError" in done.stderr
 
 
-@pytest.mark.usefixtures("executor")
+@needs_kernel
 def test_execute_refuses_to_write_over_a_notebook(tmp_path):
     path = tmp_path / "good.ipynb"
     notebook(path, fine="x = 1")

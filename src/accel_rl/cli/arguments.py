@@ -41,7 +41,7 @@ def load_dataset(path: str, argument: str) -> "TabularDataset":
 
 def names_file(value: str) -> bool:
     """Whether an argument that may name an environment or a file names a file."""
-    return value.endswith(".npz") or Path(value).exists()
+    return value.endswith(".npz") or Path(value).is_file()
 
 
 def summary(dataset: "TabularDataset") -> dict[str, Any]:

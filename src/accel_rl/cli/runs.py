@@ -66,9 +66,7 @@ class Outcome:
     tables: np.ndarray  # [K, S, A] in the numerics' dtype
     values: np.ndarray  # [S, A] float32
     passes: np.ndarray  # [M] int, passes done at each merge
-    returns: (
-        np.ndarray | None
-    )  # [M] float32, exact return of the greedy policy; None without a probe
+    returns: np.ndarray | None  # [M] float32, the greedy policy's exact returns, if probed
     effective: dict[str, float]  # alpha, gamma, epsilon as the numerics represent them
     measured_seconds: float  # of the emulation on this machine, compilation included
 
@@ -111,6 +109,7 @@ def train(
     """Trains, in calls of equal length so that each is compiled once.
 
     The result does not depend on the cuts: each falls on a merge, where the next call goes on.
+    Whether the run fits a machine is for `pim.modelled.workload` to check.
 
     Args:
         chunks: from `chunks_of`.
@@ -136,6 +135,7 @@ def train(
         target_block=settings.target_block,
         backend=settings.backend,
         probe=probe,
+        machine=None,
     )
     started, done = time.perf_counter(), 0
     tables: Array | None = None

@@ -157,6 +157,12 @@ def train(
     with console.bad_input("--machine"):
         described = load_machine(machine)
     dataset, mdp, environment = _data(data, env, num, seed)
+    missing = dataset.info.missing_next_action
+    if rule == "sarsa" and missing:
+        raise typer.BadParameter(
+            f"sarsa takes next actions from the log, and {missing} rows of {data} have none",
+            param_hint="--rule",
+        )
     directory = out or _directory(dataset, settings)
     with console.bad_input("--out"):
         folders.check_free(directory, overwrite)
@@ -167,8 +173,7 @@ def train(
         pim.select_backend(backend)
         seconds = modelled.parts(described, workload)
 
-    horizon = None if mdp is None else runs.horizon_of(mdp)
-    probe = None if mdp is None or horizon is None else runs.return_probe(mdp, horizon)
+    probe = None if mdp is None else runs.return_probe(mdp, runs.horizon_of(mdp))
     what = f"{rule} {numerics} {order} on {dpus:,} DPUs"
     with console.progress(f"training {what}", settings.passes) as advance, console.bad_input():
         outcome = runs.train(chunks, settings, probe, advance)

@@ -133,16 +133,18 @@ def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Arra
     limbs = -(-32 // bits)
     mask = np.uint32(2**bits - 1)
 
-    def step(sums: Array, dpu: tuple[Array, Array]) -> tuple[Array, None]:
+    def step(sums: list[Array], dpu: tuple[Array, Array]) -> tuple[list[Array], None]:
         table, weight = dpu
         negative = table < base
         difference = table.astype(jnp.uint32) - base.astype(jnp.uint32)
         magnitude = jnp.where(negative, ~difference + np.uint32(1), difference)
+        signed = jnp.where(negative, ~weight + np.uint32(1), weight)
         parts = [(magnitude >> np.uint32(bits * k)) & mask for k in range(limbs)]
-        products = jnp.stack([(part * weight).astype(jnp.int32) for part in parts])
-        return sums + jnp.where(negative, -products, products), None
+        products = [(part * signed).astype(jnp.int32) for part in parts]
+        return [x + y for x, y in zip(sums, products, strict=True)], None
 
-    zeros = jnp.zeros((limbs, *base.shape), jnp.int32)
+    # A limb each, not one stacked array, which XLA's CPU compiler does not vectorise.
+    zeros = [jnp.zeros_like(base)] * limbs
     sums, _ = jax.lax.scan(step, zeros, (tables, weights))
     total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
     numerator = wide.from_int32(sums[limbs - 1])

@@ -35,9 +35,7 @@ def draw_breakdown(
     parts = list(next(iter(runs.values())))
     for run, times in runs.items():
         if set(times) != set(parts):
-            raise ValueError(
-                f"runs[{run!r}] has the parts {list(times)}, the first run has {parts}"
-            )
+            raise ValueError(f"runs[{run!r}] has parts {list(times)}, the first run has {parts}")
     table = np.array([[times[part] for part in parts] for times in runs.values()], np.float64)
     if not (np.isfinite(table) & (table >= 0)).all():
         raise ValueError("runs must hold finite seconds of 0 or more")
@@ -64,10 +62,12 @@ def draw_breakdown(
     ax.set_xlim(left=0)
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.set_xlabel(f"{what} time, {unit}")
+    figure: Any = ax.figure
+    below: Any = offset_copy(ax.transAxes, figure, y=-38, units="points")
     ax.legend(  # below the bars: inside, it would cover some
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=offset_copy(ax.transAxes, ax.figure, y=-38, units="points"),
+        bbox_transform=below,
         borderaxespad=0.0,
         ncols=len(parts),
         columnspacing=1.0,

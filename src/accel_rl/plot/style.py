@@ -47,6 +47,4 @@ def check_lengths(name: str, values: Sequence[object], expected: int, of: str) -
         ValueError: the length differs; the message names the sequence and both lengths.
     """
     if len(values) != expected:
-        raise ValueError(
-            f"{name} must have {expected} values, one for each of {of}, got {len(values)}"
-        )
+        raise ValueError(f"{name} must have {expected} values, as {of} has, got {len(values)}")

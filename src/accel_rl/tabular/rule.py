@@ -171,7 +171,7 @@ def next_values(
     values = []
     for k in range(tables):
         start = row.next_entry + np.int32(k * size)
-        block = jax.lax.dynamic_slice_in_dim(flat, start, num_actions)
+        block = jax.lax.dynamic_slice_in_dim(flat, start, num_actions, allow_negative_indices=False)
         values.append([block[a] for a in range(num_actions)])
     if tables == 2:
         pairs = list(zip(*values, strict=True))

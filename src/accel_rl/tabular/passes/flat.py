@@ -7,7 +7,8 @@ vectors of chunks stays a loop of kernel launches, several times slower. Three l
 * pipelined (target block B): rows lie in blocks that alternate between two chunks, and each step
   first applies the target computed B rows earlier, in the other chunk's block, then computes its
   own row's target. So the two phases of a target block need no nested loop.
-* nested (target block B, a single chunk or several replicas): one inner loop for each phase.
+* nested (target block B, a single chunk or several replicas): a gather for one phase, an inner
+  loop for the other.
 
 Strict and nested carry an optional last axis of replicas, contiguous in memory, for many rates
 over the same rows: `vmap` of `sweep` over tables and rates becomes that axis.
@@ -115,7 +116,7 @@ def _pipelined(program: Program, flat: Array, sequence: Array, c: Coefficients) 
         due = _rows_at(sequence, start - block, unroll)
         fresh = _rows_at(sequence, start, unroll)
         for k in range(unroll):
-            slot = (start + k) % block
+            slot = jax.lax.rem(start + k, np.int32(block))
             flat = _apply(program, flat, from_words(due[k], dtype), _at(pending, slot), c)
             target = _target(program, flat, from_words(fresh[k], dtype), c)
             pending = _put(pending, slot, target)
@@ -126,31 +127,29 @@ def _pipelined(program: Program, flat: Array, sequence: Array, c: Coefficients) 
 
 
 def _nested(program: Program, flat: Array, sequence: Array, c: Coefficients) -> Array:
-    block, dtype = program.target_block, program.rule.numerics.dtype
+    block, words = program.target_block, program.target_block * ROW_WORDS
 
-    def one_block(b: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        flat, targets = carry
+    def apply(flat: Array, step: tuple[Row, Array]) -> tuple[Array, None]:
+        row, target = step
+        return _apply(program, flat, row, target, c), None
 
-        def row_at(k: Array) -> Row:
-            return from_words(_rows_at(sequence, b * block + k, 1)[0], dtype)
+    def one_block(b: Array, flat: Array) -> Array:
+        rows = from_words(
+            jax.lax.dynamic_slice(sequence, (b * words,), (words,)).reshape(block, ROW_WORDS),
+            program.rule.numerics.dtype,
+        )
+        # All targets in one gather: a loop that writes them one by one is not vectorised.
+        targets = jax.vmap(lambda row: _target(program, flat, row, c))(rows)
+        return jax.lax.scan(apply, flat, (rows, targets))[0]
 
-        def compute(k: Array, targets: Array) -> Array:
-            return _put(targets, k, _target(program, flat, row_at(k), c))
-
-        targets = _fori(0, block, compute, targets)
-
-        def apply(k: Array, flat: Array) -> Array:
-            return _apply(program, flat, row_at(k), _at(targets, k), c)
-
-        return _fori(0, block, apply, flat), targets
-
-    targets = jnp.zeros((block, *flat.shape[1:]), flat.dtype)
-    blocks = sequence.size // (block * ROW_WORDS)  # the first and the last are padding
-    return _fori(1, blocks - 1, one_block, (flat, targets))[0]
+    # The first and the last block are padding.
+    return _fori(1, sequence.size // words - 1, one_block, flat)
 
 
 def _rows_at(sequence: Array, start: Array, count: int) -> list[Array]:
-    words = jax.lax.dynamic_slice(sequence, (start * ROW_WORDS,), (count * ROW_WORDS,))
+    words = jax.lax.dynamic_slice(
+        sequence, (start * ROW_WORDS,), (count * ROW_WORDS,), allow_negative_indices=False
+    )
     return [words[k * ROW_WORDS : (k + 1) * ROW_WORDS] for k in range(count)]
 
 
@@ -166,11 +165,13 @@ def _apply(program: Program, flat: Array, row: Row, target: Array, c: Coefficien
 
 
 def _at(array: Array, index: Array) -> Array:
-    return jax.lax.dynamic_index_in_dim(array, index, keepdims=False)
+    return jax.lax.dynamic_index_in_dim(array, index, keepdims=False, allow_negative_indices=False)
 
 
 def _put(array: Array, index: Array, value: Array) -> Array:
-    return jax.lax.dynamic_update_slice_in_dim(array, value[None], index, axis=0)
+    return jax.lax.dynamic_update_slice_in_dim(
+        array, value[None], index, axis=0, allow_negative_indices=False
+    )
 
 
 def _fori(start: int, stop: int, body: Callable[[Array, Any], Any], carry: Any) -> Any:

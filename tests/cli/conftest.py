@@ -1,0 +1,18 @@
+"""A small run, made once through the command itself."""
+
+import pytest
+from commands import SMALL, as_json
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "lake.npz"
+    as_json("collect", "FrozenLake-v1", "--num", 4000, "--seed", 3, "--out", path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def run(dataset, tmp_path_factory):
+    """The folder of a run, and what `train --json` printed."""
+    path = tmp_path_factory.mktemp("run") / "lake"
+    return path, as_json("train", dataset, *SMALL, "--out", path)

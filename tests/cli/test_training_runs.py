@@ -1,0 +1,55 @@
+"""Training in segments, which change nothing."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel_rl import datasets, envs, tabular
+from accel_rl.cli import runs
+
+
+@given(st.integers(1, 3000), st.integers(1, 60))
+def test_segments_are_whole_periods_and_nearly_equal(passes, period):
+    lengths = runs.segments(passes, period)
+    assert sum(lengths) == passes
+    assert all(length > 0 for length in lengths)
+    assert len(set(lengths[:-1])) <= 1
+    assert all(length % period == 0 for length in lengths[:-1])
+    assert len(lengths) <= 21
+    merges = []
+    for start, length in zip(np.cumsum([0, *lengths]), lengths, strict=False):
+        merges += list(start + runs.merge_passes(length, period))
+    assert merges == list(runs.merge_passes(passes, period))
+
+
+def test_common_lengths_compile_once():
+    for passes, period in ((100, 1), (2000, 50), (50, 10)):
+        assert len(set(runs.segments(passes, period))) == 1
+
+
+def test_segments_change_nothing():
+    """Bit for bit, with a last segment that is shorter and a last period that is cut."""
+    settings = runs.Settings(
+        rule="sarsa_epsilon_greedy",
+        numerics="int32_scaled",
+        dpus=8,
+        passes=23,
+        period=4,
+        seed=5,
+    )
+    mdp = envs.make_mdp("FrozenLake-v1")
+    chunks = runs.chunks_of(datasets.collect(mdp, "random", 4000, seed=3), 8)
+    probe, told = runs.return_probe(mdp, 100), []
+    cut = runs.train(chunks, settings, probe, told.append)
+    whole = runs.train(chunks, settings, probe, segmented=False)
+    assert told == [4, 4, 4, 4, 4, 3]
+    np.testing.assert_array_equal(cut.tables, whole.tables)
+    np.testing.assert_array_equal(cut.returns, whole.returns)
+    np.testing.assert_array_equal(cut.passes, [4, 8, 12, 16, 20, 23])
+    assert cut.effective == whole.effective
+
+
+def test_cliff_walking_has_a_horizon_of_its_own():
+    assert runs.horizon_of(envs.make_mdp("CliffWalking-v1")) == runs.LONGEST_EPISODE
+    assert runs.horizon_of(envs.make_mdp("Taxi-v3")) == 200
+    assert tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), runs.LONGEST_EPISODE) == -13
