@@ -11,7 +11,7 @@ from accel_rl import __version__
 from accel_rl.cli import collect, demo, doctor, environments, evaluate, plot, train
 from accel_rl.cli.console import examples
 
-# typer carries its own copy of click from 0.24 on; its exceptions are reached by inheritance.
+# Newer typers carry their own copy of click, so its exceptions are reached by inheritance.
 _UsageError: Any = typer.BadParameter.__base__
 _Complaint: Any = _UsageError.__base__
 
