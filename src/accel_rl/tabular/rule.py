@@ -173,13 +173,18 @@ def next_values(
         start = row.next_entry + np.int32(k * size)
         block = jax.lax.dynamic_slice_in_dim(flat, start, num_actions, allow_negative_indices=False)
         values.append([block[a] for a in range(num_actions)])
-    if tables == 2:
-        pairs = list(zip(*values, strict=True))
-        values = [
-            [jnp.where(row.second, second, first) for first, second in pairs],
-            [jnp.where(row.second, first, second) for first, second in pairs],
-        ]
-    return values
+    return learning_first(values, row)
+
+
+def learning_first(values: list[list[Array]], row: Row) -> list[list[Array]]:
+    """K lists of entries in the tables' order, reordered so that the learning table's is first."""
+    if len(values) == 1:
+        return values
+    pairs = list(zip(*values, strict=True))
+    return [
+        [jnp.where(row.second, second, first) for first, second in pairs],
+        [jnp.where(row.second, first, second) for first, second in pairs],
+    ]
 
 
 def _keep(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int) -> Row:

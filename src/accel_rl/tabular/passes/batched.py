@@ -7,7 +7,7 @@ import numpy as np
 from accel_rl.tabular.passes import reference
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rows import Row, from_words
-from accel_rl.tabular.rule import Coefficients, move_towards
+from accel_rl.tabular.rule import Coefficients, learning_first, move_towards
 from accel_rl.types import Array
 
 
@@ -29,14 +29,7 @@ def sweep(program: Program, tables: Array, blocks: Array, coefficients: Coeffici
             start = row.next_entry + np.int32(k * program.size)
             return [_gather(flat, start + np.int32(a)) for a in range(program.num_actions)]
 
-        own = [table(k) for k in range(rule.tables)]
-        if rule.tables == 1:
-            return own
-        pairs = list(zip(*own, strict=True))
-        return [
-            [jnp.where(row.second, second, first) for first, second in pairs],
-            [jnp.where(row.second, first, second) for first, second in pairs],
-        ]
+        return learning_first([table(k) for k in range(rule.tables)], row)
 
     def apply(flat: Array, step: tuple[Row, Array]) -> tuple[Array, None]:
         rows, targets = step
