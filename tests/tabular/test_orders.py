@@ -55,6 +55,11 @@ def test_bad_orders_are_named():
         make_order("STR", 0)
 
 
+def test_ran_refuses_more_blocks_than_its_draws_can_name():
+    with pytest.raises(ValueError, match="at most 8388608 rows, got 8388609"):
+        row_index(make_order("RAN"), 8_388_609, jnp.int32(1), KEY)
+
+
 def test_jumping_ahead_equals_stepping():
     lcg = oracle.stream(9, 4, 2, 2)
     key = random.stream_key(9, 4, 2, random.ACTION_STREAM)

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.tabular.rows import MAX_ACTIONS
 from accel_rl.types import Array, TabularTransition
+from pim_emu import split_rows
 
 
 @functools.partial(
@@ -37,8 +39,7 @@ class Chunks:
 
 def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
     """int32 [D]: rows of each chunk; the first `num_rows % num_dpus` get one row more."""
-    base, extra = divmod(num_rows, num_dpus)
-    return np.where(np.arange(num_dpus) < extra, base + 1, base).astype(np.int32)
+    return np.asarray(split_rows(num_rows, num_dpus), np.int32)
 
 
 def partition(
@@ -61,9 +62,9 @@ def partition(
     num_rows = transitions.state.shape[0]
     if not 1 <= num_dpus <= num_rows:
         raise ValueError(f"num_dpus must be between 1 and the {num_rows} rows, got {num_dpus}")
-    if num_states < 1 or not 1 <= num_actions <= 65_536:
+    if num_states < 1 or not 1 <= num_actions <= MAX_ACTIONS:
         raise ValueError(
-            "num_states must be at least 1 and num_actions between 1 and 65536, got "
+            f"num_states must be at least 1 and num_actions between 1 and {MAX_ACTIONS}, got "
             f"{num_states} and {num_actions}"
         )
     for name, limit in (

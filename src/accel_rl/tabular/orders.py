@@ -67,7 +67,12 @@ def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
 
     Returns:
       int32 [capacity]; step t >= length takes row t, which is padding.
+
+    Raises:
+      ValueError: if the order is RAN and the capacity exceeds `MAX_RANDOM_ROWS`.
     """
+    if order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
+        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
     step = jnp.arange(capacity, dtype=jnp.int32)
     if order.name == "SEQ":
         return step
