@@ -12,7 +12,7 @@ from commands import as_json, invoke, succeed
 from accel_rl import __version__, pim, tabular
 from accel_rl.cli import arguments
 from accel_rl.cli.app import app
-from accel_rl.pim.backend import NAMES as BACKENDS
+from accel_rl.pim.backends import NAMES as BACKENDS
 from accel_rl.tabular.numerics import FACTORIES
 from accel_rl.tabular.orders import NAMES as ORDERS
 

@@ -5,7 +5,7 @@ result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(pass
 """
 
 from accel_rl.pim import modelled
-from accel_rl.pim.backend import Backend, jax_backend, select_backend
+from accel_rl.pim.backends import Backend, cpu_backend, jax_backend, select_backend
 from accel_rl.pim.merge import MERGES, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
 from accel_rl.pim.schedule import SWIFTRL, Schedule
@@ -22,6 +22,7 @@ __all__ = [
     "TrainResult",
     "available_machines",
     "chunk_lengths",
+    "cpu_backend",
     "jax_backend",
     "load_machine",
     "merge_tables",

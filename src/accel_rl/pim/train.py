@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from accel_rl.pim.backend import Backend, select_backend
+from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.checks import check_arguments, check_memory
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
-from accel_rl.pim.rows import count_visits, encode_chunks
+from accel_rl.pim.rows import encode_chunks
 from accel_rl.pim.schedule import Schedule
 from accel_rl.tabular.orders import Order, make_order
-from accel_rl.tabular.passes import has_constant_visits
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
@@ -81,7 +80,8 @@ def train(
 
     Raises:
       ValueError: if an argument is out of its range, as far as it is concrete, if the backend is
-        absent, or if a chunk exceeds the machine's MRAM or the tables its WRAM.
+        absent or cannot run the rule, or if a chunk exceeds the machine's MRAM or the tables its
+        WRAM.
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
@@ -99,7 +99,7 @@ def train(
         raise ValueError(
             f"initial must be {rule.numerics.dtype} {expected}, got {initial.dtype} {initial.shape}"
         )
-    run = functools.partial(_train, program, schedule, select_backend(backend), probe)
+    run = functools.partial(_train, program, schedule, select_backend(backend, program), probe)
     return run(
         chunks, rates, jnp.asarray(seed, jnp.uint32), initial, jnp.asarray(first_pass, jnp.uint32)
     )
@@ -121,15 +121,13 @@ def _train(
     c = rule.coefficients(rates)
     words = encode_chunks(program, chunks)
     memory = backend.load(program, words, chunks.lengths, c)
-    visits_of = functools.partial(
-        count_visits, program, words, chunks.lengths, c, seed, mesh=backend.mesh
-    )
+    visits_of = functools.partial(backend.visits, program, words, chunks.lengths, c, seed)
     visits_of_a_pass = visits_of(first_pass, 1)
     rows = chunks.num_dpus * chunks.capacity
 
     def merge_period(table: Array, start: Array, num_passes: int) -> tuple[Array, Any]:
         tables = backend.launch(program, memory, table, c, seed, start, num_passes)
-        if has_constant_visits(program):
+        if program.has_constant_visits:
             visits = visits_of_a_pass * np.uint32(num_passes)
         else:
             visits = visits_of(start, num_passes)

@@ -17,6 +17,7 @@ from jax import lax
 from accel_rl.types import Array, ArrayLike
 
 INT32_MAX = 2**31 - 1
+KERNEL_SCALE = 10_000  # the scale that native kernels are compiled for, ARL_SCALE
 
 
 class Numerics(NamedTuple):
@@ -35,6 +36,7 @@ class Numerics(NamedTuple):
       add: (entry, entry) -> entry.
       subtract: (entry, entry) -> entry.
       mean: sequence of n entries -> entry, their mean, summed from the first to the last.
+      kernel: name of the native kernels' arithmetic that computes the same, None if there is none.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Numerics(NamedTuple):
     add: Callable[[Array, Array], Array]
     subtract: Callable[[Array, Array], Array]
     mean: Callable[[Sequence[Array]], Array]
+    kernel: str | None = None
 
 
 @functools.cache
@@ -77,12 +80,13 @@ def fp32() -> Numerics:
         add=jnp.add,
         subtract=jnp.subtract,
         mean=mean,
+        kernel="fp32",
     )
 
 
 @functools.cache
 def int32_scaled(
-    scale: int = 10_000,
+    scale: int = KERNEL_SCALE,
     gamma_max: float = 0.99,
     reward_range: tuple[float, float] = (-100.0, 100.0),
 ) -> Numerics:
@@ -129,6 +133,7 @@ def int32_scaled(
         add=jnp.add,
         subtract=jnp.subtract,
         mean=mean,
+        kernel="int32_scaled" if scale == KERNEL_SCALE else None,
     )
 
 
@@ -182,6 +187,7 @@ def int32_pow2(
         add=saturating_add,
         subtract=lambda x, y: saturating_add(x, -y),
         mean=mean,
+        kernel="int32_pow2",
     )
 
 

@@ -27,6 +27,16 @@ class Program(NamedTuple):
     target_block: int = DEFAULT_TARGET_BLOCK
 
     @property
+    def is_static(self) -> bool:
+        """Whether every pass takes the same rows in the same order with the same choices."""
+        return not (self.order.random or self.rule.random)
+
+    @property
+    def has_constant_visits(self) -> bool:
+        """Whether every pass visits each (table, state, action) equally often."""
+        return self.order.name != "RAN_REPLACEMENT" and self.rule.tables == 1
+
+    @property
     def size(self) -> int:
         """S * A, entries of one table."""
         return self.num_states * self.num_actions

@@ -58,6 +58,7 @@ class TabularRule(NamedTuple):
       update: (tables [K, S, A], TabularTransition, Hyperparameters, key) -> tables [K, S, A]: one
         transition, `key` a jax key (unused unless `random`).
       values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
+      kernel: name of the native kernel that computes the same, None if there is none.
     """
 
     name: str
@@ -70,6 +71,7 @@ class TabularRule(NamedTuple):
     target: Callable[[Sequence[Sequence[Array]], Row, Coefficients], Array]
     update: Callable[..., Array]
     values: Callable[[Array], Array]
+    kernel: str | None = None
 
 
 Value = Callable[[Numerics, Sequence[Sequence[Array]], Row, Coefficients], Array]
@@ -82,6 +84,7 @@ def build_rule(
     value: Value,
     resolve: Resolve | None = None,
     tables: int = 1,
+    kernel: str | None = None,
 ) -> TabularRule:
     """A rule from the value of the next state, the part in which rules differ.
 
@@ -92,6 +95,7 @@ def build_rule(
         values are K lists of A entries, those of the learning table first.
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
+      kernel: name of the native kernel that computes the same, None if there is none.
     """
     nx = fp32() if numerics is None else numerics
 
@@ -149,6 +153,7 @@ def build_rule(
         target=target,
         update=update,
         values=values,
+        kernel=kernel,
     )
 
 

@@ -34,7 +34,7 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
     def value(nx: Numerics, tables: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
         return _maximum(tables[0])
 
-    return build_rule("q_learning", numerics, value)
+    return build_rule("q_learning", numerics, value, kernel="q_learning")
 
 
 @functools.cache
@@ -68,8 +68,9 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
         )
 
     if next_action == "logged":
-        return build_rule("sarsa", numerics, value)
-    return build_rule("sarsa_epsilon_greedy", numerics, value, resolve=draw_action)
+        return build_rule("sarsa", numerics, value, kernel="sarsa")
+    name = "sarsa_epsilon_greedy"
+    return build_rule(name, numerics, value, resolve=draw_action, kernel=name)
 
 
 @functools.cache
@@ -90,7 +91,7 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
         difference = nx.subtract(nx.mean(tables[0]), best)
         return nx.add(best, nx.multiply(c.epsilon, difference))
 
-    return build_rule("expected_sarsa", numerics, value)
+    return build_rule("expected_sarsa", numerics, value, kernel="expected_sarsa")
 
 
 @functools.cache
@@ -120,7 +121,8 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
         entry = row.entry + second * np.int32(table)
         return dataclasses.replace(row, entry=entry, second=second != 0)
 
-    return build_rule("double_q_learning", numerics, value, resolve=draw_table, tables=2)
+    name = "double_q_learning"
+    return build_rule(name, numerics, value, resolve=draw_table, tables=2, kernel=name)
 
 
 RULES: dict[str, Callable[..., TabularRule]] = {

@@ -1,10 +1,12 @@
-"""A pass over chunks of rows, in three forms that compute the same thing.
+"""A pass over chunks of rows, in forms that compute the same thing.
 
 | path | form | for |
 | --- | --- | --- |
 | reference | `vmap` over chunks of a plain scan | the definition; tests |
 | flat | one loop over all rows; `vmap` over rates shares the rows | CPU |
 | batched | all chunks step together, one gather and scatter a step | GPU, TPU |
+
+These three are paths, written in JAX. `passes.native` has whole launches in C, for CPU.
 """
 
 from collections.abc import Callable
@@ -57,16 +59,6 @@ def select_path(name: str = "auto", platform: str | None = None) -> Path:
     if name not in PATHS:
         raise ValueError(f"path must be one of auto, {', '.join(PATHS)}, got {name!r}")
     return PATHS[name]
-
-
-def is_static(program: Program) -> bool:
-    """Whether every pass takes the same rows in the same order with the same choices."""
-    return not (program.order.random or program.rule.random)
-
-
-def has_constant_visits(program: Program) -> bool:
-    """Whether every pass visits each (table, state, action) equally often."""
-    return program.order.name != "RAN_REPLACEMENT" and program.rule.tables == 1
 
 
 def order_rows(

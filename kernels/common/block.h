@@ -1,0 +1,60 @@
+// Target blocks: all targets of a block use the tables as they are at the block's start; then the
+// updates are applied in row order. Workers (a DPU's tasklets) share both phases and meet at a
+// barrier after each; the result does not depend on their number.
+
+#ifndef ACCEL_RL_COMMON_BLOCK_H
+#define ACCEL_RL_COMMON_BLOCK_H
+
+#include "order.h"
+#include "rule.h"
+
+// A pass, fixed before it starts. Where it is a constant, so is everything that follows from it.
+typedef struct {
+  arl_rule rule;
+  arl_order order;
+  uint32_t stride;   // of STR
+  uint32_t block;    // rows of a target block, B
+  uint32_t actions;  // A
+  uint32_t size;     // S * A
+  uint32_t explore;  // epsilon in 1/65,536
+  uint32_t groups;   // values that hold one entry: 1, or the vectors of its replicas
+} arl_program;
+
+// Rates, each [groups].
+typedef struct {
+  const arl_value *alpha, *epsilon;
+  const arl_value *discount[2];  // of a row that ends an episode, 0, and of others, gamma
+} arl_rates;
+
+// Updates whose targets are known.
+typedef struct {
+  uint32_t *entries;   // [B]
+  arl_value *targets;  // [B][groups]
+} arl_updates;
+
+// Phase one for the resolved row at position k of its block; `q` is the first table.
+ARL_INLINE void arl_aim(arl_program program, const arl_row *row, const arl_value *q,
+                        const arl_rates *rates, arl_updates updates, uint32_t k) {
+  // Looked up: a branch on the ends of episodes is mispredicted.
+  const arl_value *discount = rates->discount[row->bootstrap];
+  updates.entries[k] = row->entry;
+  for (uint32_t g = 0; g < program.groups; ++g)
+    updates.targets[k * program.groups + g] =
+        arl_target(program.rule, row, q + g, discount[g], rates->epsilon[g], program.size,
+                   program.actions, program.groups);
+}
+
+// Phase two: apply the updates of those entries that worker `worker` of `workers` owns.
+ARL_INLINE void arl_apply(arl_program program, arl_updates updates, uint32_t count, arl_value *q,
+                          const arl_rates *rates, uint32_t worker, uint32_t workers) {
+  for (uint32_t k = 0; k < count; ++k) {
+    uint32_t index = updates.entries[k];
+    if (workers > 1 && index % workers != worker) continue;
+    arl_value *entry = q + (uint64_t)index * program.groups;
+    const arl_value *targets = updates.targets + k * program.groups;
+    for (uint32_t g = 0; g < program.groups; ++g)
+      entry[g] = arl_move(entry[g], targets[g], rates->alpha[g]);
+  }
+}
+
+#endif

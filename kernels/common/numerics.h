@@ -1,0 +1,150 @@
+// The arithmetic of table entries, in the forms of docs/tabular-semantics.md.
+//
+// ARL_NUMERICS chooses ARL_FP32, ARL_INT32_SCALED or ARL_INT32_POW2. ARL_VECTOR_BYTES chooses what
+// a value is: 0 for one entry, otherwise a vector of entries, one for each of several replicas, to
+// which every operation applies lane by lane. FP32 must be compiled with -ffp-contract=off.
+
+#ifndef ACCEL_RL_COMMON_NUMERICS_H
+#define ACCEL_RL_COMMON_NUMERICS_H
+
+#include <stdint.h>
+
+#define ARL_FP32 1
+#define ARL_INT32_SCALED 2
+#define ARL_INT32_POW2 3
+
+#ifndef ARL_VECTOR_BYTES
+#define ARL_VECTOR_BYTES 0
+#endif
+
+// Whether INT32 arithmetic goes through 64 bits: twice as fast where registers have them, and the
+// same values. Neither DPUs nor vectors do.
+#ifndef ARL_WIDE
+#define ARL_WIDE (UINTPTR_MAX > UINT32_MAX && ARL_VECTOR_BYTES == 0)
+#endif
+
+#define ARL_INLINE static inline __attribute__((always_inline))
+
+#if ARL_NUMERICS == ARL_FP32
+typedef float arl_entry;
+#elif ARL_NUMERICS == ARL_INT32_SCALED || ARL_NUMERICS == ARL_INT32_POW2
+typedef int32_t arl_entry;
+#else
+#error "define ARL_NUMERICS as ARL_FP32, ARL_INT32_SCALED or ARL_INT32_POW2"
+#endif
+
+#if ARL_VECTOR_BYTES == 0
+
+typedef arl_entry arl_value;
+typedef int32_t arl_mask;
+typedef uint32_t arl_bits;
+
+ARL_INLINE arl_value arl_splat(arl_entry x) { return x; }
+ARL_INLINE arl_value arl_select(arl_mask mask, arl_value x, arl_value y) { return mask ? x : y; }
+
+#else
+
+typedef arl_entry arl_value __attribute__((vector_size(ARL_VECTOR_BYTES)));
+typedef int32_t arl_mask __attribute__((vector_size(ARL_VECTOR_BYTES)));
+typedef uint32_t arl_bits __attribute__((vector_size(ARL_VECTOR_BYTES)));
+
+ARL_INLINE arl_value arl_splat(arl_entry x) { return x - (arl_value){0}; }
+ARL_INLINE arl_value arl_select(arl_mask mask, arl_value x, arl_value y) {
+  return (arl_value)((mask & (arl_mask)x) | (~mask & (arl_mask)y));
+}
+
+#endif
+
+#if ARL_NUMERICS == ARL_FP32
+
+ARL_INLINE arl_value arl_add(arl_value x, arl_value y) { return x + y; }
+ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return x - y; }
+ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) { return c * x; }
+
+// The mean of `count` values that lie `stride` apart, summed from the first to the last.
+ARL_INLINE arl_value arl_mean(const arl_value *values, uint32_t count, uint32_t stride) {
+  arl_value total = values[0];
+  for (uint32_t k = 1; k < count; ++k) total += values[k * stride];
+  return total * (1.0f / (float)count);
+}
+
+#else
+
+#if ARL_NUMERICS == ARL_INT32_SCALED
+
+#ifndef ARL_SCALE
+#define ARL_SCALE 10000
+#endif
+
+ARL_INLINE arl_value arl_add(arl_value x, arl_value y) { return x + y; }
+ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return x - y; }
+
+// c * x / ARL_SCALE toward zero, for 0 <= c <= ARL_SCALE: 32 bits hold it, but not c * x.
+ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
+#if ARL_WIDE
+  return (arl_value)((int64_t)c * x / ARL_SCALE);
+#else
+  arl_value whole = x / ARL_SCALE;
+  return whole * c + (x - whole * ARL_SCALE) * c / ARL_SCALE;
+#endif
+}
+
+// What a mean adds to its remainder before the last division: nothing, it rounds toward zero.
+ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
+  (void)count;
+  return rest - rest;
+}
+
+#else
+
+// The sum, limited to +-INT32_MAX.
+ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
+#if ARL_WIDE
+  int64_t total = (int64_t)x + y;
+  total = total > INT32_MAX ? INT32_MAX : total;
+  return (arl_value)(total < -INT32_MAX ? -INT32_MAX : total);
+#else
+  arl_value total = (arl_value)((arl_bits)x + (arl_bits)y);  // wraps; a signed sum must not
+  arl_value limit = arl_select(x < 0, arl_splat(-INT32_MAX), arl_splat(INT32_MAX));
+  arl_value least = arl_select(total < -INT32_MAX, arl_splat(-INT32_MAX), total);
+  return arl_select(((x ^ total) & (y ^ total)) < 0, limit, least);
+#endif
+}
+
+ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return arl_add(x, -y); }
+
+// c * x / 256 rounded half away from zero, for 0 <= c <= 256.
+ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
+#if ARL_WIDE
+  int64_t product = (int64_t)c * x;
+  return (arl_value)((product + 128 + (product >> 63)) >> 8);
+#else
+  arl_value magnitude = arl_select(x < 0, -x, x);
+  arl_value low = (magnitude & 255) * c + 128;
+  arl_value product = (magnitude >> 8) * c + (low >> 8);
+  return arl_select(x < 0, -product, product);
+#endif
+}
+
+// What a mean adds to its remainder before the last division: it rounds half away from zero.
+ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
+  return arl_select(rest < 0, arl_splat(-(count / 2)), arl_splat(count / 2));
+}
+
+#endif
+
+// The mean of `count` values that lie `stride` apart; their sum could overflow.
+ARL_INLINE arl_value arl_mean(const arl_value *values, uint32_t count, uint32_t stride) {
+  const arl_entry n = (arl_entry)count;
+  arl_value whole = arl_splat(0), rest = arl_splat(0);
+  for (uint32_t k = 0; k < count; ++k) {
+    arl_value part = values[k * stride] / n;
+    whole += part;
+    rest += values[k * stride] - part * n;
+  }
+  return whole + (rest + arl_half(rest, n)) / n;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+"""What trains the chunks: the backend contract, its implementations, and the choice among them."""
+
+import jax
+
+from accel_rl import native
+from accel_rl.pim.backends.contract import Backend
+from accel_rl.pim.backends.emulated import jax_backend
+from accel_rl.pim.backends.native import cpu_backend
+from accel_rl.tabular.program import Program
+
+__all__ = ["NAMES", "Backend", "cpu_backend", "jax_backend", "select_backend"]
+
+NAMES = ("auto", "jax", "cpu", "upmem")
+
+
+def select_backend(backend: str | Backend, program: Program | None = None) -> Backend:
+    """The backend of that name, or the backend itself.
+
+    Args:
+      backend: a backend or its name; "auto" is the fastest that is present and runs the program:
+        "cpu" where jax's default platform is the CPU, else "jax".
+      program: what the backend must run, if known.
+
+    Raises:
+      ValueError: if the name is unknown, if the backend is absent (the message says how to get it),
+        or if it cannot run the program.
+    """
+    chosen = backend if isinstance(backend, Backend) else _by_name(backend, program)
+    reason = chosen.unsupported(program) if program is not None else None
+    if reason:
+        raise ValueError(f"backend {chosen.name!r}: {reason}; use 'jax' or 'auto'")
+    return chosen
+
+
+def _by_name(name: str, program: Program | None) -> Backend:
+    if name not in NAMES:
+        raise ValueError(f"backend must be one of {', '.join(NAMES)}, got {name!r}")
+    if name == "upmem":
+        raise ValueError(
+            "backend 'upmem' is absent: this version of accel_rl does not contain it; use 'cpu', "
+            "'jax' or 'auto'"
+        )
+    if name == "cpu":
+        try:
+            return cpu_backend()
+        except native.KernelsAbsent as error:
+            raise ValueError(f"backend 'cpu' is absent: {error}; or use 'jax' or 'auto'") from error
+    if name == "auto" and jax.default_backend() == "cpu" and native.why_absent() is None:
+        fast = cpu_backend()
+        if program is None or fast.unsupported(program) is None:
+            return fast
+    return jax_backend()
