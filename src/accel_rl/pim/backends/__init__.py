@@ -4,8 +4,8 @@ import jax
 
 from accel_rl import native
 from accel_rl.pim.backends.contract import Backend
+from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
-from accel_rl.pim.backends.native import cpu_backend
 from accel_rl.tabular.program import Program
 
 __all__ = ["NAMES", "Backend", "cpu_backend", "jax_backend", "select_backend"]
