@@ -20,10 +20,10 @@ typedef struct {
   uint32_t groups;   // values that hold one entry: 1, or the vectors of its replicas
 } arl_program;
 
-// Rates, each [groups].
+// Rates, [groups] except for the discounts.
 typedef struct {
   const arl_value *alpha, *epsilon;
-  const arl_value *discount[2];  // of a row that ends an episode, 0, and of others, gamma
+  const arl_value *discounts;  // [2][groups]: 0, of a row that ends an episode; gamma, of others
 } arl_rates;
 
 // Updates whose targets are known.
@@ -36,7 +36,7 @@ typedef struct {
 ARL_INLINE void arl_aim(arl_program program, const arl_row *row, const arl_value *q,
                         const arl_rates *rates, arl_updates updates, uint32_t k) {
   // Looked up: a branch on the ends of episodes is mispredicted.
-  const arl_value *discount = rates->discount[row->bootstrap];
+  const arl_value *discount = rates->discounts + row->bootstrap * program.groups;
   updates.entries[k] = row->entry;
   for (uint32_t g = 0; g < program.groups; ++g)
     updates.targets[k * program.groups + g] =

@@ -101,8 +101,9 @@ ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
 #if ARL_WIDE
   int64_t total = (int64_t)x + y;
-  total = total > INT32_MAX ? INT32_MAX : total;
-  return (arl_value)(total < -INT32_MAX ? -INT32_MAX : total);
+  if (__builtin_expect((uint64_t)total + INT32_MAX > 2ull * INT32_MAX, 0))
+    return total < 0 ? -INT32_MAX : INT32_MAX;
+  return (arl_value)total;
 #else
   arl_value total = (arl_value)((arl_bits)x + (arl_bits)y);  // wraps; a signed sum must not
   arl_value limit = arl_select(x < 0, arl_splat(-INT32_MAX), arl_splat(INT32_MAX));

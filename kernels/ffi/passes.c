@@ -71,6 +71,11 @@ ARL_INLINE void sweep(arl_program program, const arl_wide_row *rows, arl_cursor 
 #if ARL_VECTOR_BYTES == 0
 
 ARL_INLINE void with_block(arl_program program, SWEEP_ARGUMENTS) {
+  // Copies that no store into a table can change, so that they stay in registers.
+  const arl_value alpha = *rates->alpha, epsilon = *rates->epsilon;
+  const arl_value discounts[2] = {rates->discounts[0], rates->discounts[1]};
+  const arl_rates copies = {&alpha, &epsilon, discounts};
+  rates = &copies;
   program.groups = 1;
   if (program.block == 1) {
     uint32_t entry;
@@ -147,7 +152,7 @@ static arl_rates load_rates(const arl_launch *launch, int64_t first, scratch_t *
              sizeof *from);
     }
   for (int64_t g = 0; g < groups; ++g) zero[g] = arl_splat(0);
-  return (arl_rates){alpha, epsilon, {zero, gamma}};
+  return (arl_rates){alpha, epsilon, zero};
 }
 
 static void train(const arl_launch *launch, int64_t chunk, const arl_rates *rates,
