@@ -200,7 +200,10 @@ class Report:
 
 
 def compile_c(
-    source: Path, directory: Path, defines: Mapping[str, Any] | None = None
+    source: Path,
+    directory: Path,
+    defines: Mapping[str, Any] | None = None,
+    flags: Sequence[str] = (),
 ) -> ctypes.CDLL:
     """Compile one C file for this machine with `gcc -O3 -march=native`, and load it.
 
@@ -208,6 +211,7 @@ def compile_c(
       source: the file.
       directory: where to put the library, under a name that tells the defines.
       defines: macros and their values.
+      flags: more of gcc's options.
 
     Raises:
       FileNotFoundError: there is no gcc.
@@ -216,10 +220,10 @@ def compile_c(
     compiler = shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("gcc is not on PATH: the C baselines cannot be compiled")
-    flags = [f"-D{name}={value}" for name, value in (defines or {}).items()]
-    library = directory / ("_".join([source.stem, *(flag[2:] for flag in flags)]) + ".so")
+    options = [f"-D{name}={value}" for name, value in (defines or {}).items()] + list(flags)
+    library = directory / ("_".join([source.stem, *(x.strip("-D") for x in options)]) + ".so")
     command = [compiler, "-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
-    command += [*flags, "-o", str(library), str(source), "-lm"]
+    command += [*options, "-o", str(library), str(source), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -24,10 +24,10 @@ import roofline
 from common import PER_CORE, Report, System, core_count, interleave, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
-from tabular_systems import CPass, JaxPass, Log, Pass, Problem, check_agreement
+from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, check_agreement
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
 
-from accel_rl import datasets, envs
+from accel_rl import datasets, envs, native
 
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v4")
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -39,7 +39,10 @@ DRAWN_REPLICAS = 512  # in the roofline; the only number for Taxi
 REPLICA_CHUNKS = (1, 16)
 REPLICA_UPDATES = 2**24  # replicas times rows: the same work for every number of replicas
 ALPHA = np.asarray([0.1], np.float32)
-FLAT, REPLICATED, SEQUENTIAL = "accel_rl flat", "accel_rl replicas", "C sequential"
+FLAT, REPLICATED = "accel_rl flat", "accel_rl replicas"
+KERNEL, KERNEL_REPLICAS = "accel_rl cpu kernel", "accel_rl cpu kernel, replicas"
+SEQUENTIAL, SIDE_BY_SIDE = "C sequential", f"C {LANES} lanes"
+UNCONTRACTED = ", no FMA"  # of C that rounds every product, as the kernels do
 
 
 def chunk_case(environment: str, numerics: str, block: int) -> str:
@@ -52,11 +55,15 @@ def replica_case(environment: str, replicas: int, chunks: int, block: int) -> st
     return f"{environment}, {replicas} replicas, {chunks} chunks, fp32, block {block}"
 
 
-def loops_for(directory: Path, problem: Problem) -> Baselines | None:
-    """The C loops compiled for a problem; None where there is no gcc."""
+def loops_for(directory: Path, problem: Problem) -> dict[str, Baselines]:
+    """The C loops compiled for a problem, by what to append to their names; none without gcc."""
     program = problem.program
     name = program.rule.numerics.name
-    return baselines(directory, name, program.num_actions, program.target_block)
+    build = functools.partial(baselines, directory, name, program.num_actions, program.target_block)
+    loops = {"": build()}
+    if name == "fp32":
+        loops[UNCONTRACTED] = build(contracted=False)
+    return {suffix: each for suffix, each in loops.items() if each is not None}
 
 
 def compare(
@@ -67,7 +74,10 @@ def compare(
     rounds: int,
     replicas: int = 1,
 ) -> None:
-    """Check that the systems agree, time them, and record rates and ratios to sequential C."""
+    """Check that the systems agree, time them, and record rates and ratios.
+
+    Ratios are to sequential C, and of the native kernels to every system.
+    """
     check_agreement(systems)
     work = problem.num_rows * replicas
     timings = interleave({name: System(run, work) for name, run in systems.items()}, rounds)
@@ -75,6 +85,9 @@ def compare(
     for name in systems:
         if name != SEQUENTIAL:
             report.add_ratio(case, name, SEQUENTIAL, timings)
+        for kernel in systems.keys() & {KERNEL, KERNEL_REPLICAS} - {name}:
+            if name != SEQUENTIAL:
+                report.add_ratio(case, kernel, name, timings)
 
 
 def chunk_passes(report: Report, log: Log, directory: Path, rounds: int) -> None:
@@ -84,9 +97,12 @@ def chunk_passes(report: Report, log: Log, directory: Path, rounds: int) -> None
             problem = Problem(log, NUM_ROWS, NUM_DPUS, numerics, block)
             loops = loops_for(directory, problem)
             systems: dict[str, Pass] = {FLAT: JaxPass(problem, "flat", ALPHA)}
-            if loops is not None:
-                systems[SEQUENTIAL] = CPass(loops, problem, "sequential", ALPHA)
-                systems["C prefetching"] = CPass(loops, problem, "prefetching", ALPHA)
+            if native.why_absent() is None:
+                systems[KERNEL] = KernelPass(problem, ALPHA)
+            for suffix, each in loops.items():
+                systems[SEQUENTIAL + suffix] = CPass(each, problem, "sequential", ALPHA)
+            if loops:
+                systems["C prefetching"] = CPass(loops[""], problem, "prefetching", ALPHA)
             if numerics == "fp32":
                 for path in ("batched", "reference"):
                     systems[f"accel_rl {path}"] = JaxPass(problem, path, ALPHA)
@@ -102,9 +118,12 @@ def replica_passes(
         problem = Problem(log, REPLICA_UPDATES // replicas, chunks, "fp32", block)
         loops = loops_for(directory, problem)
         systems: dict[str, Pass] = {REPLICATED: JaxPass(problem, "flat", alphas)}
-        if loops is not None:
-            systems[SEQUENTIAL] = CPass(loops, problem, "sequential", alphas)
-            systems[f"C {LANES} lanes"] = CPass(loops, problem, "lanes", alphas)
+        if native.why_absent() is None:
+            systems[KERNEL_REPLICAS] = KernelPass(problem, alphas)
+        if loops:
+            systems[SEQUENTIAL] = CPass(loops[""], problem, "sequential", alphas)
+        for suffix, each in loops.items():
+            systems[SIDE_BY_SIDE + suffix] = CPass(each, problem, "lanes", alphas)
         case = replica_case(log.environment, replicas, chunks, block)
         compare(report, case, problem, systems, rounds, replicas)
 
@@ -112,9 +131,10 @@ def replica_passes(
 def threads(report: Report, log: Log, directory: Path, rounds: int) -> None:
     """SwiftRL's two CPU versions: threads on one log, with one table or with one each."""
     problem = Problem(log, NUM_ROWS, 1, "fp32", 1)
-    loops = loops_for(directory, problem)
-    if loops is None:
+    built = loops_for(directory, problem)
+    if not built:
         return
+    loops = built[""]
     count = core_count()
     rows = np.asarray(problem.words)[0]
     rates = problem.rates(ALPHA)
@@ -150,10 +170,28 @@ def claims(report: Report) -> None:
         ]
         text = f"replica path, {ENVIRONMENTS[0]}, fp32, block {block}: times sequential C's rate"
         report.claim(text, 4.0, cases, REPLICATED, SEQUENTIAL)
+    kernel_claims(report)
     for environment in ENVIRONMENTS:
         text = f"collection, {environment}: times a Gymnasium loop's rate"
         metric = "transitions per core-second"
         report.claim(text, 100.0, [collection_case(environment)], COLLECT, GYMNASIUM, metric)
+
+
+def kernel_claims(report: Report) -> None:
+    """The targets of the native kernels, against C with the same semantics."""
+    for environment in ENVIRONMENTS:
+        for numerics in NUMERICS:
+            rival = SEQUENTIAL + (UNCONTRACTED if numerics == "fp32" else "")
+            for block in BLOCKS:
+                text = f"cpu kernel, {environment}, {numerics}, block {block}: share of C's rate"
+                cases = [chunk_case(environment, numerics, block)]
+                report.claim(text, 0.85, cases, KERNEL, rival)
+        for block in BLOCKS:
+            cases = [replica_case(environment, DRAWN_REPLICAS, 1, block)]
+            text = f"cpu kernel, {environment}, {DRAWN_REPLICAS} replicas, block {block}: "
+            rival = SIDE_BY_SIDE + UNCONTRACTED
+            report.claim(text + "share of C lanes' rate", 0.6, cases, KERNEL_REPLICAS, rival)
+            report.claim(text + "times JAX's rate", 2.0, cases, KERNEL_REPLICAS, REPLICATED)
 
 
 def roofline_points() -> list[roofline.Point]:
@@ -162,10 +200,10 @@ def roofline_points() -> list[roofline.Point]:
     for environment in ENVIRONMENTS:
         actions = envs.make_mdp(environment).num_actions
         case = chunk_case(environment, "fp32", 1)
-        for system in (SEQUENTIAL, FLAT, "accel_rl batched"):
+        for system in (SEQUENTIAL, KERNEL, FLAT, "accel_rl batched"):
             points.append(roofline.Point(environment, actions, case, system))
         case = replica_case(environment, DRAWN_REPLICAS, 1, 1)
-        for system in (f"C {LANES} lanes", REPLICATED):
+        for system in (SIDE_BY_SIDE, KERNEL_REPLICAS, REPLICATED):
             points.append(
                 roofline.Point(environment, actions, case, system, replicas=DRAWN_REPLICAS)
             )

@@ -19,7 +19,14 @@ class Baselines:
     are changed in place. alpha and gamma are coefficients of the numerics.
     """
 
-    def __init__(self, directory: Path, numerics: str, num_actions: int, target_block: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        numerics: str,
+        num_actions: int,
+        target_block: int,
+        contracted: bool = True,
+    ) -> None:
         """Compiles.
 
         Args:
@@ -27,13 +34,15 @@ class Baselines:
           numerics: "fp32", "int32_scaled" or "int32_pow2", with their default scales.
           num_actions: A.
           target_block: B.
+          contracted: whether FP32 may use FMA, which is faster and rounds differently.
 
         Raises:
           FileNotFoundError: there is no gcc.
           RuntimeError: gcc failed.
         """
         defines = {numerics.upper(): 1, "ACTIONS": num_actions, "BLOCK": target_block}
-        self._library = compile_c(SOURCE, directory, defines)
+        flags = () if contracted else ("-ffp-contract=off",)
+        self._library = compile_c(SOURCE, directory, defines, flags)
         self.dtype = np.dtype(np.float32 if numerics == "fp32" else np.int32)
         self._scalar: Any = ctypes.c_float if numerics == "fp32" else ctypes.c_int32
 
@@ -118,11 +127,11 @@ class Baselines:
 
 @functools.cache
 def baselines(
-    directory: Path, numerics: str, num_actions: int, target_block: int
+    directory: Path, numerics: str, num_actions: int, target_block: int, contracted: bool = True
 ) -> Baselines | None:
     """The compiled loops, or None where there is no gcc."""
     try:
-        return Baselines(directory, numerics, num_actions, target_block)
+        return Baselines(directory, numerics, num_actions, target_block, contracted)
     except FileNotFoundError:
         return None
 

@@ -13,6 +13,7 @@ from tabular_baselines import LANES, Baselines
 from accel_rl import pim, tabular
 from accel_rl.pim.rows import encode_chunks
 from accel_rl.tabular.passes import PATHS
+from accel_rl.tabular.passes import native as kernels
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import MDP, TabularTransition
 
@@ -90,6 +91,39 @@ class JaxPass:
     def __call__(self) -> None:
         """One pass."""
         self._tables = self._sweep(self._tables, self._rows, self._rates).block_until_ready()
+
+    @property
+    def tables(self) -> np.ndarray:
+        """[R, D, E]."""
+        return np.asarray(self._tables)
+
+
+class KernelPass:
+    """By the native kernels: one launch from tables of zeros, through `vmap` for several sizes."""
+
+    def __init__(self, problem: Problem, alphas: np.ndarray) -> None:
+        """Checks the rows."""
+        program = problem.program
+        lengths = jnp.asarray(problem.lengths)
+        dpus = jnp.arange(lengths.size, dtype=jnp.uint32)
+        rows = jax.jit(functools.partial(kernels.check_rows, program))(problem.words, lengths)
+        self._rates = problem.rates(alphas)
+        self._tables = jnp.asarray(problem.tables(len(alphas)))
+
+        def launch(rows: jax.Array, table: jax.Array, rates: Coefficients) -> jax.Array:
+            def replica(alpha: jax.Array) -> jax.Array:
+                rate = dataclasses.replace(rates, alpha=alpha)
+                return kernels.launch(program, rows, lengths, dpus, table, rate, 0, 0, 1)
+
+            if len(alphas) == 1:
+                return replica(rates.alpha[0])[None]
+            return jax.vmap(replica)(rates.alpha)
+
+        self._launch = functools.partial(jax.jit(launch), rows, self._tables[0, 0])
+
+    def __call__(self) -> None:
+        """One pass."""
+        self._tables = self._launch(self._rates).block_until_ready()
 
     @property
     def tables(self) -> np.ndarray:

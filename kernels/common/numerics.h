@@ -49,8 +49,16 @@ typedef int32_t arl_mask __attribute__((vector_size(ARL_VECTOR_BYTES)));
 typedef uint32_t arl_bits __attribute__((vector_size(ARL_VECTOR_BYTES)));
 
 ARL_INLINE arl_value arl_splat(arl_entry x) { return x - (arl_value){0}; }
+// C has no ?: on vectors. Of the loop gcc makes a maximum where it can, but only for floats.
 ARL_INLINE arl_value arl_select(arl_mask mask, arl_value x, arl_value y) {
-  return (arl_value)((mask & (arl_mask)x) | (~mask & (arl_mask)y));
+#if ARL_NUMERICS == ARL_FP32
+  arl_value chosen;
+  for (unsigned k = 0; k < ARL_VECTOR_BYTES / sizeof(arl_entry); ++k)
+    chosen[k] = mask[k] ? x[k] : y[k];
+  return chosen;
+#else
+  return (mask & x) | (~mask & y);
+#endif
 }
 
 #endif

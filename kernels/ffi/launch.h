@@ -16,9 +16,9 @@ typedef struct {
   const arl_wide_row *rows;                     // [D][T]
   const int32_t *lengths;                       // [D], rows that are real
   const uint32_t *dpus;                         // [D], global indices
-  const void *table;                            // [E][R], entries
+  const void *table;                            // [R][E], entries
   const void *rates;                            // [3][R], entries: alpha, gamma, epsilon
-  void *tables;                                 // [D][E][R], entries, the result
+  void *tables;                                 // [R][D][E], entries, the result
 } arl_launch;
 
 // Lanes of a tile: replicas that one thread trains side by side.

@@ -98,7 +98,7 @@ ARL_INLINE void with_shape(arl_program program, SWEEP_ARGUMENTS) {
 
 // Rows cost little beside the replicas that share them, so only the width of a full tile matters.
 ARL_INLINE void with_shape(arl_program program, SWEEP_ARGUMENTS) {
-  if (program.groups == ARL_TILE / LANES)
+  if (program.groups == ARL_TILE / LANES && program.order == ARL_SEQ)
     sweep(program, SWEEP_VALUES);
   else
     sweep(program, SWEEP_VALUES);
@@ -190,22 +190,47 @@ static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch)
 
 #else
 
+// Table entries copied together: a cache line of each replica's table.
+enum { STRIP = LINE / sizeof(arl_entry) };
+
+// Gather the tables [R][E] of a tile's replicas into [E][lanes]; lanes beyond them are left as they
+// are, and never stored.
+static void load_tile(const arl_entry *tables, int64_t real, int64_t entries, size_t lanes,
+                      arl_value *tile) {
+  char *to = (char *)tile;
+  for (int64_t strip = 0; strip < entries; strip += STRIP) {
+    const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
+    for (int64_t lane = 0; lane < real; ++lane)
+      for (int64_t e = strip; e < end; ++e)
+        memcpy(to + (e * lanes + lane) * sizeof *tables, tables + lane * entries + e,
+               sizeof *tables);
+  }
+}
+
+// The inverse: tables of consecutive replicas lie `stride` entries apart.
+static void store_tile(const arl_value *tile, int64_t real, int64_t entries, size_t lanes,
+                       arl_entry *tables, int64_t stride) {
+  const char *from = (const char *)tile;
+  for (int64_t strip = 0; strip < entries; strip += STRIP) {
+    const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
+    for (int64_t lane = 0; lane < real; ++lane)
+      for (int64_t e = strip; e < end; ++e)
+        memcpy(tables + lane * stride + e, from + (e * lanes + lane) * sizeof *tables,
+               sizeof *tables);
+  }
+}
+
 static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch) {
   const int64_t tiles = arl_tiles(launch), chunk = item / tiles, first = item % tiles * ARL_TILE;
-  const int64_t replicas = launch->replicas, entries = launch->entries;
-  const size_t lanes = groups_of(launch) * LANES;
-  const size_t real = (size_t)(replicas - first) < lanes ? (size_t)(replicas - first) : lanes;
-  const size_t width = lanes * sizeof(arl_entry), used = real * sizeof(arl_entry);
+  const int64_t left = launch->replicas - first, real = left < ARL_TILE ? left : ARL_TILE;
+  const int64_t entries = launch->entries, stride = launch->chunks * entries;
+  const size_t lanes = (size_t)groups_of(launch) * LANES;
   const arl_rates rates = load_rates(launch, first, scratch);
-  const arl_entry *from = (const arl_entry *)launch->table + first;
-  arl_entry *to = (arl_entry *)launch->tables + chunk * entries * replicas + first;
-  char *tile = (char *)scratch->tile;
-  for (int64_t e = 0; e < entries; ++e) {
-    memcpy(tile + e * width, from + e * replicas, used);
-    memset(tile + e * width + used, 0, width - used);
-  }
+  const arl_entry *from = (const arl_entry *)launch->table + first * entries;
+  arl_entry *to = (arl_entry *)launch->tables + first * stride + chunk * entries;
+  load_tile(from, real, entries, lanes, scratch->tile);
   train(launch, chunk, &rates, scratch, scratch->tile);
-  for (int64_t e = 0; e < entries; ++e) memcpy(to + e * replicas, tile + e * width, used);
+  store_tile(scratch->tile, real, entries, lanes, to, stride);
 }
 
 #endif

@@ -88,8 +88,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const XLA_FFI_DataType entry = numerics == ARL_FP32 ? F32 : S32;
   const arl_buffer buffers[] = {
       {"rows", S32, "DT4"},   {"lengths", S32, "D"}, {"dpus", U32, "D"},
-      {"table", entry, "ER"}, {"rates", entry, "3R"}, {"explore", U32, ""},
-      {"seed", U32, ""},      {"first_pass", U32, ""}, {"tables", entry, "DER"},
+      {"table", entry, "RE"}, {"rates", entry, "3R"}, {"explore", U32, ""},
+      {"seed", U32, ""},      {"first_pass", U32, ""}, {"tables", entry, "RDE"},
   };
   void *data[9];
   arl_sizes sizes;

@@ -108,7 +108,7 @@ def launch(
         seed = first_pass = jnp.uint32(0)
     run = _launcher(program, num_passes)
     seeds = (jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass))
-    return run(rows, lengths, dpus, table[:, None], rates[:, None], *seeds)[..., 0]
+    return run(rows, lengths, dpus, table[None], rates[:, None], *seeds)[0]
 
 
 def visit_counts(
@@ -133,13 +133,14 @@ def visit_counts(
 
 @functools.cache
 def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
-    """The kernel over tables [E, R] and rates [3, R], with `vmap` folded into R."""
+    """The kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[program.rule.numerics.kernel or ""]
 
     @jax.custom_jvp
     def call(*operands: Array) -> Array:
-        shape = (operands[0].shape[0], *operands[3].shape)
+        (chunks, _, _), (replicas, entries) = operands[0].shape, operands[3].shape
+        shape = (replicas, chunks, entries)
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
             jax.ShapeDtypeStruct(shape, program.rule.numerics.dtype),
@@ -165,15 +166,14 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
                 return run(*(next(rest) if is_batched else x for x, is_batched in each))
 
             return jax.lax.map(one, mapped), True
-        folded = [
-            jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1)
-            if is_batched
-            else jnp.tile(x, (1, axis_size))
+        tables, rates = (
+            x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape))
             for x, is_batched in zip(operands[3:5], batched[3:5], strict=True)
-        ]
-        out = run(*operands[:3], *folded, *operands[5:])
-        out = out.reshape(*out.shape[:2], axis_size, -1)
-        return jnp.moveaxis(out, 2, 0), True
+        )
+        tables = tables.reshape(-1, tables.shape[-1])
+        rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], -1)
+        out = run(*operands[:3], tables, rates, *operands[5:])
+        return out.reshape(axis_size, -1, *out.shape[1:]), True
 
     return run
 
