@@ -231,6 +231,41 @@ def merge(name, tables, base, visits, alpha):
     return out.astype(np.int32)
 
 
+def encode(transitions, nx):
+    """Rows (s, a, r, s', discount, a') with encoded rewards; `transitions` has NumPy columns."""
+    columns = (transitions.state, transitions.action, transitions.reward)
+    columns += (transitions.next_state, transitions.discount, transitions.next_action)
+    return [
+        (int(s), int(a), nx.encode(r), int(s2), int(d), int(a2))
+        for s, a, r, s2, d, a2 in zip(*map(np.asarray, columns), strict=True)
+    ]
+
+
+def coefficients(nx, alpha, gamma, epsilon):
+    rates = (nx.rate(alpha), nx.rate(gamma), nx.rate(epsilon))
+    return (*rates, int(np.round(np.float32(epsilon) * np.float32(65_536))))
+
+
+def launch(rule, nx, base, chunks, order, stride, block, rates, seed, passes):
+    """Each chunk's table after the given passes from `base` [K, S, A], and its visits."""
+    tables, counts = [], []
+    for dpu, chunk in enumerate(chunks):
+        table = base.copy()
+        visits = np.zeros(table.shape, np.int64)
+        for p in passes:
+            index = order_of(order, stride, len(chunk), stream(seed, p, dpu, 1))
+            draws = stream(seed, p, dpu, 2)
+            visits += run_pass(rule, nx, table, chunk, index, block, rates, draws)
+        tables.append(table)
+        counts.append(visits)
+    return np.stack(tables), np.stack(counts)
+
+
+def zeros(rule, nx, num_states, num_actions):
+    tables = 2 if rule == "double_q_learning" else 1
+    return np.zeros((tables, num_states, num_actions), nx.dtype)
+
+
 def train(
     transitions,
     num_states,
@@ -252,29 +287,13 @@ def train(
 ):
     """The final table [K, S, A]; `transitions` has NumPy columns."""
     nx = NUMERICS[numerics]()
-    columns = (transitions.state, transitions.action, transitions.reward)
-    columns += (transitions.next_state, transitions.discount, transitions.next_action)
-    rows = [
-        (int(s), int(a), nx.encode(r), int(s2), int(d), int(a2))
-        for s, a, r, s2, d, a2 in zip(*map(np.asarray, columns), strict=True)
-    ]
-    rates = (nx.rate(alpha), nx.rate(gamma), nx.rate(epsilon))
-    rates += (int(np.round(np.float32(epsilon) * np.float32(65_536))),)
-    tables = 2 if rule == "double_q_learning" else 1
-    merged = np.zeros((tables, num_states, num_actions), nx.dtype)
+    chunks = chunk_rows(encode(transitions, nx), num_dpus)
+    rates = coefficients(nx, alpha, gamma, epsilon)
+    merged = zeros(rule, nx, num_states, num_actions)
     rate_scale = {"fp32": None, "int32_scaled": 10_000, "int32_pow2": 256}[numerics]
     effective = np.float32(alpha) if rate_scale is None else np.float32(rates[0] / rate_scale)
-    chunks = chunk_rows(rows, num_dpus)
     for first in range(0, passes, period):
-        locals_, counts = [], []
-        for dpu, chunk in enumerate(chunks):
-            table = merged.copy()
-            visits = np.zeros(table.shape, np.int64)
-            for p in range(first, min(first + period, passes)):
-                index = order_of(order, stride, len(chunk), stream(seed, p, dpu, 1))
-                draws = stream(seed, p, dpu, 2)
-                visits += run_pass(rule, nx, table, chunk, index, block, rates, draws)
-            locals_.append(table)
-            counts.append(visits)
-        merged = merge(merging, locals_, merged, counts, effective)
+        done = range(first, min(first + period, passes))
+        tables, visits = launch(rule, nx, merged, chunks, order, stride, block, rates, seed, done)
+        merged = merge(merging, tables, merged, visits, effective)
     return merged

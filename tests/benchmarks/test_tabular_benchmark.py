@@ -7,6 +7,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernels_present import needs_kernels
 
 from accel_rl import pim
 from accel_rl.types import MDP, TabularTransition
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import common
 import tabular as benchmark
 from tabular_baselines import LANES, Baselines
-from tabular_systems import CPass, JaxPass, Log, Problem, check_agreement
+from tabular_systems import CPass, JaxPass, KernelPass, Log, Problem, check_agreement
 
 needs_gcc = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="gcc is not on PATH: the C baselines cannot be compiled"
@@ -84,6 +85,18 @@ def test_c_learns_what_jax_learns(log, directory, numerics, block):
         np.testing.assert_array_equal(actual.tables, start)
         actual()
         assert_same(numerics, actual.tables, expected.tables)
+
+
+@needs_kernels
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_kernels_learn_what_jax_learns_at_every_call(log, replicas):
+    problem = Problem(log, ROWS, CHUNKS, "int32_scaled", 8)
+    alphas = np.linspace(0.05, 0.9, replicas, dtype=np.float32)
+    expected, actual = JaxPass(problem, "reference", alphas), KernelPass(problem, alphas)
+    check_agreement({"kernel": actual, "jax": expected})
+    first = actual.tables.copy()
+    actual()  # starts from zeros again
+    np.testing.assert_array_equal(actual.tables, first)
 
 
 @needs_gcc
@@ -169,6 +182,7 @@ def test_a_claim_over_several_cases_names_the_best_and_needs_all():
 
 def test_without_gcc_the_library_is_measured_and_nothing_is_claimed(log, directory, monkeypatch):
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(benchmark.native, "why_absent", lambda: "built without a compiler")
     monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
     for name, value in {
         "ENVIRONMENTS": ("random", "random"),

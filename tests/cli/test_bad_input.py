@@ -51,7 +51,7 @@ def test_names_the_argument(words, parts):
         (("--rule", "none"), ("--rule", "q_learning")),
         (("--alpha", 2), ("alpha", "2.0")),
         (("--gamma", 0.995, "--numerics", "int32_scaled"), ("gamma", "0.995", "0.99")),
-        (("--backend", "upmem"), ("upmem", "native kernels")),
+        (("--backend", "upmem"), ("upmem", "no UPMEM kernels")),
         (("--env", "Taxi-v3"), ("--env", "16 states", "500")),
         (("--dpus", 3000), ("3000 DPUs", "2560")),
         (("--dpus", 2500, "--machine", "upmem-2560", "--passes", 0), ("--passes",)),

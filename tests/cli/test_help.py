@@ -108,7 +108,7 @@ def test_doctor_says_what_is_absent_and_why():
     backends = {backend["name"]: backend for backend in report["backends"]}
     assert backends["jax"]["present"]
     assert not backends["upmem"]["present"]
-    assert "native kernels" in backends["upmem"]["why"]
+    assert "no UPMEM kernels" in backends["upmem"]["why"]
     assert len(report["devices"]) == 8
     assert report["versions"]["accel_rl"] == __version__
     assert "upmem-2560" in report["modelled_machines"]

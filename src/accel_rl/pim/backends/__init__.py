@@ -37,7 +37,7 @@ def _by_name(name: str, program: Program | None) -> Backend:
         raise ValueError(f"backend must be one of {', '.join(NAMES)}, got {name!r}")
     if name == "upmem":
         raise ValueError(
-            "backend 'upmem' is absent: this version of accel_rl does not contain it; use 'cpu', "
+            "backend 'upmem' is absent: this version of accel_rl has no UPMEM kernels; use 'cpu', "
             "'jax' or 'auto'"
         )
     if name == "cpu":
