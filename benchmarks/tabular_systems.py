@@ -102,18 +102,18 @@ class KernelPass:
     """By the native kernels: one launch from tables of zeros, through `vmap` for several sizes."""
 
     def __init__(self, problem: Problem, alphas: np.ndarray) -> None:
-        """Checks the rows."""
+        """Examines the rows."""
         program = problem.program
         lengths = jnp.asarray(problem.lengths)
         dpus = jnp.arange(lengths.size, dtype=jnp.uint32)
-        rows = jax.jit(functools.partial(kernels.check_rows, program))(problem.words, lengths)
+        rows = kernels.examine(program, problem.words, lengths, dpus)
         self._rates = problem.rates(alphas)
         self._tables = jnp.asarray(problem.tables(len(alphas)))
 
-        def launch(rows: jax.Array, table: jax.Array, rates: Coefficients) -> jax.Array:
+        def launch(rows: kernels.Rows, table: jax.Array, rates: Coefficients) -> jax.Array:
             def replica(alpha: jax.Array) -> jax.Array:
                 rate = dataclasses.replace(rates, alpha=alpha)
-                return kernels.launch(program, rows, lengths, dpus, table, rate, 0, 0, 1)
+                return kernels.launch(program, rows, table, rate, 0, 0, 1)
 
             if len(alphas) == 1:
                 return replica(rates.alpha[0])[None]

@@ -31,6 +31,99 @@ static XLA_FFI_Error *no_memory(const XLA_FFI_CallFrame *frame) {
                   "tabular kernel: no memory for a thread's tables");
 }
 
+// Examine: whether every length and every index lies in range. Its verdict is data, not an error,
+// because an error on one device would leave the others waiting for it; launch and visits turn a
+// bad verdict, which is the same on all devices, into the error.
+
+enum { VERDICT_DPU, VERDICT_FAULT, VERDICT_ROW, VERDICT_VALUE };
+enum { SOUND, BAD_LENGTH, BAD_ENTRY, BAD_NEXT_ENTRY, BAD_NEXT_ACTION };
+
+typedef struct {
+  const arl_wide_row *rows;
+  const int32_t *lengths;
+  int64_t capacity;
+  uint32_t size, actions;
+} examine_work;
+
+static int fault_of(const examine_work *work, const arl_wide_row *row) {
+  if (row->entry >= work->size) return BAD_ENTRY;
+  if (row->next_entry > work->size - work->actions) return BAD_NEXT_ENTRY;
+  return (row->meta & ARL_NEXT_ACTION_MASK) >= work->actions ? BAD_NEXT_ACTION : SOUND;
+}
+
+static int examine_part(void *argument, int64_t first, int64_t last) {
+  const examine_work *work = argument;
+  int faults = 0;
+  for (int64_t d = first; d < last; ++d) {
+    if (work->lengths[d] < 0 || work->lengths[d] > work->capacity) return 1;
+    for (int64_t t = 0; t < work->lengths[d]; ++t)
+      faults |= fault_of(work, work->rows + d * work->capacity + t);
+  }
+  return faults;
+}
+
+static int32_t value_of(const arl_wide_row *row, int fault) {
+  if (fault == BAD_NEXT_ACTION) return (int32_t)(row->meta & ARL_NEXT_ACTION_MASK);
+  return (int32_t)(fault == BAD_ENTRY ? row->entry : row->next_entry);
+}
+
+// The first fault, where there is one.
+static void find_fault(const examine_work *work, int64_t chunks, const uint32_t *dpus,
+                       int32_t *verdict) {
+  for (int64_t d = 0; d < chunks; ++d) {
+    verdict[VERDICT_DPU] = (int32_t)dpus[d];
+    verdict[VERDICT_FAULT] = BAD_LENGTH;
+    verdict[VERDICT_VALUE] = work->lengths[d];
+    if (work->lengths[d] < 0 || work->lengths[d] > work->capacity) return;
+    for (int64_t t = 0; t < work->lengths[d]; ++t) {
+      const arl_wide_row *row = work->rows + d * work->capacity + t;
+      const int fault = fault_of(work, row);
+      verdict[VERDICT_FAULT] = fault;
+      verdict[VERDICT_ROW] = (int32_t)t;
+      verdict[VERDICT_VALUE] = value_of(row, fault);
+      if (fault) return;
+    }
+  }
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_examine(XLA_FFI_CallFrame *frame) {
+  if (arl_answer_metadata(frame)) return NULL;
+  static const arl_attribute attributes[] = {{"num_actions", 1, 65536}, {"size", 1, INT32_MAX}};
+  int64_t values[2];
+  XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 2, values);
+  if (error) return error;
+  static const arl_buffer buffers[] = {
+      {"rows", S32, "DT4"}, {"lengths", S32, "D"}, {"dpus", U32, "D"}, {"verdict", S32, "14"}};
+  void *data[4];
+  arl_sizes sizes;
+  error = arl_read_buffers(frame, buffers, 3, 1, data, &sizes);
+  if (error) return error;
+  const int64_t chunks = sizes.of['D'];
+  examine_work work = {data[0], data[1], sizes.of['T'], (uint32_t)values[1], (uint32_t)values[0]};
+  const arl_pool pool = arl_pool_of(frame);
+  memset(data[3], 0, 4 * sizeof(int32_t));
+  if (arl_share(&pool, chunks, grain_of(&pool, chunks, work.capacity), examine_part, &work))
+    find_fault(&work, chunks, data[2], data[3]);
+  return NULL;
+}
+
+static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *frame, const int32_t *verdict,
+                             const arl_launch *launch) {
+  const char *names[] = {"", "", "s * A + a", "s' * A", "a'"};
+  const uint32_t limits[] = {0, 0, launch->size, launch->size - launch->actions + 1,
+                             launch->actions};
+  const int32_t fault = verdict[VERDICT_FAULT], value = verdict[VERDICT_VALUE];
+  if (fault == BAD_LENGTH)
+    return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
+                    "length of chunk %d must be in [0, %lld], got %d", verdict[VERDICT_DPU],
+                    (long long)launch->capacity, value);
+  if (fault < SOUND || fault > BAD_NEXT_ACTION)
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, "unknown verdict %d", fault);
+  return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
+                  "row %d of chunk %d: %s must be in [0, %u), got %d", verdict[VERDICT_ROW],
+                  verdict[VERDICT_DPU], names[fault], limits[fault], value);
+}
+
 // What launch and visits share: attributes of the program, and lengths that fit the rows.
 enum { RULE, ORDER, STRIDE, BLOCK, ACTIONS, PASSES, PROGRAM_ATTRIBUTES };
 #define PROGRAM                                                                           \
@@ -38,7 +131,8 @@ enum { RULE, ORDER, STRIDE, BLOCK, ACTIONS, PASSES, PROGRAM_ATTRIBUTES };
       {"target_block", 1, MOST}, {"num_actions", 1, 65536}, {"num_passes", 0, MOST}
 
 static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t *values,
-                                  const arl_sizes *sizes, arl_launch *launch) {
+                                  const int32_t *verdict, const arl_sizes *sizes,
+                                  arl_launch *launch) {
   const XLA_FFI_Error_Code invalid = XLA_FFI_Error_Code_INVALID_ARGUMENT;
   const int64_t tables = arl_tables((arl_rule)values[RULE]);
   launch->rule = (int32_t)values[RULE];
@@ -59,6 +153,7 @@ static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t 
   if (launch->capacity > limit)
     return arl_fail(frame, invalid, "a chunk must have at most %lld rows, got %lld",
                     (long long)limit, (long long)launch->capacity);
+  if (verdict[VERDICT_FAULT] != SOUND) return refuse(frame, verdict, launch);
   for (int64_t d = 0; d < launch->chunks; ++d)
     if (launch->lengths[d] < 0 || launch->lengths[d] > launch->capacity)
       return arl_fail(frame, invalid, "lengths[%lld] must be in [0, %lld], got %d", (long long)d,
@@ -87,27 +182,28 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const int64_t numerics = values[PROGRAM_ATTRIBUTES];
   const XLA_FFI_DataType entry = numerics == ARL_FP32 ? F32 : S32;
   const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"},   {"lengths", S32, "D"}, {"dpus", U32, "D"},
-      {"table", entry, "RE"}, {"rates", entry, "3R"}, {"explore", U32, ""},
-      {"seed", U32, ""},      {"first_pass", U32, ""}, {"tables", entry, "RDE"},
+      {"rows", S32, "DT4"},    {"lengths", S32, "D"},   {"dpus", U32, "D"},
+      {"verdict", S32, "14"},   {"table", entry, "RE"},  {"rates", entry, "3R"},
+      {"explore", U32, ""},    {"seed", U32, ""},       {"first_pass", U32, ""},
+      {"tables", entry, "RDE"},
   };
-  void *data[9];
+  void *data[10];
   arl_sizes sizes;
-  error = arl_read_buffers(frame, buffers, 8, 1, data, &sizes);
+  error = arl_read_buffers(frame, buffers, 9, 1, data, &sizes);
   if (error) return error;
   arl_launch launch = {
       .rows = data[0],
       .lengths = data[1],
       .dpus = data[2],
-      .table = data[3],
-      .rates = data[4],
-      .explore = *(const uint32_t *)data[5],
-      .seed = *(const uint32_t *)data[6],
-      .first_pass = *(const uint32_t *)data[7],
-      .tables = data[8],
+      .table = data[4],
+      .rates = data[5],
+      .explore = *(const uint32_t *)data[6],
+      .seed = *(const uint32_t *)data[7],
+      .first_pass = *(const uint32_t *)data[8],
+      .tables = data[9],
       .replicas = sizes.of['R'],
   };
-  error = set_program(frame, values, &sizes, &launch);
+  error = set_program(frame, values, data[3], &sizes, &launch);
   if (error) return error;
   const arl_pool pool = arl_pool_of(frame);
   const int64_t tiles = arl_tiles(&launch), items = launch.chunks * tiles;
@@ -137,93 +233,29 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
   XLA_FFI_Error *error = arl_read_attributes(frame, attributes, PROGRAM_ATTRIBUTES, values);
   if (error) return error;
   static const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"}, {"lengths", S32, "D"},   {"dpus", U32, "D"},
-      {"seed", U32, ""},    {"first_pass", U32, ""}, {"counts", U32, "DE"},
+      {"rows", S32, "DT4"},  {"lengths", S32, "D"}, {"dpus", U32, "D"},
+      {"verdict", S32, "14"}, {"seed", U32, ""},     {"first_pass", U32, ""},
+      {"counts", U32, "DE"},
   };
-  void *data[6];
+  void *data[7];
   arl_sizes sizes;
-  error = arl_read_buffers(frame, buffers, 5, 1, data, &sizes);
+  error = arl_read_buffers(frame, buffers, 6, 1, data, &sizes);
   if (error) return error;
   arl_launch launch = {
       .rows = data[0],
       .lengths = data[1],
       .dpus = data[2],
-      .seed = *(const uint32_t *)data[3],
-      .first_pass = *(const uint32_t *)data[4],
+      .seed = *(const uint32_t *)data[4],
+      .first_pass = *(const uint32_t *)data[5],
   };
-  error = set_program(frame, values, &sizes, &launch);
+  error = set_program(frame, values, data[3], &sizes, &launch);
   if (error) return error;
   const arl_pool pool = arl_pool_of(frame);
   const int64_t rows = launch.capacity * launch.num_passes + launch.entries / 8;
-  visits_work work = {&launch, data[5]};
+  visits_work work = {&launch, data[6]};
   return arl_share(&pool, launch.chunks, grain_of(&pool, launch.chunks, rows), visits_part, &work)
              ? no_memory(frame)
              : NULL;
-}
-
-// Check: rows whose indices may be trusted from then on.
-
-typedef struct {
-  const arl_wide_row *rows;
-  const int32_t *lengths;
-  int64_t capacity;
-  uint32_t size, actions;
-} check_work;
-
-static bool is_bad(const check_work *work, const arl_wide_row *row) {
-  return row->entry >= work->size || row->next_entry > work->size - work->actions ||
-         (row->meta & ARL_NEXT_ACTION_MASK) >= work->actions;
-}
-
-static int check_part(void *argument, int64_t first, int64_t last) {
-  const check_work *work = argument;
-  int bad = 0;
-  for (int64_t d = first; d < last; ++d)
-    for (int64_t t = 0; t < work->lengths[d]; ++t)
-      bad |= is_bad(work, work->rows + d * work->capacity + t);
-  return bad;
-}
-
-static XLA_FFI_Error *name_bad_row(const XLA_FFI_CallFrame *frame, const check_work *work,
-                                   int64_t chunks) {
-  for (int64_t d = 0; d < chunks; ++d)
-    for (int64_t t = 0; t < work->lengths[d]; ++t) {
-      const arl_wide_row *row = work->rows + d * work->capacity + t;
-      if (is_bad(work, row))
-        return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
-                        "row %lld of chunk %lld is outside tables of %u entries and %u actions: "
-                        "s * A + a is %d, s' * A is %d, a' is %u",
-                        (long long)t, (long long)d, work->size, work->actions, (int)row->entry,
-                        (int)row->next_entry, row->meta & ARL_NEXT_ACTION_MASK);
-    }
-  return NULL;
-}
-
-ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_check(XLA_FFI_CallFrame *frame) {
-  if (arl_answer_metadata(frame)) return NULL;
-  static const arl_attribute attributes[] = {{"num_actions", 1, 65536}, {"size", 1, MOST}};
-  int64_t values[2];
-  XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 2, values);
-  if (error) return error;
-  static const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"}, {"lengths", S32, "D"}, {"checked rows", S32, "DT4"}};
-  void *data[3];
-  arl_sizes sizes;
-  error = arl_read_buffers(frame, buffers, 2, 1, data, &sizes);
-  if (error) return error;
-  const int64_t chunks = sizes.of['D'];
-  check_work work = {data[0], data[1], sizes.of['T'], (uint32_t)values[1], (uint32_t)values[0]};
-  for (int64_t d = 0; d < chunks; ++d)
-    if (work.lengths[d] < 0 || work.lengths[d] > work.capacity)
-      return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                      "lengths[%lld] must be in [0, %lld], got %d", (long long)d,
-                      (long long)work.capacity, work.lengths[d]);
-  const arl_pool pool = arl_pool_of(frame);
-  if (arl_share(&pool, chunks, grain_of(&pool, chunks, work.capacity), check_part, &work))
-    return name_bad_row(frame, &work, chunks);
-  if (data[2] != data[0])
-    memcpy(data[2], data[0], (size_t)(chunks * work.capacity) * sizeof *work.rows);
-  return NULL;
 }
 
 // For the loader: the interface that the handlers were built against, and the instruction set.

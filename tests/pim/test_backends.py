@@ -1,8 +1,10 @@
 """Every backend and every form of a pass keeps the contract."""
 
 import jax
+import numpy as np
 import pytest
 from backend_conformance import check_backend
+from kernels_present import needs_kernels
 
 from accel_rl import pim
 from pim_emu import dpu_mesh
@@ -20,3 +22,28 @@ from pim_emu import dpu_mesh
 def test_jax_backend(path, numerics, rule, order):
     backend = pim.jax_backend(dpu_mesh(jax.devices()[:2]), path)
     check_backend(backend, numerics, rule, order)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("devices", "numerics", "rule", "order"),
+    [
+        (1, "fp32", "q_learning", "SEQ"),
+        (2, "int32_pow2", "expected_sarsa", "STR"),
+        (8, "int32_scaled", "double_q_learning", "RAN_REPLACEMENT"),
+        (2, "int32_scaled", "sarsa_epsilon_greedy", "RAN"),
+    ],
+)
+def test_cpu_backend(devices, numerics, rule, order):
+    backend = pim.cpu_backend(dpu_mesh(jax.devices()[:devices]))
+    check_backend(backend, numerics, rule, order)
+
+
+@needs_kernels
+def test_the_cpu_backend_wants_cpu_devices():
+    class Gpu:
+        platform = "gpu"
+
+    mesh = type("Mesh", (), {"devices": np.asarray([Gpu()]), "size": 1})()
+    with pytest.raises(ValueError, match="mesh must hold CPU devices only, got gpu"):
+        pim.cpu_backend(mesh)

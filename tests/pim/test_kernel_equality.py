@@ -42,7 +42,8 @@ def launcher(kind, program):
 
     @jax.jit
     def visits(words, lengths, c, seed):
-        return backend.visits(program, words, lengths, c, seed, jnp.uint32(1), PASSES)
+        memory = backend.load(program, words, lengths, c)
+        return backend.visits(program, memory, c, seed, jnp.uint32(1), PASSES)
 
     return run, visits
 
@@ -152,7 +153,8 @@ def test_replicas_equal_single_runs_bit_for_bit(rule, numerics):
     @jax.jit
     def run(alpha, gamma):
         c = made.coefficients(tabular.Hyperparameters(alpha, gamma, 0.25))
-        return native.launch(program, words, chunks.lengths, dpus, table, c, SEED, 0, PASSES)
+        rows = native.examine(program, words, chunks.lengths, dpus)
+        return native.launch(program, rows, table, c, SEED, 0, PASSES)
 
     # 70 replicas fill one tile of 64 lanes and part of another.
     alphas, gammas = np.linspace(0.05, 0.9, 70), np.linspace(0.3, 0.95, 70)

@@ -121,7 +121,7 @@ def _train(
     c = rule.coefficients(rates)
     words = encode_chunks(program, chunks)
     memory = backend.load(program, words, chunks.lengths, c)
-    visits_of = functools.partial(backend.visits, program, words, chunks.lengths, c, seed)
+    visits_of = functools.partial(backend.visits, program, memory, c, seed)
     visits_of_a_pass = visits_of(first_pass, 1)
     rows = chunks.num_dpus * chunks.capacity
 
@@ -131,10 +131,11 @@ def _train(
             visits = visits_of_a_pass * np.uint32(num_passes)
         else:
             visits = visits_of(start, num_passes)
+        tables, visits = tables[: chunks.num_dpus], visits[: chunks.num_dpus]
         bound = weight_bound(schedule.merge, chunks.num_dpus, rows * num_passes)
         merge = functools.partial(merge_tables, schedule.merge, bound=bound)
         alpha = nx.decode_rate(c.alpha)
-        merged = _merge(merge, backend.mesh, tables[: chunks.num_dpus], table, visits, alpha)
+        merged = _merge(merge, backend.mesh, tables, table, visits, alpha)
         values = rule.values(merged.reshape(initial.shape))
         return merged, None if probe is None else probe(values)
 

@@ -24,8 +24,8 @@ class Backend(NamedTuple):
         what lies in the DPUs' memories.
       launch: (program, memory, table [K * S * A], coefficients, seed uint32, first_pass uint32,
         num_passes static) -> tables [D, K * S * A]: every DPU starts from `table` and runs passes
-        `first_pass` to `first_pass + num_passes - 1`.
-      visits: (program, rows, lengths, coefficients, seed, first_pass, num_passes static) -> uint32
+        `first_pass` to `first_pass + num_passes - 1`. Rows beyond D may follow, here and in visits.
+      visits: (program, memory, coefficients, seed, first_pass, num_passes static) -> uint32
         [D, K * S * A]: how often those passes update each entry.
     """
 
@@ -34,4 +34,4 @@ class Backend(NamedTuple):
     unsupported: Callable[[Program], str | None]
     load: Callable[[Program, Array, Array, Coefficients], Any]
     launch: Callable[[Program, Any, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
-    visits: Callable[[Program, Array, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
+    visits: Callable[[Program, Any, Coefficients, ArrayLike, ArrayLike, int], Array]

@@ -16,16 +16,6 @@ from accel_rl.types import Array, ArrayLike
 from pim_emu import device_map, dpu_mesh, pad_axis
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Memory:
-    """Rows in the DPUs' memories, the DPU axis padded to a multiple of the devices."""
-
-    rows: Array  # int32 [D, T, 4], checked
-    lengths: Array  # [D] int32
-    dpus: Array  # [D] uint32, global indices
-
-
 @functools.cache
 def cpu_backend(mesh: Mesh | None = None) -> Backend:
     """DPUs emulated by native kernels.
@@ -43,49 +33,44 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
     if platforms != {"cpu"}:
         raise ValueError(f"mesh must hold CPU devices only, got {', '.join(sorted(platforms))}")
 
-    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:
-        words, lengths, dpus = _split(words, lengths, mesh)
-        check = functools.partial(kernels.check_rows, program)
-        return Memory(device_map(check, 0, mesh)(words, lengths), lengths, dpus)
+    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> kernels.Rows:
+        dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
+        padded = pad_axis((words, lengths, dpus), mesh)
+        rows = device_map(functools.partial(kernels.examine, program), 0, mesh)(*padded)
+        # An error on one device would leave the others waiting for it, so all get one verdict.
+        verdict = jnp.tile(kernels.first_fault(rows.verdict), (mesh.size, 1))
+        return dataclasses.replace(rows, verdict=verdict)
 
     def launch(
         program: Program,
-        memory: Memory,
+        memory: kernels.Rows,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def run(memory: Memory, table: Array, c: Coefficients, seed: Array, first: Array) -> Array:
-            rows, lengths, dpus = memory.rows, memory.lengths, memory.dpus
-            return kernels.launch(program, rows, lengths, dpus, table, c, seed, first, num_passes)
+        def run(
+            rows: kernels.Rows, table: Array, c: Coefficients, seed: Array, first: Array
+        ) -> Array:
+            return kernels.launch(program, rows, table, c, seed, first, num_passes)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        return device_map(run, (0, None, None, None, None), mesh)(
-            memory, table, c, seed, first_pass
-        )
+        mapped = device_map(run, (0, None, None, None, None), mesh)
+        return mapped(memory, table, c, seed, first_pass)
 
     def visits(
         program: Program,
-        words: Array,
-        lengths: Array,
+        memory: kernels.Rows,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def count(words: Array, lengths: Array, dpus: Array, seed: Array, first: Array) -> Array:
-            rows = kernels.check_rows(program, words, lengths)
-            return kernels.visit_counts(program, rows, lengths, dpus, seed, first, num_passes)
+        def count(rows: kernels.Rows, seed: Array, first: Array) -> Array:
+            return kernels.visit_counts(program, rows, seed, first, num_passes)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        mapped = device_map(count, (0, 0, 0, None, None), mesh)
-        return mapped(*_split(words, lengths, mesh), seed, first_pass)[: words.shape[0]]
+        return device_map(count, (0, None, None), mesh)(memory, seed, first_pass)
 
     return Backend("cpu", mesh, kernels.unsupported, load, launch, visits)
-
-
-def _split(words: Array, lengths: Array, mesh: Mesh) -> tuple[Array, Array, Array]:
-    dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
-    return pad_axis((words, lengths, dpus), mesh)

@@ -21,7 +21,8 @@ from pim_emu import device_map, dpu_mesh, pad_axis
 class Memory:
     """Rows in the DPUs' memories, the DPU axis padded to a multiple of the devices."""
 
-    rows: Array  # arranged rows of each device where all passes are alike, else [D, T, 4] words
+    words: Array  # [D, T, 4] int32, rows as stored
+    arranged: Array | None  # each device's rows as the pass reads them, if all passes are alike
     lengths: Array  # [D] int32
     dpus: Array  # [D] uint32, global indices
 
@@ -43,13 +44,14 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         words, lengths, dpus = pad_axis((words, lengths, dpus), mesh)
+        arranged = None
         if program.is_static:
 
             def arrange(words: Array, lengths: Array, dpus: Array, c: Coefficients) -> Array:
                 return chosen.arrange(program, order_rows(program, words, lengths, dpus, c))[None]
 
-            words = device_map(arrange, (0, 0, 0, None), mesh)(words, lengths, dpus, c)
-        return Memory(words, lengths, dpus)
+            arranged = device_map(arrange, (0, 0, 0, None), mesh)(words, lengths, dpus, c)
+        return Memory(words, arranged, lengths, dpus)
 
     def launch(
         program: Program,
@@ -74,16 +76,15 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
 
     def visits(
         program: Program,
-        words: Array,
-        lengths: Array,
+        memory: Memory,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def count(
-            words: Array, lengths: Array, dpus: Array, c: Coefficients, seed: Array, first: Array
-        ) -> Array:
+        def count(memory: Memory, c: Coefficients, seed: Array, first: Array) -> Array:
+            words, lengths, dpus = memory.words, memory.lengths, memory.dpus
+
             def add(k: Array, counts: Array) -> Array:
                 rows = order_rows(program, words, lengths, dpus, c, seed, first + k)
                 return counts + visit_counts(program, rows)
@@ -91,11 +92,8 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
             zeros = jnp.zeros((words.shape[0], program.entries), jnp.uint32)
             return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), add, zeros)
 
-        num_dpus = words.shape[0]
-        dpus = jnp.arange(num_dpus, dtype=jnp.uint32)
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        mapped = device_map(count, (0, 0, 0, None, None, None), mesh)
-        return mapped(*pad_axis((words, lengths, dpus), mesh), c, seed, first_pass)[:num_dpus]
+        return device_map(count, (0, None, None, None), mesh)(memory, c, seed, first_pass)
 
     return Backend("jax", mesh, lambda program: None, load, launch, visits)
 
@@ -109,7 +107,7 @@ def _one_pass(
     seed: Array,
     pass_index: Array,
 ) -> Array:
-    if program.is_static:
-        return path.sweep(program, tables, memory.rows[0], c)
-    rows = order_rows(program, memory.rows, memory.lengths, memory.dpus, c, seed, pass_index)
+    if memory.arranged is not None:
+        return path.sweep(program, tables, memory.arranged[0], c)
+    rows = order_rows(program, memory.words, memory.lengths, memory.dpus, c, seed, pass_index)
     return path.sweep(program, tables, path.arrange(program, rows), c)

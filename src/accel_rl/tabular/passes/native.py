@@ -5,8 +5,9 @@ The kernels order rows, make the rules' random choices and train, in parallel ov
 `passes` computes in JAX, bit for bit in INT32; their FP32 is never contracted to FMA.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -43,34 +44,62 @@ def unsupported(program: Program) -> str | None:
     return None
 
 
-def check_rows(program: Program, rows: Array, lengths: Array) -> Array:
-    """The rows, once every index in them has been seen to lie in the tables.
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of D chunks that have been examined; made by `examine`."""
 
-    The other functions here trust their rows.
+    words: Array  # int32 [D, T, 4], encoded rows
+    lengths: Array  # int32 [D], real rows of each chunk
+    dpus: Array  # uint32 [D], global DPU indices
+    verdict: Array  # int32 [1, 4]: DPU, fault (0 if there is none), row and value
+
+
+def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows:
+    """Rows with a verdict on whether every length and every index of theirs lies in range.
+
+    The verdict is data, so that many devices can agree on one before any of them fails: on a bad
+    one `launch` and `visit_counts` fail and name the row, with `ValueError` if called directly and
+    `jax.errors.JaxRuntimeError` within a compiled program.
 
     Args:
-      program: the pass, static.
-      rows: int32 [D, T, 4], encoded rows.
+      program: the pass, static; see `unsupported`.
+      words: int32 [D, T, 4], encoded rows.
       lengths: int32 [D], real rows of each chunk.
+      dpus: uint32 [D], global DPU indices.
 
-    Returns:
-      int32 [D, T, 4]. Computing it fails with `jax.errors.JaxRuntimeError`, naming the row, if an
-      index is out of range.
+    Raises:
+      ValueError: if the program is not supported, a shape does not fit, or a chunk is too long for
+        the order.
+      TypeError: if a dtype does not fit.
     """
+    reason = unsupported(program)
+    if reason:
+        raise ValueError(reason)
+    chunks, capacity = words.shape[0], words.shape[1] if words.ndim > 1 else 0
+    _expect("words", words, np.dtype(np.int32), (chunks, capacity, 4))
+    _expect("lengths", lengths, np.dtype(np.int32), (chunks,))
+    _expect("dpus", dpus, np.dtype(np.uint32), (chunks,))
+    if program.order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
+        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
     call = jax.ffi.ffi_call(
-        native.target("accel_rl_tabular_check"),
-        jax.ShapeDtypeStruct(rows.shape, jnp.int32),
+        native.target("accel_rl_tabular_examine"),
+        jax.ShapeDtypeStruct((1, 4), jnp.int32),
         vmap_method="sequential",
-        input_output_aliases={0: 0},
     )
-    return call(rows, lengths, num_actions=program.num_actions, size=program.size)
+    sizes = {"num_actions": program.num_actions, "size": program.size}
+    return Rows(words, lengths, dpus, call(words, lengths, dpus, **sizes))
+
+
+def first_fault(verdicts: Array) -> Array:
+    """Of verdicts [n, 4], one for each device, that with the lowest DPU, int32 [4]."""
+    dpus = jnp.where(verdicts[:, 1] == 0, np.int32(2**31 - 1), verdicts[:, 0])
+    return verdicts[jnp.argmin(dpus)]
 
 
 def launch(
     program: Program,
-    rows: Array,
-    lengths: Array,
-    dpus: Array,
+    rows: Rows,
     table: Array,
     coefficients: Coefficients,
     seed: ArrayLike,
@@ -80,10 +109,8 @@ def launch(
     """Passes over every chunk, each from the same table.
 
     Args:
-      program: the pass, static; see `unsupported`.
-      rows: int32 [D, T, 4], from `check_rows`.
-      lengths: int32 [D], real rows of each chunk, at most T.
-      dpus: uint32 [D], global DPU indices.
+      program: the pass, static.
+      rows: from `examine`, for this program.
       table: [K * S * A] in the numerics' dtype.
       coefficients: the rates.
       seed: uint32 [].
@@ -94,11 +121,10 @@ def launch(
       [D, K * S * A].
 
     Raises:
-      ValueError: if a shape does not fit, or a chunk is too long for the order.
+      ValueError: if the table's shape does not fit.
       TypeError: if a dtype does not fit, or the result is to be differentiated.
     """
     dtype = program.rule.numerics.dtype
-    _check_operands(program, rows, lengths, dpus)
     _expect("table", table, dtype, (program.entries,))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     _expect("coefficients", rates, dtype, (3,))
@@ -106,29 +132,22 @@ def launch(
     explore = coefficients.explore if explores else jnp.uint32(0)
     if program.is_static:  # so that batched seeds do not part the replicas
         seed = first_pass = jnp.uint32(0)
+    seeds = [jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass)]
     run = _launcher(program, num_passes)
-    seeds = (jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass))
-    return run(rows, lengths, dpus, table[None], rates[:, None], *seeds)[0]
+    return run(rows, seeds, table[None], rates[:, None])[0]
 
 
 def visit_counts(
-    program: Program,
-    rows: Array,
-    lengths: Array,
-    dpus: Array,
-    seed: ArrayLike,
-    first_pass: ArrayLike,
-    num_passes: int,
+    program: Program, rows: Rows, seed: ArrayLike, first_pass: ArrayLike, num_passes: int
 ) -> Array:
     """uint32 [D, K * S * A]: how often those passes update each entry; arguments as in `launch`."""
-    _check_operands(program, rows, lengths, dpus)
     call = jax.ffi.ffi_call(
         native.target("accel_rl_tabular_visits"),
-        jax.ShapeDtypeStruct((rows.shape[0], program.entries), jnp.uint32),
+        jax.ShapeDtypeStruct((rows.words.shape[0], program.entries), jnp.uint32),
         vmap_method="sequential",
     )
-    seeds = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-    return call(rows, lengths, dpus, *seeds, **_attributes(program, num_passes))
+    seeds = [jnp.asarray(x, jnp.uint32) for x in (seed, first_pass)]
+    return call(*_operands(rows), *seeds, **_attributes(program, num_passes))
 
 
 @functools.cache
@@ -138,44 +157,49 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
     attributes["numerics"] = NUMERICS[program.rule.numerics.kernel or ""]
 
     @jax.custom_jvp
-    def call(*operands: Array) -> Array:
-        (chunks, _, _), (replicas, entries) = operands[0].shape, operands[3].shape
-        shape = (replicas, chunks, entries)
+    def call(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
+        replicas, entries = tables.shape
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
-            jax.ShapeDtypeStruct(shape, program.rule.numerics.dtype),
+            jax.ShapeDtypeStruct((replicas, rows.words.shape[0], entries), tables.dtype),
         )
-        return kernel(*operands, **attributes)
+        return kernel(*_operands(rows), tables, rates, *seeds, **attributes)
 
     @call.defjvp
     def differentiate(primals: Any, tangents: Any) -> Any:
         raise TypeError("the native kernels cannot be differentiated: use backend='jax'")
 
     @custom_vmap
-    def run(*operands: Array) -> Array:
-        return call(*operands)
+    def run(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
+        return call(rows, seeds, tables, rates)
 
     @run.def_vmap
-    def batch(axis_size: int, batched: Sequence[bool], *operands: Array) -> tuple[Array, bool]:
-        if any(batched[:3]) or any(batched[5:]):  # rows or draws differ: nothing to share
-            mapped = [x for x, is_batched in zip(operands, batched, strict=True) if is_batched]
-
-            def one(values: Sequence[Array]) -> Array:
-                rest = iter(values)
-                each = zip(operands, batched, strict=True)
-                return run(*(next(rest) if is_batched else x for x, is_batched in each))
-
-            return jax.lax.map(one, mapped), True
+    def batch(
+        axis_size: int, batched: Any, rows: Rows, seeds: list[Array], tables: Array, rates: Array
+    ) -> tuple[Array, bool]:
         tables, rates = (
             x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape))
-            for x, is_batched in zip(operands[3:5], batched[3:5], strict=True)
+            for x, is_batched in zip((tables, rates), batched[2:], strict=True)
         )
+        if any(jax.tree.leaves(batched[:2])):  # rows or draws differ: nothing to share
+            leaves, structure = jax.tree.flatten((rows, seeds))
+            is_batched = jax.tree.leaves(batched[:2])
+
+            def one(k: Array) -> Array:
+                own = [x[k] if own else x for x, own in zip(leaves, is_batched, strict=True)]
+                return run(*jax.tree.unflatten(structure, own), tables[k], rates[k])
+
+            return jax.lax.map(one, jnp.arange(axis_size)), True
         tables = tables.reshape(-1, tables.shape[-1])
         rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], -1)
-        out = run(*operands[:3], tables, rates, *operands[5:])
+        out = run(rows, seeds, tables, rates)
         return out.reshape(axis_size, -1, *out.shape[1:]), True
 
     return run
+
+
+def _operands(rows: Rows) -> tuple[Array, Array, Array, Array]:
+    return rows.words, rows.lengths, rows.dpus, rows.verdict
 
 
 def _attributes(program: Program, num_passes: int) -> dict[str, int]:
@@ -187,18 +211,6 @@ def _attributes(program: Program, num_passes: int) -> dict[str, int]:
         "num_actions": program.num_actions,
         "num_passes": num_passes,
     }
-
-
-def _check_operands(program: Program, rows: Array, lengths: Array, dpus: Array) -> None:
-    reason = unsupported(program)
-    if reason:
-        raise ValueError(reason)
-    chunks, capacity = rows.shape[0], rows.shape[1] if rows.ndim > 1 else 0
-    _expect("rows", rows, np.dtype(np.int32), (chunks, capacity, 4))
-    _expect("lengths", lengths, np.dtype(np.int32), (chunks,))
-    _expect("dpus", dpus, np.dtype(np.uint32), (chunks,))
-    if program.order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
-        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
 
 
 def _expect(name: str, array: Array, dtype: np.dtype, shape: tuple[int, ...]) -> None:
