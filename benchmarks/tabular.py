@@ -24,6 +24,7 @@ import roofline
 from common import PER_CORE, Report, System, core_count, interleave, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
+from tabular_calls import calls
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, check_agreement
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
 
@@ -222,6 +223,8 @@ def measure(environment: str, report: Report, directory: Path, quick: bool) -> N
         for chunks in REPLICA_CHUNKS if lake else (1,):
             replica_passes(report, log, replicas, chunks, directory, rounds)
     threads(report, log, directory, rounds)
+    if lake and native.why_absent() is None:
+        calls(report, log, rounds)
     collection(report, log, 5 if quick else 9)
     roofline.modelled(report, environment, mdp.num_actions, NUMERICS)
     for numerics in NUMERICS[:2] if quick else NUMERICS:
