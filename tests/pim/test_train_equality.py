@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import oracle
 import pytest
+from kernels_present import needs_kernels
 from transitions import ENVIRONMENTS, collected, synthetic
 
 from accel_rl import pim, tabular
@@ -14,6 +15,7 @@ from pim_emu import dpu_mesh
 
 ONE = dpu_mesh(jax.devices()[:1])
 FLAT = pim.jax_backend(ONE, "flat")
+BACKENDS = [FLAT, pytest.param("cpu", marks=needs_kernels)]
 MIXED = synthetic(6, 3, 700)
 
 
@@ -44,10 +46,12 @@ def compare(transitions, num_states, num_actions, num_dpus, backend=FLAT, **sett
     assert np.any(truth != 0)
 
 
+@pytest.mark.parametrize("backend", BACKENDS, ids=["jax", "cpu"])
 @pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
 @pytest.mark.parametrize("rule", list(RULES))
-def test_rules_and_numerics(rule, numerics):
-    compare(MIXED, 6, 3, 4, rule=rule, numerics=numerics, block=16, passes=3, period=2, seed=5)
+def test_rules_and_numerics(rule, numerics, backend):
+    setting = {"block": 16, "passes": 3, "period": 2, "seed": 5, "backend": backend}
+    compare(MIXED, 6, 3, 4, rule=rule, numerics=numerics, **setting)
 
 
 @pytest.mark.parametrize("order", ["SEQ", "STR", "RAN", "RAN_REPLACEMENT"])
@@ -96,6 +100,7 @@ def test_dpu_counts(num_dpus):
     compare(MIXED, 6, 3, num_dpus, rule="q_learning", numerics="int32_scaled", passes=2)
 
 
+@pytest.mark.parametrize("backend", BACKENDS, ids=["jax", "cpu"])
 @pytest.mark.parametrize(
     ("rule", "order", "merging"),
     [
@@ -113,9 +118,10 @@ def test_dpu_counts(num_dpus):
     gamma=st.floats(0, 0.96875, width=32),
     epsilon=st.floats(0, 1, width=32),
 )
-def test_any_rates_and_seeds(rule, order, merging, seed, alpha, gamma, epsilon):
+def test_any_rates_and_seeds(rule, order, merging, backend, seed, alpha, gamma, epsilon):
     rows = synthetic(3, 2, 150, seed % 5, rewards=(-100, 100))
     compare(
         rows, 3, 2, 2, rule=rule, numerics="int32_scaled", order=order, stride=3, block=8,
-        passes=2, merging=merging, seed=seed, alpha=alpha, gamma=gamma, epsilon=epsilon,
+        passes=2, merging=merging, backend=backend, seed=seed,
+        alpha=alpha, gamma=gamma, epsilon=epsilon,
     )  # fmt: skip
