@@ -5,11 +5,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
+KERNELS := $(shell find kernels -name '*.[ch]' -o -name CMakeLists.txt)
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow check lint types notebooks test-newest bench docs clean
+.PHONY: help install demo test test-slow check lint types native notebooks test-newest bench docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,16 +18,17 @@ help: ## List the targets
 $(BIN)/python:
 	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
 
-$(VENV)/.base: $(BIN)/python $(DEPENDENCIES)
+$(VENV)/.base: $(BIN)/python $(DEPENDENCIES) $(KERNELS)
 	$(PIP) --editable .
 	touch $@
 
+# The requirement is met by what .base has installed, so nothing is built again.
 $(VENV)/.test: $(VENV)/.base
-	$(PIP) --editable '.[test]'
+	$(PIP) 'accel-rl[test]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	$(PIP) --editable '.[dev,notebook,benchmark]'
+	$(PIP) 'accel-rl[dev,notebook,benchmark]'
 	touch $@
 
 install: $(VENV)/.base ## Install the library and its command in .venv
@@ -40,7 +42,7 @@ test: $(VENV)/.test ## Run the tests
 test-slow: $(VENV)/.test
 	$(PYTEST) -m slow
 
-check: test test-slow lint types notebooks test-newest ## Run everything that CI runs
+check: test test-slow lint types native notebooks test-newest ## Run everything that CI runs
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -48,6 +50,9 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers
+	sh .ci/native $(BIN)
 
 notebooks: $(VENV)/.dev ## Execute the notebooks with small settings
 	$(BIN)/python notebooks/execute.py
@@ -63,4 +68,4 @@ docs: $(VENV)/.test ## Check the documentation: links, and code examples by runn
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean: ## Remove the environment, caches and runs
-	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs
+	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs build

@@ -1,6 +1,8 @@
 """The library of kernels: found, refused with a reason, or done without."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -51,6 +53,30 @@ def test_a_file_that_is_no_library_is_refused(reload, tmp_path):
     broken.write_bytes(b"not a library")
     reload.setenv(native.VARIABLE, str(broken))
     assert f"{broken} cannot be loaded" in native.why_absent()
+
+
+def test_a_compiler_at_hand_means_kernels():
+    """An installation falls back to JAX alone in silence; the tests must not."""
+    if os.environ.get(native.VARIABLE) == "":
+        pytest.skip(f"{native.VARIABLE} is empty: the kernels are turned off")
+    if not (shutil.which("gcc") or shutil.which("clang")):
+        pytest.skip("no C compiler on PATH: the kernels could not be built")
+    assert native.why_absent() is None
+
+
+@needs_kernels
+def test_a_library_without_a_handler_is_stale():
+    with pytest.raises(native.KernelsAbsent, match=r"stale, reinstall accel_rl: .*no_such_handler"):
+        native.target("no_such_handler")
+
+
+def test_without_cpu_devices_the_cpu_backend_is_absent(reload):
+    def local_devices(backend):
+        raise RuntimeError(f"Unknown backend: {backend!r}")
+
+    reload.setattr(jax, "local_devices", local_devices)
+    with pytest.raises(ValueError, match=r"backend 'cpu' is absent: (jax has no CPU|the native)"):
+        pim.select_backend("cpu")
 
 
 @needs_kernels

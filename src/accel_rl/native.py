@@ -33,6 +33,7 @@ def library() -> ctypes.CDLL:
     path = _find()
     try:
         loaded = ctypes.CDLL(str(path))
+        loaded.accel_rl_instruction_set.restype = ctypes.c_char_p
         version = loaded.accel_rl_ffi_version()
     except (OSError, AttributeError) as error:
         raise KernelsAbsent(f"the native kernels in {path} cannot be loaded: {error}") from error
@@ -44,7 +45,6 @@ def library() -> ctypes.CDLL:
             f"the native kernels need XLA's FFI {built}, this jaxlib has {found}: upgrade jax, or "
             "reinstall accel_rl"
         )
-    loaded.accel_rl_instruction_set.restype = ctypes.c_char_p
     return loaded
 
 
@@ -76,7 +76,10 @@ def target(symbol: str) -> str:
     Raises:
       KernelsAbsent: if there are no kernels.
     """
-    handler = getattr(library(), symbol)
+    try:
+        handler = getattr(library(), symbol)
+    except AttributeError as error:
+        raise KernelsAbsent(f"the native kernels are stale, reinstall accel_rl: {error}") from error
     jax.ffi.register_ffi_target(symbol, jax.ffi.pycapsule(handler), platform="cpu")
     return symbol
 
@@ -93,7 +96,8 @@ def _find() -> Path:
             return path
     raise KernelsAbsent(
         "the native kernels were not built when accel_rl was installed: install a C compiler (gcc "
-        "or clang), then reinstall accel_rl with `pip install --verbose` to see what fails"
+        "or clang), then `pip install --force-reinstall --no-deps --no-cache-dir --verbose` "
+        "accel_rl, which shows what fails if anything does"
     )
 
 

@@ -1,6 +1,7 @@
 """`accel-rl doctor`: what this machine has, what it lacks, and why."""
 
 import collections
+import dataclasses
 from typing import Any, get_args
 
 import typer
@@ -12,7 +13,7 @@ EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
 
 def doctor(json: Json = False) -> None:
-    """Report versions, devices, and which backends and transports are present."""
+    """Report versions, devices, UPMEM's parts, and which backends and transports are present."""
     runtime.prepare_jax()
     import jax
 
@@ -22,7 +23,7 @@ def doctor(json: Json = False) -> None:
     versions, backends = folders.versions(), _backends()
     cache = jax.config.values["jax_compilation_cache_dir"]
     devices = jax.devices()
-    machines = available_machines()
+    machines, upmem = available_machines(), _upmem()
     if json:
         console.print_json(
             {
@@ -33,6 +34,7 @@ def doctor(json: Json = False) -> None:
                     for each in devices
                 ],
                 "backends": backends,
+                "upmem": upmem,
                 "transports": [],
                 "compilation_cache": cache,
                 "modelled_machines": machines,
@@ -46,6 +48,8 @@ def doctor(json: Json = False) -> None:
     listed = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
     typer.echo(
         f"devices: {listed}, on {runtime.usable_cores()} cores\n"
+        f"UPMEM SDK: {_sdk_line(upmem['sdk'])}\n"
+        f"real DPUs: {_dpus_line(upmem)}\n"
         f"transports: none in this version\n"
         f"compilation cache: {cache or 'none'}\n"
         f"modelled machines: {', '.join(machines)}"
@@ -54,7 +58,7 @@ def doctor(json: Json = False) -> None:
 
 def _backends() -> list[dict[str, Any]]:
     """Each backend by name, with what it is or why it is absent."""
-    from accel_rl import pim
+    from accel_rl import native, pim
 
     found = []
     for name in get_args(BackendName):
@@ -65,6 +69,32 @@ def _backends() -> list[dict[str, Any]]:
             continue
         platform = chosen.mesh.devices.flat[0].platform
         why = f"DPUs emulated on {chosen.mesh.size} {platform} devices"
+        if chosen.name == "cpu":
+            why = f"{why} by native kernels, with {native.instruction_set()} instructions"
         why = f"picks {chosen.name}: {why}" if name == "auto" else why
         found.append({"name": name, "present": True, "why": why})
     return found
+
+
+def _upmem() -> dict[str, Any]:
+    """UPMEM's SDK, and real DPUs as far as they can be counted without opening them."""
+    from accel_rl.pim import upmem_sdk
+
+    ranks = upmem_sdk.count_ranks(upmem_sdk.DEVICES)
+    return {
+        "sdk": dataclasses.asdict(upmem_sdk.find_sdk()),
+        "ranks": ranks,
+        "dpus_at_most": upmem_sdk.DPUS_PER_RANK * ranks,
+    }
+
+
+def _sdk_line(sdk: dict[str, Any]) -> str:
+    if not sdk["found"]:
+        return f"not found: {sdk['why']}"
+    return f"{sdk['version'] or 'of unknown version'}, in {sdk['where']}: {sdk['why']}"
+
+
+def _dpus_line(upmem: dict[str, Any]) -> str:
+    if not upmem["ranks"]:
+        return "none"
+    return f"at most {upmem['dpus_at_most']} (ranks: {upmem['ranks']})"

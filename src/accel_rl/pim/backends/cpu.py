@@ -25,10 +25,14 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
 
     Raises:
       ValueError: if the mesh has a device other than a CPU.
-      accel_rl.native.KernelsAbsent: if there are no native kernels.
+      accel_rl.native.KernelsAbsent: if there are no native kernels, or jax has no CPU devices.
     """
     native.library()
-    mesh = dpu_mesh(jax.local_devices(backend="cpu")) if mesh is None else mesh
+    if mesh is None:
+        try:
+            mesh = dpu_mesh(jax.local_devices(backend="cpu"))
+        except RuntimeError as error:  # JAX_PLATFORMS may leave the CPU out
+            raise native.KernelsAbsent(f"jax has no CPU devices: {error}") from error
     platforms = {device.platform for device in mesh.devices.flat}
     if platforms != {"cpu"}:
         raise ValueError(f"mesh must hold CPU devices only, got {', '.join(sorted(platforms))}")

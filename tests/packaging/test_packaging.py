@@ -1,0 +1,146 @@
+"""The sdist, and what comes of it with and without a compiler, each in an empty environment."""
+
+import json
+import shutil
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+from environments import ROOT, Environment, run
+
+from accel_rl import datasets
+
+pytestmark = pytest.mark.slow
+
+DATA = ("calibration.toml", "upmem-2560.toml", "upmem-v1b.toml", "py.typed", "LICENSE")
+LEFTOVERS = (
+    "build/py3-none-any/CMakeCache.txt",
+    "runs/demo/results.json",
+    ".venv/lib/python/site.py",
+    ".venv-newest/.test",
+    ".jax_cache/program",
+    "dist/accel_rl-0.0.1.tar.gz",
+    "src/accel_rl/accel_rl_kernels.so",
+    "src/accel_rl/__pycache__/native.cpython-311.pyc",
+)
+SETTING = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_scaled", "order": "RAN"}
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """The sdist of a copy of the checkout in which much has been built and run."""
+    folder = tmp_path_factory.mktemp("sdist")
+    source = folder / "source"
+    skipped = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "runs", "__pycache__")
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*skipped))
+    for name in LEFTOVERS:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("left over")
+    project = tomllib.loads((source / "pyproject.toml").read_text())
+    builder = Environment(folder / "builder")
+    requires = project["build-system"]["requires"]
+    builder.pip("install", "--quiet", *(x for x in requires if x.startswith("scikit-build-core")))
+    hook = "import scikit_build_core.build as b, sys; b.build_sdist(sys.argv[1])"
+    run(builder.bin / "python", "-c", hook, folder, cwd=source)
+    (made,) = folder.glob("*.tar.gz")
+    return made
+
+
+@pytest.fixture
+def environment(tmp_path):
+    made = Environment(tmp_path / "environment")
+    yield made
+    shutil.rmtree(made.folder)  # a gigabyte, which pytest would keep for three runs
+
+
+def trained(environment, folder, backend):
+    """The tables [K, S, A] that the installed command trains on `lake.npz` in a folder."""
+    words = (f"--{name}={value}" for name, value in SETTING.items())
+    size = ("--dpus=5", "--passes=3", "--seed=9", f"--backend={backend}", f"--out={backend}")
+    environment.accel_rl("train", "lake.npz", *words, *size, cwd=folder)
+    with np.load(folder / backend / "table.npz") as table:
+        return table["tables"]
+
+
+def check_training(environment, folder, backends):
+    """Checks that each backend trains what the NumPy oracle does, bit for bit."""
+    collect = ("collect", "FrozenLake-v1", "--num=1500", "--seed=3", "--out=lake.npz")
+    environment.accel_rl(*collect, cwd=folder)
+    log = datasets.load(folder / "lake.npz").transitions
+    truth = oracle.train(log, 16, 4, 5, passes=3, seed=9, **SETTING)
+    assert np.any(truth != 0)
+    for backend in backends:
+        np.testing.assert_array_equal(trained(environment, folder, backend), truth)
+
+
+def doctor(environment, folder):
+    report = json.loads(environment.accel_rl("doctor", "--json", cwd=folder)[0])
+    return {each["name"]: each for each in report["backends"]}
+
+
+def installed(environment, folder):
+    """The folder that the environment's Python imports the library from, which must be its own."""
+    words = (environment.bin / "python", "-c", "import accel_rl; print(accel_rl.__path__[0])")
+    place = Path(run(*words, cwd=folder)[0].strip())
+    assert place.is_relative_to(environment.folder)
+    return place
+
+
+def test_sdist_holds_what_a_build_needs_and_nothing_built(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for folder, pattern in (
+        ("kernels", "**/*"),
+        ("pim_emu", "**/*.toml"),
+        ("src", "**/*.py"),
+        ("tests", "**/*.py"),
+        (".ci", "*"),
+    ):
+        found = (path for path in (ROOT / folder).glob(pattern) if path.is_file())
+        wanted = {str(path.relative_to(ROOT)) for path in found}
+        assert wanted
+        assert wanted <= names
+    assert {"LICENSE", "README.md", "Makefile", "constraints.txt", "pyproject.toml"} <= names
+    assert sorted(names & set(LEFTOVERS)) == []
+    assert not [name for name in names if name.endswith((".so", ".o", ".a", ".pyc"))]
+    assert {name.partition("/")[0] for name in names}.isdisjoint({"runs", "build", ".venv", ".git"})
+
+
+def test_wheel_works_in_an_empty_environment(sdist, environment, tmp_path):
+    environment.pip("wheel", "--no-deps", "--wheel-dir", tmp_path, sdist)
+    (wheel,) = tmp_path.glob("*.whl")
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(f"-py3-none-{platform}.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    (library,) = (name for name in names if name.endswith(".so"))
+    assert library == "accel_rl/accel_rl_kernels.so"
+    assert set(DATA) <= {name.rpartition("/")[2] for name in names}
+    assert {"accel_rl/py.typed", "pim_emu/py.typed"} <= set(names)
+    parts = {name.partition("/")[0] for name in names}
+    assert parts == {"accel_rl", "pim_emu", f"{wheel.name.partition('-py3')[0]}.dist-info"}
+
+    environment.install(wheel)
+    assert (installed(environment, tmp_path) / "accel_rl_kernels.so").is_file()
+    backends = doctor(environment, tmp_path)
+    assert backends["cpu"]["present"]
+    assert backends["auto"]["why"].startswith("picks cpu")
+    check_training(environment, tmp_path, ("cpu", "jax"))
+
+
+def test_without_a_compiler_the_library_runs_on_jax(sdist, environment, tmp_path):
+    environment.install(sdist, CC=tmp_path / "no-compiler")
+    assert not list(installed(environment, tmp_path).glob("*kernels*"))
+    backends = doctor(environment, tmp_path)
+    assert not backends["cpu"]["present"]
+    assert backends["auto"]["why"].startswith("picks jax")
+    check_training(environment, tmp_path, ("auto",))
+    words = ("train", "lake.npz", "--backend=cpu", "--dpus=5", "--out=refused")
+    _, complaint = environment.accel_rl(*words, cwd=tmp_path, expect=2)
+    for said in (backends["cpu"]["why"], complaint):
+        for part in ("'cpu' is absent", "install a C compiler", "gcc", "pip install", "'jax'"):
+            assert part in said
