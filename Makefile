@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
-KERNELS := $(shell find kernels -name '*.[ch]' -o -name CMakeLists.txt)
+KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/*)
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 

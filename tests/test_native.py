@@ -90,6 +90,23 @@ def test_a_jaxlib_older_than_the_headers_is_refused(reload, found, usable):
 
 
 @needs_kernels
+@pytest.mark.parametrize("header", [None, "#define XLA_FFI_API_MAJOR 0"])
+def test_a_jaxlib_that_does_not_state_its_version_is_refused(reload, tmp_path, header):
+    if header:
+        folder = tmp_path / "xla" / "ffi" / "api"
+        folder.mkdir(parents=True)
+        (folder / "c_api.h").write_text(header)
+    reload.setattr(jax.ffi, "include_dir", lambda: str(tmp_path))
+    assert "jaxlib does not state its FFI version" in native.why_absent()
+
+
+@needs_kernels
+def test_a_library_with_another_interface_is_stale(reload):
+    reload.setattr(native, "INTERFACE", native.INTERFACE + 1)
+    assert f"stale (interface {native.INTERFACE - 1}, not" in native.why_absent()
+
+
+@needs_kernels
 def test_built_against_the_oldest_supported_headers():
     assert native.library().accel_rl_ffi_version() == 3  # of jaxlib 0.10.2
     assert native._jaxlib_version() >= 3
@@ -97,16 +114,19 @@ def test_built_against_the_oldest_supported_headers():
 
 @needs_kernels
 def test_auto_is_cpu_here_and_falls_back_for_what_the_kernels_lack():
-    def q_learning(numerics, kernel=None):
-        made = tabular.make_rule("q_learning", numerics)
-        rule = made if kernel else made._replace(kernel=None)
+    def program_of(numerics, **replaced):
+        rule = tabular.make_rule("q_learning", numerics)._replace(**replaced)
         return tabular.Program(rule, tabular.make_order("SEQ"), 4, 2)
 
     assert jax.default_backend() == "cpu"
-    assert pim.select_backend("auto", q_learning(tabular.fp32(), "q_learning")).name == "cpu"
+    fp32 = tabular.fp32()
+    for program in (program_of(fp32), program_of(fp32, name="renamed")):
+        assert pim.select_backend("auto", program).name == "cpu"
     for program in (
-        q_learning(tabular.fp32()),
-        q_learning(tabular.int32_scaled(1_000), "q_learning"),
+        program_of(fp32, kernel=None),
+        program_of(fp32, target=lambda values, row, c: row.reward),
+        program_of(tabular.int32_scaled(1_000)),
+        program_of(tabular.int32_pow2()._replace(multiply=lambda c, x: x)),
     ):
         assert pim.select_backend("auto", program).name == "jax"
         with pytest.raises(ValueError, match=r"backend 'cpu': .* has no native kernel"):

@@ -39,7 +39,7 @@ ARL_INLINE void arl_aim(arl_program program, const arl_row *row, const arl_value
   const arl_value *discount = rates->discounts + row->bootstrap * program.groups;
   updates.entries[k] = row->entry;
   for (uint32_t g = 0; g < program.groups; ++g)
-    updates.targets[k * program.groups + g] =
+    updates.targets[(size_t)k * program.groups + g] =
         arl_target(program.rule, row, q + g, discount[g], rates->epsilon[g], program.size,
                    program.actions, program.groups);
 }
@@ -50,8 +50,8 @@ ARL_INLINE void arl_apply(arl_program program, arl_updates updates, uint32_t cou
   for (uint32_t k = 0; k < count; ++k) {
     uint32_t index = updates.entries[k];
     if (workers > 1 && index % workers != worker) continue;
-    arl_value *entry = q + (uint64_t)index * program.groups;
-    const arl_value *targets = updates.targets + k * program.groups;
+    arl_value *entry = q + (size_t)index * program.groups;
+    const arl_value *targets = updates.targets + (size_t)k * program.groups;
     for (uint32_t g = 0; g < program.groups; ++g)
       entry[g] = arl_move(entry[g], targets[g], rates->alpha[g]);
   }

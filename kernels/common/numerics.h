@@ -23,7 +23,9 @@
 #define ARL_WIDE (UINTPTR_MAX > UINT32_MAX && ARL_VECTOR_BYTES == 0)
 #endif
 
+#ifndef ARL_INLINE
 #define ARL_INLINE static inline __attribute__((always_inline))
+#endif
 
 #if ARL_NUMERICS == ARL_FP32
 typedef float arl_entry;
@@ -84,8 +86,14 @@ ARL_INLINE arl_value arl_mean(const arl_value *values, uint32_t count, uint32_t 
 #define ARL_SCALE 10000
 #endif
 
-ARL_INLINE arl_value arl_add(arl_value x, arl_value y) { return x + y; }
-ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return x - y; }
+// Values that the factory's bounds allow do not overflow; others wrap, as in JAX.
+ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
+  return (arl_value)((arl_bits)x + (arl_bits)y);
+}
+
+ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) {
+  return (arl_value)((arl_bits)x - (arl_bits)y);
+}
 
 // c * x / ARL_SCALE toward zero, for 0 <= c <= ARL_SCALE: 32 bits hold it, but not c * x.
 ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
@@ -105,6 +113,8 @@ ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
 
 #else
 
+ARL_INLINE arl_value arl_negate(arl_value x) { return (arl_value)(0 - (arl_bits)x); }
+
 // The sum, limited to +-INT32_MAX.
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
 #if ARL_WIDE
@@ -120,7 +130,7 @@ ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
 #endif
 }
 
-ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return arl_add(x, -y); }
+ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return arl_add(x, arl_negate(y)); }
 
 // c * x / 256 rounded half away from zero, for 0 <= c <= 256.
 ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
@@ -128,10 +138,10 @@ ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
   int64_t product = (int64_t)c * x;
   return (arl_value)((product + 128 + (product >> 63)) >> 8);
 #else
-  arl_value magnitude = arl_select(x < 0, -x, x);
+  arl_value magnitude = arl_select(x < 0, arl_negate(x), x);
   arl_value low = (magnitude & 255) * c + 128;
   arl_value product = (magnitude >> 8) * c + (low >> 8);
-  return arl_select(x < 0, -product, product);
+  return arl_select(x < 0, arl_negate(product), product);
 #endif
 }
 

@@ -22,4 +22,6 @@ typedef struct {
 
 enum { ARL_TERMINATED = 1 };  // of flags
 
+_Static_assert(sizeof(arl_wide_row) == 16 && sizeof(arl_record) == 8, "records have no gaps");
+
 #endif

@@ -52,7 +52,7 @@ ARL_INLINE arl_value arl_maximum(const arl_value *values, uint32_t actions, uint
 ARL_INLINE arl_value arl_next_value(arl_rule rule, const arl_row *row, const arl_value *q,
                                     arl_value epsilon, uint32_t size, uint32_t actions,
                                     uint32_t stride) {
-  const arl_value *next = q + (uint64_t)row->next_entry * stride;
+  const arl_value *next = q + (size_t)row->next_entry * stride;
   switch (rule) {
     case ARL_SARSA:
       return next[row->next_action * stride];
@@ -64,7 +64,7 @@ ARL_INLINE arl_value arl_next_value(arl_rule rule, const arl_row *row, const arl
       return arl_add(best, arl_multiply(epsilon, arl_subtract(mean, best)));
     }
     case ARL_DOUBLE_Q_LEARNING: {
-      uint64_t first = row->second ? size : 0, second = row->second ? 0 : size;
+      size_t first = row->second ? size : 0, second = row->second ? 0 : size;
       const arl_value *own = next + first * stride, *other = next + second * stride;
       arl_value best = own[0], result = other[0];
       for (uint32_t a = 1; a < actions; ++a) {

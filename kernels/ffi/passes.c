@@ -193,17 +193,18 @@ static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch)
 // Table entries copied together: a cache line of each replica's table.
 enum { STRIP = LINE / sizeof(arl_entry) };
 
-// Gather the tables [R][E] of a tile's replicas into [E][lanes]; lanes beyond them are left as they
-// are, and never stored.
+// Gather the tables [R][E] of a tile's replicas into [E][lanes]; lanes beyond them repeat the last
+// one's, and are never stored.
 static void load_tile(const arl_entry *tables, int64_t real, int64_t entries, size_t lanes,
                       arl_value *tile) {
   char *to = (char *)tile;
   for (int64_t strip = 0; strip < entries; strip += STRIP) {
     const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
-    for (int64_t lane = 0; lane < real; ++lane)
+    for (int64_t lane = 0; lane < (int64_t)lanes; ++lane) {
+      const arl_entry *from = tables + (lane < real ? lane : real - 1) * entries;
       for (int64_t e = strip; e < end; ++e)
-        memcpy(to + (e * lanes + lane) * sizeof *tables, tables + lane * entries + e,
-               sizeof *tables);
+        memcpy(to + (e * lanes + lane) * sizeof *from, from + e, sizeof *from);
+    }
   }
 }
 

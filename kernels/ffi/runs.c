@@ -30,8 +30,10 @@ static arl_run *const forms[ARL_LEVELS][3][2] = {
 arl_level arl_best_level(void) {
 #ifdef ARL_X86_LEVELS
   __builtin_cpu_init();
-  if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("fma")))
+  if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
+        __builtin_cpu_supports("movbe") && __builtin_cpu_supports("popcnt")))
     return ARL_BASE;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&

@@ -4,6 +4,7 @@
 
 #define ARL_NUMERICS ARL_FP32  // only for names that do not depend on it
 #include "block.h"
+#include "float_mode.h"
 #include "frame.h"
 #include "runs.h"
 
@@ -18,10 +19,11 @@ enum { SMALL = 1 << 14 };
 
 static const int64_t MOST = INT32_MAX;
 
-// How many items a thread takes at a time, of `rows` row updates each.
-static int64_t grain_of(const arl_pool *pool, int64_t items, int64_t rows) {
-  if (items * rows < SMALL) return items > 0 ? items : 1;
-  int64_t enough = rows > 0 ? SMALL / 2 / rows + 1 : items;
+// How many items a thread takes at a time, of `rows` row updates each; sizes of empty operands may
+// be so large that their product is only good as an estimate.
+static int64_t grain_of(const arl_pool *pool, int64_t items, double rows) {
+  if ((double)items * rows < SMALL) return items > 0 ? items : 1;
+  int64_t enough = (int64_t)(SMALL / 2 / rows) + 1;
   int64_t fair = items / (4 * (pool->num_threads(pool->context) + 1)) + 1;
   return enough < fair ? fair : enough;
 }
@@ -71,17 +73,17 @@ static int32_t value_of(const arl_wide_row *row, int fault) {
 static void find_fault(const examine_work *work, int64_t chunks, const uint32_t *dpus,
                        int32_t *verdict) {
   for (int64_t d = 0; d < chunks; ++d) {
-    verdict[VERDICT_DPU] = (int32_t)dpus[d];
-    verdict[VERDICT_FAULT] = BAD_LENGTH;
-    verdict[VERDICT_VALUE] = work->lengths[d];
-    if (work->lengths[d] < 0 || work->lengths[d] > work->capacity) return;
-    for (int64_t t = 0; t < work->lengths[d]; ++t) {
+    const int32_t dpu = (int32_t)dpus[d], length = work->lengths[d];
+    if (length < 0 || length > work->capacity) {
+      memcpy(verdict, (int32_t[4]){dpu, BAD_LENGTH, 0, length}, 4 * sizeof *verdict);
+      return;
+    }
+    for (int32_t t = 0; t < length; ++t) {
       const arl_wide_row *row = work->rows + d * work->capacity + t;
       const int fault = fault_of(work, row);
-      verdict[VERDICT_FAULT] = fault;
-      verdict[VERDICT_ROW] = (int32_t)t;
-      verdict[VERDICT_VALUE] = value_of(row, fault);
-      if (fault) return;
+      if (!fault) continue;
+      memcpy(verdict, (int32_t[4]){dpu, fault, t, value_of(row, fault)}, 4 * sizeof *verdict);
+      return;
     }
   }
 }
@@ -92,6 +94,10 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_examine(XLA_FFI_CallFrame *frame) {
   int64_t values[2];
   XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 2, values);
   if (error) return error;
+  if (values[1] % values[0])
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                    "attribute size must be a multiple of num_actions, %lld, got %lld",
+                    (long long)values[0], (long long)values[1]);
   static const arl_buffer buffers[] = {
       {"rows", S32, "DT4"}, {"lengths", S32, "D"}, {"dpus", U32, "D"}, {"verdict", S32, "14"}};
   void *data[4];
@@ -102,7 +108,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_examine(XLA_FFI_CallFrame *frame) {
   examine_work work = {data[0], data[1], sizes.of['T'], (uint32_t)values[1], (uint32_t)values[0]};
   const arl_pool pool = arl_pool_of(frame);
   memset(data[3], 0, 4 * sizeof(int32_t));
-  if (arl_share(&pool, chunks, grain_of(&pool, chunks, work.capacity), examine_part, &work))
+  if (arl_share(&pool, chunks, grain_of(&pool, chunks, (double)work.capacity), examine_part, &work))
     find_fault(&work, chunks, data[2], data[3]);
   return NULL;
 }
@@ -145,7 +151,8 @@ static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t 
   launch->capacity = sizes->of['T'];
   launch->entries = sizes->of['E'];
   launch->size = (uint32_t)(launch->entries / tables);
-  if (launch->entries > MOST || launch->entries % (tables * launch->actions))
+  if (launch->entries < 1 || launch->entries > MOST ||
+      launch->entries % (tables * launch->actions))
     return arl_fail(frame, invalid, "tables must hold %lld times S times %u entries, got %lld",
                     (long long)tables, launch->actions, (long long)launch->entries);
   const int64_t limit =
@@ -170,7 +177,10 @@ typedef struct {
 
 static int run_part(void *argument, int64_t first, int64_t last) {
   const run_work *work = argument;
-  return work->run(work->launch, first, last);
+  const arl_float_mode mode = arl_keep_subnormals();
+  const int status = work->run(work->launch, first, last);
+  arl_restore_float_mode(mode);
+  return status;
 }
 
 ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
@@ -208,7 +218,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const arl_pool pool = arl_pool_of(frame);
   const int64_t tiles = arl_tiles(&launch), items = launch.chunks * tiles;
   const int64_t lanes = launch.replicas < ARL_TILE ? launch.replicas : ARL_TILE;
-  const int64_t rows = launch.capacity * launch.num_passes * lanes + launch.entries * lanes / 8;
+  const double rows =
+      ((double)launch.capacity * launch.num_passes + (double)launch.entries / 8) * (double)lanes;
   run_work work = {&launch, arl_choose(numerics, launch.replicas, arl_best_level())};
   return arl_share(&pool, items, grain_of(&pool, items, rows), run_part, &work) ? no_memory(frame)
                                                                               : NULL;
@@ -251,7 +262,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
   error = set_program(frame, values, data[3], &sizes, &launch);
   if (error) return error;
   const arl_pool pool = arl_pool_of(frame);
-  const int64_t rows = launch.capacity * launch.num_passes + launch.entries / 8;
+  const double rows = (double)launch.capacity * launch.num_passes + (double)launch.entries / 8;
   visits_work work = {&launch, data[6]};
   return arl_share(&pool, launch.chunks, grain_of(&pool, launch.chunks, rows), visits_part, &work)
              ? no_memory(frame)
@@ -259,6 +270,11 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
 }
 
 // For the loader: the interface that the handlers were built against, and the instruction set.
+
+// To be raised with every change of targets, operands, attributes or enums.
+enum { ARL_INTERFACE = 1 };
+
+ARL_EXPORT int accel_rl_interface(void) { return ARL_INTERFACE; }
 
 ARL_EXPORT int accel_rl_ffi_version(void) { return XLA_FFI_API_MAJOR * 1000 + XLA_FFI_API_MINOR; }
 

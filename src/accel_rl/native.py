@@ -15,6 +15,7 @@ from pathlib import Path
 import jax
 
 VARIABLE = "ACCEL_RL_KERNELS"  # names another library; empty: use none
+INTERFACE = 1  # ARL_INTERFACE of kernels/ffi/tabular.c
 _STEM = "accel_rl_kernels"
 
 
@@ -34,9 +35,14 @@ def library() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(str(path))
         loaded.accel_rl_instruction_set.restype = ctypes.c_char_p
-        version = loaded.accel_rl_ffi_version()
+        version, interface = loaded.accel_rl_ffi_version(), loaded.accel_rl_interface()
     except (OSError, AttributeError) as error:
         raise KernelsAbsent(f"the native kernels in {path} cannot be loaded: {error}") from error
+    if interface != INTERFACE:
+        raise KernelsAbsent(
+            f"the native kernels in {path} are stale (interface {interface}, not {INTERFACE}): "
+            "reinstall accel_rl"
+        )
     available = _jaxlib_version()
     # A handler built against newer headers would stop the whole CPU backend of jax.
     if version // 1000 != available // 1000 or version > available:
@@ -92,8 +98,9 @@ def _find() -> Path:
         return Path(named)
     spec = importlib.util.find_spec("accel_rl")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for path in sorted(Path(folder).glob(f"{_STEM}.*")):
-            return path
+        for path in (Path(folder) / f"{_STEM}{suffix}" for suffix in (".so", ".dylib")):
+            if path.exists():
+                return path
     raise KernelsAbsent(
         "the native kernels were not built when accel_rl was installed: install a C compiler (gcc "
         "or clang), then `pip install --force-reinstall --no-deps --no-cache-dir --verbose` "
@@ -103,6 +110,9 @@ def _find() -> Path:
 
 def _jaxlib_version() -> int:
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
-    found = re.findall(r"#define XLA_FFI_API_(?:MAJOR|MINOR) (\d+)", header.read_text())
-    major, minor = (int(x) for x in found)
+    try:
+        found = re.findall(r"#define XLA_FFI_API_(?:MAJOR|MINOR) (\d+)", header.read_text())
+        major, minor = (int(x) for x in found)
+    except (OSError, ValueError) as error:
+        raise KernelsAbsent(f"jaxlib does not state its FFI version: {error}") from error
     return 1000 * major + minor

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernels_present import needs_kernels
 from transitions import synthetic
 
 from accel_rl import pim, tabular
@@ -18,17 +19,29 @@ SCHEDULE = pim.Schedule(passes=5, period=2)
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
 
 
-def fit(rates=None, *, numerics="fp32", rule="q_learning", devices=1, chunks=CHUNKS, **more):
+def fit(
+    rates=None, *, numerics="fp32", rule="q_learning", devices=1, chunks=CHUNKS,
+    make_backend=pim.jax_backend, **more,
+):  # fmt: skip
     more = {"schedule": SCHEDULE, "target_block": 16, **more}
-    backend = pim.jax_backend(dpu_mesh(jax.devices()[:devices]))
+    backend = make_backend(dpu_mesh(jax.devices()[:devices]))
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
     return pim.train(chunks, rates, more.pop("seed", 1), rule=made, backend=backend, **more)
 
 
+both_backends = pytest.mark.parametrize(
+    "make_backend",
+    [pim.jax_backend, pytest.param(pim.cpu_backend, marks=needs_kernels)],
+    ids=["jax", "cpu"],
+)
+
+
+@both_backends
 @pytest.mark.parametrize("numerics", NUMERICS)
 @pytest.mark.parametrize("order", ["STR", "RAN"])
-def test_same_bits_on_one_and_on_eight_devices(numerics, order):
-    one, eight = (fit(numerics=numerics, order=order, devices=n).tables for n in (1, 8))
+def test_same_bits_on_one_and_on_eight_devices(numerics, order, make_backend):
+    setting = {"numerics": numerics, "order": order, "make_backend": make_backend}
+    one, eight = (fit(devices=n, **setting).tables for n in (1, 8))
     np.testing.assert_array_equal(np.asarray(one), np.asarray(eight))
 
 
@@ -41,12 +54,14 @@ def test_same_bits_on_eight_devices_for_every_merge(merge):
 
 @pytest.mark.parametrize("numerics", NUMERICS)
 @pytest.mark.parametrize(("block", "devices"), [(1, 1), (16, 8)])
-def test_vmap_over_rates_equals_single_runs(numerics, block, devices):
+@both_backends
+def test_vmap_over_rates_equals_single_runs(numerics, block, devices, make_backend):
     rates = tabular.Hyperparameters(
         alpha=jnp.linspace(0.05, 0.5, 16), gamma=jnp.linspace(0.5, 0.9, 16), epsilon=0.1
     )
     axes = tabular.Hyperparameters(0, 0, None)
-    run = functools.partial(fit, numerics=numerics, target_block=block, devices=devices)
+    setting = {"numerics": numerics, "target_block": block, "devices": devices}
+    run = functools.partial(fit, make_backend=make_backend, **setting)
     together = np.asarray(jax.vmap(lambda r: run(r).tables, in_axes=(axes,))(rates))
     for k in range(16):
         alone = run(tabular.Hyperparameters(rates.alpha[k], rates.gamma[k], 0.1)).tables
@@ -140,6 +155,7 @@ def test_partition_gives_the_first_chunks_one_row_more():
         ),
         ({"rates": tabular.Hyperparameters(epsilon=-0.1)}, "epsilon must be in"),
         ({"initial": jnp.zeros((1, S, A + 1))}, r"initial must be float32 \(1, 6, 3\)"),
+        ({"initial": jnp.full((1, S, A), jnp.inf)}, "initial must be finite"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -15,7 +15,7 @@ from accel_rl.tabular.passes import native
 from pim_emu import device_map, dpu_mesh
 
 pytestmark = needs_kernels
-FAILURES = (ValueError, jax.errors.JaxRuntimeError)  # called directly, and within a program
+FAILURES = (ValueError, jax.errors.JaxRuntimeError)  # jax may report either
 S, A, D = 6, 3, 4
 RULE = tabular.make_rule("sarsa_epsilon_greedy", tabular.int32_scaled())
 PROGRAM = tabular.Program(RULE, tabular.make_order("RAN"), S, A, 16)
@@ -183,3 +183,40 @@ def test_training_on_traced_rows_that_are_out_of_range_fails_and_says_where(devi
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"row 3 of chunk 1: s \* A \+ a must be"):
         train(state.at[1, 3].set(S)).block_until_ready()
     assert train(state).any()
+
+
+def test_rows_examined_for_other_tables_are_refused():
+    rows = native.examine(PROGRAM._replace(num_states=S + 1), WORDS, LENGTHS, DPUS)
+    c = RULE.coefficients(tabular.Hyperparameters())
+    message = r"rows were examined for tables of \(7, 3\), not of \(6, 3\)"
+    with pytest.raises(ValueError, match=message):
+        native.launch(PROGRAM, rows, TABLE, c, 0, 0, 1)
+    with pytest.raises(ValueError, match=message):
+        native.visit_counts(PROGRAM, rows, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"target_block": 2**31}, {"order": tabular.make_order("STR", 2**31)}]
+)
+def test_numbers_beyond_32_bits_are_refused(setting):
+    with pytest.raises(ValueError, match="up to 2147483647, got 2147483648"):
+        native.examine(PROGRAM._replace(**setting), WORDS, LENGTHS, DPUS)
+
+
+def test_subnormals_are_kept():
+    rule = tabular.q_learning()
+    program = tabular.Program(rule, tabular.make_order("SEQ"), 1, 1, 1)
+    words = jnp.zeros((1, 1, 4), jnp.int32)  # reward 0, the end of an episode
+    rows = native.examine(program, words, jnp.ones(1, jnp.int32), jnp.zeros(1, jnp.uint32))
+    c = rule.coefficients(tabular.Hyperparameters(alpha=0.5))
+    start = np.float32([3e-38])
+    learned = np.asarray(native.launch(program, rows, jnp.asarray(start), c, 0, 0, 10))
+    truth = start
+    for _ in range(10):
+        truth = truth + np.float32(0.5) * (np.float32(0) - truth)
+    assert 0 < truth[0] < np.finfo(np.float32).tiny
+    np.testing.assert_array_equal(learned.view(np.uint32)[0], truth.view(np.uint32))
+
+
+def test_vmap_over_nothing():
+    assert jax.vmap(launch)(jnp.zeros(0)).shape == (0, D, S * A)

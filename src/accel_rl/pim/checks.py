@@ -6,8 +6,10 @@ import numpy as np
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.schedule import Schedule
+from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Hyperparameters
+from accel_rl.types import Array
 from pim_emu import Machine, Workload, check_fits, load_machine
 
 
@@ -24,6 +26,8 @@ def check_arguments(
     ):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+    if nx.dtype == np.int32 and program.num_actions > MAX_MEAN:
+        raise ValueError(f"INT32 takes at most {MAX_MEAN} actions, got {program.num_actions}")
     for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
         value = getattr(rates, name)
         if isinstance(value, jax.core.Tracer):
@@ -34,11 +38,28 @@ def check_arguments(
     if not isinstance(reward, jax.core.Tracer):
         # NumPy, because jnp would trace even concrete arrays inside a jit.
         least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
-        if not (low <= least and most <= high):
+        if not (np.isfinite([least, most]).all() and low <= least and most <= high):
             raise ValueError(
                 f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
                 f"{least:g} to {most:g}"
             )
+
+
+def check_initial(program: Program, initial: Array) -> None:
+    """Refuse a first table of the wrong form, or with entries that the numerics do not have."""
+    nx = program.rule.numerics
+    expected = (program.rule.tables, program.num_states, program.num_actions)
+    if initial.shape != expected or initial.dtype != nx.dtype:
+        raise ValueError(
+            f"initial must be {nx.dtype} {expected}, got {initial.dtype} {initial.shape}"
+        )
+    if isinstance(initial, jax.core.Tracer):
+        return
+    entries = np.asarray(initial)
+    if nx.dtype == np.float32 and not np.isfinite(entries).all():
+        raise ValueError("initial must be finite")
+    if nx.dtype == np.int32 and entries.min() < -INT32_MAX:
+        raise ValueError(f"initial must be at least {-INT32_MAX}, got {entries.min()}")
 
 
 def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:

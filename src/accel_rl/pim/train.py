@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from accel_rl.pim.backends import Backend, select_backend
-from accel_rl.pim.checks import check_arguments, check_memory
+from accel_rl.pim.checks import check_arguments, check_initial, check_memory
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import encode_chunks
@@ -82,6 +82,7 @@ def train(
       ValueError: if an argument is out of its range, as far as it is concrete, if the backend is
         absent or cannot run the rule, or if a chunk exceeds the machine's MRAM or the tables its
         WRAM.
+      jax.errors.JaxRuntimeError: by the "cpu" backend, if traced rows point outside the tables.
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
@@ -94,11 +95,7 @@ def train(
         check_memory(program, chunks, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
-    expected = (rule.tables, chunks.num_states, chunks.num_actions)
-    if initial.shape != expected or initial.dtype != rule.numerics.dtype:
-        raise ValueError(
-            f"initial must be {rule.numerics.dtype} {expected}, got {initial.dtype} {initial.shape}"
-        )
+    check_initial(program, initial)
     run = functools.partial(_train, program, schedule, select_backend(backend, program), probe)
     return run(
         chunks, rates, jnp.asarray(seed, jnp.uint32), initial, jnp.asarray(first_pass, jnp.uint32)

@@ -7,7 +7,7 @@ both stay leaves, so `vmap` over rates works. Every operation is elementwise.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,25 @@ from jax import lax
 from accel_rl.types import Array, ArrayLike
 
 INT32_MAX = 2**31 - 1
+MAX_MEAN = 46_340  # most entries of an INT32 mean: their remainders are summed in 32 bits
 KERNEL_SCALE = 10_000  # the scale that native kernels are compiled for, ARL_SCALE
+
+
+class Kernel(NamedTuple):
+    """A promise that native code computes what some functions compute.
+
+    Attributes:
+      name: of the native code.
+      functions: what it computes. Where a bundle's own functions are others, because they have been
+        replaced, the promise is void.
+    """
+
+    name: str
+    functions: tuple[Callable[..., Any], ...]
+
+    def name_for(self, *functions: Callable[..., Any]) -> str | None:
+        """The name if these are the promised functions, else None."""
+        return self.name if functions == self.functions else None
 
 
 class Numerics(NamedTuple):
@@ -36,7 +54,7 @@ class Numerics(NamedTuple):
       add: (entry, entry) -> entry.
       subtract: (entry, entry) -> entry.
       mean: sequence of n entries -> entry, their mean, summed from the first to the last.
-      kernel: name of the native kernels' arithmetic that computes the same, None if there is none.
+      kernel: the native kernels' arithmetic that computes the same, None if there is none.
     """
 
     name: str
@@ -51,7 +69,7 @@ class Numerics(NamedTuple):
     add: Callable[[Array, Array], Array]
     subtract: Callable[[Array, Array], Array]
     mean: Callable[[Sequence[Array]], Array]
-    kernel: str | None = None
+    kernel: Kernel | None = None
 
 
 @functools.cache
@@ -67,20 +85,21 @@ def fp32() -> Numerics:
     def as_float(x: ArrayLike) -> Array:
         return jnp.asarray(x, jnp.float32)
 
-    return Numerics(
-        name="fp32",
-        dtype=np.dtype(np.float32),
-        gamma_max=1.0,
-        reward_range=(-np.inf, np.inf),
-        encode=as_float,
-        decode=as_float,
-        encode_rate=as_float,
-        decode_rate=as_float,
-        multiply=jnp.multiply,
-        add=jnp.add,
-        subtract=jnp.subtract,
-        mean=mean,
-        kernel="fp32",
+    return _promised(
+        Numerics(
+            name="fp32",
+            dtype=np.dtype(np.float32),
+            gamma_max=1.0,
+            reward_range=(-np.inf, np.inf),
+            encode=as_float,
+            decode=as_float,
+            encode_rate=as_float,
+            decode_rate=as_float,
+            multiply=jnp.multiply,
+            add=jnp.add,
+            subtract=jnp.subtract,
+            mean=mean,
+        )
     )
 
 
@@ -120,20 +139,22 @@ def int32_scaled(
         rest = _sum([_remainder(x, n) for x in values])
         return _sum([_divide(x, n) for x in values]) + _divide(rest, n)
 
-    return Numerics(
-        name="int32_scaled",
-        dtype=np.dtype(np.int32),
-        gamma_max=gamma_max,
-        reward_range=reward_range,
-        encode=lambda x: _quantise(x, scale),
-        decode=lambda x: _dequantise(x, scale),
-        encode_rate=lambda x: _quantise(x, scale),
-        decode_rate=lambda x: _dequantise(x, scale),
-        multiply=multiply,
-        add=jnp.add,
-        subtract=jnp.subtract,
-        mean=mean,
-        kernel="int32_scaled" if scale == KERNEL_SCALE else None,
+    return _promised(
+        Numerics(
+            name="int32_scaled",
+            dtype=np.dtype(np.int32),
+            gamma_max=gamma_max,
+            reward_range=reward_range,
+            encode=lambda x: _quantise(x, scale),
+            decode=lambda x: _dequantise(x, scale),
+            encode_rate=lambda x: _quantise(x, scale),
+            decode_rate=lambda x: _dequantise(x, scale),
+            multiply=multiply,
+            add=jnp.add,
+            subtract=jnp.subtract,
+            mean=mean,
+        ),
+        scale == KERNEL_SCALE,
     )
 
 
@@ -174,20 +195,21 @@ def int32_pow2(
         half = jnp.where(rest < np.int32(0), -(n // 2), n // 2).astype(jnp.int32)
         return _sum([_divide(x, n) for x in values]) + _divide(rest + half, n)
 
-    return Numerics(
-        name="int32_pow2",
-        dtype=np.dtype(np.int32),
-        gamma_max=gamma_max,
-        reward_range=reward_range,
-        encode=lambda x: _quantise(x, scale),
-        decode=lambda x: _dequantise(x, scale),
-        encode_rate=lambda x: _quantise(x, 256),
-        decode_rate=lambda x: _dequantise(x, 256),
-        multiply=multiply,
-        add=saturating_add,
-        subtract=lambda x, y: saturating_add(x, -y),
-        mean=mean,
-        kernel="int32_pow2",
+    return _promised(
+        Numerics(
+            name="int32_pow2",
+            dtype=np.dtype(np.int32),
+            gamma_max=gamma_max,
+            reward_range=reward_range,
+            encode=lambda x: _quantise(x, scale),
+            decode=lambda x: _dequantise(x, scale),
+            encode_rate=lambda x: _quantise(x, 256),
+            decode_rate=lambda x: _dequantise(x, 256),
+            multiply=multiply,
+            add=saturating_add,
+            subtract=lambda x, y: saturating_add(x, -y),
+            mean=mean,
+        )
     )
 
 
@@ -215,6 +237,11 @@ def saturating_add(x: Array, y: Array) -> Array:
     overflow = ((x ^ total) & (y ^ total)) < np.int32(0)
     limit = jnp.where(x < np.int32(0), np.int32(-INT32_MAX), np.int32(INT32_MAX))
     return jnp.where(overflow, limit, jnp.maximum(total, np.int32(-INT32_MAX)))
+
+
+def _promised(nx: Numerics, holds: bool = True) -> Numerics:
+    functions = (nx.multiply, nx.add, nx.subtract, nx.mean)
+    return nx._replace(kernel=Kernel(nx.name, functions) if holds else None)
 
 
 def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]) -> None:

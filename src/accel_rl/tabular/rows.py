@@ -57,7 +57,7 @@ def encode_transition(
 
 def to_words(row: Row) -> Array:
     """int32 [..., 4]: the row as four words."""
-    meta = row.next_action
+    meta = row.next_action & np.int32(MAX_ACTIONS - 1)
     for name, bit in _FLAGS.items():
         meta = meta | (getattr(row, name).astype(jnp.int32) << np.int32(bit))
     reward = lax.bitcast_convert_type(row.reward, jnp.int32)

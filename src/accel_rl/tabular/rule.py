@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.tabular.numerics import Numerics, fp32
+from accel_rl.tabular.numerics import Kernel, Numerics, fp32
 from accel_rl.tabular.rows import Row, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
 
@@ -58,7 +58,7 @@ class TabularRule(NamedTuple):
       update: (tables [K, S, A], TabularTransition, Hyperparameters, key) -> tables [K, S, A]: one
         transition, `key` a jax key (unused unless `random`).
       values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
-      kernel: name of the native kernel that computes the same, None if there is none.
+      kernel: the native kernel that computes what `resolve` and `target` do, None if there is none.
     """
 
     name: str
@@ -71,7 +71,7 @@ class TabularRule(NamedTuple):
     target: Callable[[Sequence[Sequence[Array]], Row, Coefficients], Array]
     update: Callable[..., Array]
     values: Callable[[Array], Array]
-    kernel: str | None = None
+    kernel: Kernel | None = None
 
 
 Value = Callable[[Numerics, Sequence[Sequence[Array]], Row, Coefficients], Array]
@@ -153,7 +153,7 @@ def build_rule(
         target=target,
         update=update,
         values=values,
-        kernel=kernel,
+        kernel=None if kernel is None else Kernel(kernel, (choose, target)),
     )
 
 

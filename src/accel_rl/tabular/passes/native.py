@@ -29,22 +29,32 @@ RULES = (
     "expected_sarsa",
     "double_q_learning",
 )
+_MOST = 2**31 - 1
 NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 
 
 def unsupported(program: Program) -> str | None:
     """Why the kernels cannot run a program, or None where they can."""
-    rule, nx = program.rule, program.rule.numerics
-    if rule.kernel not in RULES:
-        return f"rule {rule.name!r} has no native kernel"
-    if nx.kernel not in NUMERICS:
-        return f"numerics {nx.name!r} with these settings has no native kernel"
-    if program.entries > 2**31 - 1:
-        return f"tables of {program.entries} entries exceed the native kernels' {2**31 - 1}"
+    rule, numerics = _kernels(program)
+    if rule not in RULES:
+        return f"rule {program.rule.name!r} has no native kernel"
+    if numerics not in NUMERICS:
+        return f"numerics {program.rule.numerics.name!r} with these settings has no native kernel"
+    for name, value in (
+        ("entries", program.entries),
+        ("target_block", program.target_block),
+        ("stride", program.order.stride),
+    ):
+        if value > _MOST:
+            return f"the native kernels take {name} up to {_MOST}, got {value}"
     return None
 
 
-@jax.tree_util.register_dataclass
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["words", "lengths", "dpus", "verdict"],
+    meta_fields=["tables"],
+)
 @dataclasses.dataclass(frozen=True)
 class Rows:
     """Rows of D chunks that have been examined; made by `examine`."""
@@ -53,14 +63,15 @@ class Rows:
     lengths: Array  # int32 [D], real rows of each chunk
     dpus: Array  # uint32 [D], global DPU indices
     verdict: Array  # int32 [1, 4]: DPU, fault (0 if there is none), row and value
+    tables: tuple[int, int]  # (S, A) of the tables that the verdict is about, static
 
 
 def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows:
     """Rows with a verdict on whether every length and every index of theirs lies in range.
 
     The verdict is data, so that many devices can agree on one before any of them fails: on a bad
-    one `launch` and `visit_counts` fail and name the row, with `ValueError` if called directly and
-    `jax.errors.JaxRuntimeError` within a compiled program.
+    one `launch` and `visit_counts` fail and name the row, with `jax.errors.JaxRuntimeError` or, where
+    jax maps it so, `ValueError`.
 
     Args:
       program: the pass, static; see `unsupported`.
@@ -88,7 +99,8 @@ def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows
         vmap_method="sequential",
     )
     sizes = {"num_actions": program.num_actions, "size": program.size}
-    return Rows(words, lengths, dpus, call(words, lengths, dpus, **sizes))
+    verdict = call(words, lengths, dpus, **sizes)
+    return Rows(words, lengths, dpus, verdict, (program.num_states, program.num_actions))
 
 
 def first_fault(verdicts: Array) -> Array:
@@ -121,14 +133,17 @@ def launch(
       [D, K * S * A].
 
     Raises:
-      ValueError: if the table's shape does not fit.
+      ValueError: if the table's shape does not fit, or if the rows were examined for tables of
+        another size.
+      jax.errors.JaxRuntimeError: when it runs, if the rows are out of range (see `examine`).
       TypeError: if a dtype does not fit, or the result is to be differentiated.
     """
+    _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
     _expect("table", table, dtype, (program.entries,))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     _expect("coefficients", rates, dtype, (3,))
-    explores = program.rule.name == "sarsa_epsilon_greedy"
+    explores = _kernels(program)[0] == "sarsa_epsilon_greedy"
     explore = coefficients.explore if explores else jnp.uint32(0)
     if program.is_static:  # so that batched seeds do not part the replicas
         seed = first_pass = jnp.uint32(0)
@@ -140,7 +155,8 @@ def launch(
 def visit_counts(
     program: Program, rows: Rows, seed: ArrayLike, first_pass: ArrayLike, num_passes: int
 ) -> Array:
-    """uint32 [D, K * S * A]: how often those passes update each entry; arguments as in `launch`."""
+    """uint32 [D, K * S * A]: how often those passes update each entry; see `launch`."""
+    _check_rows(program, rows)
     call = jax.ffi.ffi_call(
         native.target("accel_rl_tabular_visits"),
         jax.ShapeDtypeStruct((rows.words.shape[0], program.entries), jnp.uint32),
@@ -154,7 +170,7 @@ def visit_counts(
 def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
     """The kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
-    attributes["numerics"] = NUMERICS[program.rule.numerics.kernel or ""]
+    attributes["numerics"] = NUMERICS[_kernels(program)[1] or ""]
 
     @jax.custom_jvp
     def call(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
@@ -190,12 +206,22 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
                 return run(*jax.tree.unflatten(structure, own), tables[k], rates[k])
 
             return jax.lax.map(one, jnp.arange(axis_size)), True
-        tables = tables.reshape(-1, tables.shape[-1])
-        rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], -1)
+        _, replicas, entries = tables.shape
+        tables = tables.reshape(axis_size * replicas, entries)
+        rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], axis_size * replicas)
         out = run(rows, seeds, tables, rates)
-        return out.reshape(axis_size, -1, *out.shape[1:]), True
+        return out.reshape(axis_size, replicas, *out.shape[1:]), True
 
     return run
+
+
+def _kernels(program: Program) -> tuple[str | None, str | None]:
+    """Names of the native code for the rule and for its numerics."""
+    rule, nx = program.rule, program.rule.numerics
+    return (
+        rule.kernel and rule.kernel.name_for(rule.resolve, rule.target),
+        nx.kernel and nx.kernel.name_for(nx.multiply, nx.add, nx.subtract, nx.mean),
+    )
 
 
 def _operands(rows: Rows) -> tuple[Array, Array, Array, Array]:
@@ -204,13 +230,19 @@ def _operands(rows: Rows) -> tuple[Array, Array, Array, Array]:
 
 def _attributes(program: Program, num_passes: int) -> dict[str, int]:
     return {
-        "rule": RULES.index(program.rule.kernel or ""),
+        "rule": RULES.index(_kernels(program)[0] or ""),
         "order": NAMES.index(program.order.name),
         "stride": program.order.stride,
         "target_block": program.target_block,
         "num_actions": program.num_actions,
         "num_passes": num_passes,
     }
+
+
+def _check_rows(program: Program, rows: Rows) -> None:
+    expected = (program.num_states, program.num_actions)
+    if rows.tables != expected:
+        raise ValueError(f"rows were examined for tables of {rows.tables}, not of {expected}")
 
 
 def _expect(name: str, array: Array, dtype: np.dtype, shape: tuple[int, ...]) -> None:
