@@ -70,8 +70,8 @@ def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows
     """Rows with a verdict on whether every length and every index of theirs lies in range.
 
     The verdict is data, so that many devices can agree on one before any of them fails: on a bad
-    one `launch` and `visit_counts` fail and name the row, with `jax.errors.JaxRuntimeError` or, where
-    jax maps it so, `ValueError`.
+    one `launch` and `visit_counts` fail and name the row, with `jax.errors.JaxRuntimeError`, which
+    jax sometimes turns into `ValueError`.
 
     Args:
       program: the pass, static; see `unsupported`.
