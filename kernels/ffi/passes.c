@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "begin.h"
 #include "block.h"
-#include "launch.h"
 
 enum { LANES = sizeof(arl_value) / sizeof(arl_entry), LINE = 64, RATES = 3 };
 
@@ -167,15 +167,9 @@ static void train(const arl_launch *launch, int64_t chunk, const arl_rates *rate
       .explore = launch->explore,
       .groups = groups_of(launch),
   };
-  const uint32_t dpu = launch->dpus[chunk], length = (uint32_t)launch->lengths[chunk];
-  const arl_wide_row *rows = launch->rows + chunk * launch->capacity;
   for (uint32_t k = 0; k < launch->num_passes; ++k) {
-    uint32_t pass = launch->first_pass + k;
-    uint32_t key = arl_stream(launch->seed, pass, dpu, ARL_ORDER_STREAM);
-    uint32_t draws = arl_stream(launch->seed, pass, dpu, ARL_ACTION_STREAM);
-    arl_cursor at =
-        arl_start(program.order, program.stride, length, key, scratch->blocks, scratch->rows);
-    one_pass(program, rows, at, draws, q, rates, scratch->updates);
+    const arl_pass pass = arl_begin(launch, chunk, k, scratch->blocks, scratch->rows);
+    one_pass(program, pass.rows, pass.at, pass.draws, q, rates, scratch->updates);
   }
 }
 
