@@ -1,0 +1,81 @@
+/* Transfers between MRAM and WRAM: checked, performed, and charged to the DMA engine. */
+#include <string.h>
+
+#include "internal.h"
+
+bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
+    const uint8_t *at = address;
+    const uint8_t *wram = run->image->wram, *end = wram + run->machine->wram_bytes;
+    if (at >= wram && at <= end && bytes <= (size_t)(end - at)) return true;
+    const uint8_t *low = run->tasklets[0].stack_bottom;
+    const uint8_t *high = run->tasklets[run->count - 1].stack_top;
+    return at >= low && at <= high && bytes <= (size_t)(high - at);
+}
+
+static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t bytes,
+                  const void *pc) {
+    const struct emu_machine *machine = run->machine;
+    const uint32_t unit = machine->dma_alignment_bytes;
+    if (bytes < machine->dma_min_bytes || bytes > machine->dma_max_bytes || bytes % unit != 0)
+        emu_fail(run, EMU_FAULT_DMA_SIZE, pc, "%u B, must be a multiple of %u from %u to %u", bytes,
+                 unit, machine->dma_min_bytes, machine->dma_max_bytes);
+    if (mram % unit != 0)
+        emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "MRAM address 0x%08x is no multiple of %u", mram,
+                 unit);
+    if ((uintptr_t)wram % unit != 0)
+        emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "WRAM address %p is no multiple of %u", wram,
+                 unit);
+    if (mram < EMU_MRAM_BASE || mram - EMU_MRAM_BASE > machine->mram_bytes - bytes)
+        emu_fail(run, EMU_FAULT_MRAM_BOUNDS, pc,
+                 "%u B at 0x%08x, MRAM is 0x%08x to 0x%08x", bytes, mram, EMU_MRAM_BASE,
+                 EMU_MRAM_BASE + machine->mram_bytes - 1);
+    if (!emu_in_wram(run, wram, bytes))
+        emu_fail(run, EMU_FAULT_DMA_WRAM, pc, "%u B at %p do not lie in WRAM", bytes, wram);
+}
+
+/* The engine serves one transfer at a time; the latency of others overlaps with it. */
+static void charge(struct emu_run *run, uint32_t bytes, bool reads) {
+    const struct emu_machine *machine = run->machine;
+    struct emu_tasklet *tasklet = &run->tasklets[run->current];
+    const double per_byte = machine->dma_cycles_per_byte;
+    const double latency =
+        (reads ? machine->dma_read_alpha : machine->dma_write_alpha) + per_byte * bytes;
+    const double smallest =
+        machine->clock_hz * machine->dma_min_bytes / machine->random_read_bandwidth;
+    const double occupied = smallest + per_byte * (bytes - machine->dma_min_bytes);
+    const double start = run->dma_free > tasklet->time ? run->dma_free : tasklet->time;
+    run->dma_free = start + occupied;
+    tasklet->dma_start = tasklet->time;
+    tasklet->dma_end = tasklet->time = start + (latency > occupied ? latency : occupied);
+    run->counters.dma_cycles += (uint64_t)occupied;
+    if (reads) {
+        ++run->counters.dma_reads;
+        run->counters.dma_read_bytes += bytes;
+    } else {
+        ++run->counters.dma_writes;
+        run->counters.dma_write_bytes += bytes;
+    }
+}
+
+void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access direction,
+             const void *pc) {
+    struct emu_run *run = emu_current;
+    const bool reads = direction == EMU_READ;
+    if (!run->settings.checks) { /* nothing but the copy */
+        uint8_t *at = run->dpu->window + mram;
+        memcpy(reads ? wram : at, reads ? at : wram, bytes);
+        return;
+    }
+    emu_account(run, pc);
+    check(run, mram, wram, bytes, pc);
+    if (run->races != NULL) {
+        emu_race_mram(run, mram - EMU_MRAM_BASE, bytes, direction, pc);
+        emu_race_wram(run, wram, bytes, reads ? EMU_WRITE : EMU_READ, pc);
+    }
+    uint8_t *at = run->dpu->window + mram;
+    if (reads)
+        memcpy(wram, at, bytes);
+    else
+        memcpy(at, wram, bytes);
+    charge(run, bytes, reads);
+}

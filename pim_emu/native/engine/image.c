@@ -1,0 +1,183 @@
+/* Images: a program relocated to an address of its own for each worker, so that several DPUs can
+ * run at a time in one process. All but MRAM moves; MRAM addresses are the same everywhere. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "elf_file.h"
+#include "internal.h"
+
+/* Guard pages keep what runs off an end from reaching a neighbour. */
+#define GUARD (16u * EMU_PAGE)
+
+struct place {
+    const struct emu_program *program;
+    uint8_t *base; /* of link address image_start */
+    ptrdiff_t delta;
+};
+
+static bool moves(const struct emu_program *program, uint64_t address) {
+    return address >= program->image_start && address <= program->image_end;
+}
+
+/* The linker has resolved everything for the link address; only differences remain. */
+static bool relocate(const struct place *place, const Elf64_Rela *entry, const Elf64_Sym *symbol) {
+    const struct emu_program *program = place->program;
+    if (!moves(program, entry->r_offset)) return true;
+    uint8_t *at = place->base + (entry->r_offset - program->image_start);
+    const bool target_moves =
+        symbol->st_shndx != SHN_ABS && moves(program, symbol->st_value);
+    uint32_t word;
+    uint64_t wide;
+    switch (ELF64_R_TYPE(entry->r_info)) {
+    case R_X86_64_NONE:
+        return true;
+    case R_X86_64_32:
+    case R_X86_64_32S:
+        if (!target_moves) return true;
+        memcpy(&word, at, sizeof word);
+        word += (uint32_t)place->delta;
+        memcpy(at, &word, sizeof word);
+        return true;
+    case R_X86_64_64:
+        if (!target_moves) return true;
+        memcpy(&wide, at, sizeof wide);
+        wide += (uint64_t)place->delta;
+        memcpy(at, &wide, sizeof wide);
+        return true;
+    case R_X86_64_PC32:
+    case R_X86_64_PLT32:
+        if (target_moves) return true;
+        memcpy(&word, at, sizeof word);
+        word -= (uint32_t)place->delta;
+        memcpy(at, &word, sizeof word);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool relocate_all(const struct place *place) {
+    const uint8_t *elf = place->program->elf;
+    const Elf64_Ehdr *header = emu_elf_header(elf);
+    const Elf64_Shdr *sections = emu_elf_sections(elf);
+    const Elf64_Sym *symbols;
+    const char *names;
+    const size_t count = emu_elf_symbols(elf, &symbols, &names);
+    for (uint32_t i = 0; i < header->e_shnum; ++i) {
+        if (sections[i].sh_type != SHT_RELA ||
+            !(sections[sections[i].sh_info].sh_flags & SHF_ALLOC))
+            continue;
+        const Elf64_Rela *entries = (const Elf64_Rela *)(elf + sections[i].sh_offset);
+        for (size_t k = 0; k < sections[i].sh_size / sizeof *entries; ++k) {
+            const size_t index = ELF64_R_SYM(entries[k].r_info);
+            if (index >= count || entries[k].r_offset + 8 > place->program->image_end + 8ull ||
+                !relocate(place, &entries[k], &symbols[index]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void copy_segments(const struct place *place) {
+    const uint8_t *elf = place->program->elf;
+    const Elf64_Phdr *segments = emu_elf_segments(elf);
+    for (uint32_t i = 0; i < emu_elf_header(elf)->e_phnum; ++i)
+        if (segments[i].p_type == PT_LOAD && moves(place->program, segments[i].p_vaddr))
+            memcpy(place->base + (segments[i].p_vaddr - place->program->image_start),
+                   elf + segments[i].p_offset, segments[i].p_filesz);
+}
+
+/* The address at which the image was linked, if it is free: debuggers then know where they are. */
+static uint8_t *map_image(const struct emu_program *program, size_t bytes) {
+    void *wanted = (void *)(uintptr_t)(program->image_start - GUARD);
+    void *at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != MAP_FAILED && at != wanted) { /* a kernel that takes the flag for a hint */
+        munmap(at, bytes);
+        at = MAP_FAILED;
+    }
+    return at == MAP_FAILED ? emu_map_low(bytes) : at;
+}
+
+static uint8_t *resolve(const struct place *place, const char *name) {
+    uint32_t address, bytes;
+    if (!emu_symbol_address(place->program, name, &address, &bytes) ||
+        !moves(place->program, address))
+        return NULL;
+    return place->base + (address - place->program->image_start);
+}
+
+/* The parts of the image by name. The heap's limit is for the program's allocators to know. */
+static bool find_parts(const struct place *place, struct emu_image *image) {
+    const struct emu_program *program = place->program;
+    uint8_t *limit = resolve(place, "__emu_heap_limit");
+    image->text = resolve(place, "__emu_text_start");
+    image->text_end = resolve(place, "__emu_text_end");
+    image->wram = resolve(place, "__emu_wram_start");
+    image->atomic = resolve(place, "__emu_atomic_start");
+    image->atomic_end = resolve(place, "__emu_atomic_end");
+    image->environment = (struct emu_environment *)resolve(place, "__emu_environment");
+    image->entry = (void (*)(void))(uintptr_t)resolve(place, "__emu_entry");
+    image->boot = (void (*)(void))(uintptr_t)resolve(place, "__emu_boot");
+    if (limit == NULL || image->text == NULL || image->text_end == NULL || image->wram == NULL ||
+        image->atomic == NULL || image->atomic_end == NULL || image->environment == NULL ||
+        image->entry == NULL || image->boot == NULL)
+        return false;
+    const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;
+    memcpy(limit, &end, sizeof end);
+    image->environment->services = &emu_all_services;
+    image->environment->traced = (program->info.build & EMU_TRACED) != 0;
+    return true;
+}
+
+static bool protect(const struct emu_image *image, const struct place *place, uint8_t *wram_end) {
+    uint8_t *text_end = image->text + ((size_t)(image->text_end - image->text) + EMU_PAGE - 1) /
+                                          EMU_PAGE * EMU_PAGE;
+    return mprotect(image->base, GUARD, PROT_NONE) == 0 &&
+           mprotect(place->base, (size_t)(text_end - place->base), PROT_READ | PROT_EXEC) == 0 &&
+           mprotect(wram_end, GUARD, PROT_NONE) == 0;
+}
+
+static struct emu_image *make_image(const struct emu_program *program) {
+    struct emu_image *image = calloc(1, sizeof *image);
+    if (image == NULL) return NULL;
+    const uint32_t wram = (program->machine->wram_bytes + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+    const size_t span = program->wram_start - program->image_start + (size_t)wram;
+    image->bytes = GUARD + span + GUARD;
+    image->base = map_image(program, image->bytes);
+    image->initial_wram = malloc(program->static_bytes + 1u);
+    if (image->base == NULL || image->initial_wram == NULL) {
+        emu_free_image(image);
+        return NULL;
+    }
+    const struct place place = {
+        program, image->base + GUARD,
+        (ptrdiff_t)(image->base + GUARD) - (ptrdiff_t)program->image_start};
+    image->delta = place.delta;
+    copy_segments(&place);
+    if (!relocate_all(&place) || !find_parts(&place, image) ||
+        !protect(image, &place, place.base + span)) {
+        emu_complain("%s cannot be placed in memory: was it linked by dpu-upmem-dpurte-clang?",
+                     program->name);
+        emu_free_image(image);
+        return NULL;
+    }
+    memcpy(image->initial_wram, image->wram, program->static_bytes);
+    return image;
+}
+
+struct emu_image *emu_image_of(struct emu_program *program, uint32_t worker) {
+    pthread_mutex_lock(&program->lock);
+    struct emu_image *image = program->images[worker];
+    if (image == NULL) image = program->images[worker] = make_image(program);
+    pthread_mutex_unlock(&program->lock);
+    return image;
+}
+
+void emu_free_image(struct emu_image *image) {
+    if (image->base != NULL) munmap(image->base, image->bytes);
+    free(image->initial_wram);
+    free(image);
+}

@@ -1,0 +1,71 @@
+/* Memory of DPUs. MRAM is a private view of one file that holds the pattern of memory nobody has
+ * written: pages cost nothing until they are. Each DPU's MRAM lies in a window of 4 GiB of reserved
+ * addresses, so that no 32-bit MRAM pointer, however wrong, reaches anything else. */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Looks like neither zero, a small number, a pointer nor a float that passes for a result. */
+static const uint8_t pattern[8] = {0xde, 0xad, 0xbe, 0xef, 0xfe, 0xed, 0xfa, 0xce};
+
+void emu_fill_pattern(uint8_t *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) at[i] = pattern[i % sizeof pattern];
+}
+
+static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER;
+static int pattern_file = -1;
+static uint32_t pattern_bytes;
+
+static bool write_all(int file, const uint8_t *from, size_t bytes) {
+    while (bytes > 0) {
+        const ssize_t written = write(file, from, bytes);
+        if (written <= 0) return false;
+        from += written;
+        bytes -= (size_t)written;
+    }
+    return true;
+}
+
+/* A file of at least so many bytes of pattern. Grown, never shrunk: older views stay valid. */
+static int open_pattern(uint32_t bytes) {
+    static uint8_t block[1 << 20];
+    pthread_mutex_lock(&pattern_lock);
+    if (pattern_file < 0) {
+        pattern_file = memfd_create("pim_emu MRAM", MFD_CLOEXEC);
+        emu_fill_pattern(block, sizeof block);
+    }
+    bool good = pattern_file >= 0;
+    while (good && pattern_bytes < bytes) {
+        good = write_all(pattern_file, block, sizeof block);
+        pattern_bytes += (uint32_t)sizeof block;
+    }
+    const int file = good ? pattern_file : -1;
+    pthread_mutex_unlock(&pattern_lock);
+    return file;
+}
+
+uint8_t *emu_map_windows(uint32_t count) {
+    void *at = mmap(NULL, count * EMU_WINDOW, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void emu_unmap_windows(uint8_t *windows, uint32_t count) {
+    munmap(windows, count * EMU_WINDOW);
+}
+
+bool emu_map_mram(uint8_t *at, uint32_t bytes) {
+    const int file = open_pattern(bytes);
+    if (file < 0) return false;
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_NORESERVE, file,
+                0) == at;
+}
+
+uint8_t *emu_map_low(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}

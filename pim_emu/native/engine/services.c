@@ -1,0 +1,109 @@
+/* The services that programs call, but for DMA and synchronisation. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* A runaway loop of printf must not take the host's memory; the vendor's buffer is as large. */
+#define MOST_LOG (1u << 20)
+
+static bool reserve_log(struct emu_dpu *dpu, size_t bytes) {
+    if (bytes <= dpu->log_capacity) return true;
+    size_t capacity = dpu->log_capacity ? dpu->log_capacity : 256;
+    while (capacity < bytes) capacity *= 2;
+    char *grown = realloc(dpu->log, capacity);
+    if (grown == NULL) return false;
+    dpu->log = grown;
+    dpu->log_capacity = capacity;
+    return true;
+}
+
+static void print(const char *format, va_list arguments, const void *pc) {
+    struct emu_run *run = emu_current;
+    emu_account(run, pc);
+    struct emu_dpu *dpu = run->dpu;
+    va_list again;
+    va_copy(again, arguments);
+    const int bytes = vsnprintf(NULL, 0, format, arguments);
+    if (bytes < 0) emu_fail(run, EMU_FAULT_LIBRARY, pc, "printf cannot format \"%s\"", format);
+    const size_t end = dpu->log_bytes + (size_t)bytes;
+    if (end > MOST_LOG || !reserve_log(dpu, end + 1)) {
+        dpu->log_truncated = true;
+    } else {
+        vsnprintf(dpu->log + dpu->log_bytes, (size_t)bytes + 1, format, again);
+        dpu->log_bytes = end;
+    }
+    va_end(again);
+}
+
+/* Called from a function's prologue too, where the stack is not aligned for a call. */
+__attribute__((force_align_arg_pointer)) static _Noreturn void fault(enum emu_fault_kind kind, const void *pc, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    emu_vfail(emu_current, kind, pc, format, arguments);
+}
+
+static _Noreturn void halt(void) {
+    struct emu_run *run = emu_current;
+    emu_account(run, run->tasklets[run->current].pc);
+    emu_end_tasklet(run);
+}
+
+static uint64_t cycles(void) {
+    struct emu_run *run = emu_current;
+    emu_account(run, run->tasklets[run->current].pc);
+    return (uint64_t)run->tasklets[run->current].time;
+}
+
+static void yield(const void *pc) {
+    emu_account(emu_current, pc);
+}
+
+static void access_memory(const void *address, size_t bytes, enum emu_access access,
+                          const void *pc) {
+    struct emu_run *run = emu_current;
+    if (run->races == NULL) return; /* before the tasklets start */
+    emu_account(run, pc);
+    if (!emu_in_wram(run, address, bytes))
+        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, pc, "%s of %zu B at %p",
+                 access == EMU_READ ? "read" : "write", bytes, address);
+    emu_race_wram(run, address, bytes, access, pc);
+}
+
+static uint32_t stack_free(void) {
+    const struct emu_run *run = emu_current;
+    const uint8_t *here = __builtin_frame_address(0);
+    const uint8_t *limit = run->tasklets[run->current].stack_limit;
+    return here > limit ? (uint32_t)(here - limit) : 0;
+}
+
+static void heap(const void *end) {
+    struct emu_run *run = emu_current;
+    if ((const uint8_t *)end > run->heap_end) run->heap_end = end;
+}
+
+const struct emu_services emu_all_services = {
+    .dma = emu_dma,
+    .barrier_wait = emu_barrier_wait,
+    .mutex_lock = emu_mutex_lock,
+    .mutex_trylock = emu_mutex_trylock,
+    .mutex_unlock = emu_mutex_unlock,
+    .semaphore_take = emu_semaphore_take,
+    .semaphore_give = emu_semaphore_give,
+    .handshake_wait = emu_handshake_wait,
+    .handshake_notify = emu_handshake_notify,
+    .fault = fault,
+    .halt = halt,
+    .print = print,
+    .cycles = cycles,
+    .yield = yield,
+    .access = access_memory,
+    .stack_free = stack_free,
+    .heap = heap,
+    .copy = memcpy,
+    .move = memmove,
+    .fill = memset,
+    .compare = memcmp,
+};

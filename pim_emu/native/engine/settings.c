@@ -1,0 +1,65 @@
+/* Settings from the environment, and complaints on stderr. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define MOST_WORKERS 256u
+
+static struct emu_settings settings;
+
+void emu_complain(const char *format, ...) {
+    if (emu_settings()->quiet) return;
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "pim_emu: %s\n", text); /* one call, so that lines of threads do not mix */
+}
+
+static uint32_t cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return (uint32_t)CPU_COUNT(&set);
+}
+
+/* A number of the environment; the default where it is absent, or out of [low, high]. */
+static double number(const char *name, double absent, double low, double high) {
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0') return absent;
+    char *end;
+    errno = 0;
+    const double value = strtod(text, &end);
+    if (errno == 0 && *end == '\0' && value >= low && value <= high) return value;
+    fprintf(stderr, "pim_emu: %s must be a number from %g to %g, got \"%s\": %g is used\n", name, low,
+            high, text, absent);
+    return absent;
+}
+
+static void read_environment(void) {
+    settings.checks = number("PIM_EMU_CHECKS", 1, 0, 1) != 0;
+    settings.seed = (uint64_t)number("PIM_EMU_SEED", 0, 0, 9007199254740992.0);
+    settings.workers = (uint32_t)number("PIM_EMU_WORKERS", cores(), 1, MOST_WORKERS);
+    settings.timeout_seconds = number("PIM_EMU_TIMEOUT", 60, 0, 1e9);
+    settings.quiet = number("PIM_EMU_QUIET", 0, 0, 1) != 0;
+    const char *schedule = getenv("PIM_EMU_SCHEDULE");
+    settings.schedule = EMU_IN_TIME;
+    if (schedule == NULL || *schedule == '\0' || strcmp(schedule, "time") == 0) return;
+    if (strcmp(schedule, "random") == 0)
+        settings.schedule = EMU_AT_RANDOM;
+    else
+        fprintf(stderr, "pim_emu: PIM_EMU_SCHEDULE must be \"time\" or \"random\", got \"%s\": "
+                "\"time\" is used\n", schedule);
+}
+
+struct emu_settings *emu_settings(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+    return &settings;
+}
