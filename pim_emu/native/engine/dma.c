@@ -3,6 +3,18 @@
 
 #include "internal.h"
 
+/* Measured on MRAM beyond the second-level cache: for hundreds of bytes that lie anywhere, the string
+ * instruction is several times as fast as the vector loops of memcpy. */
+static void copy(void *to, const void *from, size_t bytes) {
+    const size_t few = 64;
+    if (bytes <= few) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    size_t words = bytes / 8;
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+}
+
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
     const uint8_t *at = address;
     const uint8_t *wram = run->image->wram, *end = wram + run->machine->wram_bytes;
@@ -36,17 +48,18 @@ static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t
 /* The engine serves one transfer at a time; the latency of others overlaps with it. */
 static void charge(struct emu_run *run, uint32_t bytes, bool reads) {
     const struct emu_machine *machine = run->machine;
-    struct emu_tasklet *tasklet = &run->tasklets[run->current];
+    const struct emu_tasklet *tasklet = &run->tasklets[run->current];
     const double per_byte = machine->dma_cycles_per_byte;
     const double latency =
         (reads ? machine->dma_read_alpha : machine->dma_write_alpha) + per_byte * bytes;
-    const double smallest =
-        machine->clock_hz * machine->dma_min_bytes / machine->random_read_bandwidth;
-    const double occupied = smallest + per_byte * (bytes - machine->dma_min_bytes);
+    const double occupied = run->dma_smallest + per_byte * (bytes - machine->dma_min_bytes);
     const double start = run->dma_free > tasklet->time ? run->dma_free : tasklet->time;
+    const double end = start + (latency > occupied ? latency : occupied);
+    const uint32_t place = run->place[run->current];
     run->dma_free = start + occupied;
-    tasklet->dma_start = tasklet->time;
-    tasklet->dma_end = tasklet->time = start + (latency > occupied ? latency : occupied);
+    run->dma_start[place] = tasklet->time;
+    run->dma_end[place] = end;
+    emu_set_time(run, end);
     run->counters.dma_cycles += (uint64_t)occupied;
     if (reads) {
         ++run->counters.dma_reads;
@@ -63,7 +76,7 @@ void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access directio
     const bool reads = direction == EMU_READ;
     if (!run->settings.checks) { /* nothing but the copy */
         uint8_t *at = run->dpu->window + mram;
-        memcpy(reads ? wram : at, reads ? at : wram, bytes);
+        copy(reads ? wram : at, reads ? at : wram, bytes);
         return;
     }
     emu_account(run, pc);
@@ -73,9 +86,6 @@ void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access directio
         emu_race_wram(run, wram, bytes, reads ? EMU_WRITE : EMU_READ, pc);
     }
     uint8_t *at = run->dpu->window + mram;
-    if (reads)
-        memcpy(wram, at, bytes);
-    else
-        memcpy(at, wram, bytes);
+    copy(reads ? wram : at, reads ? at : wram, bytes);
     charge(run, bytes, reads);
 }

@@ -111,6 +111,11 @@ uint8_t *emu_mram(struct emu_dpu *dpu) {
     return dpu->mram;
 }
 
+void emu_write_mram(struct emu_dpu *dpu, uint32_t offset, const void *from, size_t bytes) {
+    emu_make_whole(dpu->mram, offset, bytes, &dpu->whole);
+    memcpy(dpu->mram + offset, from, bytes);
+}
+
 void emu_write_wram(struct emu_dpu *dpu, uint32_t offset, const void *from, size_t bytes) {
     pthread_mutex_lock(&dpu->live_lock);
     memcpy((dpu->live != NULL ? dpu->live : dpu->wram) + offset, from, bytes);

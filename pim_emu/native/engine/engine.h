@@ -74,7 +74,8 @@ struct emu_dpu *emu_rank_dpu(struct emu_rank *rank, uint32_t index); /* < dpus_p
 enum emu_load_status emu_load(struct emu_dpu *dpu, struct emu_program *program);
 struct emu_program *emu_dpu_program(const struct emu_dpu *dpu); /* NULL: none */
 
-uint8_t *emu_mram(struct emu_dpu *dpu); /* machine->mram_bytes of them */
+uint8_t *emu_mram(struct emu_dpu *dpu); /* machine->mram_bytes of them, to be read */
+void emu_write_mram(struct emu_dpu *dpu, uint32_t offset, const void *from, size_t bytes);
 /* Copy to or from WRAM; while the DPU runs, its live WRAM. The range must lie in WRAM. */
 void emu_write_wram(struct emu_dpu *dpu, uint32_t offset, const void *from, size_t bytes);
 void emu_read_wram(struct emu_dpu *dpu, uint32_t offset, void *to, size_t bytes);

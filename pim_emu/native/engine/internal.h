@@ -66,6 +66,7 @@ struct emu_dpu {
     uint32_t wram_used;
     struct emu_program *program;
     struct emu_image *image;
+    uint64_t whole; /* a bit for each MRAM chunk that is memory of its own: see memory.c */
     _Atomic(enum emu_state) state;
     pthread_mutex_t live_lock;
     uint8_t *live;   /* WRAM while it is in the worker's image */
@@ -82,6 +83,8 @@ struct emu_dpu {
 uint8_t *emu_map_windows(uint32_t count); /* reserved, nothing accessible; NULL: no memory */
 void emu_unmap_windows(uint8_t *windows, uint32_t count);
 bool emu_map_mram(uint8_t *at, uint32_t bytes); /* lazily, filled with the pattern */
+/* Give chunks that are about to be overwritten as a whole large pages. */
+void emu_make_whole(uint8_t *mram, uint32_t offset, size_t bytes, uint64_t *whole);
 uint8_t *emu_map_low(size_t bytes);             /* below 2 GiB */
 void emu_fill_pattern(uint8_t *at, size_t bytes);
 
@@ -106,7 +109,6 @@ struct emu_tasklet {
     const void *pc;        /* of its last service */
     uint64_t instructions; /* accounted for */
     double time;           /* modelled cycles since the launch */
-    double dma_start, dma_end; /* its last transfer */
 };
 
 #define EMU_NOBODY 255u
@@ -122,9 +124,13 @@ struct emu_run {
     struct emu_settings settings; /* as they were when it began */
     uint32_t count, current, alive;
     uint32_t issuing;                 /* tasklets that neither have ended nor wait */
-    uint8_t rank[EMU_MOST_TASKLETS];  /* breaks ties of time, by the seed */
+    /* Tasklets have places in an order that the seed decides; the first place breaks ties. */
+    uint8_t place[EMU_MOST_TASKLETS], at_place[EMU_MOST_TASKLETS];
+    double ready[EMU_MOST_TASKLETS];  /* by place: the time, or infinite where it cannot run */
+    double dma_start[EMU_MOST_TASKLETS], dma_end[EMU_MOST_TASKLETS]; /* by place: last transfer */
     uint64_t random;
     double dma_free;                  /* when the DMA engine is */
+    double dma_smallest;              /* cycles in which a smallest transfer occupies it */
     void *host_stack_pointer;
     volatile uint64_t heartbeat;      /* services called: the watchdog looks at it */
     struct emu_counters counters;
@@ -160,6 +166,8 @@ void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu);
 /* Charge the current tasklet with the instructions since its last service, and let another run if
  * its time has come, or by chance. Every service begins with it. */
 void emu_account(struct emu_run *run, const void *pc);
+/* The current tasklet's clock stands at this time. */
+void emu_set_time(struct emu_run *run, double time);
 /* The current tasklet waits until `emu_wake`; a fault if nobody is left to wake it. */
 void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object);
 void emu_wake(struct emu_run *run, uint32_t tasklet);

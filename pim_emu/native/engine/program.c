@@ -8,19 +8,23 @@
 #include "elf_file.h"
 #include "internal.h"
 
+/* A global symbol before a local one: names of the runtime's own functions hide nothing. */
 bool emu_symbol_address(const struct emu_program *program, const char *name, uint32_t *address,
                         uint32_t *bytes) {
-    const Elf64_Sym *symbols;
+    const Elf64_Sym *symbols, *found = NULL;
     const char *names;
     const size_t count = emu_elf_symbols(program->elf, &symbols, &names);
     for (size_t i = 0; i < count; ++i) {
         if (symbols[i].st_shndx == SHN_UNDEF || strcmp(names + symbols[i].st_name, name) != 0)
             continue;
-        *address = (uint32_t)symbols[i].st_value;
-        *bytes = (uint32_t)symbols[i].st_size;
-        return true;
+        const bool global = ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL;
+        if (found == NULL || global) found = &symbols[i];
+        if (global) break;
     }
-    return false;
+    if (found == NULL) return false;
+    *address = (uint32_t)found->st_value;
+    *bytes = (uint32_t)found->st_size;
+    return true;
 }
 
 const char *emu_symbol_at(const struct emu_program *program, uint32_t address) {

@@ -77,6 +77,8 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
     /* Each DPU draws its own interleaving. */
     run->random = run->settings.seed * 0x9e3779b97f4a7c15u + dpu->index;
     run->dma_free = 0;
+    run->dma_smallest = run->machine->clock_hz * run->machine->dma_min_bytes /
+                        run->machine->random_read_bandwidth;
     run->counters = (struct emu_counters){0};
     run->heap_end = image->wram + dpu->program->static_bytes;
     run->fault = EMU_FAULT_NONE;
@@ -94,7 +96,7 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
         tasklet->waiting = EMU_NOTHING;
         tasklet->object = tasklet->pc = NULL;
         tasklet->instructions = 0;
-        tasklet->time = tasklet->dma_start = tasklet->dma_end = 0;
+        tasklet->time = 0;
     }
 }
 

@@ -5,6 +5,8 @@
  * clock advances by the instructions counted, each of which takes as many cycles as tasklets issue,
  * at least the reissue interval of the pipeline. At random: any tasklet that can run may, at each
  * service; in a traced program at each load and store too. */
+#include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #include "fiber.h"
@@ -36,28 +38,37 @@ uint64_t emu_random(struct emu_run *run) { /* splitmix64 */
     return z ^ z >> 31;
 }
 
-static bool can_run(const struct emu_tasklet *tasklet) {
-    return !tasklet->ended && tasklet->waiting == EMU_NOTHING;
-}
-
-static bool sooner(const struct emu_run *run, uint32_t a, uint32_t b) {
-    const double x = run->tasklets[a].time, y = run->tasklets[b].time;
-    return x < y || (x == y && run->rank[a] < run->rank[b]);
-}
-
-/* The tasklet to run next, or -1 if none can. */
-static int choose(struct emu_run *run) {
-    int chosen = -1;
-    const bool by_chance = run->settings.schedule == EMU_AT_RANDOM;
-    uint32_t candidates = 0;
-    for (uint32_t i = 0; i < run->count; ++i) {
-        if (!can_run(&run->tasklets[i])) continue;
-        ++candidates;
-        if (by_chance ? emu_random(run) % candidates == 0
-                      : chosen < 0 || sooner(run, i, (uint32_t)chosen))
-            chosen = (int)i;
+static double least(const double values[EMU_MOST_TASKLETS]) {
+    __m128d low = _mm_loadu_pd(values), high = _mm_loadu_pd(values + 2);
+    for (uint32_t i = 4; i < EMU_MOST_TASKLETS; i += 4) {
+        low = _mm_min_pd(low, _mm_loadu_pd(values + i));
+        high = _mm_min_pd(high, _mm_loadu_pd(values + i + 2));
     }
+    low = _mm_min_pd(low, high);
+    return _mm_cvtsd_f64(_mm_min_sd(low, _mm_unpackhi_pd(low, low)));
+}
+
+/* The tasklet to run next, or -1 if none can. At the same time, the current one goes on. */
+static int choose_in_time(const struct emu_run *run) {
+    const double first = least(run->ready);
+    if (run->ready[run->place[run->current]] == first && first < INFINITY) return (int)run->current;
+    if (first == INFINITY) return -1;
+    uint32_t place = 0;
+    while (run->ready[place] != first) ++place;
+    return run->at_place[place];
+}
+
+static int choose_at_random(struct emu_run *run) {
+    int chosen = -1;
+    uint32_t candidates = 0;
+    for (uint32_t place = 0; place < run->count; ++place)
+        if (run->ready[place] < INFINITY && emu_random(run) % ++candidates == 0)
+            chosen = run->at_place[place];
     return chosen;
+}
+
+static int choose(struct emu_run *run) {
+    return run->settings.schedule == EMU_AT_RANDOM ? choose_at_random(run) : choose_in_time(run);
 }
 
 static void resume(struct emu_run *run, uint32_t next) {
@@ -72,12 +83,22 @@ static void resume(struct emu_run *run, uint32_t next) {
 static double cycles_each(const struct emu_run *run, double now) {
     const uint32_t reissue = run->machine->pipeline_reissue;
     if (run->issuing <= reissue) return reissue;
-    uint32_t issuing = run->issuing;
-    for (uint32_t i = 0; i < run->count; ++i) {
-        const struct emu_tasklet *other = &run->tasklets[i];
-        if (can_run(other) && other->dma_start <= now && now < other->dma_end) --issuing;
+    const __m128d time = _mm_set1_pd(now);
+    __m128i waiting = _mm_setzero_si128(); /* minus one for each that waits */
+    for (uint32_t i = 0; i < EMU_MOST_TASKLETS; i += 2) {
+        const __m128d began = _mm_cmple_pd(_mm_loadu_pd(run->dma_start + i), time);
+        const __m128d lasts = _mm_cmpgt_pd(_mm_loadu_pd(run->dma_end + i), time);
+        waiting = _mm_add_epi64(waiting, _mm_castpd_si128(_mm_and_pd(began, lasts)));
     }
-    return issuing > reissue ? issuing : reissue;
+    const int64_t waits = _mm_cvtsi128_si64(waiting) +
+                          _mm_cvtsi128_si64(_mm_unpackhi_epi64(waiting, waiting));
+    const int64_t issuing = (int64_t)run->issuing + waits;
+    return issuing > reissue ? (double)issuing : reissue;
+}
+
+void emu_set_time(struct emu_run *run, double time) {
+    run->tasklets[run->current].time = time;
+    run->ready[run->place[run->current]] = time;
 }
 
 void emu_account(struct emu_run *run, const void *pc) {
@@ -87,12 +108,12 @@ void emu_account(struct emu_run *run, const void *pc) {
     if (instructions == 0) instructions = 1; /* time never stands still: a loop of calls ends */
     tasklet->instructions = total;
     tasklet->pc = pc;
-    tasklet->time += (double)instructions * cycles_each(run, tasklet->time);
+    emu_set_time(run,
+                 tasklet->time + (double)instructions * cycles_each(run, tasklet->time));
     run->counters.instructions += instructions;
     ++run->heartbeat;
     if (run->settings.schedule == EMU_AT_RANDOM && emu_random(run) % 2 == 0) return;
-    const int next = choose(run);
-    resume(run, (uint32_t)next);
+    resume(run, (uint32_t)choose(run));
 }
 
 static void run_another(struct emu_run *run) {
@@ -105,6 +126,7 @@ void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object)
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     tasklet->waiting = waiting;
     tasklet->object = object;
+    run->ready[run->place[run->current]] = INFINITY;
     --run->issuing;
     run_another(run);
 }
@@ -114,6 +136,7 @@ void emu_wake(struct emu_run *run, uint32_t woken) {
     const double now = run->tasklets[run->current].time;
     tasklet->waiting = EMU_NOTHING;
     if (tasklet->time < now) tasklet->time = now;
+    run->ready[run->place[woken]] = tasklet->time;
     ++run->issuing;
 }
 
@@ -122,7 +145,7 @@ int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const
     for (uint32_t i = 0; i < run->count; ++i) {
         const struct emu_tasklet *tasklet = &run->tasklets[i];
         if (!tasklet->ended && tasklet->waiting == waiting && tasklet->object == object &&
-            (first < 0 || sooner(run, i, (uint32_t)first)))
+            (first < 0 || tasklet->time < run->tasklets[first].time))
             first = (int)i;
     }
     return first;
@@ -136,6 +159,7 @@ _Noreturn void emu_leave_run(struct emu_run *run) {
 _Noreturn void emu_end_tasklet(struct emu_run *run) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     tasklet->ended = true;
+    run->ready[run->place[run->current]] = INFINITY;
     --run->issuing;
     if (tasklet->time > (double)run->counters.cycles)
         run->counters.cycles = (uint64_t)tasklet->time;
@@ -145,19 +169,25 @@ _Noreturn void emu_end_tasklet(struct emu_run *run) {
 }
 
 /* Tasklets that are ready at the same time run in an order that the seed decides. */
-static void shuffle(struct emu_run *run) {
-    for (uint32_t i = 0; i < run->count; ++i) run->rank[i] = (uint8_t)i;
-    if (run->settings.seed == 0) return;
-    for (uint32_t i = run->count; i > 1; --i) {
+static void take_places(struct emu_run *run) {
+    uint8_t *order = run->at_place;
+    for (uint32_t i = 0; i < run->count; ++i) order[i] = (uint8_t)i;
+    for (uint32_t i = run->count; run->settings.seed != 0 && i > 1; --i) {
         const uint32_t k = (uint32_t)(emu_random(run) % i);
-        const uint8_t rank = run->rank[k];
-        run->rank[k] = run->rank[i - 1];
-        run->rank[i - 1] = rank;
+        const uint8_t tasklet = order[k];
+        order[k] = order[i - 1];
+        order[i - 1] = tasklet;
+    }
+    for (uint32_t place = 0; place < EMU_MOST_TASKLETS; ++place) {
+        run->ready[place] = place < run->count ? 0 : INFINITY;
+        run->dma_start[place] = run->dma_end[place] = 0;
+        if (place < run->count) run->place[order[place]] = (uint8_t)place;
     }
 }
 
 void emu_run_tasklets(struct emu_run *run) {
-    shuffle(run);
+    take_places(run);
+    run->current = run->at_place[0];
     for (uint32_t i = 0; i < run->count; ++i) {
         struct emu_tasklet *tasklet = &run->tasklets[i];
         uint64_t *frame = (uint64_t *)tasklet->stack_top - 7;

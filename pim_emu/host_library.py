@@ -1,0 +1,102 @@
+"""The host library by ctypes: its functions, the structures they take, and their errors."""
+
+import ctypes
+import functools
+
+from pim_emu.sdk import sdk_path
+
+TO_DPU, FROM_DPU = 0, 1  # dpu_xfer_t
+SYNCHRONOUS = 1  # dpu_launch_policy_t
+HEAP = "__sys_used_mram_end"  # DPU_MRAM_HEAP_POINTER_NAME
+
+
+class DpuError(RuntimeError):
+    """A call of the host interface failed: the call, and the library's words for its status."""
+
+
+class _Ranks(ctypes.Structure):
+    _fields_ = [("nr_ranks", ctypes.c_uint32), ("ranks", ctypes.c_void_p)]
+
+
+class _Members(ctypes.Union):
+    _fields_ = [("list", _Ranks), ("dpu", ctypes.c_void_p)]
+
+
+class SetHandle(ctypes.Structure):
+    """`struct dpu_set_t`."""
+
+    _fields_ = [("kind", ctypes.c_int), ("members", _Members)]
+
+
+class DpuIterator(ctypes.Structure):
+    """`struct dpu_set_dpu_iterator_t`."""
+
+    _fields_ = [
+        ("set", SetHandle),
+        *((name, ctypes.c_uint32) for name in ("count", "rank", "dpu")),
+        ("has_next", ctypes.c_bool),
+        ("next", SetHandle),
+    ]
+
+
+class CountersStructure(ctypes.Structure):
+    """`struct pim_emu_counters`."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("cycles", "instructions", "dma_reads")),
+        *((name, ctypes.c_uint64) for name in ("dma_read_bytes", "dma_writes", "dma_write_bytes")),
+        ("dma_cycles", ctypes.c_uint64),
+        ("heap_bytes", ctypes.c_uint32),
+        ("stack_bytes", ctypes.c_uint32),
+    ]
+
+
+class SetCountersStructure(ctypes.Structure):
+    """`struct pim_emu_set_counters`."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("bytes_to_dpus", "bytes_from_dpus")),
+        *((name, ctypes.c_uint64) for name in ("broadcast_bytes", "launches", "slowest_cycles")),
+        ("transfer_seconds", ctypes.c_double),
+        ("launch_seconds", ctypes.c_double),
+    ]
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """libdpu.so of the SDK folder, with the types of what has no status as its result."""
+    dll = ctypes.CDLL(str(sdk_path() / "lib" / "libdpu.so"))
+    dll.dpu_error_to_string.restype = ctypes.c_void_p
+    dll.dpu_set_dpu_iterator_from.restype = DpuIterator
+    dll.dpu_set_dpu_iterator_next.restype = None
+    dll.pim_emu_set.argtypes = [ctypes.c_char_p, ctypes.c_double]
+    return dll
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function that returns a status.
+
+    Raises:
+      DpuError: the status is not DPU_OK.
+    """
+    status = getattr(library(), name)(*arguments)
+    if status != 0:
+        raise DpuError(f"{name}: {describe(status)}")
+
+
+def describe(status: int) -> str:
+    """The library's words for a status."""
+    text = library().dpu_error_to_string(status)
+    words = ctypes.string_at(text).decode()
+    ctypes.CDLL(None).free(ctypes.c_void_p(text))
+    return words
+
+
+def member_handles(handle: SetHandle) -> list[SetHandle]:
+    """The DPUs of a set, in their order."""
+    dll, handles = library(), []
+    iterator = dll.dpu_set_dpu_iterator_from(ctypes.byref(handle))
+    while iterator.has_next:
+        handles.append(SetHandle.from_buffer_copy(iterator.next))
+        dll.dpu_set_dpu_iterator_next(ctypes.byref(iterator))
+    return handles

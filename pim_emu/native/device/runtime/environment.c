@@ -1,0 +1,23 @@
+/* What the engine finds in a program: its environment, how a launch begins and a tasklet runs. */
+#include "runtime.h"
+
+OUTSIDE_WRAM struct emu_environment __emu_environment;
+
+/* me() reads the number of the tasklet under a name of its own. */
+_Static_assert(offsetof(struct emu_environment, tasklet) == 16, "see the symbol below");
+__asm__(".globl __emu_tasklet\n"
+        ".set __emu_tasklet, __emu_environment + 16\n");
+
+int main(void);
+
+/* Once for each launch, before its tasklets. */
+void __emu_boot(void) {
+    __emu_perfcounter_boot();
+    __emu_heap_boot();
+}
+
+/* Once for each tasklet, on its own stack. */
+__NO_RETURN void __emu_entry(void) {
+    main();
+    engine_after(COST_CALL)->halt();
+}

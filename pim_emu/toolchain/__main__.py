@@ -1,0 +1,13 @@
+"""Starts a command of the SDK: its name is the first argument, the SDK folder the second."""
+
+import sys
+from pathlib import Path
+
+from pim_emu.toolchain import driver, pkg_config
+from pim_emu.toolchain.layout import Sdk
+
+COMMANDS = {driver.NAME: driver.main, pkg_config.NAME: pkg_config.main}
+
+if __name__ == "__main__":
+    name, root, *arguments = sys.argv[1:]
+    sys.exit(COMMANDS[name](Sdk(Path(root)), arguments))

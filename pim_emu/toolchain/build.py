@@ -1,0 +1,19 @@
+"""How programs are built: counted, with stack checks, traced. `enum emu_build` of abi.h."""
+
+import os
+
+COUNTED = 1
+STACKS = 2
+TRACED = 4
+
+
+def is_set(variable: str) -> bool:
+    """Whether an environment variable switches something on."""
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+def describe(flags: int) -> str:
+    """What the user calls such a build."""
+    if flags & TRACED:
+        return "traced (PIM_EMU_TRACE or -fsanitize=thread)"
+    return "not traced" if flags else "fast (PIM_EMU_FAST)"

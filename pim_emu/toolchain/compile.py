@@ -1,0 +1,133 @@
+"""From a C source to an object file that can be counted, checked and traced."""
+
+import os
+import re
+from pathlib import Path
+
+from pim_emu.toolchain import build, gcc
+from pim_emu.toolchain.errors import DriverError
+from pim_emu.toolchain.instructions import count_instructions
+from pim_emu.toolchain.layout import Sdk
+from pim_emu.toolchain.options import Command, Source
+
+_MARK = "# DPU program, as pim_emu compiles it\n"
+# A 64-bit host shows through in these, or only gcc gives them: no error of the program.
+_SILENT = ("pointer-to-int-cast", "int-to-pointer-cast", "unknown-pragmas", "attributes", "psabi")
+_NEVER_ERRORS = (
+    *("format", "format-extra-args", "format-overflow", "format-truncation", "maybe-uninitialized"),
+    *("unused-but-set-variable", "unused-but-set-parameter", "stringop-overflow", "array-bounds"),
+    *("stringop-overread", "stringop-truncation", "restrict", "override-init", "clobbered"),
+    *("old-style-declaration", "implicit-fallthrough", "cast-function-type", "strict-aliasing"),
+    *("aggressive-loop-optimizations", "type-limits", "zero-length-bounds", "nonnull", "overflow"),
+    *(
+        "packed-not-aligned",
+        "pedantic",
+        "builtin-declaration-mismatch",
+        "dangling-pointer",
+        "address",
+    ),
+)
+_INLINE_ASSEMBLY = re.compile(r"^#APP\n((?:.*\n)*?)#NO_APP$", re.M)
+
+
+def build_flags(command: Command) -> int:
+    """How the objects of a command are built.
+
+    Raises:
+      DriverError: built fast and traced at the same time.
+    """
+    traced = command.sanitize_thread or build.is_set("PIM_EMU_TRACE")
+    fast = build.is_set("PIM_EMU_FAST")
+    if traced and fast:
+        raise DriverError("PIM_EMU_FAST: a traced program cannot be built fast")
+    if fast:
+        return 0
+    return build.COUNTED | build.STACKS | (build.TRACED if traced else 0)
+
+
+def source_flags(sdk: Sdk, command: Command) -> list[str]:
+    """Everything about how a source is read."""
+    flags = [*gcc.include_flags(sdk.device_include), *gcc.macro_flags(strict=command.strict)]
+    if not any("NR_TASKLETS" in word for word in command.compile_flags):
+        flags.append(f"-DNR_TASKLETS={command.at_link.get('NR_TASKLETS', '1')}")
+    return flags + command.compile_flags
+
+
+def code_flags(command: Command) -> list[str]:
+    """Everything about the code that is made."""
+    flags = [*gcc.CODE, "-g" if command.debug else "-g1"]
+    kind = build_flags(command)
+    if kind & build.COUNTED:
+        flags += ["-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"]
+    elif command.optimisation != "-O0":
+        flags += ["-ftree-vectorize", "-fvect-cost-model=dynamic"]
+    if kind & build.STACKS:
+        flags.append("-fsplit-stack")
+    if kind & build.TRACED:
+        flags += ["-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"]
+    flags += [f"-Wno-{name}" for name in _SILENT]
+    if "-Werror" in command.compile_flags:
+        flags += [f"-Wno-error={name}" for name in _NEVER_ERRORS]
+    return flags
+
+
+def compile_source(sdk: Sdk, command: Command, source: Source, target: str, scratch: Path) -> None:
+    """Compile a source to an object file, or to assembly where the command wants that.
+
+    Args:
+      sdk: the folder with the headers.
+      command: with the options.
+      source: what to compile.
+      target: the file to write; "-" for standard output.
+      scratch: a folder for intermediate files.
+
+    Raises:
+      DriverError: gcc refused the source, or it holds assembly.
+    """
+    assembly = scratch / "source.s"
+    if source.language == "assembly":
+        assembly = Path(source.path)
+        if not assembly.read_text(encoding="utf-8", errors="replace").startswith(_MARK):
+            raise DriverError(f"{source.path}: assembly of the DPU; the emulator compiles C only")
+    else:
+        words = ["-S", "-x", source.language, source.path, "-o", str(assembly)]
+        words += _dependency_flags(command, source, target)
+        gcc.run(
+            [*source_flags(sdk, command), *code_flags(command), *words], verbose=command.verbose
+        )
+        _finish_assembly(assembly, source, build_flags(command))
+    if command.action != "assembly":
+        gcc.run(["-c", "-x", "assembler", str(assembly), "-o", target], verbose=command.verbose)
+    elif target == "-":
+        print(assembly.read_text(encoding="utf-8"), end="")
+    else:
+        Path(target).write_text(assembly.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
+    """Refuse inline assembly, count, and note how the object is built."""
+    text = assembly.read_text(encoding="utf-8", errors="surrogateescape")
+    for match in _INLINE_ASSEMBLY.finditer(text):
+        place = re.search(r'^# (\d+) "([^"]*)"', match[1], re.M)
+        if any(line.strip() and not line.startswith("# ") for line in match[1].splitlines()):
+            where = f"{place[2]}:{place[1]}" if place else source.path
+            raise DriverError(f"{where}: inline assembly of the DPU; the emulator compiles C only")
+    if kind & build.COUNTED:
+        text = count_instructions(text)
+    note = f'\t.section\t.emu.build,"",@progbits\n\t.long\t{kind}\n'
+    assembly.write_text(_MARK + text + note, encoding="utf-8", errors="surrogateescape")
+
+
+def _dependency_flags(command: Command, source: Source, target: str) -> list[str]:
+    """Options for the file of dependencies, named as if gcc made the object in one step."""
+    flags = list(command.dependency_flags)
+    if not {"-MD", "-MMD"} & set(flags):
+        return flags
+    final = target
+    if command.action == "link":
+        final = command.output or Path(source.path).with_suffix(".o").name
+    if "-MF" not in flags:
+        flags += ["-MF", os.path.splitext(final)[0] + ".d"]
+    if not {"-MT", "-MQ"} & set(flags):
+        flags += ["-MQ", final]
+    return flags

@@ -1,0 +1,85 @@
+"""Where things lie in an SDK folder."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from pim_emu.machine import Machine, available_machines, load_machine
+from pim_emu.toolchain.errors import DriverError
+
+VERSION = "2025.1.0"  # of the interface
+TARGET = "dpu-upmem-dpurte"
+BUILD_FILE = "build.toml"  # what the folder was made with
+_CORES = {"v1A": "upmem-2560", "v1B": "upmem-v1b"}
+# What the link script of each core leaves to programs; no constant of the cost model depends on it.
+_MUTEXES = {"upmem-v1b": 64}
+_MOST_MUTEXES = 56
+
+
+@dataclasses.dataclass(frozen=True)
+class Sdk:
+    """An SDK folder."""
+
+    root: Path
+
+    @property
+    def host_include(self) -> Path:
+        """Headers of host programs."""
+        return self.root / "include" / "dpu"
+
+    @property
+    def library(self) -> Path:
+        """Folder of libdpu.so."""
+        return self.root / "lib"
+
+    @property
+    def device_include(self) -> Path:
+        """Headers of DPU programs."""
+        return self.root / "share" / "upmem" / "include" / "syslib"
+
+    @property
+    def share(self) -> Path:
+        """Folder of what only the driver uses."""
+        return self.root / "share" / "pim_emu"
+
+    @property
+    def device(self) -> Path:
+        """Folder of the run-time sources and of the linker script."""
+        return self.share / "device"
+
+    @property
+    def runtime_library(self) -> Path:
+        """What every DPU program is linked with."""
+        return self.share / "lib" / "libdpurt.a"
+
+
+def compiler() -> str:
+    """The C compiler that does the work: `PIM_EMU_CC`, or gcc."""
+    return os.environ.get("PIM_EMU_CC") or "gcc"
+
+
+def machine_of(core: str | None) -> Machine:
+    """The machine that programs must fit: `PIM_EMU_MACHINE`, or the default one of the core.
+
+    Args:
+      core: what `-mcpu=` named, or None.
+
+    Raises:
+      DriverError: unknown machine or core.
+    """
+    name = os.environ.get("PIM_EMU_MACHINE")
+    if name:
+        if name not in available_machines():
+            known = ", ".join(available_machines())
+            raise DriverError(f"PIM_EMU_MACHINE: unknown machine '{name}'; known: {known}")
+        return load_machine(name)
+    if core is None:
+        return load_machine()
+    if core not in _CORES:
+        raise DriverError(f"-mcpu={core}: unknown DPU version; known: {', '.join(_CORES)}")
+    return load_machine(_CORES[core])
+
+
+def most_mutexes(machine: Machine) -> int:
+    """How many mutexes a program may declare."""
+    return _MUTEXES.get(machine.name, _MOST_MUTEXES)

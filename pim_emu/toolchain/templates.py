@@ -1,0 +1,36 @@
+"""Files of the SDK folder that are written, not copied."""
+
+from pim_emu.toolchain.layout import VERSION
+
+LAUNCHER = """#!/bin/sh
+sdk=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+python='{python}'
+[ -x "$python" ] || python=python3
+exec "$python" -I -S "$sdk/share/pim_emu/python" {name} "$sdk" "$@"
+"""
+START = """import runpy
+
+runpy.run_module("pim_emu.toolchain", run_name="__main__")
+"""
+PKG_CONFIG = f"""prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include/dpu
+
+Name: dpu
+Description: host library of DPUs, emulated by pim_emu
+Version: {VERSION}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -ldpu
+"""
+ENVIRONMENT = """# To be read by a shell: . {folder}/upmem_env.sh
+export UPMEM_HOME='{folder}'
+export PATH="$UPMEM_HOME/bin:$PATH"
+"""
+CMAKE = """# A CMake toolchain file for DPU programs.
+get_filename_component(UPMEM_HOME "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR dpu)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_C_COMPILER "${UPMEM_HOME}/bin/dpu-upmem-dpurte-clang")
+set(CMAKE_C_COMPILER_FORCED 1)
+"""
