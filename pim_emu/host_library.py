@@ -47,7 +47,6 @@ class CountersStructure(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("dma_read_bytes", "dma_writes", "dma_write_bytes")),
         ("dma_cycles", ctypes.c_uint64),
         ("heap_bytes", ctypes.c_uint32),
-        ("stack_bytes", ctypes.c_uint32),
     ]
 
 

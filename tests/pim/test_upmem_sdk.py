@@ -34,6 +34,15 @@ def test_path_is_searched_where_upmem_home_is_wrong(tmp_path):
     assert f"UPMEM_HOME is {wrong}" in nowhere.why
 
 
+def test_the_emulator_is_not_taken_for_the_sdk(tmp_path):
+    home = make_sdk(tmp_path / "sdk")
+    (home / "share" / "pim_emu").mkdir(parents=True)
+    for environment in ({"UPMEM_HOME": str(home)}, {"PATH": str(home / "bin")}):
+        sdk = upmem_sdk.find_sdk(environment)
+        assert (sdk.found, sdk.where, sdk.version) == (False, None, None)
+        assert f"the commands in {home / 'bin'} are the emulator's" in sdk.why
+
+
 def test_empty_upmem_home_names_no_folder():
     assert "UPMEM_HOME is not set" in upmem_sdk.find_sdk({"UPMEM_HOME": ""}).why
 

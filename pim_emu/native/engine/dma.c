@@ -1,4 +1,5 @@
 /* Transfers between MRAM and WRAM: checked, performed, and charged to the DMA engine. */
+#include <immintrin.h>
 #include <string.h>
 
 #include "internal.h"
@@ -15,6 +16,22 @@ static void copy(void *to, const void *from, size_t bytes) {
     __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
 }
 
+/* Bring what this call of the tasklet will read next into the caches, if it goes on in equal steps:
+ * the host's own prefetching needs longer runs than a transfer is. */
+static void fetch_ahead(struct emu_run *run, const uint8_t *at, uint32_t bytes, const void *pc) {
+    const uint32_t line = 64;
+    struct emu_stream *stream = run->streams[run->current];
+    uint32_t known = 0;
+    while (known < EMU_STREAMS - 1 && stream[known].pc != pc) ++known;
+    const ptrdiff_t step = at - stream[known].last;
+    if (stream[known].pc == pc)
+        for (uint32_t i = 0; i < bytes; i += line)
+            _mm_prefetch((const char *)at + step + i, _MM_HINT_T1);
+    /* The latest comes first, so that the last one is dropped for a new one. */
+    for (; known > 0; --known) stream[known] = stream[known - 1];
+    stream[0] = (struct emu_stream){pc, at};
+}
+
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
     const uint8_t *at = address;
     const uint8_t *wram = run->image->wram, *end = wram + run->machine->wram_bytes;
@@ -22,6 +39,11 @@ bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
     const uint8_t *low = run->tasklets[0].stack_bottom;
     const uint8_t *high = run->tasklets[run->count - 1].stack_top;
     return at >= low && at <= high && bytes <= (size_t)(high - at);
+}
+
+/* The hardware looks at the low bits only: programs count from 0 or from where symbols lie. */
+static uint32_t offset_of(const struct emu_machine *machine, uint32_t mram) {
+    return mram < machine->mram_bytes ? mram : mram - EMU_MRAM_BASE;
 }
 
 static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t bytes,
@@ -37,7 +59,7 @@ static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t
     if ((uintptr_t)wram % unit != 0)
         emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "WRAM address %p is no multiple of %u", wram,
                  unit);
-    if (mram < EMU_MRAM_BASE || mram - EMU_MRAM_BASE > machine->mram_bytes - bytes)
+    if (offset_of(machine, mram) > machine->mram_bytes - bytes)
         emu_fail(run, EMU_FAULT_MRAM_BOUNDS, pc,
                  "%u B at 0x%08x, MRAM is 0x%08x to 0x%08x", bytes, mram, EMU_MRAM_BASE,
                  EMU_MRAM_BASE + machine->mram_bytes - 1);
@@ -75,17 +97,20 @@ void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access directio
     struct emu_run *run = emu_current;
     const bool reads = direction == EMU_READ;
     if (!run->settings.checks) { /* nothing but the copy */
-        uint8_t *at = run->dpu->window + mram;
+        uint8_t *at = run->dpu->mram + offset_of(run->machine, mram);
         copy(reads ? wram : at, reads ? at : wram, bytes);
+        if (reads) fetch_ahead(run, at, bytes, pc);
         return;
     }
     emu_account(run, pc);
     check(run, mram, wram, bytes, pc);
+    const uint32_t offset = offset_of(run->machine, mram);
     if (run->races != NULL) {
-        emu_race_mram(run, mram - EMU_MRAM_BASE, bytes, direction, pc);
+        emu_race_mram(run, offset, bytes, direction, pc);
         emu_race_wram(run, wram, bytes, reads ? EMU_WRITE : EMU_READ, pc);
     }
-    uint8_t *at = run->dpu->window + mram;
+    uint8_t *at = run->dpu->mram + offset;
     copy(reads ? wram : at, reads ? at : wram, bytes);
+    if (reads) fetch_ahead(run, at, bytes, pc);
     charge(run, bytes, reads);
 }

@@ -58,7 +58,6 @@ struct emu_counters {
     uint64_t dma_reads, dma_read_bytes, dma_writes, dma_write_bytes;
     uint64_t dma_cycles; /* in which the DMA engine was busy */
     uint32_t heap_bytes; /* most WRAM heap in use */
-    uint32_t stack_bytes; /* deepest stack of a tasklet, as declared stacks count; 0: not measured */
 };
 
 struct emu_dpu;
@@ -94,8 +93,8 @@ const char *emu_dpu_log(const struct emu_dpu *dpu, size_t *bytes, bool *truncate
 int emu_run(struct emu_dpu **dpus, size_t count);
 
 /* Bounds, DMA and misuse checks; scheduling. Read from the environment at the first use, once:
- * PIM_EMU_CHECKS, PIM_EMU_SCHEDULE, PIM_EMU_SEED, PIM_EMU_WORKERS, PIM_EMU_TIMEOUT, PIM_EMU_MACHINE,
- * PIM_EMU_QUIET. The functions are for programs that embed the emulator. */
+ * PIM_EMU_CHECKS, PIM_EMU_SCHEDULE, PIM_EMU_SEED, PIM_EMU_WORKERS, PIM_EMU_TIMEOUT, PIM_EMU_QUIET.
+ * Programs that embed the emulator may change what is returned; it holds for later launches. */
 enum emu_schedule { EMU_IN_TIME, EMU_AT_RANDOM };
 struct emu_settings {
     bool checks;

@@ -127,6 +127,9 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
         return false;
     const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;
     memcpy(limit, &end, sizeof end);
+    uint8_t *clock = resolve(place, "CLOCKS_PER_SEC"); /* only in programs that ask for it */
+    const uint32_t hertz = (uint32_t)program->machine->clock_hz;
+    if (clock != NULL) memcpy(clock, &hertz, sizeof hertz);
     image->environment->services = &emu_all_services;
     image->environment->traced = (program->info.build & EMU_TRACED) != 0;
     return true;

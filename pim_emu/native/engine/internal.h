@@ -111,6 +111,13 @@ struct emu_tasklet {
     double time;           /* modelled cycles since the launch */
 };
 
+/* What a call that reads MRAM has read last. */
+#define EMU_STREAMS 4u
+struct emu_stream {
+    const void *pc;
+    const uint8_t *last;
+};
+
 #define EMU_NOBODY 255u
 #define EMU_MOST_MUTEXES 256u
 #define EMU_MOST_BARRIERS 64u
@@ -131,6 +138,7 @@ struct emu_run {
     uint64_t random;
     double dma_free;                  /* when the DMA engine is */
     double dma_smallest;              /* cycles in which a smallest transfer occupies it */
+    struct emu_stream streams[EMU_MOST_TASKLETS][EMU_STREAMS];
     void *host_stack_pointer;
     volatile uint64_t heartbeat;      /* services called: the watchdog looks at it */
     struct emu_counters counters;

@@ -57,6 +57,12 @@ static uint64_t cycles(void) {
     return (uint64_t)run->tasklets[run->current].time;
 }
 
+static uint64_t launch_instructions(void) {
+    struct emu_run *run = emu_current;
+    emu_account(run, run->tasklets[run->current].pc);
+    return run->counters.instructions;
+}
+
 static void yield(const void *pc) {
     emu_account(emu_current, pc);
 }
@@ -106,4 +112,5 @@ const struct emu_services emu_all_services = {
     .move = memmove,
     .fill = memset,
     .compare = memcmp,
+    .launch_instructions = launch_instructions,
 };

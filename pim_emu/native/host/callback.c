@@ -53,12 +53,6 @@ static bool hold(struct rank *rank) {
     return true;
 }
 
-static void keep_status(struct call *call, dpu_error_t status) {
-    pthread_mutex_lock(&host_lock);
-    if (call->status == DPU_OK) call->status = status;
-    pthread_mutex_unlock(&host_lock);
-}
-
 /* --- In threads of their own --- */
 struct solo {
     struct call *call; /* owned: a copy */
@@ -91,12 +85,12 @@ static dpu_error_t go_solo(const struct call *call, struct scope *scope, struct 
     struct call *copy = malloc(sizeof *copy);
     pthread_t thread;
     if (solo != NULL && copy != NULL) {
-        *copy = *call;
-        copy->scope = scope;
-        *solo = (struct solo){.call = copy, .rank = rank, .set = set, .index = index};
         pthread_mutex_lock(&host_lock);
+        *copy = *call;
         ++call->owner->callbacks;
         pthread_mutex_unlock(&host_lock);
+        copy->scope = scope;
+        *solo = (struct solo){.call = copy, .rank = rank, .set = set, .index = index};
         if (pthread_create(&thread, NULL, run_solo, solo) == 0) {
             pthread_detach(thread);
             return DPU_OK;
@@ -123,18 +117,16 @@ static dpu_error_t run_each(struct job *job, struct rank *rank, uint32_t positio
     const dpu_error_t status = invoke(call, set, index);
     pthread_mutex_lock(&host_lock);
     if (held) rank->held = false;
+    if (call->status == DPU_OK) call->status = status;
     pthread_mutex_unlock(&host_lock);
-    if (!call->waited) return status;
-    keep_status(call, status);
-    return DPU_OK;
+    return call->waited ? DPU_OK : status;
 }
 
 static void skip_each(struct job *job, struct rank *rank) {
     struct call *call = (struct call *)job;
     pthread_mutex_lock(&host_lock);
-    const dpu_error_t status = host_failure(rank);
+    if (call->status == DPU_OK) call->status = host_failure(rank);
     pthread_mutex_unlock(&host_lock);
-    keep_status(call, status);
 }
 
 /* --- Once, when all ranks have reached it --- */
@@ -225,20 +217,15 @@ static dpu_error_t call_each_and_wait(const struct scope *scope, struct call *ca
     return status;
 }
 
-static struct scope *copy_scope(const struct scope *scope) {
-    struct scope *copy = malloc(sizeof *copy);
-    if (copy != NULL) *copy = *scope;
-    return copy;
-}
-
 static dpu_error_t call_later(const struct scope *scope, struct call *call, bool single,
                               bool beside) {
     if (single || beside) {
-        call->scope = copy_scope(scope);
+        call->scope = malloc(sizeof *call->scope);
         if (call->scope == NULL) {
             free(call);
             return DPU_ERR_SYSTEM;
         }
+        *call->scope = *scope;
     }
     if (beside) {
         call->nonblocking = false;

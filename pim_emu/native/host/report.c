@@ -98,8 +98,7 @@ dpu_error_t pim_emu_get_counters(struct dpu_set_t dpu, struct pim_emu_counters *
                                           .dma_writes = known->dma_writes,
                                           .dma_write_bytes = known->dma_write_bytes,
                                           .dma_cycles = known->dma_cycles,
-                                          .heap_bytes = known->heap_bytes,
-                                          .stack_bytes = known->stack_bytes};
+                                          .heap_bytes = known->heap_bytes};
     host_release(&scope);
     host_leave(&scope);
     return DPU_OK;

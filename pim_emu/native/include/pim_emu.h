@@ -15,7 +15,6 @@ struct pim_emu_counters {
     uint64_t dma_reads, dma_read_bytes, dma_writes, dma_write_bytes;
     uint64_t dma_cycles; /* in which the DMA engine was busy */
     uint32_t heap_bytes; /* most WRAM heap in use */
-    uint32_t stack_bytes; /* deepest stack of a tasklet; 0: not measured */
 };
 
 /* Of an allocated set since its allocation or the last reset. */

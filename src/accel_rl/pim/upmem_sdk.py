@@ -13,6 +13,7 @@ from pathlib import Path
 
 COMPILER = "dpu-upmem-dpurte-clang"
 PKG_CONFIG = "dpu-pkg-config"
+EMULATOR = Path("share", "pim_emu")  # in the emulator's SDK folder, whose commands have the same names
 VARIABLE = "UPMEM_HOME"  # set by the SDK's own upmem_env.sh
 DEVICES = Path("/dev")
 DPUS_PER_RANK = 64  # as built; some of a rank's may be disabled
@@ -74,6 +75,9 @@ def count_ranks(devices: Path = DEVICES) -> int:
 def _describe(
     folder: Path, reasons: list[str], environment: Mapping[str, str], timeout: float
 ) -> Sdk:
+    if (folder.parent / EMULATOR).is_dir():
+        reasons = [*reasons, f"the commands in {folder} are the emulator's, pim_emu"]
+        return Sdk(False, None, None, "; ".join(reasons))
     missing = [name for name in (COMPILER, PKG_CONFIG) if not shutil.which(name, path=str(folder))]
     reasons = reasons + [f"{folder} has no {name}" for name in missing]
     version = None

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <vmutex.h>
 
-/* Each 8-byte word of MRAM is guarded by one of these virtual mutexes, by its number modulo 2^11. */
+/* Each 8-byte word of MRAM has one of these virtual mutexes, by its number modulo 2^11. */
 #define __MRAM_UNALIGNED_ACCESS_LOG_NB_VLOCK 11
 extern struct vmutex __mram_unaligned_access_virtual_locks;
 extern __dma_aligned uint8_t __mram_unaligned_access_buffer[DPU_NR_THREADS << 3];

@@ -7,7 +7,7 @@
 
 typedef struct {
     uint32_t start[NR_THREADS]; /* PROFILING_RESET_VALUE: not running */
-    uint32_t count[NR_THREADS]; /* cycles spent in the section, as the counter's register has them */
+    uint32_t count[NR_THREADS]; /* sixteenths of the cycles spent in the section */
 } dpu_profiling_t;
 
 #endif

@@ -11,10 +11,7 @@ __asm__(".globl __emu_tasklet\n"
 int main(void);
 
 /* Once for each launch, before its tasklets. */
-void __emu_boot(void) {
-    __emu_perfcounter_boot();
-    __emu_heap_boot();
-}
+void __emu_boot(void) { __emu_perfcounter_boot(); }
 
 /* Once for each tasklet, on its own stack. */
 __NO_RETURN void __emu_entry(void) {

@@ -27,8 +27,6 @@ void *__emu_heap_take(size_t bytes, size_t alignment, const char *function, cons
     return (void *)at;
 }
 
-void __emu_heap_boot(void) { engine_after(0)->heap((void *)(heap_start() + used)); }
-
 void *mem_alloc(size_t size) { return __emu_heap_take(size, 8, "mem_alloc", CALLER); }
 
 void *mem_reset(void) {

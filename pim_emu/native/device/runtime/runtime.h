@@ -46,6 +46,5 @@ void __emu_vmutex_unlock(struct vmutex *vm, uint16_t id, const void *pc);
 
 /* What a launch begins with. */
 void __emu_perfcounter_boot(void);
-void __emu_heap_boot(void);
 
 #endif

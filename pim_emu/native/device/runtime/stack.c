@@ -1,6 +1,6 @@
 /* Functions of a program whose frame does not fit the tasklet's stack come here from their first
- * instructions, in the way of gcc's split stacks: the frame's size in r10, the place to return to on
- * the stack. The host's stack reaches further than the declared one, so there is room to report.
+ * instructions, in the way of gcc's split stacks: the frame's size in r10, the place to return to
+ * on the stack. The host's stack reaches further than the declared one: there is room to report.
  */
 #include <defs.h>
 
