@@ -77,9 +77,9 @@ class DpuSet:
         profile = f"machine={machine}".encode() if machine else None
         try:
             lib.call("dpu_alloc", ctypes.c_uint32(dpus), profile, ctypes.byref(self._set))
-        except lib.DpuError as error:
+        except lib.DpuError:
             self._set = None
-            raise lib.DpuError(f"{error} ({dpus} DPUs, machine {machine or 'default'})") from None
+            raise
         self._dpus = lib.member_handles(self._set)
         if program is not None:
             self.load(program)
@@ -170,8 +170,9 @@ class DpuSet:
           DpuFault: a DPU stopped.
           DpuError: no program is loaded.
         """
+        handle = self._handle
         try:
-            lib.call("dpu_launch", self._handle, lib.SYNCHRONOUS)
+            lib.call("dpu_launch", handle, lib.SYNCHRONOUS)
         except lib.DpuError:
             self._raise_fault()
             raise

@@ -68,6 +68,7 @@ def library() -> ctypes.CDLL:
     dll.dpu_error_to_string.restype = ctypes.c_void_p
     dll.dpu_set_dpu_iterator_from.restype = DpuIterator
     dll.dpu_set_dpu_iterator_next.restype = None
+    dll.pim_emu_take_complaint.restype = None
     dll.pim_emu_set.argtypes = [ctypes.c_char_p, ctypes.c_double]
     return dll
 
@@ -78,9 +79,17 @@ def call(name: str, *arguments: object) -> None:
     Raises:
       DpuError: the status is not DPU_OK.
     """
+    _take_complaint()  # of a call that succeeded nevertheless
     status = getattr(library(), name)(*arguments)
     if status != 0:
-        raise DpuError(f"{name}: {describe(status)}")
+        reason = _take_complaint()
+        raise DpuError(": ".join(part for part in (name, describe(status), reason) if part))
+
+
+def _take_complaint() -> str:
+    text = ctypes.create_string_buffer(1024)
+    library().pim_emu_take_complaint(text, ctypes.c_size_t(len(text)))
+    return text.value.decode(errors="replace")
 
 
 def describe(status: int) -> str:

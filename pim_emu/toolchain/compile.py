@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from pim_emu.toolchain import build, gcc
@@ -19,13 +20,13 @@ _NEVER_ERRORS = (
     *("stringop-overread", "stringop-truncation", "restrict", "override-init", "clobbered"),
     *("old-style-declaration", "implicit-fallthrough", "cast-function-type", "strict-aliasing"),
     *("aggressive-loop-optimizations", "type-limits", "zero-length-bounds", "nonnull", "overflow"),
-    *(
-        "packed-not-aligned",
-        "pedantic",
-        "builtin-declaration-mismatch",
-        "dangling-pointer",
-        "address",
-    ),
+    *("packed-not-aligned", "pedantic", "builtin-declaration-mismatch", "dangling-pointer"),
+    "address",
+)
+# Warnings of clang that a newer gcc makes errors.
+_ONLY_WARNINGS = (
+    *("implicit-function-declaration", "int-conversion", "incompatible-pointer-types"),
+    "implicit-int",
 )
 _INLINE_ASSEMBLY = re.compile(r"^#APP\n((?:.*\n)*?)#NO_APP$", re.M)
 
@@ -47,7 +48,10 @@ def build_flags(command: Command) -> int:
 
 def source_flags(sdk: Sdk, command: Command) -> list[str]:
     """Everything about how a source is read."""
-    flags = [*gcc.include_flags(sdk.device_include), *gcc.macro_flags(strict=command.strict)]
+    flags = [
+        *gcc.include_flags(sdk.device_include),
+        *gcc.macro_flags(command.core, strict=command.strict),
+    ]
     if not any("NR_TASKLETS" in word for word in command.compile_flags):
         flags.append(f"-DNR_TASKLETS={command.at_link.get('NR_TASKLETS', '1')}")
     return flags + command.compile_flags
@@ -55,7 +59,7 @@ def source_flags(sdk: Sdk, command: Command) -> list[str]:
 
 def code_flags(command: Command) -> list[str]:
     """Everything about the code that is made."""
-    flags = [*gcc.CODE, "-g" if command.debug else "-g1"]
+    flags = list(gcc.CODE) if command.debug else [*gcc.CODE, "-g1"]
     kind = build_flags(command)
     if kind & build.COUNTED:
         flags += ["-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"]
@@ -65,10 +69,10 @@ def code_flags(command: Command) -> list[str]:
         flags.append("-fsplit-stack")
     if kind & build.TRACED:
         flags += ["-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"]
+        flags.append("--param=tsan-distinguish-volatile=1")
     flags += [f"-Wno-{name}" for name in _SILENT]
-    if "-Werror" in command.compile_flags:
-        flags += [f"-Wno-error={name}" for name in _NEVER_ERRORS]
-    return flags
+    strict = "-Werror" in command.compile_flags
+    return flags + [f"-Wno-error={name}" for name in (_NEVER_ERRORS if strict else _ONLY_WARNINGS)]
 
 
 def compile_source(sdk: Sdk, command: Command, source: Source, target: str, scratch: Path) -> None:
@@ -99,9 +103,9 @@ def compile_source(sdk: Sdk, command: Command, source: Source, target: str, scra
     if command.action != "assembly":
         gcc.run(["-c", "-x", "assembler", str(assembly), "-o", target], verbose=command.verbose)
     elif target == "-":
-        print(assembly.read_text(encoding="utf-8"), end="")
+        print(assembly.read_text(encoding="utf-8", errors="replace"), end="")
     else:
-        Path(target).write_text(assembly.read_text(encoding="utf-8"), encoding="utf-8")
+        shutil.copyfile(assembly, target)
 
 
 def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:

@@ -27,6 +27,9 @@ def main(sdk: Sdk, arguments: list[str]) -> int:
         if str(error):
             print(f"{NAME}: error: {error}", file=sys.stderr)
         return error.status
+    except OSError as error:
+        print(f"{NAME}: error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

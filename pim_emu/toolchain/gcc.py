@@ -42,9 +42,10 @@ def _own_include() -> str:
         raise DriverError(f"{compiler()}: cannot be run: {error.strerror}") from error
 
 
-def macro_flags(*, strict: bool = False) -> list[str]:
-    """What the vendor's compiler defines, and does not."""
+def macro_flags(core: str | None = None, *, strict: bool = False) -> list[str]:
+    """What the vendor's compiler defines for a core, and does not."""
     flags = [f"-U{name}" for name in _UNDEFINED] + ["-D__DPU__=1", "-D__DPU=1", "-D__dpu__=1"]
+    flags.append(f"-D__dpu_{core or 'v1A'}__=1")
     return flags if strict else [*flags, "-DDPU=1"]
 
 

@@ -9,7 +9,6 @@ from pim_emu.toolchain.errors import DriverError
 
 VERSION = "2025.1.0"  # of the interface
 TARGET = "dpu-upmem-dpurte"
-BUILD_FILE = "build.toml"  # what the folder was made with
 _CORES = {"v1A": "upmem-2560", "v1B": "upmem-v1b"}
 # What the link script of each core leaves to programs; no constant of the cost model depends on it.
 _MUTEXES = {"upmem-v1b": 64}

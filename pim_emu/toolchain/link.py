@@ -129,7 +129,7 @@ def _check(elf: ElfFile, machine: Machine, stacks: list[int]) -> None:
     mram = symbols["__sys_used_mram_end"] - _MRAM_BASE
     if mram > machine.mram_bytes:
         raise DriverError(f"MRAM overflow: variables {mram:,} B exceed {machine.mram_bytes:,} B")
-    mutexes = symbols["__emu_atomic_end"] - symbols["__emu_atomic_start"]
+    mutexes = symbols["__emu_atomic_library"] - symbols["__emu_atomic_start"]
     if mutexes > most_mutexes(machine):
         raise DriverError(
             f"too many mutexes: the program has {mutexes}, a DPU {most_mutexes(machine)}"

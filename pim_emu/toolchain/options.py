@@ -12,7 +12,7 @@ from pim_emu.toolchain.errors import DriverError
 _TO_GCC = {"-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "--param"}
 _DEPENDENCIES = {"-MF", "-MT", "-MQ"}
 _DROPPED_WITH_VALUE = {
-    *("-mllvm", "-Xclang", "-Xassembler", "-target", "-arch", "-resource-dir", "-isysroot"),
+    *("-mllvm", "-Xclang", "-Xassembler", "-target", "-arch", "-resource-dir", "-isysroot", "-MJ"),
     *("--sysroot", "-z", "-u", "-gcc-toolchain", "-working-directory", "-dumpbase", "-dumpdir"),
 }
 _DROPPED = re.compile(
@@ -71,7 +71,6 @@ class Command:
     sanitize_thread: bool = False
     verbose: bool = False
     question: str | None = None  # --version and the like: nothing is compiled
-    warnings: list[str] = dataclasses.field(default_factory=list)
 
 
 def expand_response_files(words: list[str]) -> Iterator[str]:
@@ -126,7 +125,7 @@ def parse(arguments: list[str]) -> Command:
             value_of(word)
         elif word in _DEPENDENCIES:
             command.dependency_flags += [word, value_of(word)]
-        elif prefix == "-M":
+        elif word.startswith("-M"):
             command.dependency_flags.append(word)
         elif word in _TO_GCC:
             _add_compile_flag(command, word, value_of(word))

@@ -97,6 +97,7 @@ def test_sdist_holds_what_a_build_needs_and_nothing_built(sdist):
     for folder, pattern in (
         ("kernels", "**/*"),
         ("pim_emu", "**/*.toml"),
+        ("pim_emu/native", "**/*"),
         ("src", "**/*.py"),
         ("tests", "**/*.py"),
         (".ci", "*"),
@@ -121,6 +122,8 @@ def test_wheel_works_in_an_empty_environment(sdist, environment, tmp_path):
     assert library == "accel_rl/accel_rl_kernels.so"
     assert set(DATA) <= {name.rpartition("/")[2] for name in names}
     assert {"accel_rl/py.typed", "pim_emu/py.typed"} <= set(names)
+    native = (path for path in (ROOT / "pim_emu" / "native").rglob("*") if path.is_file())
+    assert {str(path.relative_to(ROOT)) for path in native} <= set(names)
     parts = {name.partition("/")[0] for name in names}
     assert parts == {"accel_rl", "pim_emu", f"{wheel.name.partition('-py3')[0]}.dist-info"}
 

@@ -1,4 +1,4 @@
-"""A mark for tests that build DPU programs and run them."""
+"""Marks for tests that build DPU programs and run them."""
 
 import platform
 import shutil
@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 
-def why_absent() -> str | None:
-    """Why this host cannot build DPU programs; None where it can.
+def why_absent(*commands: str) -> str | None:
+    """Why this host cannot build DPU programs with these commands; None where it can.
 
     Only what the host lacks counts: an SDK that cannot be made on a host that has it all is a
     failure, not a reason to skip.
@@ -15,9 +15,14 @@ def why_absent() -> str | None:
     host = f"{platform.machine()} {platform.system()}"
     if host != "x86_64 Linux":
         return f"DPU programs run on x86-64 Linux only, this host is {host}"
-    if shutil.which("gcc") is None:
-        return "DPU programs are built with gcc, which is not in PATH"
-    return None
+    absent = [command for command in commands if shutil.which(command) is None]
+    return f"not in PATH: {', '.join(absent)}" if absent else None
 
 
-needs_sdk = pytest.mark.skipif(why_absent() is not None, reason=f"NO SDK: {why_absent()}")
+def needs(*commands: str) -> pytest.MarkDecorator:
+    """A mark for tests that build DPU programs with these commands."""
+    why = why_absent(*commands)
+    return pytest.mark.skipif(why is not None, reason=f"NO DPU PROGRAMS: {why}")
+
+
+needs_sdk = needs("gcc")

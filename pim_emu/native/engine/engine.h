@@ -108,5 +108,7 @@ struct emu_settings *emu_settings(void);
 
 /* A line on stderr that begins with "pim_emu: ", unless quiet. */
 void emu_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The calling thread's last one since it was last taken, or "". */
+void emu_take_complaint(char *text, size_t bytes);
 
 #endif

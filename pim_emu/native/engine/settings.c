@@ -13,14 +13,40 @@
 
 static struct emu_settings settings;
 
+/* A text for each thread. Not a thread-local array: a library that is loaded at run time has little
+ * room for those. */
+#define COMPLAINT_BYTES 1024u
+static pthread_key_t complaints;
+
+static void make_key(void) {
+    pthread_key_create(&complaints, free);
+}
+
+/* The calling thread's text, or NULL where there is no memory. */
+static char *own_complaint(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    char *text = pthread_getspecific(complaints);
+    if (text == NULL && (text = calloc(1, COMPLAINT_BYTES)) != NULL)
+        pthread_setspecific(complaints, text);
+    return text;
+}
+
 void emu_complain(const char *format, ...) {
-    if (emu_settings()->quiet) return;
-    char text[2048];
+    char *complaint = own_complaint();
+    if (complaint == NULL) return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(complaint, COMPLAINT_BYTES, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "pim_emu: %s\n", text); /* one call, so that lines of threads do not mix */
+    if (emu_settings()->quiet) return;
+    fprintf(stderr, "pim_emu: %s\n", complaint); /* one call: lines of threads do not mix */
+}
+
+void emu_take_complaint(char *text, size_t bytes) {
+    char *complaint = own_complaint();
+    snprintf(text, bytes, "%s", complaint != NULL ? complaint : "");
+    if (complaint != NULL) complaint[0] = '\0';
 }
 
 static uint32_t cores(void) {

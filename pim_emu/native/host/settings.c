@@ -3,6 +3,10 @@
 
 #include "host.h"
 
+void pim_emu_take_complaint(char *text, size_t bytes) {
+    emu_take_complaint(text, bytes);
+}
+
 /* They hold for launches that begin later. */
 dpu_error_t pim_emu_set(const char *name, double value) {
     struct emu_settings *settings = emu_settings();

@@ -35,6 +35,8 @@ dpu_error_t pim_emu_get_counters(struct dpu_set_t dpu, struct pim_emu_counters *
 /* Of one DPU: the name of its fault and what happened where; both "" if it is not in fault. They
  * stay valid until the DPU is launched or loaded again. */
 dpu_error_t pim_emu_get_fault(struct dpu_set_t dpu, const char **name, const char **message);
+/* What the calling thread was last told on stderr about a call, since it last took it; or "". */
+void pim_emu_take_complaint(char *text, size_t bytes);
 /* For launches that begin later: "checks", "random" (schedule), "seed", "timeout_seconds", "quiet". */
 dpu_error_t pim_emu_set(const char *name, double value);
 dpu_error_t pim_emu_get_machine(struct dpu_set_t set, const char **name);

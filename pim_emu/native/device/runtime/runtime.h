@@ -16,6 +16,10 @@ register uint64_t emu_count __asm__("r15");
 
 extern struct emu_environment __emu_environment;
 
+/* The library's own mutexes do not count towards a program's. */
+#undef __atomic_bit
+#define __atomic_bit __section(".atomic.library")
+
 /* State that is nobody's WRAM: it holds during a launch. */
 #define OUTSIDE_WRAM __attribute__((section(".emu.env")))
 
