@@ -1,4 +1,4 @@
-/* Integer types of known size. Pointers, and so intptr_t and size_t, have 64 bits here, not 32. */
+/* Integer types of known size, those of 64 bits being long long as the DPU's clang has them. Pointers, and so intptr_t and size_t, have 64 bits here, not 32. */
 #ifndef DPU_STDINT_H
 #define DPU_STDINT_H
 
@@ -8,24 +8,24 @@ typedef __INT16_TYPE__ int16_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __INT32_TYPE__ int32_t;
 typedef __UINT32_TYPE__ uint32_t;
-typedef __INT64_TYPE__ int64_t;
-typedef __UINT64_TYPE__ uint64_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
 typedef __INT_LEAST8_TYPE__ int_least8_t;
 typedef __UINT_LEAST8_TYPE__ uint_least8_t;
 typedef __INT_LEAST16_TYPE__ int_least16_t;
 typedef __UINT_LEAST16_TYPE__ uint_least16_t;
 typedef __INT_LEAST32_TYPE__ int_least32_t;
 typedef __UINT_LEAST32_TYPE__ uint_least32_t;
-typedef __INT_LEAST64_TYPE__ int_least64_t;
-typedef __UINT_LEAST64_TYPE__ uint_least64_t;
+typedef long long int_least64_t;
+typedef unsigned long long uint_least64_t;
 typedef __INT_FAST8_TYPE__ int_fast8_t;
 typedef __UINT_FAST8_TYPE__ uint_fast8_t;
 typedef __INT_FAST16_TYPE__ int_fast16_t;
 typedef __UINT_FAST16_TYPE__ uint_fast16_t;
 typedef __INT_FAST32_TYPE__ int_fast32_t;
 typedef __UINT_FAST32_TYPE__ uint_fast32_t;
-typedef __INT_FAST64_TYPE__ int_fast64_t;
-typedef __UINT_FAST64_TYPE__ uint_fast64_t;
+typedef long long int_fast64_t;
+typedef unsigned long long uint_fast64_t;
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 typedef __INTMAX_TYPE__ intmax_t;
@@ -40,9 +40,9 @@ typedef __UINTMAX_TYPE__ uintmax_t;
 #define INT32_MAX __INT32_MAX__
 #define INT32_MIN (-INT32_MAX - 1)
 #define UINT32_MAX __UINT32_MAX__
-#define INT64_MAX __INT64_MAX__
+#define INT64_MAX 9223372036854775807LL
 #define INT64_MIN (-INT64_MAX - 1)
-#define UINT64_MAX __UINT64_MAX__
+#define UINT64_MAX 18446744073709551615ULL
 #define INT_LEAST8_MAX __INT_LEAST8_MAX__
 #define INT_LEAST8_MIN (-INT_LEAST8_MAX - 1)
 #define UINT_LEAST8_MAX __UINT_LEAST8_MAX__
@@ -87,8 +87,8 @@ typedef __UINTMAX_TYPE__ uintmax_t;
 #define UINT16_C(value) __UINT16_C(value)
 #define INT32_C(value) __INT32_C(value)
 #define UINT32_C(value) __UINT32_C(value)
-#define INT64_C(value) __INT64_C(value)
-#define UINT64_C(value) __UINT64_C(value)
+#define INT64_C(value) value##LL
+#define UINT64_C(value) value##ULL
 #define INTMAX_C(value) __INTMAX_C(value)
 #define UINTMAX_C(value) __UINTMAX_C(value)
 
