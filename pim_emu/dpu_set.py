@@ -178,7 +178,7 @@ class DpuSet:
             raise
 
     def logs(self) -> list[str]:
-        """What each DPU printed in the last launch."""
+        """What each DPU printed in the last launch, up to 1 MiB."""
         return [_log(handle) for handle in self._dpus]
 
     def counters(self) -> list[Counters]:
@@ -265,7 +265,11 @@ def _log(handle: lib.SetHandle) -> str:
     text, size = ctypes.c_void_p(), ctypes.c_size_t()
     stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(text), ctypes.byref(size)))
     try:
-        lib.call("dpulog_read_for_dpu", ctypes.c_void_p(handle.members.dpu), stream)
+        lib.call(
+            "dpulog_read_for_dpu",
+            *(ctypes.c_void_p(handle.members.dpu), stream),
+            allowed=lib.LOG_BUFFER_TOO_SMALL,
+        )
     finally:
         libc.fclose(stream)
         log = ctypes.string_at(text, size.value).decode(errors="replace")

@@ -7,6 +7,7 @@ from pim_emu.sdk import sdk_path
 
 TO_DPU, FROM_DPU = 0, 1  # dpu_xfer_t
 SYNCHRONOUS = 1  # dpu_launch_policy_t
+LOG_BUFFER_TOO_SMALL = 32  # DPU_ERR_LOG_BUFFER_TOO_SMALL
 HEAP = "__sys_used_mram_end"  # DPU_MRAM_HEAP_POINTER_NAME
 
 
@@ -73,15 +74,15 @@ def library() -> ctypes.CDLL:
     return dll
 
 
-def call(name: str, *arguments: object) -> None:
-    """Call a function that returns a status.
+def call(name: str, *arguments: object, allowed: int = 0) -> None:
+    """Call a function that returns a status; DPU_OK and `allowed` are no errors.
 
     Raises:
-      DpuError: the status is not DPU_OK.
+      DpuError: another status.
     """
     _take_complaint()  # of a call that succeeded nevertheless
     status = getattr(library(), name)(*arguments)
-    if status != 0:
+    if status not in (0, allowed):
         reason = _take_complaint()
         raise DpuError(": ".join(part for part in (name, describe(status), reason) if part))
 

@@ -1,6 +1,7 @@
 """Building DPU programs from Python."""
 
 import dataclasses
+import functools
 import os
 import subprocess
 import tempfile
@@ -46,7 +47,7 @@ def build(
     Args:
       sources: C files; or the text of one, recognised by a newline in it.
       tasklets: NR_TASKLETS, 1 to the machine's limit.
-      output: the program's file; a temporary one if None.
+      output: the program's file; if None, one that goes when the process ends.
       define: macros and their values.
       include: folders of headers.
       stack_bytes: STACK_SIZE_DEFAULT, a multiple of 8: WRAM for the stack of each tasklet.
@@ -62,9 +63,7 @@ def build(
     if traced and fast:
         raise ValueError("traced and fast exclude each other")
     texts = [sources] if isinstance(sources, str | Path) else list(sources)
-    if output is None:
-        output = Path(tempfile.mkdtemp(prefix="pim_emu-")) / "program"
-    target = Path(output)
+    target = _own_folder() / "program" if output is None else Path(output)
     target.parent.mkdir(parents=True, exist_ok=True)
     files = [_as_file(text, target, index) for index, text in enumerate(texts)]
     macros = {"NR_TASKLETS": tasklets, "STACK_SIZE_DEFAULT": stack_bytes, **(define or {})}
@@ -82,6 +81,16 @@ def build(
     if done.returncode != 0:
         raise BuildError(done.stderr.strip() or f"{command[0]} failed")
     return Program(target, tasklets, done.stderr)
+
+
+@functools.cache
+def _programs() -> tempfile.TemporaryDirectory[str]:
+    """Programs without a file of the user's: they go when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="pim_emu-")
+
+
+def _own_folder() -> Path:
+    return Path(tempfile.mkdtemp(dir=_programs().name))
 
 
 def _as_file(source: str | Path, target: Path, index: int) -> Path:

@@ -107,7 +107,7 @@ def _make(sdk: Sdk, final: Path) -> None:
     _copy(_NATIVE / "device" / "runtime", sdk.device / "runtime")
     for name in ("abi.h", "program.ld"):
         shutil.copy(_NATIVE / "device" / name, sdk.device / name)
-    _make_runtime(sdk)
+    _make_runtime(sdk, final)
     _copy_toolchain(sdk.share / "python", final / "share" / "pim_emu" / "python")
     _write_commands(sdk, final)
     sdk.library.mkdir(exist_ok=True)
@@ -119,14 +119,15 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _make_runtime(sdk: Sdk) -> None:
+def _make_runtime(sdk: Sdk, final: Path) -> None:
     """The archive that programs are linked with. Its code counts by itself and has no checks."""
     sources = sorted((sdk.device / "runtime").glob("*.c"))
     sources = [path for path in sources if path.name != "info.c"]
     objects = sdk.share / "objects"
     objects.mkdir()
     flags = [*gcc.CODE, *gcc.include_flags(sdk.device_include), *gcc.macro_flags()]
-    made = _compile_all(sources, objects, [*_RUNTIME_FLAGS, *flags, f"-I{sdk.device}"])
+    flags += [f"-I{sdk.device}", f"-ffile-prefix-map={sdk.root}={final}"]  # for debuggers
+    made = _compile_all(sources, objects, [*_RUNTIME_FLAGS, *flags])
     sdk.runtime_library.parent.mkdir()
     _run(["ar", "rcs", str(sdk.runtime_library), *map(str, made)])
     shutil.rmtree(objects)

@@ -62,6 +62,8 @@ _Noreturn void emu_fail(struct emu_run *run, enum emu_fault_kind kind, const voi
 const char *emu_name_object(struct emu_run *run, const void *object, char *text) {
     const uint32_t address = (uint32_t)((uintptr_t)object - (uintptr_t)run->image->delta);
     const char *name = emu_symbol_at(run->program, address);
+    const char prefix[] = "__atomic_bit_mutex_"; /* of what MUTEX_INIT makes of a name */
+    if (name != NULL && strncmp(name, prefix, sizeof prefix - 1) == 0) name += sizeof prefix - 1;
     if (name != NULL)
         snprintf(text, 64, "'%s'", name);
     else

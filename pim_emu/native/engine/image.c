@@ -168,6 +168,8 @@ static struct emu_image *make_image(const struct emu_program *program) {
         return NULL;
     }
     memcpy(image->initial_wram, image->wram, program->static_bytes);
+    emu_fill_pattern(image->wram + program->static_bytes,
+                     program->machine->wram_bytes - program->static_bytes);
     return image;
 }
 

@@ -72,6 +72,12 @@ static void access_memory(const void *address, size_t bytes, enum emu_access acc
     struct emu_run *run = emu_current;
     if (run->races == NULL) return; /* before the tasklets start */
     emu_account(run, pc);
+    /* Pointers to MRAM come as they are, without the window. */
+    const uintptr_t offset = (uintptr_t)address - EMU_MRAM_BASE;
+    if (offset < run->machine->mram_bytes && bytes <= run->machine->mram_bytes - offset) {
+        emu_race_mram(run, (uint32_t)offset, bytes, access, pc);
+        return;
+    }
     if (!emu_in_wram(run, address, bytes))
         emu_fail(run, EMU_FAULT_WRAM_BOUNDS, pc, "%s of %zu B at %p",
                  access == EMU_READ ? "read" : "write", bytes, address);

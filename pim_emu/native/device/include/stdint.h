@@ -1,4 +1,5 @@
-/* Integer types of known size, those of 64 bits being long long as the DPU's clang has them. Pointers, and so intptr_t and size_t, have 64 bits here, not 32. */
+/* Integer types of known size; those of 64 bits are long long, as formats of DPU programs expect.
+ * Pointers, and so intptr_t and size_t, have 64 bits here, not 32. */
 #ifndef DPU_STDINT_H
 #define DPU_STDINT_H
 
