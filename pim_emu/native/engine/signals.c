@@ -23,6 +23,13 @@ static const void *where(struct emu_run *run) {
     return run->tasklets[run->current].pc;
 }
 
+/* An index like `i - 1u` of 32 bits wraps on a DPU, whose pointers have as many. */
+static const char *hint(const struct emu_run *run) {
+    const uintptr_t wrapped = (uint32_t)raised.address;
+    if (wrapped == raised.address || !emu_in_wram(run, (const void *)wrapped, 1)) return "";
+    return " (an unsigned index of 32 bits that wrapped? Pointers have 64 bits here)";
+}
+
 static _Noreturn void report(void) {
     struct emu_run *run = emu_current;
     const uintptr_t window = (uintptr_t)run->dpu->window;
@@ -40,8 +47,8 @@ static _Noreturn void report(void) {
         if (raised.address - window < EMU_WINDOW)
             emu_fail(run, EMU_FAULT_MRAM_BOUNDS, where(run), "access to MRAM address 0x%08x",
                      (uint32_t)(raised.address - window));
-        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, where(run), "access to address %p",
-                 (void *)raised.address);
+        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, where(run), "access to address %p%s",
+                 (void *)raised.address, hint(run));
     }
 }
 
