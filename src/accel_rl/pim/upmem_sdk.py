@@ -13,7 +13,8 @@ from pathlib import Path
 
 COMPILER = "dpu-upmem-dpurte-clang"
 PKG_CONFIG = "dpu-pkg-config"
-EMULATOR = Path("share", "pim_emu")  # in the emulator's SDK folder, whose commands have the same names
+# In the SDK folder of the emulator, whose commands have the same names.
+EMULATOR = Path("share", "pim_emu")
 VARIABLE = "UPMEM_HOME"  # set by the SDK's own upmem_env.sh
 DEVICES = Path("/dev")
 DPUS_PER_RANK = 64  # as built; some of a rank's may be disabled
