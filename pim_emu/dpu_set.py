@@ -43,7 +43,9 @@ class Counters:
     dma_writes: int
     dma_write_bytes: int
     dma_cycles: int  # in which the DMA engine was busy
-    heap_bytes: int  # most WRAM heap in use
+    heap_bytes: (
+        int  # of WRAM, from the end of the variables to the last byte allocated; 0: none was
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,10 +122,10 @@ class DpuSet:
         Raises:
           DpuError: no such symbol, or the bytes do not fit it or its alignment.
         """
-        data = np.ascontiguousarray(values)
+        data = _plain(values)
         lib.call(
             "dpu_broadcast_to",
-            *(self._handle, _name(symbol), ctypes.c_uint32(offset)),
+            *(self._handle, _name(symbol), _offset(offset)),
             *(data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes), 0),
         )
 
@@ -139,7 +141,7 @@ class DpuSet:
           ValueError: the rows are not as many as the DPUs.
           DpuError: as for `broadcast`.
         """
-        data = np.ascontiguousarray(values)
+        data = _plain(values)
         if data.ndim < 1 or data.shape[0] != len(self):
             raise ValueError(f"values must have {len(self)} rows, one per DPU, got {data.shape}")
         self._push(lib.TO_DPU, symbol, data, offset)
@@ -159,7 +161,7 @@ class DpuSet:
           [dpus, *shape].
         """
         inner = (shape,) if isinstance(shape, int) else tuple(shape)
-        data = np.empty((len(self), *inner), dtype)
+        data = _plain(np.empty((len(self), *inner), dtype))
         self._push(lib.FROM_DPU, symbol, data, offset)
         return data
 
@@ -206,14 +208,19 @@ class DpuSet:
 
     def _push(self, direction: int, symbol: str, data: np.ndarray, offset: int) -> None:
         handle, bytes_each = self._handle, data.nbytes // len(self)
-        for index, dpu in enumerate(self._dpus):
-            address = ctypes.c_void_p(data.ctypes.data + index * bytes_each)
-            lib.call("dpu_prepare_xfer", dpu, address)
-        lib.call(
-            "dpu_push_xfer",
-            *(handle, direction, _name(symbol), ctypes.c_uint32(offset)),
-            *(ctypes.c_size_t(bytes_each), 0),
-        )
+        try:
+            for index, dpu in enumerate(self._dpus):
+                address = ctypes.c_void_p(data.ctypes.data + index * bytes_each)
+                lib.call("dpu_prepare_xfer", dpu, address)
+            lib.call(
+                "dpu_push_xfer",
+                *(handle, direction, _name(symbol), _offset(offset)),
+                *(ctypes.c_size_t(bytes_each), 0),
+            )
+        except lib.DpuError:
+            # What was prepared would stay prepared, and its memory goes.
+            lib.call("dpu_prepare_xfer", handle, None)
+            raise
 
     def _raise_fault(self) -> None:
         for index, handle in enumerate(self._dpus):
@@ -253,6 +260,20 @@ def configure(
             if not 0 <= float(value) <= 2**53 or math.isnan(float(value)):
                 raise ValueError(f"{name} must be a number from 0 to 2**53, got {value}")
             lib.call("pim_emu_set", name.encode(), float(value))
+
+
+def _plain(values: Any) -> np.ndarray:
+    """As an array whose bytes can be copied."""
+    data = np.ascontiguousarray(values)
+    if data.dtype.hasobject:
+        raise TypeError(f"values must be of a type that C has, got dtype {data.dtype}")
+    return data
+
+
+def _offset(offset: int) -> ctypes.c_uint32:
+    if not 0 <= offset < 2**32:
+        raise ValueError(f"offset must be from 0 to 2**32 - 1, got {offset}")
+    return ctypes.c_uint32(offset)
 
 
 def _name(symbol: str) -> bytes:

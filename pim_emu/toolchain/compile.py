@@ -70,6 +70,8 @@ def code_flags(command: Command) -> list[str]:
     if kind & build.TRACED:
         flags += ["-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"]
         flags.append("--param=tsan-distinguish-volatile=1")
+        # What is expanded in line is not reported.
+        flags += [f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset", "memcmp")]
     flags += [f"-Wno-{name}" for name in _SILENT]
     strict = "-Werror" in command.compile_flags
     return flags + [f"-Wno-error={name}" for name in (_NEVER_ERRORS if strict else _ONLY_WARNINGS)]

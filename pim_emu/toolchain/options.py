@@ -23,7 +23,8 @@ _DROPPED = re.compile(
       | -f(no-)?split-stack | -ffixed-.* | -m(?!cpu).* | --target=.* | --sysroot=.* | -pthread
       | -ccc-.* | -pg | -p | -fprofile.* | -fcoverage.* | -no-canonical-prefixes | -no-integrated-as
       | -f(no-)?asynchronous-unwind-tables | -f(no-)?jump-tables | -fstack-protector.*
-      | -f(no-)?sanitize-.* | -fno-sanitize=.* | -fcf-protection.* | -Q""",
+      | -f(no-)?sanitize-.* | -fno-sanitize=.* | -fcf-protection.* | -Q
+      | -f(no-)?plt | -finstrument-functions""",
     re.VERBOSE,
 )
 _REFUSED = {

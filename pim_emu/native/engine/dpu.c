@@ -99,6 +99,7 @@ enum emu_load_status emu_load(struct emu_dpu *dpu, struct emu_program *program) 
                          dpu->wram_used - program->static_bytes);
     dpu->wram_used = program->static_bytes;
     copy_mram(dpu, program);
+    emu_relocate_mram(program, image, dpu->window);
     atomic_store(&dpu->state, EMU_IDLE);
     return EMU_LOADED;
 }

@@ -11,10 +11,12 @@
 /* Guard pages keep what runs off an end from reaching a neighbour. */
 #define GUARD (16u * EMU_PAGE)
 
+/* What is relocated: link addresses from `start` to `end` lie at `base`. */
 struct place {
     const struct emu_program *program;
-    uint8_t *base; /* of link address image_start */
-    ptrdiff_t delta;
+    uint8_t *base;
+    uint64_t start, end;
+    ptrdiff_t delta; /* by which the image has moved */
 };
 
 static bool moves(const struct emu_program *program, uint64_t address) {
@@ -24,8 +26,9 @@ static bool moves(const struct emu_program *program, uint64_t address) {
 /* The linker has resolved everything for the link address; only differences remain. */
 static bool relocate(const struct place *place, const Elf64_Rela *entry, const Elf64_Sym *symbol) {
     const struct emu_program *program = place->program;
-    if (!moves(program, entry->r_offset)) return true;
-    uint8_t *at = place->base + (entry->r_offset - program->image_start);
+    if (entry->r_offset < place->start || entry->r_offset >= place->end) return true;
+    uint8_t *at = place->base + (entry->r_offset - place->start);
+    const bool place_moves = moves(program, entry->r_offset);
     const bool target_moves =
         symbol->st_shndx != SHN_ABS && moves(program, symbol->st_value);
     uint32_t word;
@@ -48,7 +51,7 @@ static bool relocate(const struct place *place, const Elf64_Rela *entry, const E
         return true;
     case R_X86_64_PC32:
     case R_X86_64_PLT32:
-        if (target_moves) return true;
+        if (target_moves || !place_moves) return true;
         memcpy(&word, at, sizeof word);
         word -= (uint32_t)place->delta;
         memcpy(at, &word, sizeof word);
@@ -72,12 +75,18 @@ static bool relocate_all(const struct place *place) {
         const Elf64_Rela *entries = (const Elf64_Rela *)(elf + sections[i].sh_offset);
         for (size_t k = 0; k < sections[i].sh_size / sizeof *entries; ++k) {
             const size_t index = ELF64_R_SYM(entries[k].r_info);
-            if (index >= count || entries[k].r_offset + 8 > place->program->image_end + 8ull ||
-                !relocate(place, &entries[k], &symbols[index]))
+            if (index >= count || !relocate(place, &entries[k], &symbols[index]))
                 return false;
         }
     }
     return true;
+}
+
+void emu_relocate_mram(const struct emu_program *program, const struct emu_image *image,
+                       uint8_t *window) {
+    const uint64_t end = EMU_MRAM_BASE + (uint64_t)program->machine->mram_bytes;
+    const struct place place = {program, window + EMU_MRAM_BASE, EMU_MRAM_BASE, end, image->delta};
+    relocate_all(&place); /* the image was made of the same entries */
 }
 
 static void copy_segments(const struct place *place) {
@@ -101,10 +110,11 @@ static uint8_t *map_image(const struct emu_program *program, size_t bytes) {
     return at == MAP_FAILED ? emu_map_low(bytes) : at;
 }
 
-static uint8_t *resolve(const struct place *place, const char *name) {
+/* Where a symbol's object of so many bytes lies, or NULL. */
+static uint8_t *resolve(const struct place *place, const char *name, uint32_t needed) {
     uint32_t address, bytes;
     if (!emu_symbol_address(place->program, name, &address, &bytes) ||
-        !moves(place->program, address))
+        !moves(place->program, address) || place->program->image_end - address < needed)
         return NULL;
     return place->base + (address - place->program->image_start);
 }
@@ -112,22 +122,25 @@ static uint8_t *resolve(const struct place *place, const char *name) {
 /* The parts of the image by name. The heap's limit is for the program's allocators to know. */
 static bool find_parts(const struct place *place, struct emu_image *image) {
     const struct emu_program *program = place->program;
-    uint8_t *limit = resolve(place, "__emu_heap_limit");
-    image->text = resolve(place, "__emu_text_start");
-    image->text_end = resolve(place, "__emu_text_end");
-    image->wram = resolve(place, "__emu_wram_start");
-    image->atomic = resolve(place, "__emu_atomic_start");
-    image->atomic_end = resolve(place, "__emu_atomic_end");
-    image->environment = (struct emu_environment *)resolve(place, "__emu_environment");
-    image->entry = (void (*)(void))(uintptr_t)resolve(place, "__emu_entry");
-    image->boot = (void (*)(void))(uintptr_t)resolve(place, "__emu_boot");
+    uint8_t *limit = resolve(place, "__emu_heap_limit", sizeof(uint8_t *));
+    image->text = resolve(place, "__emu_text_start", 0);
+    image->text_end = resolve(place, "__emu_text_end", 0);
+    image->wram = resolve(place, "__emu_wram_start", 0);
+    image->atomic = resolve(place, "__emu_atomic_start", 0);
+    image->atomic_end = resolve(place, "__emu_atomic_end", 0);
+    image->environment = (struct emu_environment *)resolve(
+        place, "__emu_environment", sizeof *image->environment);
+    image->entry = (void (*)(void))(uintptr_t)resolve(place, "__emu_entry", 0);
+    image->boot = (void (*)(void))(uintptr_t)resolve(place, "__emu_boot", 0);
     if (limit == NULL || image->text == NULL || image->text_end == NULL || image->wram == NULL ||
         image->atomic == NULL || image->atomic_end == NULL || image->environment == NULL ||
-        image->entry == NULL || image->boot == NULL)
+        image->entry == NULL || image->boot == NULL || image->text_end < image->text ||
+        image->text_end > image->wram || image->atomic_end < image->atomic)
         return false;
     const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;
     memcpy(limit, &end, sizeof end);
-    uint8_t *clock = resolve(place, "CLOCKS_PER_SEC"); /* only in programs that ask for it */
+    /* Only programs that ask for it have it. */
+    uint8_t *clock = resolve(place, "CLOCKS_PER_SEC", sizeof(uint32_t));
     const uint32_t hertz = (uint32_t)program->machine->clock_hz;
     if (clock != NULL) memcpy(clock, &hertz, sizeof hertz);
     image->environment->services = &emu_all_services;
@@ -156,7 +169,7 @@ static struct emu_image *make_image(const struct emu_program *program) {
         return NULL;
     }
     const struct place place = {
-        program, image->base + GUARD,
+        program, image->base + GUARD, program->image_start, program->image_end,
         (ptrdiff_t)(image->base + GUARD) - (ptrdiff_t)program->image_start};
     image->delta = place.delta;
     copy_segments(&place);

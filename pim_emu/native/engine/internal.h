@@ -29,7 +29,6 @@ struct emu_program {
     atomic_uint references;
     const struct emu_machine *machine;
     char *name;
-    int file;           /* a memory file with the ELF file, for addr2line */
     uint8_t *elf;
     size_t elf_bytes;
     struct emu_info info;
@@ -46,6 +45,9 @@ struct emu_program {
 /* NULL: no memory below 4 GiB. */
 struct emu_image *emu_image_of(struct emu_program *program, uint32_t worker);
 void emu_free_image(struct emu_image *image);
+/* Make pointers in initialised MRAM variables those of the image. */
+void emu_relocate_mram(const struct emu_program *program, const struct emu_image *image,
+                       uint8_t *window);
 /* Link address of a symbol; false: there is none. */
 bool emu_symbol_address(const struct emu_program *program, const char *name, uint32_t *address,
                         uint32_t *bytes);
@@ -146,7 +148,7 @@ struct emu_run {
     uint8_t owner[EMU_MOST_MUTEXES];  /* of a mutex by its number, or EMU_NOBODY */
     struct {
         const void *barrier;
-        uint32_t tasklets;
+        uint32_t size, tasklets;
     } meetings[EMU_MOST_BARRIERS];    /* which tasklets have come to which barrier */
     enum emu_fault_kind fault;
     char message[1024];

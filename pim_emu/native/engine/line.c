@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -13,17 +14,48 @@ struct emu_line {
     char text[160];
 };
 
+/* A memory file with the program: the one on disk may be another by now. -1: none. */
+static int write_program(const struct emu_program *program) {
+    const int file = memfd_create("pim_emu program", 0);
+    size_t done = 0;
+    while (file >= 0 && done < program->elf_bytes) {
+        const ssize_t written = write(file, program->elf + done, program->elf_bytes - done);
+        if (written <= 0) {
+            close(file);
+            return -1;
+        }
+        done += (size_t)written;
+    }
+    return file;
+}
+
+static bool read_line(FILE *stream, char *text, int bytes) {
+    if (fgets(text, bytes, stream) == NULL) return false;
+    const size_t end = strcspn(text, "\n");
+    const bool complete = text[end] == '\n';
+    text[end] = '\0';
+    for (int c = 0; !complete && c != '\n' && c != EOF;) c = fgetc(stream); /* too long: cut */
+    return true;
+}
+
 /* addr2line prints the function and then file:line; "??" where it knows nothing. */
 static void ask(const struct emu_program *program, uint32_t address, char *text, size_t bytes) {
     snprintf(text, bytes, "0x%x", address);
-    char command[128], function[64] = "", file[80] = "";
+    const int file = write_program(program);
+    if (file < 0) return;
+    char command[128], function[64], place[80];
     snprintf(command, sizeof command, "addr2line -s -f -e /proc/%d/fd/%d 0x%x 2>/dev/null",
-             (int)getpid(), program->file, address);
+             (int)getpid(), file, address);
     FILE *answer = popen(command, "re");
-    if (answer == NULL) return;
-    const bool complete = fscanf(answer, "%63s %79s", function, file) == 2;
-    pclose(answer);
-    if (complete && file[0] != '?') snprintf(text, bytes, "%s (%s)", file, function);
+    if (answer != NULL) {
+        if (read_line(answer, function, sizeof function) &&
+            read_line(answer, place, sizeof place) && place[0] != '?') {
+            place[strcspn(place, " ")] = '\0'; /* "file.c:12 (discriminator 3)" */
+            snprintf(text, bytes, "%s (%s)", place, function);
+        }
+        pclose(answer);
+    }
+    close(file);
 }
 
 const char *emu_source_line(struct emu_program *program, uint32_t address) {

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "elf_file.h"
 #include "internal.h"
@@ -101,7 +99,8 @@ static bool read_info(struct emu_program *program) {
         return false;
     program->static_bytes = (wram_end - program->wram_start + 7u) & ~7u;
     program->mram_used = mram_end - EMU_MRAM_BASE;
-    return program->wram_start % EMU_PAGE == 0 && program->wram_start <= wram_end &&
+    return program->wram_start % EMU_PAGE == 0 && program->wram_start >= program->image_start &&
+           program->wram_start <= wram_end && wram_end <= program->image_end &&
            mram_end >= EMU_MRAM_BASE;
 }
 
@@ -131,19 +130,6 @@ static enum emu_load_status check_limits(struct emu_program *program) {
     return EMU_LOADED;
 }
 
-static bool keep_file(struct emu_program *program) {
-    program->file = memfd_create("pim_emu program", MFD_CLOEXEC);
-    if (program->file < 0) return false;
-    size_t done = 0;
-    while (done < program->elf_bytes) {
-        const ssize_t written =
-            write(program->file, program->elf + done, program->elf_bytes - done);
-        if (written <= 0) return false;
-        done += (size_t)written;
-    }
-    return true;
-}
-
 enum emu_load_status emu_open_program(const void *elf, size_t bytes, const char *name,
                                       const struct emu_machine *machine,
                                       struct emu_program **opened) {
@@ -152,7 +138,6 @@ enum emu_load_status emu_open_program(const void *elf, size_t bytes, const char 
     atomic_init(&program->references, 1);
     pthread_mutex_init(&program->lock, NULL);
     program->machine = machine;
-    program->file = -1;
     program->name = strdup(name);
     program->elf = malloc(bytes ? bytes : 1);
     program->image_count = emu_settings()->workers;
@@ -166,7 +151,6 @@ enum emu_load_status emu_open_program(const void *elf, size_t bytes, const char 
             status = EMU_NOT_A_PROGRAM;
         } else {
             status = check_limits(program);
-            if (status == EMU_LOADED && !keep_file(program)) status = EMU_OUT_OF_MEMORY;
         }
     }
     if (status == EMU_LOADED)
@@ -186,7 +170,6 @@ void emu_release_program(struct emu_program *program) {
         if (program->images[i] != NULL) emu_free_image(program->images[i]);
     free(program->images);
     emu_free_lines(program->lines);
-    if (program->file >= 0) close(program->file);
     free(program->elf);
     free(program->name);
     pthread_mutex_destroy(&program->lock);

@@ -8,7 +8,7 @@ static struct emu_run *enter(const void *pc) {
     return run;
 }
 
-/* All tasklets that ever come to a barrier must be as many as it holds, or they pass out of step. */
+/* All tasklets that ever come to a barrier of a size must be that many, or they pass out of step. */
 static void check_meeting(struct emu_run *run, const struct emu_barrier *barrier, const void *pc) {
     if (!run->settings.checks) return;
     char name[64];
@@ -18,10 +18,13 @@ static void check_meeting(struct emu_run *run, const struct emu_barrier *barrier
     for (uint32_t i = 0; i < EMU_MOST_BARRIERS; ++i) {
         if (run->meetings[i].barrier == NULL) run->meetings[i].barrier = barrier;
         if (run->meetings[i].barrier != barrier) continue;
+        if (run->meetings[i].size != barrier->size) run->meetings[i].tasklets = 0; /* made anew */
+        run->meetings[i].size = barrier->size;
         run->meetings[i].tasklets |= 1u << run->current;
         if (__builtin_popcount(run->meetings[i].tasklets) > barrier->size)
             emu_fail(run, EMU_FAULT_BARRIER, pc,
-                     "one tasklet too many comes to %s, which is for %u: others already have",
+                     "one tasklet too many comes to %s, which is for %u: others already have "
+                     "(PIM_EMU_CHECKS=0 lets groups share a barrier)",
                      emu_name_object(run, barrier, name), barrier->size);
         return;
     }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <dpu.h>
 #include <dpu_management.h>
@@ -85,6 +86,7 @@ struct rank {
     pthread_cond_t changed;
     pthread_t thread;
     bool has_thread, stop;
+    pid_t thread_owner; /* the process that has it */
     dpu_error_t error; /* of an asynchronous job; dpu_sync takes it */
     uint32_t error_kind;
 };

@@ -5,6 +5,7 @@
  * that any two calls have the same order on all ranks they share, and none can wait for another in
  * a circle. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "host.h"
 
@@ -213,17 +214,24 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Threads do not survive a fork. */
+static bool has_thread(const struct rank *rank) {
+    return rank->has_thread && rank->thread_owner == getpid();
+}
+
 static bool start_threads(const struct scope *scope) {
     for (uint32_t i = 0; i < scope->nr_ranks; ++i) {
         struct rank *rank = scope->ranks[i];
-        if (!rank->has_thread) rank->has_thread = pthread_create(&rank->thread, NULL, work, rank) == 0;
-        if (!rank->has_thread) return false;
+        if (has_thread(rank)) continue;
+        if (pthread_create(&rank->thread, NULL, work, rank) != 0) return false;
+        rank->has_thread = true;
+        rank->thread_owner = getpid();
     }
     return true;
 }
 
 void host_stop_thread(struct rank *rank) {
-    if (!rank->has_thread) return;
+    if (!has_thread(rank)) return;
     rank->stop = true;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&host_lock);

@@ -14,6 +14,9 @@ dpu_error_t host_check_range(const struct scope *scope, const char *name,
         return host_refuse(DPU_ERR_INVALID_SYMBOL_ACCESS,
                            "symbol \"%s\": offset %u + length %zu exceeds its %u bytes", name,
                            offset, length, symbol.size);
+    if (address > UINT32_MAX)
+        return host_refuse(DPU_ERR_INVALID_SYMBOL_ACCESS, "symbol \"%s\": there is no address 0x%llx",
+                           name, (unsigned long long)address);
     if (address & HOST_IRAM_AT)
         return host_refuse(DPU_ERR_INVALID_IRAM_ACCESS, "symbol \"%s\" is code", name);
     range->mram = (address & HOST_MRAM_AT) != 0;
