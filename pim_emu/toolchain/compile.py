@@ -60,6 +60,8 @@ def source_flags(sdk: Sdk, command: Command) -> list[str]:
 def code_flags(command: Command) -> list[str]:
     """Everything about the code that is made."""
     flags = list(gcc.CODE) if command.debug else [*gcc.CODE, "-g1"]
+    # Each call has a place of its own, to which it returns: a fault names its line.
+    flags += ["-fno-crossjumping", "-fno-tree-tail-merge", "-fno-optimize-sibling-calls"]
     kind = build_flags(command)
     if kind & build.COUNTED:
         flags += ["-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"]

@@ -70,19 +70,14 @@ static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t
 /* The engine serves one transfer at a time; the latency of others overlaps with it. */
 static void charge(struct emu_run *run, uint32_t bytes, bool reads) {
     const struct emu_machine *machine = run->machine;
-    const struct emu_tasklet *tasklet = &run->tasklets[run->current];
     const double per_byte = machine->dma_cycles_per_byte;
     const double latency =
         (reads ? machine->dma_read_alpha : machine->dma_write_alpha) + per_byte * bytes;
     const double occupied = run->dma_smallest + per_byte * (bytes - machine->dma_min_bytes);
-    const double start = run->dma_free > tasklet->time ? run->dma_free : tasklet->time;
-    const double end = start + (latency > occupied ? latency : occupied);
-    const uint32_t place = run->place[run->current];
+    const double start = run->dma_free > run->time ? run->dma_free : run->time;
     run->dma_free = start + occupied;
-    run->dma_start[place] = tasklet->time;
-    run->dma_end[place] = end;
-    emu_set_time(run, end);
-    run->counters.dma_cycles += (uint64_t)occupied;
+    run->dma_busy += occupied;
+    emu_transfer_until(run, start + (latency > occupied ? latency : occupied));
     if (reads) {
         ++run->counters.dma_reads;
         run->counters.dma_read_bytes += bytes;

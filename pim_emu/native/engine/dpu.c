@@ -39,7 +39,7 @@ struct emu_rank *emu_create_rank(const struct emu_machine *machine, uint32_t ind
     bool good = rank->windows != NULL && rank->wram != NULL;
     for (uint32_t i = 0; good && i < count; ++i) {
         struct emu_dpu *dpu = &rank->dpus[i];
-        dpu->window = rank->windows + i * EMU_WINDOW;
+        dpu->window = rank->windows + i * EMU_WINDOW_STEP;
         dpu->mram = dpu->window + EMU_MRAM_BASE;
         dpu->wram = rank->wram + (size_t)i * machine->wram_bytes;
         good = emu_map_mram(dpu->mram, machine->mram_bytes);
@@ -117,15 +117,25 @@ void emu_write_mram(struct emu_dpu *dpu, uint32_t offset, const void *from, size
     memcpy(dpu->mram + offset, from, bytes);
 }
 
+void emu_use_wram(struct emu_dpu *dpu, size_t bytes) {
+    const uint32_t most = dpu->rank->machine->wram_bytes;
+    const uint32_t used = bytes < most ? (uint32_t)bytes : most;
+    if (used <= dpu->wram_used) return;
+    if (dpu->live != NULL) emu_open_wram(dpu->image, dpu->rank->machine, used);
+    emu_fill_pattern(dpu->wram + dpu->wram_used, used - dpu->wram_used);
+    dpu->wram_used = used;
+}
+
 void emu_write_wram(struct emu_dpu *dpu, uint32_t offset, const void *from, size_t bytes) {
     pthread_mutex_lock(&dpu->live_lock);
+    emu_use_wram(dpu, offset + bytes);
     memcpy((dpu->live != NULL ? dpu->live : dpu->wram) + offset, from, bytes);
-    if (offset + bytes > dpu->wram_used) dpu->wram_used = (uint32_t)(offset + bytes);
     pthread_mutex_unlock(&dpu->live_lock);
 }
 
 void emu_read_wram(struct emu_dpu *dpu, uint32_t offset, void *to, size_t bytes) {
     pthread_mutex_lock(&dpu->live_lock);
+    emu_use_wram(dpu, offset + bytes);
     memcpy(to, (dpu->live != NULL ? dpu->live : dpu->wram) + offset, bytes);
     pthread_mutex_unlock(&dpu->live_lock);
 }

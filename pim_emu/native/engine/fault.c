@@ -43,6 +43,7 @@ static void append(struct emu_run *run, const char *format, ...) {
 
 _Noreturn void emu_vfail(struct emu_run *run, enum emu_fault_kind kind, const void *pc,
                          const char *format, va_list arguments) {
+    emu_settle(run);
     run->fault = kind;
     run->message[0] = '\0';
     append(run, "%s: DPU %u, tasklet %u, %s: ", emu_fault_name(kind), run->dpu->index, run->current,

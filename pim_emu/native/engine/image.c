@@ -23,42 +23,39 @@ static bool moves(const struct emu_program *program, uint64_t address) {
     return address >= program->image_start && address <= program->image_end;
 }
 
-/* The linker has resolved everything for the link address; only differences remain. */
+/* The linker has resolved everything for the link address; only differences remain. False: the entry
+ * is none that the driver lets through. */
 static bool relocate(const struct place *place, const Elf64_Rela *entry, const Elf64_Sym *symbol) {
-    const struct emu_program *program = place->program;
     if (entry->r_offset < place->start || entry->r_offset >= place->end) return true;
-    uint8_t *at = place->base + (entry->r_offset - place->start);
-    const bool place_moves = moves(program, entry->r_offset);
+    const bool place_moves = moves(place->program, entry->r_offset);
     const bool target_moves =
-        symbol->st_shndx != SHN_ABS && moves(program, symbol->st_value);
-    uint32_t word;
-    uint64_t wide;
+        symbol->st_shndx != SHN_ABS && moves(place->program, symbol->st_value);
+    size_t bytes = 4;
+    ptrdiff_t change = 0;
     switch (ELF64_R_TYPE(entry->r_info)) {
     case R_X86_64_NONE:
         return true;
+    case R_X86_64_64:
+        bytes = 8;
+        /* fall through */
     case R_X86_64_32:
     case R_X86_64_32S:
-        if (!target_moves) return true;
-        memcpy(&word, at, sizeof word);
-        word += (uint32_t)place->delta;
-        memcpy(at, &word, sizeof word);
-        return true;
-    case R_X86_64_64:
-        if (!target_moves) return true;
-        memcpy(&wide, at, sizeof wide);
-        wide += (uint64_t)place->delta;
-        memcpy(at, &wide, sizeof wide);
-        return true;
+        if (target_moves) change = place->delta;
+        break;
     case R_X86_64_PC32:
     case R_X86_64_PLT32:
-        if (target_moves || !place_moves) return true;
-        memcpy(&word, at, sizeof word);
-        word -= (uint32_t)place->delta;
-        memcpy(at, &word, sizeof word);
-        return true;
+        if (place_moves && !target_moves) change = -place->delta;
+        break;
     default:
         return false;
     }
+    if (place->end - entry->r_offset < bytes) return false;
+    uint8_t *at = place->base + (entry->r_offset - place->start);
+    uint64_t value = 0;
+    memcpy(&value, at, bytes);
+    value += (uint64_t)change;
+    memcpy(at, &value, bytes);
+    return true;
 }
 
 static bool relocate_all(const struct place *place) {
@@ -124,6 +121,7 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
     const struct emu_program *program = place->program;
     uint8_t *limit = resolve(place, "__emu_heap_limit", sizeof(uint8_t *));
     image->text = resolve(place, "__emu_text_start", 0);
+    image->library = resolve(place, "__emu_text_library", 0);
     image->text_end = resolve(place, "__emu_text_end", 0);
     image->wram = resolve(place, "__emu_wram_start", 0);
     image->atomic = resolve(place, "__emu_atomic_start", 0);
@@ -134,8 +132,9 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
     image->boot = (void (*)(void))(uintptr_t)resolve(place, "__emu_boot", 0);
     if (limit == NULL || image->text == NULL || image->text_end == NULL || image->wram == NULL ||
         image->atomic == NULL || image->atomic_end == NULL || image->environment == NULL ||
-        image->entry == NULL || image->boot == NULL || image->text_end < image->text ||
-        image->text_end > image->wram || image->atomic_end < image->atomic)
+        image->entry == NULL || image->boot == NULL || image->library < image->text ||
+        image->text_end < image->library || image->text_end > image->wram ||
+        image->atomic_end < image->atomic)
         return false;
     const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;
     memcpy(limit, &end, sizeof end);
@@ -148,18 +147,32 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
     return true;
 }
 
-static bool protect(const struct emu_image *image, const struct place *place, uint8_t *wram_end) {
-    uint8_t *text_end = image->text + ((size_t)(image->text_end - image->text) + EMU_PAGE - 1) /
-                                          EMU_PAGE * EMU_PAGE;
+static uint32_t whole_pages(uint32_t bytes) {
+    return (bytes + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+}
+
+bool emu_open_wram(struct emu_image *image, const struct emu_machine *machine, uint32_t bytes) {
+    const uint32_t wanted = whole_pages(bytes);
+    uint32_t open = atomic_load(&image->open);
+    if (wanted <= open || wanted > whole_pages(machine->wram_bytes) ||
+        mprotect(image->wram, wanted, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    while (open < wanted && !atomic_compare_exchange_weak(&image->open, &open, wanted)) continue;
+    return true;
+}
+
+static bool protect(const struct emu_image *image, const struct place *place) {
+    uint8_t *text_end = image->text + whole_pages((uint32_t)(image->text_end - image->text));
+    uint8_t *closed = image->wram + image->open;
     return mprotect(image->base, GUARD, PROT_NONE) == 0 &&
            mprotect(place->base, (size_t)(text_end - place->base), PROT_READ | PROT_EXEC) == 0 &&
-           mprotect(wram_end, GUARD, PROT_NONE) == 0;
+           mprotect(closed, (size_t)(image->base + image->bytes - closed), PROT_NONE) == 0;
 }
 
 static struct emu_image *make_image(const struct emu_program *program) {
     struct emu_image *image = calloc(1, sizeof *image);
     if (image == NULL) return NULL;
-    const uint32_t wram = (program->machine->wram_bytes + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+    const uint32_t wram = whole_pages(program->machine->wram_bytes);
     const size_t span = program->wram_start - program->image_start + (size_t)wram;
     image->bytes = GUARD + span + GUARD;
     image->base = map_image(program, image->bytes);
@@ -173,16 +186,17 @@ static struct emu_image *make_image(const struct emu_program *program) {
         (ptrdiff_t)(image->base + GUARD) - (ptrdiff_t)program->image_start};
     image->delta = place.delta;
     copy_segments(&place);
-    if (!relocate_all(&place) || !find_parts(&place, image) ||
-        !protect(image, &place, place.base + span)) {
+    atomic_init(&image->open, whole_pages(program->static_bytes));
+    const bool good = relocate_all(&place) && find_parts(&place, image);
+    if (good)
+        emu_fill_pattern(image->wram + program->static_bytes, wram - program->static_bytes);
+    if (!good || !protect(image, &place)) {
         emu_complain("%s cannot be placed in memory: was it linked by dpu-upmem-dpurte-clang?",
                      program->name);
         emu_free_image(image);
         return NULL;
     }
     memcpy(image->initial_wram, image->wram, program->static_bytes);
-    emu_fill_pattern(image->wram + program->static_bytes,
-                     program->machine->wram_bytes - program->static_bytes);
     return image;
 }
 

@@ -3,6 +3,7 @@
 #define EMU_INTERNAL_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "engine.h"
@@ -15,14 +16,14 @@ struct emu_image {
     uint8_t *base;                   /* of the mapping */
     size_t bytes;
     ptrdiff_t delta;                 /* run address minus link address */
-    uint8_t *text, *text_end;
+    uint8_t *text, *library, *text_end; /* of the program, of the run-time library */
     uint8_t *wram;                   /* wram_bytes of them, page aligned */
     uint8_t *atomic, *atomic_end;    /* mutexes */
     struct emu_environment *environment;
     void (*entry)(void);
     void (*boot)(void);
     uint8_t *initial_wram;           /* static_bytes, relocated for this address */
-    uint32_t dirty;                  /* bytes of WRAM that hold a DPU's data; the rest is pattern */
+    _Atomic(uint32_t) open;          /* bytes of WRAM that are accessible: see emu_open_wram */
 };
 
 struct emu_program {
@@ -45,6 +46,9 @@ struct emu_program {
 /* NULL: no memory below 4 GiB. */
 struct emu_image *emu_image_of(struct emu_program *program, uint32_t worker);
 void emu_free_image(struct emu_image *image);
+/* Let the program use WRAM up to here. The rest is protected until it is touched: it need not be
+ * saved with each DPU. False: it is open already, or cannot be. */
+bool emu_open_wram(struct emu_image *image, const struct emu_machine *machine, uint32_t bytes);
 /* Make pointers in initialised MRAM variables those of the image. */
 void emu_relocate_mram(const struct emu_program *program, const struct emu_image *image,
                        uint8_t *window);
@@ -80,14 +84,22 @@ struct emu_dpu {
     bool log_truncated;
 };
 
+/* The DPU has, and keeps, WRAM up to here; its live_lock is held. */
+void emu_use_wram(struct emu_dpu *dpu, size_t bytes);
+
 /* --- memory.c --- */
 #define EMU_WINDOW (1ull << 32) /* addresses that a 32-bit MRAM pointer can reach */
+/* From a DPU's window to the next. An index of 32 bits that wraps below 0 lies as many times 4 GiB
+ * too far as an element has bytes: never in another DPU's MRAM, whatever the size below 31. */
+#define EMU_WINDOW_STEP (EMU_WINDOW + (136ull << 20))
+#define EMU_WINDOWS_BEYOND 8u /* as much is reserved behind the last one */
 uint8_t *emu_map_windows(uint32_t count); /* reserved, nothing accessible; NULL: no memory */
 void emu_unmap_windows(uint8_t *windows, uint32_t count);
 bool emu_map_mram(uint8_t *at, uint32_t bytes); /* lazily, filled with the pattern */
 /* Give chunks that are about to be overwritten as a whole large pages. */
 void emu_make_whole(uint8_t *mram, uint32_t offset, size_t bytes, uint64_t *whole);
-uint8_t *emu_map_low(size_t bytes);             /* below 2 GiB */
+uint8_t *emu_map_low(size_t bytes);             /* below 2 GiB, or NULL */
+uint8_t *emu_map_stacks(size_t bytes);          /* below 4 GiB, or NULL */
 void emu_fill_pattern(uint8_t *at, size_t bytes);
 
 /* --- run.c: a launch of one DPU on one worker --- */
@@ -110,7 +122,7 @@ struct emu_tasklet {
     const void *object;    /* that it waits for */
     const void *pc;        /* of its last service */
     uint64_t instructions; /* accounted for */
-    double time;           /* modelled cycles since the launch */
+    double since;          /* it waits */
 };
 
 /* What a call that reads MRAM has read last. */
@@ -132,17 +144,22 @@ struct emu_run {
     struct emu_tasklet tasklets[EMU_MOST_TASKLETS];
     struct emu_settings settings; /* as they were when it began */
     uint32_t count, current, alive;
-    uint32_t issuing;                 /* tasklets that neither have ended nor wait */
     /* Tasklets have places in an order that the seed decides; the first place breaks ties. */
     uint8_t place[EMU_MOST_TASKLETS], at_place[EMU_MOST_TASKLETS];
-    double ready[EMU_MOST_TASKLETS];  /* by place: the time, or infinite where it cannot run */
-    double dma_start[EMU_MOST_TASKLETS], dma_end[EMU_MOST_TASKLETS]; /* by place: last transfer */
+    double time;                      /* modelled cycles since the launch */
+    double turns;                     /* of the pipeline: see schedule.c */
+    uint32_t computing;               /* tasklets that take turns */
+    /* By place, infinite where it does not apply. */
+    double due[EMU_MOST_TASKLETS];            /* turn at which it comes to its next service */
+    double transfer_end[EMU_MOST_TASKLETS];   /* time; what it then computes is known already: */
+    double after_transfer[EMU_MOST_TASKLETS]; /* turns */
     uint64_t random;
-    double dma_free;                  /* when the DMA engine is */
+    double dma_free, dma_busy;        /* when the DMA engine is; cycles that it has been busy */
     double dma_smallest;              /* cycles in which a smallest transfer occupies it */
     struct emu_stream streams[EMU_MOST_TASKLETS][EMU_STREAMS];
     void *host_stack_pointer;
     volatile uint64_t heartbeat;      /* services called: the watchdog looks at it */
+    atomic_bool overdue;              /* and sends a signal where there were none */
     struct emu_counters counters;
     const uint8_t *heap_end;
     uint8_t owner[EMU_MOST_MUTEXES];  /* of a mutex by its number, or EMU_NOBODY */
@@ -161,14 +178,15 @@ struct emu_worker {
     uint8_t *stacks;
     size_t stacks_bytes;
     struct emu_races *races;
-    _Atomic(bool) busy;
+    pthread_mutex_t thread_lock; /* of the next two */
+    bool busy;
     pthread_t thread; /* that works, while busy */
     struct emu_run run;
 };
 
 extern __thread struct emu_run *emu_current __attribute__((tls_model("initial-exec")));
 
-bool emu_make_stacks(struct emu_worker *worker);
+bool emu_make_stacks(struct emu_worker *worker); /* false: no memory below 4 GiB */
 /* Run the DPU to its end; the calling thread holds the worker's lock. */
 void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu);
 
@@ -176,11 +194,13 @@ void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu);
 /* Charge the current tasklet with the instructions since its last service, and let another run if
  * its time has come, or by chance. Every service begins with it. */
 void emu_account(struct emu_run *run, const void *pc);
-/* The current tasklet's clock stands at this time. */
-void emu_set_time(struct emu_run *run, double time);
+/* The current tasklet's transfer lasts until then; it goes on afterwards. */
+void emu_transfer_until(struct emu_run *run, double time);
 /* The current tasklet waits until `emu_wake`; a fault if nobody is left to wake it. */
 void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object);
 void emu_wake(struct emu_run *run, uint32_t tasklet);
+/* Charge the current tasklet as `emu_account` does, and go on: it is about to be stopped. */
+void emu_settle(struct emu_run *run);
 /* The tasklet that waits longest, or -1. */
 int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const void *object);
 _Noreturn void emu_end_tasklet(struct emu_run *run);
@@ -205,12 +225,14 @@ const char *emu_place(struct emu_run *run, const void *pc);
 const char *emu_name_object(struct emu_run *run, const void *object, char *text);
 
 /* --- signals.c --- */
-bool emu_install_signals(void);
+/* Make this the handler of what programs raise, now and after others have taken its place. */
+bool emu_take_signals(void);
+void emu_unblock_signals(sigset_t *old); /* on the calling thread */
 #define EMU_SIGNAL_STACK (64u * 1024u)
 #define EMU_WATCHDOG_SIGNAL SIGURG
 
-/* --- pool.c --- */
-void emu_start_watchdog(struct emu_worker *workers, uint32_t count); /* watchdog.c */
+/* --- watchdog.c --- */
+void emu_start_watchdog(struct emu_worker *workers, uint32_t count);
 
 /* --- services.c, sync.c, dma.c, race.c --- */
 extern const struct emu_services emu_all_services;
@@ -226,7 +248,8 @@ void emu_handshake_notify(const void *pc);
 /* Whether the bytes lie in WRAM, or on the stack of a tasklet (which stands for WRAM). */
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes);
 
-struct emu_races *emu_make_races(const struct emu_machine *machine);
+/* Tables for the machine: the old ones where they are large enough. NULL: no memory. */
+struct emu_races *emu_make_races(struct emu_races *old, const struct emu_machine *machine);
 void emu_free_races(struct emu_races *races);
 void emu_begin_races(struct emu_run *run);
 void emu_race_wram(struct emu_run *run, const void *address, size_t bytes, enum emu_access access,

@@ -1,7 +1,8 @@
 /* Memory of DPUs. MRAM is a private view of one file that holds the pattern of memory nobody has
  * written: pages cost nothing until they are. Chunks that the host overwrites as a whole become
- * memory of their own, in large pages: a launch then misses fewer translations. Each DPU's MRAM lies in a window of 4 GiB of reserved
- * addresses, so that no 32-bit MRAM pointer, however wrong, reaches anything else. */
+ * memory of their own, in large pages: a launch then misses fewer translations. Each DPU's MRAM lies
+ * in a window of 4 GiB of reserved addresses, so that no 32-bit MRAM pointer, however wrong, reaches
+ * anything else. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -50,9 +51,13 @@ static int open_pattern(uint32_t bytes) {
     return file;
 }
 
+static size_t span(uint32_t count) {
+    return (count + EMU_WINDOWS_BEYOND) * EMU_WINDOW_STEP;
+}
+
 /* Windows begin where a large page may; what is reserved for that is given back. */
 uint8_t *emu_map_windows(uint32_t count) {
-    const size_t bytes = count * EMU_WINDOW;
+    const size_t bytes = span(count);
     uint8_t *at = mmap(NULL, bytes + CHUNK, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return NULL;
@@ -63,7 +68,7 @@ uint8_t *emu_map_windows(uint32_t count) {
 }
 
 void emu_unmap_windows(uint8_t *windows, uint32_t count) {
-    munmap(windows, count * EMU_WINDOW);
+    munmap(windows, span(count));
 }
 
 void emu_make_whole(uint8_t *mram, uint32_t offset, size_t bytes, uint64_t *whole) {
@@ -84,6 +89,19 @@ bool emu_map_mram(uint8_t *at, uint32_t bytes) {
     if (file < 0) return false;
     return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_NORESERVE, file,
                 0) == at;
+}
+
+/* The kernel hands out 1 GiB at the bottom only; images need that more than stacks do. */
+uint8_t *emu_map_stacks(size_t bytes) {
+    static _Atomic(uintptr_t) next = 2ull << 30;
+    for (;;) {
+        const uintptr_t wanted = atomic_fetch_add(&next, bytes);
+        if (wanted + bytes > EMU_WINDOW) return emu_map_low(bytes);
+        void *at = mmap((void *)wanted, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (at == (void *)wanted) return at;
+        if (at != MAP_FAILED) munmap(at, bytes); /* a kernel that takes the flag for a hint */
+    }
 }
 
 uint8_t *emu_map_low(size_t bytes) {

@@ -35,7 +35,6 @@ static struct {
     struct emu_worker *workers;
     struct queue *queues;
     uint32_t count;
-    bool signals;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Faults of a program's stack need another stack to be reported on. */
@@ -47,12 +46,18 @@ static bool make_signal_stack(stack_t *made, stack_t *old) {
     return made->ss_sp != MAP_FAILED && sigaltstack(made, old) == 0;
 }
 
+static void set_thread(struct emu_worker *worker, bool busy) {
+    pthread_mutex_lock(&worker->thread_lock);
+    worker->thread = pthread_self();
+    worker->busy = busy;
+    pthread_mutex_unlock(&worker->thread_lock);
+}
+
 static void run_group(struct emu_worker *worker, struct emu_dpu **dpus, size_t count) {
     pthread_mutex_lock(&worker->lock);
-    worker->thread = pthread_self();
-    atomic_store(&worker->busy, true);
+    set_thread(worker, true);
     for (size_t i = 0; i < count; ++i) emu_run_dpu(worker, dpus[i]);
-    atomic_store(&worker->busy, false);
+    set_thread(worker, false);
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -60,8 +65,10 @@ static void *work(void *argument) {
     const uint32_t index = (uint32_t)(uintptr_t)argument;
     struct queue *queue = &pool.queues[index];
     stack_t made, old;
+    sigset_t blocked;
     if (!make_signal_stack(&made, &old))
         emu_complain("no memory for a worker's signals: a stack overflow will end the process");
+    emu_unblock_signals(&blocked);
     for (;;) {
         pthread_mutex_lock(&queue->lock);
         while (queue->first == NULL) pthread_cond_wait(&queue->filled, &queue->lock);
@@ -86,11 +93,6 @@ static bool start_thread(uint32_t index) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     /* The embedding program's signals are for its own threads. */
     sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, EMU_WATCHDOG_SIGNAL);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     const int status =
         pthread_create(&thread, &attributes, work, (void *)(uintptr_t)index);
@@ -106,14 +108,17 @@ static bool start_locked(void) {
     pool.queues = calloc(count, sizeof *pool.queues);
     if (pool.workers == NULL || pool.queues == NULL) return false;
     pool.count = count;
-    if (!pool.signals && !emu_install_signals()) return false;
-    pool.signals = true;
     for (uint32_t i = 0; i < count; ++i) {
         pthread_mutex_init(&pool.workers[i].lock, NULL);
+        pthread_mutex_init(&pool.workers[i].thread_lock, NULL);
         pthread_mutex_init(&pool.queues[i].lock, NULL);
         pthread_cond_init(&pool.queues[i].filled, NULL);
         pool.queues[i].last = &pool.queues[i].first;
-        if (!emu_make_stacks(&pool.workers[i]) || !start_thread(i)) return false;
+        if (!emu_make_stacks(&pool.workers[i]) || !start_thread(i)) {
+            emu_complain("no memory or no thread for worker %u of %u: PIM_EMU_WORKERS sets how many "
+                         "there are", i, count);
+            return false;
+        }
     }
     emu_start_watchdog(pool.workers, count);
     pool.owner = getpid();
@@ -122,7 +127,7 @@ static bool start_locked(void) {
 
 static bool start(void) {
     pthread_mutex_lock(&pool.lock);
-    const bool good = start_locked();
+    const bool good = start_locked() && emu_take_signals();
     pthread_mutex_unlock(&pool.lock);
     return good;
 }
@@ -130,8 +135,11 @@ static bool start(void) {
 /* On the calling thread: there is nobody to share the work with, and no thread to wake. */
 static bool run_here(struct emu_dpu **dpus, size_t count) {
     stack_t made, old;
+    sigset_t blocked;
     if (!make_signal_stack(&made, &old)) return false;
+    emu_unblock_signals(&blocked);
     run_group(&pool.workers[dpus[0]->worker], dpus, count);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     sigaltstack(&old, NULL);
     munmap(made.ss_sp, made.ss_size);
     return true;

@@ -13,7 +13,9 @@ bool emu_symbol_address(const struct emu_program *program, const char *name, uin
     const char *names;
     const size_t count = emu_elf_symbols(program->elf, &symbols, &names);
     for (size_t i = 0; i < count; ++i) {
-        if (symbols[i].st_shndx == SHN_UNDEF || strcmp(names + symbols[i].st_name, name) != 0)
+        const int type = ELF64_ST_TYPE(symbols[i].st_info);
+        if (symbols[i].st_shndx == SHN_UNDEF || type == STT_SECTION || type == STT_FILE ||
+            strcmp(names + symbols[i].st_name, name) != 0)
             continue;
         const bool global = ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL;
         if (found == NULL || global) found = &symbols[i];
@@ -101,6 +103,7 @@ static bool read_info(struct emu_program *program) {
     program->mram_used = mram_end - EMU_MRAM_BASE;
     return program->wram_start % EMU_PAGE == 0 && program->wram_start >= program->image_start &&
            program->wram_start <= wram_end && wram_end <= program->image_end &&
+           program->image_end <= program->wram_start + program->static_bytes &&
            mram_end >= EMU_MRAM_BASE;
 }
 

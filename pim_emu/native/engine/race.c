@@ -1,8 +1,9 @@
 /* Races in traced programs: two accesses to the same byte, one of them a write, by tasklets of which
  * neither has waited for the other. Each tasklet has a clock that it advances when it releases
  * something; a vector of clocks says what it knows of the others (as in FastTrack, Flanagan and
- * Freund, PLDI 2009, but with a reader of every byte for each tasklet). The race is found in whatever
- * order the tasklets happen to run. */
+ * Freund, PLDI 2009, but each tasklet's last read of each byte of WRAM is kept). The race is found in
+ * whatever order the tasklets happen to run. Of MRAM, only the last reader of a word is kept: a write
+ * that races with one before it is found in other orders. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ struct written {
 struct wram_byte {
     struct written write;
     clocks reads;
-    const void *read_pc;
+    uint32_t read_pcs[EMU_MOST_TASKLETS]; /* code lies below 4 GiB */
 };
 
 struct mram_word {
@@ -46,7 +47,9 @@ struct emu_races {
     uint32_t mram_capacity, mram_count; /* the capacity is a power of two */
 };
 
-struct emu_races *emu_make_races(const struct emu_machine *machine) {
+struct emu_races *emu_make_races(struct emu_races *old, const struct emu_machine *machine) {
+    if (old != NULL && old->wram_bytes >= machine->wram_bytes) return old;
+    emu_free_races(old);
     struct emu_races *races = calloc(1, sizeof *races);
     if (races == NULL) return NULL;
     races->wram_bytes = machine->wram_bytes;
@@ -125,12 +128,13 @@ static void check_byte(struct emu_run *run, struct wram_byte *byte, const void *
              byte->write.pc);
     if (access == EMU_READ) {
         byte->reads[self] = known[self];
-        byte->read_pc = pc;
+        byte->read_pcs[self] = (uint32_t)(uintptr_t)pc;
         return;
     }
     for (uint32_t i = 0; i < run->count; ++i)
         if (byte->reads[i] > known[i])
-            fail(run, emu_name_object(run, address, name), access, pc, i, false, byte->read_pc);
+            fail(run, emu_name_object(run, address, name), access, pc, i, false,
+                 (const void *)(uintptr_t)byte->read_pcs[i]);
     byte->write = (struct written){known[self], (uint8_t)self, pc};
 }
 

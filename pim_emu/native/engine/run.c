@@ -25,7 +25,7 @@ __thread struct emu_run *emu_current __attribute__((tls_model("initial-exec"))) 
 bool emu_make_stacks(struct emu_worker *worker) {
     if (worker->stacks != NULL) return true;
     worker->stacks_bytes = EMU_MOST_TASKLETS * (size_t)HOST_STACK;
-    worker->stacks = emu_map_low(worker->stacks_bytes);
+    worker->stacks = emu_map_stacks(worker->stacks_bytes);
     if (worker->stacks == NULL) return false;
     for (uint32_t i = 0; i < EMU_MOST_TASKLETS; ++i) {
         struct emu_tasklet *tasklet = &worker->run.tasklets[i];
@@ -47,18 +47,17 @@ static void set_window(const uint8_t *window) {
 
 static void swap_in(struct emu_image *image, struct emu_dpu *dpu) {
     pthread_mutex_lock(&dpu->live_lock);
+    emu_open_wram(image, dpu->program->machine, dpu->wram_used);
+    emu_use_wram(dpu, image->open);
     memcpy(image->wram, dpu->wram, dpu->wram_used);
-    if (image->dirty > dpu->wram_used)
-        emu_fill_pattern(image->wram + dpu->wram_used, image->dirty - dpu->wram_used);
     dpu->live = image->wram;
     pthread_mutex_unlock(&dpu->live_lock);
 }
 
-static void swap_out(struct emu_image *image, struct emu_dpu *dpu, uint32_t used) {
+static void swap_out(struct emu_image *image, struct emu_dpu *dpu) {
     pthread_mutex_lock(&dpu->live_lock);
-    if (used > dpu->wram_used) dpu->wram_used = used;
+    emu_use_wram(dpu, image->open);
     memcpy(dpu->wram, image->wram, dpu->wram_used);
-    image->dirty = dpu->wram_used;
     dpu->live = NULL;
     pthread_mutex_unlock(&dpu->live_lock);
 }
@@ -72,16 +71,18 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
     run->image = image;
     run->machine = dpu->program->machine;
     run->settings = *emu_settings();
-    run->count = run->alive = run->issuing = info->nr_tasklets;
+    run->count = run->alive = info->nr_tasklets;
     run->current = 0;
     /* Each DPU draws its own interleaving. */
     run->random = run->settings.seed * 0x9e3779b97f4a7c15u + dpu->index;
-    run->dma_free = 0;
+    run->time = run->turns = run->dma_free = run->dma_busy = 0;
+    run->computing = info->nr_tasklets;
     run->dma_smallest = run->machine->clock_hz * run->machine->dma_min_bytes /
                         run->machine->random_read_bandwidth;
     run->counters = (struct emu_counters){0};
     run->heap_end = image->wram + dpu->program->static_bytes;
     run->fault = EMU_FAULT_NONE;
+    atomic_store(&run->overdue, false);
     run->races = NULL;
     memset(run->owner, (int)EMU_NOBODY, sizeof run->owner);
     memset(run->meetings, 0, sizeof run->meetings);
@@ -96,17 +97,15 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
         tasklet->waiting = EMU_NOTHING;
         tasklet->object = tasklet->pc = NULL;
         tasklet->instructions = 0;
-        tasklet->time = 0;
     }
 }
 
 static void finish(struct emu_run *run, struct emu_dpu *dpu) {
     const uint32_t heap = (uint32_t)(run->heap_end - run->image->wram);
     run->counters.heap_bytes = heap - dpu->program->static_bytes;
-    for (uint32_t i = 0; i < run->count; ++i) /* of tasklets that a fault has stopped */
-        if (run->tasklets[i].time > (double)run->counters.cycles)
-            run->counters.cycles = (uint64_t)run->tasklets[i].time;
-    swap_out(run->image, dpu, heap);
+    run->counters.cycles = (uint64_t)run->time;
+    run->counters.dma_cycles = (uint64_t)run->dma_busy;
+    swap_out(run->image, dpu);
     dpu->counters = run->counters;
     dpu->fault = run->fault;
     if (run->fault != EMU_FAULT_NONE) dpu->fault_message = strdup(run->message);
@@ -128,7 +127,7 @@ void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu) {
     emu_call_program(run->image->boot);
     run->image->environment->instructions = 0;
     if (run->program->info.build & EMU_TRACED) {
-        if (worker->races == NULL) worker->races = emu_make_races(run->machine);
+        worker->races = emu_make_races(worker->races, run->machine);
         run->races = worker->races;
         if (run->races != NULL) emu_begin_races(run);
     }

@@ -1,10 +1,13 @@
 /* Which tasklet runs. A tasklet gives up the worker only in services, so what happens on a DPU
  * depends on nothing but the program, its input and the seed.
  *
- * In time: tasklets run in the order of their modelled clocks, as the pipeline would serve them. A
- * clock advances by the instructions counted, each of which takes as many cycles as tasklets issue,
- * at least the reissue interval of the pipeline. At random: any tasklet that can run may, at each
- * service; in a traced program at each load and store too. */
+ * In time: services happen in the order in which the pipeline reaches them. It serves the tasklets
+ * that compute in turn, one instruction of each in as many cycles as they are, at least the reissue
+ * interval; tasklets that wait, for each other or for a transfer, take no turns. So one number tells
+ * how far all have come: the instructions that each has issued since the launch, if it computed all
+ * the time. What a tasklet does between two services runs at once, the time it takes is settled when
+ * it asks for the second. At random: any tasklet that can run may, at each service; in a traced
+ * program at each load and store too. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -48,27 +51,71 @@ static double least(const double values[EMU_MOST_TASKLETS]) {
     return _mm_cvtsd_f64(_mm_min_sd(low, _mm_unpackhi_pd(low, low)));
 }
 
-/* The tasklet to run next, or -1 if none can. At the same time, the current one goes on. */
-static int choose_in_time(const struct emu_run *run) {
-    const double first = least(run->ready);
-    if (run->ready[run->place[run->current]] == first && first < INFINITY) return (int)run->current;
-    if (first == INFINITY) return -1;
-    uint32_t place = 0;
-    while (run->ready[place] != first) ++place;
+/* Cycles in which each tasklet that computes issues one instruction. */
+static double cycles_each(const struct emu_run *run) {
+    const uint32_t reissue = run->machine->pipeline_reissue;
+    return run->computing > reissue ? run->computing : reissue;
+}
+
+/* The tasklet at a place computes until all have come so far. */
+static void compute_until(struct emu_run *run, uint32_t place, double turns) {
+    run->due[place] = turns;
+    ++run->computing;
+}
+
+static void end_transfer(struct emu_run *run, uint32_t place) {
+    const double time = run->transfer_end[place];
+    if (time > run->time) {
+        if (run->computing > 0) run->turns += (time - run->time) / cycles_each(run);
+        run->time = time;
+    }
+    run->transfer_end[place] = INFINITY;
+    compute_until(run, place, run->turns + run->after_transfer[place]);
+}
+
+static uint32_t end_computing(struct emu_run *run, uint32_t place) {
+    if (run->due[place] > run->turns) {
+        run->time += (run->due[place] - run->turns) * cycles_each(run);
+        run->turns = run->due[place];
+    }
+    run->due[place] = INFINITY;
+    --run->computing;
     return run->at_place[place];
 }
 
-static int choose_at_random(struct emu_run *run) {
+/* The tasklet whose service comes next, or -1 if all wait. Of several, the current one goes on. */
+static int next_in_time(struct emu_run *run) {
+    for (;;) {
+        const double due = least(run->due), end = least(run->transfer_end);
+        if (end < run->time + (due - run->turns) * cycles_each(run)) {
+            uint32_t place = 0;
+            while (run->transfer_end[place] != end) ++place;
+            end_transfer(run, place);
+        } else if (due < INFINITY) {
+            uint32_t place = run->place[run->current];
+            if (run->due[place] != due)
+                for (place = 0; run->due[place] != due;) ++place;
+            return (int)end_computing(run, place);
+        } else {
+            return -1;
+        }
+    }
+}
+
+static int next_at_random(struct emu_run *run) {
     int chosen = -1;
     uint32_t candidates = 0;
     for (uint32_t place = 0; place < run->count; ++place)
-        if (run->ready[place] < INFINITY && emu_random(run) % ++candidates == 0)
-            chosen = run->at_place[place];
-    return chosen;
+        if ((run->due[place] < INFINITY || run->transfer_end[place] < INFINITY) &&
+            emu_random(run) % ++candidates == 0)
+            chosen = (int)place;
+    if (chosen < 0) return -1;
+    if (run->transfer_end[chosen] < INFINITY) end_transfer(run, (uint32_t)chosen);
+    return (int)end_computing(run, (uint32_t)chosen);
 }
 
-static int choose(struct emu_run *run) {
-    return run->settings.schedule == EMU_AT_RANDOM ? choose_at_random(run) : choose_in_time(run);
+static int next(struct emu_run *run) {
+    return run->settings.schedule == EMU_AT_RANDOM ? next_at_random(run) : next_in_time(run);
 }
 
 static void resume(struct emu_run *run, uint32_t next) {
@@ -79,65 +126,61 @@ static void resume(struct emu_run *run, uint32_t next) {
     switch_to(run, &from->stack_pointer, &run->tasklets[next]);
 }
 
-/* Cycles from one instruction of a tasklet to its next: tasklets that wait for DMA issue none. */
-static double cycles_each(const struct emu_run *run, double now) {
-    const uint32_t reissue = run->machine->pipeline_reissue;
-    if (run->issuing <= reissue) return reissue;
-    const __m128d time = _mm_set1_pd(now);
-    __m128i waiting = _mm_setzero_si128(); /* minus one for each that waits */
-    for (uint32_t i = 0; i < EMU_MOST_TASKLETS; i += 2) {
-        const __m128d began = _mm_cmple_pd(_mm_loadu_pd(run->dma_start + i), time);
-        const __m128d lasts = _mm_cmpgt_pd(_mm_loadu_pd(run->dma_end + i), time);
-        waiting = _mm_add_epi64(waiting, _mm_castpd_si128(_mm_and_pd(began, lasts)));
-    }
-    const int64_t waits = _mm_cvtsi128_si64(waiting) +
-                          _mm_cvtsi128_si64(_mm_unpackhi_epi64(waiting, waiting));
-    const int64_t issuing = (int64_t)run->issuing + waits;
-    return issuing > reissue ? (double)issuing : reissue;
+void emu_transfer_until(struct emu_run *run, double time) {
+    run->transfer_end[run->place[run->current]] = time;
 }
 
-void emu_set_time(struct emu_run *run, double time) {
-    run->tasklets[run->current].time = time;
-    run->ready[run->place[run->current]] = time;
+/* Instructions of the current tasklet since its last service. */
+static uint64_t count(struct emu_run *run) {
+    struct emu_tasklet *tasklet = &run->tasklets[run->current];
+    const uint64_t total = run->image->environment->instructions;
+    const uint64_t instructions = total - tasklet->instructions;
+    tasklet->instructions = total;
+    run->counters.instructions += instructions;
+    return instructions;
+}
+
+void emu_settle(struct emu_run *run) {
+    const uint32_t place = run->place[run->current];
+    const uint64_t instructions = count(run);
+    const double end = run->transfer_end[place];
+    if (end < INFINITY && end > run->time) run->time = end;
+    run->time += (double)instructions * cycles_each(run);
 }
 
 void emu_account(struct emu_run *run, const void *pc) {
-    struct emu_tasklet *tasklet = &run->tasklets[run->current];
-    const uint64_t total = run->image->environment->instructions;
-    uint64_t instructions = total - tasklet->instructions;
-    if (instructions == 0) instructions = 1; /* time never stands still: a loop of calls ends */
-    tasklet->instructions = total;
-    tasklet->pc = pc;
-    emu_set_time(run,
-                 tasklet->time + (double)instructions * cycles_each(run, tasklet->time));
-    run->counters.instructions += instructions;
+    const uint32_t place = run->place[run->current];
+    uint64_t instructions = count(run);
+    if (instructions == 0) { /* time never stands still: a loop of calls ends */
+        instructions = 1;
+        ++run->counters.instructions;
+    }
+    run->tasklets[run->current].pc = pc;
     ++run->heartbeat;
-    if (run->settings.schedule == EMU_AT_RANDOM && emu_random(run) % 2 == 0) return;
-    resume(run, (uint32_t)choose(run));
+    if (run->transfer_end[place] < INFINITY)
+        run->after_transfer[place] = (double)instructions;
+    else
+        compute_until(run, place, run->turns + (double)instructions);
+    resume(run, (uint32_t)next(run));
 }
 
 static void run_another(struct emu_run *run) {
-    const int next = choose(run);
-    if (next < 0) emu_fail_deadlock(run);
-    resume(run, (uint32_t)next);
+    const int tasklet = next(run);
+    if (tasklet < 0) emu_fail_deadlock(run);
+    resume(run, (uint32_t)tasklet);
 }
 
 void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     tasklet->waiting = waiting;
     tasklet->object = object;
-    run->ready[run->place[run->current]] = INFINITY;
-    --run->issuing;
+    tasklet->since = run->time;
     run_another(run);
 }
 
 void emu_wake(struct emu_run *run, uint32_t woken) {
-    struct emu_tasklet *tasklet = &run->tasklets[woken];
-    const double now = run->tasklets[run->current].time;
-    tasklet->waiting = EMU_NOTHING;
-    if (tasklet->time < now) tasklet->time = now;
-    run->ready[run->place[woken]] = tasklet->time;
-    ++run->issuing;
+    run->tasklets[woken].waiting = EMU_NOTHING;
+    compute_until(run, run->place[woken], run->turns);
 }
 
 int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const void *object) {
@@ -145,7 +188,7 @@ int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const
     for (uint32_t i = 0; i < run->count; ++i) {
         const struct emu_tasklet *tasklet = &run->tasklets[i];
         if (!tasklet->ended && tasklet->waiting == waiting && tasklet->object == object &&
-            (first < 0 || tasklet->time < run->tasklets[first].time))
+            (first < 0 || tasklet->since < run->tasklets[first].since))
             first = (int)i;
     }
     return first;
@@ -159,10 +202,6 @@ _Noreturn void emu_leave_run(struct emu_run *run) {
 _Noreturn void emu_end_tasklet(struct emu_run *run) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     tasklet->ended = true;
-    run->ready[run->place[run->current]] = INFINITY;
-    --run->issuing;
-    if (tasklet->time > (double)run->counters.cycles)
-        run->counters.cycles = (uint64_t)tasklet->time;
     if (--run->alive == 0) emu_leave_run(run);
     run_another(run);
     __builtin_unreachable();
@@ -179,8 +218,8 @@ static void take_places(struct emu_run *run) {
         order[i - 1] = tasklet;
     }
     for (uint32_t place = 0; place < EMU_MOST_TASKLETS; ++place) {
-        run->ready[place] = place < run->count ? 0 : INFINITY;
-        run->dma_start[place] = run->dma_end[place] = 0;
+        run->due[place] = place < run->count ? 0 : INFINITY;
+        run->transfer_end[place] = INFINITY;
         if (place < run->count) run->place[order[place]] = (uint8_t)place;
     }
 }
@@ -197,7 +236,7 @@ void emu_run_tasklets(struct emu_run *run) {
         frame[6] = (uint64_t)(uintptr_t)emu_tasklet_start;
         tasklet->stack_pointer = frame;
     }
-    run->current = (uint32_t)choose(run);
+    run->current = (uint32_t)next(run);
     run->image->environment->tasklet = run->current;
     switch_to(run, &run->host_stack_pointer, &run->tasklets[run->current]);
 }

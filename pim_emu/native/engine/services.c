@@ -39,7 +39,8 @@ static void print(const char *format, va_list arguments, const void *pc) {
 }
 
 /* Called from a function's prologue too, where the stack is not aligned for a call. */
-__attribute__((force_align_arg_pointer)) static _Noreturn void fault(enum emu_fault_kind kind, const void *pc, const char *format, ...) {
+__attribute__((force_align_arg_pointer)) static _Noreturn void fault(
+    enum emu_fault_kind kind, const void *pc, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     emu_vfail(emu_current, kind, pc, format, arguments);
@@ -54,7 +55,7 @@ static _Noreturn void halt(void) {
 static uint64_t cycles(void) {
     struct emu_run *run = emu_current;
     emu_account(run, run->tasklets[run->current].pc);
-    return (uint64_t)run->tasklets[run->current].time;
+    return (uint64_t)run->time;
 }
 
 static uint64_t launch_instructions(void) {
@@ -65,6 +66,16 @@ static uint64_t launch_instructions(void) {
 
 static void yield(const void *pc) {
     emu_account(emu_current, pc);
+}
+
+/* Where a null pointer goes, the instruction itself knows whether it means WRAM or MRAM. Otherwise
+ * the address tells: programs lie above MRAM. */
+static void fail_bounds(struct emu_run *run, const void *address, size_t bytes,
+                        enum emu_access access, const void *pc) {
+    const uintptr_t at = (uintptr_t)address, never_mapped = 1u << 16;
+    if (at + bytes <= never_mapped) return;
+    emu_fail(run, at < EMU_PROGRAM_BASE ? EMU_FAULT_MRAM_BOUNDS : EMU_FAULT_WRAM_BOUNDS, pc,
+             "%s of %zu B at 0x%08zx", access == EMU_READ ? "read" : "write", bytes, (size_t)at);
 }
 
 static void access_memory(const void *address, size_t bytes, enum emu_access access,
@@ -78,9 +89,7 @@ static void access_memory(const void *address, size_t bytes, enum emu_access acc
         emu_race_mram(run, (uint32_t)offset, bytes, access, pc);
         return;
     }
-    if (!emu_in_wram(run, address, bytes))
-        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, pc, "%s of %zu B at %p",
-                 access == EMU_READ ? "read" : "write", bytes, address);
+    if (!emu_in_wram(run, address, bytes)) fail_bounds(run, address, bytes, access, pc);
     emu_race_wram(run, address, bytes, access, pc);
 }
 

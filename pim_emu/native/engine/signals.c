@@ -9,25 +9,38 @@
 #include "fiber.h"
 #include "internal.h"
 
+static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, EMU_WATCHDOG_SIGNAL};
 static struct sigaction before[NSIG];
+static __thread bool forwarding __attribute__((tls_model("initial-exec")));
 static __thread struct {
     int signal;
     uintptr_t address;
     const void *pc;
 } raised;
 
-static const void *where(struct emu_run *run) {
-    const uint8_t *pc = raised.pc;
-    /* In a library function, the line that called it says more. */
-    if (pc >= run->image->text && pc < run->image->text_end) return pc + 1;
-    return run->tasklets[run->current].pc;
+static bool in_program(const struct emu_run *run, const void *pc) {
+    return (const uint8_t *)pc >= run->image->text && (const uint8_t *)pc < run->image->library;
+}
+
+/* The place in the program: where it stands, or the call that led to a library or to nowhere. Its
+ * address is on top of the stack then, below what few registers a small function saves. */
+static const void *where(const struct emu_run *run, const void *pc, const void *stack_pointer) {
+    if (in_program(run, pc)) return (const uint8_t *)pc + 1;
+    const struct emu_tasklet *tasklet = &run->tasklets[run->current];
+    const void *const *top = stack_pointer;
+    for (int i = 0; i < 16 && (const uint8_t *)(top + i) < tasklet->stack_top; ++i)
+        if ((const uint8_t *)(top + i) >= tasklet->stack_bottom && in_program(run, top[i]))
+            return top[i];
+    return tasklet->pc; /* of the service */
 }
 
 /* An index like `i - 1u` of 32 bits wraps on a DPU, whose pointers have as many. */
+#define HINT " (an unsigned index of 32 bits that wrapped? Pointers have 64 bits here)"
+
 static const char *hint(const struct emu_run *run) {
     const uintptr_t wrapped = (uint32_t)raised.address;
-    if (wrapped == raised.address || !emu_in_wram(run, (const void *)wrapped, 1)) return "";
-    return " (an unsigned index of 32 bits that wrapped? Pointers have 64 bits here)";
+    const bool meant = wrapped != raised.address && emu_in_wram(run, (const void *)wrapped, 1);
+    return meant ? HINT : "";
 }
 
 static _Noreturn void report(void) {
@@ -35,21 +48,29 @@ static _Noreturn void report(void) {
     const uintptr_t window = (uintptr_t)run->dpu->window;
     switch (raised.signal) {
     case SIGFPE:
-        emu_fail(run, EMU_FAULT_DIVISION, where(run), "by zero, or the quotient overflows");
+        emu_fail(run, EMU_FAULT_DIVISION, raised.pc, "by zero, or the quotient overflows");
     case SIGILL: /* compilers put a trap where behaviour is undefined */
-        emu_fail(run, EMU_FAULT_PROGRAM, where(run), "a trap, or undefined behaviour in C");
+        emu_fail(run, EMU_FAULT_PROGRAM, raised.pc, "a trap, or undefined behaviour in C");
     case EMU_WATCHDOG_SIGNAL:
-        emu_fail(run, EMU_FAULT_TIMEOUT, where(run),
+        emu_fail(run, EMU_FAULT_TIMEOUT, raised.pc,
                  "%g s without a call: does it wait for memory that another tasklet writes? A traced "
                  "build lets others run (PIM_EMU_TIMEOUT sets the limit)",
                  run->settings.timeout_seconds);
     default:
-        if (raised.address - window < EMU_WINDOW)
-            emu_fail(run, EMU_FAULT_MRAM_BOUNDS, where(run), "access to MRAM address 0x%08x",
-                     (uint32_t)(raised.address - window));
-        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, where(run), "access to address %p%s",
+        if (raised.address - window < EMU_WINDOWS_BEYOND * EMU_WINDOW_STEP)
+            emu_fail(run, EMU_FAULT_MRAM_BOUNDS, raised.pc, "access to MRAM address 0x%08llx%s",
+                     (unsigned long long)(raised.address - window),
+                     raised.address - window < EMU_WINDOW ? "" : HINT);
+        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, raised.pc, "access to address %p%s",
                  (void *)raised.address, hint(run));
     }
+}
+
+/* Memory that was closed only to see whether it is used. */
+static bool open_wram(const struct emu_run *run, uintptr_t address) {
+    const uintptr_t offset = address - (uintptr_t)run->image->wram;
+    return offset < run->machine->wram_bytes &&
+           emu_open_wram(run->image, run->machine, (uint32_t)offset + 1);
 }
 
 /* Whether a tasklet's instruction raised it; then the handler returns into `report`. */
@@ -57,12 +78,17 @@ static bool take(int number, const siginfo_t *info, ucontext_t *context) {
     struct emu_run *run = emu_current;
     if (run == NULL) return false;
     greg_t *registers = context->uc_mcontext.gregs;
-    const uint8_t *pc = (const uint8_t *)registers[REG_RIP];
-    if (number == EMU_WATCHDOG_SIGNAL && (pc < run->image->text || pc >= run->image->text_end))
-        return false; /* it makes a call after all */
+    const void *pc = (const void *)registers[REG_RIP];
+    if (number == EMU_WATCHDOG_SIGNAL) {
+        if (!atomic_exchange(&run->overdue, false)) return false;
+        if (!in_program(run, pc)) return true; /* it makes a call after all */
+    }
     raised.signal = number;
     raised.address = (uintptr_t)info->si_addr;
-    raised.pc = pc;
+    if (number == SIGSEGV && open_wram(run, raised.address)) return true;
+    raised.pc = where(run, pc, (const void *)registers[REG_RSP]);
+    if (in_program(run, pc) && run->program->info.build & EMU_COUNTED)
+        run->image->environment->instructions = (uint64_t)registers[REG_R15];
     emu_fiber_renew(&run->tasklets[run->current]);
     const uintptr_t top = (uintptr_t)run->tasklets[run->current].stack_top;
     registers[REG_RSP] = (greg_t)(top - 8); /* as after a call */
@@ -70,8 +96,7 @@ static bool take(int number, const siginfo_t *info, ucontext_t *context) {
     return true;
 }
 
-static void handle(int number, siginfo_t *info, void *context) {
-    if (take(number, info, context)) return;
+static void forward(int number, siginfo_t *info, void *context) {
     const struct sigaction *old = &before[number];
     if (old->sa_flags & SA_SIGINFO) {
         old->sa_sigaction(number, info, context);
@@ -82,14 +107,35 @@ static void handle(int number, siginfo_t *info, void *context) {
     }
 }
 
-bool emu_install_signals(void) {
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, EMU_WATCHDOG_SIGNAL};
-    struct sigaction action;
+static void handle(int number, siginfo_t *info, void *context) {
+    if (take(number, info, context)) return;
+    if (forwarding) { /* a handler from before that knows this one calls it in turn */
+        signal(number, SIG_DFL);
+        return;
+    }
+    forwarding = true;
+    forward(number, info, context);
+    forwarding = false;
+}
+
+bool emu_take_signals(void) {
+    struct sigaction action, now;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = handle;
     /* Nothing stays blocked: the handler does not return to where it came from. */
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
-        if (sigaction(numbers[i], &action, &before[numbers[i]]) != 0) return false;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
+        if (sigaction(numbers[i], NULL, &now) != 0) return false;
+        if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle) continue;
+        before[numbers[i]] = now;
+        if (sigaction(numbers[i], &action, NULL) != 0) return false;
+    }
     return true;
+}
+
+void emu_unblock_signals(sigset_t *old) {
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) sigaddset(&ours, numbers[i]);
+    pthread_sigmask(SIG_UNBLOCK, &ours, old);
 }

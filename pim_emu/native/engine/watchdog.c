@@ -21,13 +21,15 @@ static void *watch(void *unused) {
         const double limit = emu_settings()->timeout_seconds;
         for (uint32_t i = 0; i < watched_count; ++i) {
             struct emu_worker *worker = &watched[i];
-            if (!atomic_load(&worker->busy) || worker->run.heartbeat != seen[i] || limit <= 0) {
+            pthread_mutex_lock(&worker->thread_lock);
+            if (!worker->busy || worker->run.heartbeat != seen[i] || limit <= 0) {
                 seen[i] = worker->run.heartbeat;
                 still[i] = 0;
-                continue;
-            }
-            if (++still[i] >= limit * LOOKS_PER_SECOND)
+            } else if (++still[i] >= limit * LOOKS_PER_SECOND) {
+                atomic_store(&worker->run.overdue, true);
                 pthread_kill(worker->thread, EMU_WATCHDOG_SIGNAL);
+            }
+            pthread_mutex_unlock(&worker->thread_lock);
         }
     }
     return NULL;

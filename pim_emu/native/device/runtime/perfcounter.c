@@ -37,15 +37,15 @@ static void set(struct counter *counter, uint64_t value, bool on) {
     *counter = (struct counter){value, now_of(counter), on};
 }
 
-static perfcounter_t shown(const struct counter *counter) {
-    return (perfcounter_t)(uint32_t)(value_of(counter) >> STEP_LOG2) << STEP_LOG2;
+static perfcounter_t shown(uint64_t value) {
+    return (perfcounter_t)(uint32_t)(value >> STEP_LOG2) << STEP_LOG2;
 }
 
 static struct counter *visible(void) { return shows_instructions ? &instructions : &cycles; }
 
 perfcounter_t perfcounter_get(void) {
     emu_count += COST_PERFCOUNTER;
-    return shown(visible());
+    return shown(value_of(visible()));
 }
 
 static void configure_both(bool on, bool reset_value) {
@@ -72,12 +72,12 @@ perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value) 
         configure_both(config == COUNT_ENABLE_BOTH, reset_value);
     else
         configure_one(config, reset_value);
-    return shown(visible());
+    return shown(visible()->held); /* time has passed since */
 }
 
 perfcounter_pair_t perfcounter_get_both(bool should_reset) {
     emu_count += COST_PERFCOUNTER;
-    const perfcounter_pair_t pair = {shown(&cycles), shown(&instructions)};
+    const perfcounter_pair_t pair = {shown(value_of(&cycles)), shown(value_of(&instructions))};
     if (should_reset) configure_both(true, true);
     return pair;
 }
