@@ -92,7 +92,7 @@ void emu_use_wram(struct emu_dpu *dpu, size_t bytes);
 /* From a DPU's window to the next. An index of 32 bits that wraps below 0 lies as many times 4 GiB
  * too far as an element has bytes: never in another DPU's MRAM, whatever the size below 31. */
 #define EMU_WINDOW_STEP (EMU_WINDOW + (136ull << 20))
-#define EMU_WINDOWS_BEYOND 8u /* as much is reserved behind the last one */
+#define EMU_WINDOWS_BEYOND 16u /* as much is reserved behind the last one: for 16 B */
 uint8_t *emu_map_windows(uint32_t count); /* reserved, nothing accessible; NULL: no memory */
 void emu_unmap_windows(uint8_t *windows, uint32_t count);
 bool emu_map_mram(uint8_t *at, uint32_t bytes); /* lazily, filled with the pattern */

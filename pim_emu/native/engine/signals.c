@@ -57,7 +57,7 @@ static _Noreturn void report(void) {
                  "build lets others run (PIM_EMU_TIMEOUT sets the limit)",
                  run->settings.timeout_seconds);
     default:
-        if (raised.address - window < EMU_WINDOWS_BEYOND * EMU_WINDOW_STEP)
+        if (raised.address - window < 64 * EMU_WINDOW_STEP) /* elements of up to so many bytes */
             emu_fail(run, EMU_FAULT_MRAM_BOUNDS, raised.pc, "access to MRAM address 0x%08llx%s",
                      (unsigned long long)(raised.address - window),
                      raised.address - window < EMU_WINDOW ? "" : HINT);
@@ -96,6 +96,12 @@ static bool take(int number, const siginfo_t *info, ucontext_t *context) {
     return true;
 }
 
+/* The default ends the process: the instruction raises the signal again, or this does. */
+static void leave_to_default(int number, const siginfo_t *info) {
+    signal(number, SIG_DFL);
+    if (info->si_code <= 0) raise(number); /* it was sent by a process */
+}
+
 static void forward(int number, siginfo_t *info, void *context) {
     const struct sigaction *old = &before[number];
     if (old->sa_flags & SA_SIGINFO) {
@@ -103,14 +109,14 @@ static void forward(int number, siginfo_t *info, void *context) {
     } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
         old->sa_handler(number);
     } else if (old->sa_handler == SIG_DFL && number != EMU_WATCHDOG_SIGNAL) {
-        sigaction(number, old, NULL); /* the instruction raises it again */
+        leave_to_default(number, info);
     }
 }
 
 static void handle(int number, siginfo_t *info, void *context) {
     if (take(number, info, context)) return;
     if (forwarding) { /* a handler from before that knows this one calls it in turn */
-        signal(number, SIG_DFL);
+        leave_to_default(number, info);
         return;
     }
     forwarding = true;

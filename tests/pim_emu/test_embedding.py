@@ -1,0 +1,234 @@
+"""What a program that embeds the emulator may rely on: other DPUs, its signals, many workers."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sdk_present import needs_sdk
+
+import pim_emu
+
+pytestmark = needs_sdk
+
+PATTERN = bytes.fromhex("deadbeeffeedface")  # of memory that nobody has written
+SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 64)
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    """Quiet, and the defaults again afterwards."""
+    pim_emu.configure(quiet=True, timeout_seconds=10)
+    yield
+    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
+
+
+# --- Other DPUs ---
+
+WRAPPED = """
+#include <mram.h>
+#include <defs.h>
+#include <stdint.h>
+__host uint32_t zero, wrong, size;
+{arrays}
+int main(void) {{
+    const uint32_t index = zero - wrong;
+    switch (size) {{ {cases} }}
+}}
+"""
+
+
+def test_a_wrapped_index_reaches_no_other_mram():
+    """`array[i - 1u]` lies 4 GiB times the size of an element too far, with 64-bit pointers."""
+    arrays = "\n".join(
+        f"struct s{size} {{ uint8_t byte[{size}]; }};\n__mram_noinit struct s{size} array{size}[8];"
+        for size in SIZES
+    )
+    cases = " ".join(f"case {size}: array{size}[index].byte[0] = 1; break;" for size in SIZES)
+    program = pim_emu.build(WRAPPED.format(arrays=arrays, cases=cases))
+    for size in SIZES:
+        with pim_emu.DpuSet(64, program) as dpus:
+            dpus.broadcast("size", np.uint32(size))
+            dpus.scatter("wrong", np.array([1] + [0] * 63, np.uint32))
+            with pytest.raises(pim_emu.DpuFault, match=r"MRAM out of bounds: .*that wrapped\?"):
+                dpus.launch()
+            first = dpus.gather(f"array{size}", np.uint8, 8 * size)[1:]
+            assert (first[:, 0] == 1).all()
+            rest = dpus.gather("__sys_used_mram_end", np.uint8, 65_536, offset=1 << 20)[1:]
+            assert rest.tobytes() == PATTERN * (63 * 8192)
+
+
+BEYOND = """
+#include <defs.h>
+#include <stdint.h>
+__host uint32_t mine, found, at;
+extern uint8_t __emu_wram_start[];
+int main(void) {
+    uint32_t *place = (uint32_t *)&__emu_wram_start[at];
+    found = *place;
+    *place = mine;
+}
+"""
+
+
+@pytest.mark.parametrize("at", [4092, 4096, 20_000, 65_532])
+def test_wram_beyond_the_heap_is_a_dpus_own(at: int):
+    pattern = int.from_bytes(PATTERN[at % 8 :][:4], "little")
+    program = pim_emu.build(BEYOND)
+    with pim_emu.DpuSet(5, program) as dpus:
+        dpus.broadcast("at", np.uint32(at))
+        before = [pattern] * 5
+        for launch in range(3):
+            mine = np.arange(5, dtype=np.uint32) + 10 * launch
+            dpus.scatter("mine", mine)
+            dpus.launch()
+            assert dpus.gather("found", np.uint32).tolist() == before
+            before = mine.tolist()
+
+
+# --- Signals ---
+
+FAULTS = """
+#include <defs.h>
+#include <stdint.h>
+__host uint32_t kind, seconds, zero;
+int main(void) {
+    if (kind == 0) *(volatile uint32_t *)(uintptr_t)zero = 1;
+    if (kind == 1) zero = 100 / zero;
+    for (volatile uint64_t i = 0; i < 250000000ull * seconds; ++i) continue;
+}
+"""
+
+PRELUDE = """
+import faulthandler, os, signal, sys, threading, time
+import numpy as np
+import pim_emu
+
+pim_emu.configure(quiet=True, timeout_seconds=30)
+
+def launch(kind, dpus=1, seconds=0):
+    values = {"kind": np.uint32(kind), "seconds": np.uint32(seconds)}
+    try:
+        pim_emu.run(sys.argv[1], dpus=dpus, broadcast=values)
+    except pim_emu.DpuFault as fault:
+        return fault.fault
+    return None
+
+def check():
+    for dpus in (1, 4):
+        assert launch(0, dpus) == "WRAM out of bounds", dpus
+        assert launch(1, dpus) == "division error", dpus
+        assert launch(2, dpus) is None, dpus
+"""
+
+
+@pytest.fixture(scope="module")
+def faults() -> pim_emu.Program:
+    return pim_emu.build(FAULTS)
+
+
+def script(
+    program: pim_emu.Program, text: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(text), str(program.path)],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_faults_are_reported_after_others_took_the_signals(faults: pim_emu.Program):
+    done = script(
+        faults,
+        """
+        check()
+        faulthandler.enable()
+        check()
+        faulthandler.disable()
+        check()
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_fault_of_the_host_goes_where_it_went_before(faults: pim_emu.Program):
+    done = script(
+        faults,
+        """
+        faulthandler.enable()
+        check()
+        faulthandler._sigsegv()
+        """,
+    )
+    assert done.returncode == -11
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+
+
+def test_handlers_that_call_each_other_end(faults: pim_emu.Program):
+    """The emulator keeps faulthandler's, which has kept the emulator's."""
+    done = script(
+        faults,
+        """
+        check()
+        faulthandler.enable()
+        check()
+        faulthandler._sigsegv()
+        """,
+    )
+    assert done.returncode == -11
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+
+
+def test_blocked_signals_are_the_callers_own(faults: pim_emu.Program):
+    done = script(
+        faults,
+        """
+        blocked = {signal.SIGSEGV, signal.SIGFPE, signal.SIGUSR1}
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        check()
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == blocked
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_watchdogs_signal_from_elsewhere_stops_nothing(faults: pim_emu.Program):
+    done = script(
+        faults,
+        """
+        seen = []
+        signal.signal(signal.SIGURG, lambda *_: seen.append(1))
+        main = threading.main_thread().ident
+        def poke():
+            for _ in range(20):
+                time.sleep(0.01)
+                signal.pthread_kill(main, signal.SIGURG)
+        poker = threading.Thread(target=poke)
+        poker.start()
+        assert launch(2, seconds=1) is None
+        poker.join()
+        assert seen
+        pim_emu.configure(timeout_seconds=0.5)
+        assert launch(2, seconds=100) == "no progress"
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- Workers ---
+
+
+@pytest.mark.parametrize("workers", [1, 3, 200, 256])
+def test_as_many_workers_as_are_asked_for(faults: pim_emu.Program, workers: int):
+    done = script(
+        faults,
+        """
+        for dpus in (1, 64, 300):
+            assert launch(2, dpus) is None
+            assert launch(0, dpus) == "WRAM out of bounds"
+        """,
+        PIM_EMU_WORKERS=str(workers),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
