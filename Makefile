@@ -63,6 +63,7 @@ test-newest: ## Run a short test on Python 3.12 and its jax, where that interpre
 bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
 	mkdir -p $(QUICK_RESULTS)
 	$(BIN)/python benchmarks/tabular.py --quick --json $(QUICK_RESULTS)/tabular.json
+	$(BIN)/python benchmarks/emulator.py --quick --json $(QUICK_RESULTS)/emulator.json
 
 docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
 	$(BIN)/python -m pytest tests/test_docs.py

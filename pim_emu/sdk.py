@@ -96,7 +96,7 @@ def build_library(flags: Sequence[str], destination: Path) -> None:
     includes = [f"-I{_NATIVE / name}" for name in ("include", "engine")]
     common = ["-std=gnu11", "-fPIC", "-pthread", *includes, *flags]
     made = _compile_all([*sources, machines], objects, common)
-    link = ["-shared", "-pthread", "-Wl,-soname,libdpu.so", *flags]
+    link = ["-shared", "-pthread", "-Wl,-soname,libdpu.so", "-Wl,-Bsymbolic-functions", *flags]
     _run([compiler(), *link, "-o", str(destination), *map(str, made), "-lm", "-ldl"])
 
 

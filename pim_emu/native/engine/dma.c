@@ -4,32 +4,20 @@
 
 #include "internal.h"
 
-/* Measured on MRAM beyond the second-level cache: for hundreds of bytes that lie anywhere, the string
- * instruction is several times as fast as the vector loops of memcpy. */
-static void copy(void *to, const void *from, size_t bytes) {
-    const size_t few = 64;
-    if (bytes <= few) {
+#define LINE 64u
+#define AHEAD 4096u /* of what is read or written, where tasklets go through MRAM side by side */
+
+/* Measured on MRAM beyond the caches: the host's own prefetching needs longer runs than a transfer
+ * is; and for hundreds of bytes, the string instruction is faster than the vector loops of memcpy. */
+static void copy(void *to, const void *from, const uint8_t *mram, size_t bytes) {
+    if (bytes <= LINE) {
         memcpy(to, from, bytes);
         return;
     }
+    for (size_t i = 0; i < bytes; i += LINE)
+        _mm_prefetch((const char *)mram + AHEAD + i, _MM_HINT_T0);
     size_t words = bytes / 8;
     __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
-}
-
-/* Bring what this call of the tasklet will read next into the caches, if it goes on in equal steps:
- * the host's own prefetching needs longer runs than a transfer is. */
-static void fetch_ahead(struct emu_run *run, const uint8_t *at, uint32_t bytes, const void *pc) {
-    const uint32_t line = 64;
-    struct emu_stream *stream = run->streams[run->current];
-    uint32_t known = 0;
-    while (known < EMU_STREAMS - 1 && stream[known].pc != pc) ++known;
-    const ptrdiff_t step = at - stream[known].last;
-    if (stream[known].pc == pc)
-        for (uint32_t i = 0; i < bytes; i += line)
-            _mm_prefetch((const char *)at + step + i, _MM_HINT_T1);
-    /* The latest comes first, so that the last one is dropped for a new one. */
-    for (; known > 0; --known) stream[known] = stream[known - 1];
-    stream[0] = (struct emu_stream){pc, at};
 }
 
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
@@ -49,14 +37,14 @@ static uint32_t offset_of(const struct emu_machine *machine, uint32_t mram) {
 static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t bytes,
                   const void *pc) {
     const struct emu_machine *machine = run->machine;
-    const uint32_t unit = machine->dma_alignment_bytes;
-    if (bytes < machine->dma_min_bytes || bytes > machine->dma_max_bytes || bytes % unit != 0)
+    const uint32_t unit = machine->dma_alignment_bytes, below = unit - 1; /* a power of two */
+    if (bytes < machine->dma_min_bytes || bytes > machine->dma_max_bytes || (bytes & below) != 0)
         emu_fail(run, EMU_FAULT_DMA_SIZE, pc, "%u B, must be a multiple of %u from %u to %u", bytes,
                  unit, machine->dma_min_bytes, machine->dma_max_bytes);
-    if (mram % unit != 0)
+    if ((mram & below) != 0)
         emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "MRAM address 0x%08x is no multiple of %u", mram,
                  unit);
-    if ((uintptr_t)wram % unit != 0)
+    if (((uintptr_t)wram & below) != 0)
         emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "WRAM address %p is no multiple of %u", wram,
                  unit);
     if (offset_of(machine, mram) > machine->mram_bytes - bytes)
@@ -87,25 +75,27 @@ static void charge(struct emu_run *run, uint32_t bytes, bool reads) {
     }
 }
 
+static void move(struct emu_run *run, uint32_t offset, void *wram, uint32_t bytes, bool reads) {
+    uint8_t *mram = run->dpu->mram + offset;
+    copy(reads ? wram : mram, reads ? mram : wram, mram, bytes);
+}
+
 void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access direction,
              const void *pc) {
     struct emu_run *run = emu_current;
     const bool reads = direction == EMU_READ;
+    const uint32_t offset = offset_of(run->machine, mram);
     if (!run->settings.checks) { /* nothing but the copy */
-        uint8_t *at = run->dpu->mram + offset_of(run->machine, mram);
-        copy(reads ? wram : at, reads ? at : wram, bytes);
-        if (reads) fetch_ahead(run, at, bytes, pc);
+        emu_take_turns(run, pc);
+        move(run, offset, wram, bytes, reads);
         return;
     }
     emu_account(run, pc);
     check(run, mram, wram, bytes, pc);
-    const uint32_t offset = offset_of(run->machine, mram);
     if (run->races != NULL) {
         emu_race_mram(run, offset, bytes, direction, pc);
         emu_race_wram(run, wram, bytes, reads ? EMU_WRITE : EMU_READ, pc);
     }
-    uint8_t *at = run->dpu->mram + offset;
-    copy(reads ? wram : at, reads ? at : wram, bytes);
-    if (reads) fetch_ahead(run, at, bytes, pc);
+    move(run, offset, wram, bytes, reads);
     charge(run, bytes, reads);
 }

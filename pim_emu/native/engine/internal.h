@@ -121,15 +121,22 @@ struct emu_tasklet {
     enum emu_waiting waiting;
     const void *object;    /* that it waits for */
     const void *pc;        /* of its last service */
+    const void *turn;      /* where its turn began: see emu_take_turns */
     uint64_t instructions; /* accounted for */
     double since;          /* it waits */
+    bool transfers;        /* its transfer lasts */
+    double then_computes;  /* turns, which are known already */
 };
 
-/* What a call that reads MRAM has read last. */
-#define EMU_STREAMS 4u
-struct emu_stream {
-    const void *pc;
-    const uint8_t *last;
+/* What is to come, in its order: a ring. */
+#define EMU_EVENTS 32u /* a power of two, one for each tasklet */
+struct emu_event {
+    double at;
+    uint32_t tasklet;
+};
+struct emu_events {
+    uint32_t first, count;
+    struct emu_event items[EMU_EVENTS];
 };
 
 #define EMU_NOBODY 255u
@@ -144,19 +151,13 @@ struct emu_run {
     struct emu_tasklet tasklets[EMU_MOST_TASKLETS];
     struct emu_settings settings; /* as they were when it began */
     uint32_t count, current, alive;
-    /* Tasklets have places in an order that the seed decides; the first place breaks ties. */
-    uint8_t place[EMU_MOST_TASKLETS], at_place[EMU_MOST_TASKLETS];
     double time;                      /* modelled cycles since the launch */
     double turns;                     /* of the pipeline: see schedule.c */
-    uint32_t computing;               /* tasklets that take turns */
-    /* By place, infinite where it does not apply. */
-    double due[EMU_MOST_TASKLETS];            /* turn at which it comes to its next service */
-    double transfer_end[EMU_MOST_TASKLETS];   /* time; what it then computes is known already: */
-    double after_transfer[EMU_MOST_TASKLETS]; /* turns */
+    struct emu_events computing;      /* by the turn at which each comes to its next service */
+    struct emu_events transfers;      /* by the time at which each ends */
     uint64_t random;
     double dma_free, dma_busy;        /* when the DMA engine is; cycles that it has been busy */
     double dma_smallest;              /* cycles in which a smallest transfer occupies it */
-    struct emu_stream streams[EMU_MOST_TASKLETS][EMU_STREAMS];
     void *host_stack_pointer;
     volatile uint64_t heartbeat;      /* services called: the watchdog looks at it */
     atomic_bool overdue;              /* and sends a signal where there were none */
@@ -194,6 +195,8 @@ void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu);
 /* Charge the current tasklet with the instructions since its last service, and let another run if
  * its time has come, or by chance. Every service begins with it. */
 void emu_account(struct emu_run *run, const void *pc);
+/* The same where time does not matter. */
+void emu_take_turns(struct emu_run *run, const void *pc);
 /* The current tasklet's transfer lasts until then; it goes on afterwards. */
 void emu_transfer_until(struct emu_run *run, double time);
 /* The current tasklet waits until `emu_wake`; a fault if nobody is left to wake it. */

@@ -19,6 +19,7 @@
 #define TRACED_STACK_FACTOR 4u
 #define STACK_SLACK 256u
 #define HOST_STACK (384u * 1024u) /* of a tasklet: services run on it too */
+#define STAGGER 320u /* so that the tops of the stacks share no set of the host's caches */
 
 __thread struct emu_run *emu_current __attribute__((tls_model("initial-exec"))) = NULL;
 
@@ -30,7 +31,7 @@ bool emu_make_stacks(struct emu_worker *worker) {
     for (uint32_t i = 0; i < EMU_MOST_TASKLETS; ++i) {
         struct emu_tasklet *tasklet = &worker->run.tasklets[i];
         tasklet->stack_bottom = worker->stacks + i * (size_t)HOST_STACK;
-        tasklet->stack_top = tasklet->stack_bottom + HOST_STACK;
+        tasklet->stack_top = tasklet->stack_bottom + HOST_STACK - i * STAGGER;
         if (mprotect(tasklet->stack_bottom, EMU_PAGE, PROT_NONE) != 0) return false;
     }
     return true;
@@ -76,7 +77,6 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
     /* Each DPU draws its own interleaving. */
     run->random = run->settings.seed * 0x9e3779b97f4a7c15u + dpu->index;
     run->time = run->turns = run->dma_free = run->dma_busy = 0;
-    run->computing = info->nr_tasklets;
     run->dma_smallest = run->machine->clock_hz * run->machine->dma_min_bytes /
                         run->machine->random_read_bandwidth;
     run->counters = (struct emu_counters){0};
@@ -95,7 +95,8 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
         if (!(info->build & EMU_STACKS)) tasklet->stack_limit = tasklet->stack_bottom;
         tasklet->ended = false;
         tasklet->waiting = EMU_NOTHING;
-        tasklet->object = tasklet->pc = NULL;
+        tasklet->transfers = false;
+        tasklet->object = tasklet->pc = tasklet->turn = NULL;
         tasklet->instructions = 0;
     }
 }

@@ -8,7 +8,6 @@
  * the time. What a tasklet does between two services runs at once, the time it takes is settled when
  * it asks for the second. At random: any tasklet that can run may, at each service; in a traced
  * program at each load and store too. */
-#include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
@@ -41,77 +40,80 @@ uint64_t emu_random(struct emu_run *run) { /* splitmix64 */
     return z ^ z >> 31;
 }
 
-static double least(const double values[EMU_MOST_TASKLETS]) {
-    __m128d low = _mm_loadu_pd(values), high = _mm_loadu_pd(values + 2);
-    for (uint32_t i = 4; i < EMU_MOST_TASKLETS; i += 4) {
-        low = _mm_min_pd(low, _mm_loadu_pd(values + i));
-        high = _mm_min_pd(high, _mm_loadu_pd(values + i + 2));
-    }
-    low = _mm_min_pd(low, high);
-    return _mm_cvtsd_f64(_mm_min_sd(low, _mm_unpackhi_pd(low, low)));
+#define SLOT(events, i) ((events)->items[(i) % EMU_EVENTS])
+
+/* Of events at the same time, the first to be added is the first. */
+static void add_event(struct emu_events *events, double at, uint32_t tasklet) {
+    uint32_t i = events->first + events->count++;
+    for (; i != events->first && SLOT(events, i - 1).at > at; --i)
+        SLOT(events, i) = SLOT(events, i - 1);
+    SLOT(events, i) = (struct emu_event){at, tasklet};
+}
+
+static struct emu_event take_event(struct emu_events *events, uint32_t number) {
+    const struct emu_event taken = SLOT(events, events->first + number);
+    for (uint32_t i = events->first + number; i != events->first; --i)
+        SLOT(events, i) = SLOT(events, i - 1);
+    ++events->first;
+    --events->count;
+    return taken;
 }
 
 /* Cycles in which each tasklet that computes issues one instruction. */
 static double cycles_each(const struct emu_run *run) {
     const uint32_t reissue = run->machine->pipeline_reissue;
-    return run->computing > reissue ? run->computing : reissue;
+    return run->computing.count > reissue ? run->computing.count : reissue;
 }
 
-/* The tasklet at a place computes until all have come so far. */
-static void compute_until(struct emu_run *run, uint32_t place, double turns) {
-    run->due[place] = turns;
-    ++run->computing;
-}
-
-static void end_transfer(struct emu_run *run, uint32_t place) {
-    const double time = run->transfer_end[place];
-    if (time > run->time) {
-        if (run->computing > 0) run->turns += (time - run->time) / cycles_each(run);
-        run->time = time;
+/* A transfer ends; its tasklet computes until its next service. */
+static void end_transfer(struct emu_run *run, uint32_t number) {
+    const double each = cycles_each(run);
+    const struct emu_event end = take_event(&run->transfers, number);
+    struct emu_tasklet *tasklet = &run->tasklets[end.tasklet];
+    if (end.at > run->time) {
+        if (run->computing.count > 0) run->turns += (end.at - run->time) / each;
+        run->time = end.at;
     }
-    run->transfer_end[place] = INFINITY;
-    compute_until(run, place, run->turns + run->after_transfer[place]);
+    tasklet->transfers = false;
+    add_event(&run->computing, run->turns + tasklet->then_computes, end.tasklet);
 }
 
-static uint32_t end_computing(struct emu_run *run, uint32_t place) {
-    if (run->due[place] > run->turns) {
-        run->time += (run->due[place] - run->turns) * cycles_each(run);
-        run->turns = run->due[place];
+/* A tasklet comes to its next service. */
+static int end_computing(struct emu_run *run, uint32_t number) {
+    const double each = cycles_each(run);
+    const struct emu_event end = take_event(&run->computing, number);
+    if (end.at > run->turns) {
+        run->time += (end.at - run->turns) * each;
+        run->turns = end.at;
     }
-    run->due[place] = INFINITY;
-    --run->computing;
-    return run->at_place[place];
+    return (int)end.tasklet;
 }
 
-/* The tasklet whose service comes next, or -1 if all wait. Of several, the current one goes on. */
+/* The tasklet whose service comes next, or -1 if all wait. */
 static int next_in_time(struct emu_run *run) {
+    const struct emu_events *transfers = &run->transfers, *computing = &run->computing;
     for (;;) {
-        const double due = least(run->due), end = least(run->transfer_end);
-        if (end < run->time + (due - run->turns) * cycles_each(run)) {
-            uint32_t place = 0;
-            while (run->transfer_end[place] != end) ++place;
-            end_transfer(run, place);
-        } else if (due < INFINITY) {
-            uint32_t place = run->place[run->current];
-            if (run->due[place] != due)
-                for (place = 0; run->due[place] != due;) ++place;
-            return (int)end_computing(run, place);
-        } else {
-            return -1;
-        }
+        double due = INFINITY;
+        if (computing->count > 0)
+            due = run->time + (SLOT(computing, computing->first).at - run->turns) * cycles_each(run);
+        if (transfers->count > 0 && SLOT(transfers, transfers->first).at < due)
+            end_transfer(run, 0);
+        else
+            return computing->count > 0 ? end_computing(run, 0) : -1;
     }
 }
 
 static int next_at_random(struct emu_run *run) {
-    int chosen = -1;
-    uint32_t candidates = 0;
-    for (uint32_t place = 0; place < run->count; ++place)
-        if ((run->due[place] < INFINITY || run->transfer_end[place] < INFINITY) &&
-            emu_random(run) % ++candidates == 0)
-            chosen = (int)place;
-    if (chosen < 0) return -1;
-    if (run->transfer_end[chosen] < INFINITY) end_transfer(run, (uint32_t)chosen);
-    return (int)end_computing(run, (uint32_t)chosen);
+    const uint32_t candidates = run->computing.count + run->transfers.count;
+    if (candidates == 0) return -1;
+    const uint32_t chosen = (uint32_t)(emu_random(run) % candidates);
+    if (chosen < run->computing.count) return end_computing(run, chosen);
+    const uint32_t number = chosen - run->computing.count;
+    const uint32_t tasklet = SLOT(&run->transfers, run->transfers.first + number).tasklet;
+    end_transfer(run, number);
+    for (uint32_t i = 0;; ++i) /* where it has been put */
+        if (SLOT(&run->computing, run->computing.first + i).tasklet == tasklet)
+            return end_computing(run, i);
 }
 
 static int next(struct emu_run *run) {
@@ -127,7 +129,8 @@ static void resume(struct emu_run *run, uint32_t next) {
 }
 
 void emu_transfer_until(struct emu_run *run, double time) {
-    run->transfer_end[run->place[run->current]] = time;
+    run->tasklets[run->current].transfers = true;
+    add_event(&run->transfers, time, run->current);
 }
 
 /* Instructions of the current tasklet since its last service. */
@@ -141,26 +144,41 @@ static uint64_t count(struct emu_run *run) {
 }
 
 void emu_settle(struct emu_run *run) {
-    const uint32_t place = run->place[run->current];
     const uint64_t instructions = count(run);
-    const double end = run->transfer_end[place];
-    if (end < INFINITY && end > run->time) run->time = end;
+    for (uint32_t i = 0; i < run->transfers.count; ++i) {
+        const struct emu_event end = SLOT(&run->transfers, run->transfers.first + i);
+        if (end.tasklet == run->current && end.at > run->time) run->time = end.at;
+    }
     run->time += (double)instructions * cycles_each(run);
 }
 
 void emu_account(struct emu_run *run, const void *pc) {
-    const uint32_t place = run->place[run->current];
+    struct emu_tasklet *tasklet = &run->tasklets[run->current];
     uint64_t instructions = count(run);
     if (instructions == 0) { /* time never stands still: a loop of calls ends */
         instructions = 1;
         ++run->counters.instructions;
     }
-    run->tasklets[run->current].pc = pc;
+    tasklet->pc = pc;
+    tasklet->turn = NULL;
     ++run->heartbeat;
-    if (run->transfer_end[place] < INFINITY)
-        run->after_transfer[place] = (double)instructions;
+    if (tasklet->transfers)
+        tasklet->then_computes = (double)instructions;
     else
-        compute_until(run, place, run->turns + (double)instructions);
+        add_event(&run->computing, run->turns + (double)instructions, run->current);
+    resume(run, (uint32_t)next(run));
+}
+
+/* A turn is once around a loop: what tasklets read side by side is then read in one go, and what one
+ * reads and writes is still in the cache. */
+void emu_take_turns(struct emu_run *run, const void *pc) {
+    struct emu_tasklet *tasklet = &run->tasklets[run->current];
+    const bool first = tasklet->turn == NULL;
+    tasklet->pc = pc;
+    ++run->heartbeat;
+    if (first) tasklet->turn = pc;
+    if (first || (tasklet->turn != pc && run->settings.schedule == EMU_IN_TIME)) return;
+    add_event(&run->computing, run->turns, run->current);
     resume(run, (uint32_t)next(run));
 }
 
@@ -180,7 +198,7 @@ void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object)
 
 void emu_wake(struct emu_run *run, uint32_t woken) {
     run->tasklets[woken].waiting = EMU_NOTHING;
-    compute_until(run, run->place[woken], run->turns);
+    add_event(&run->computing, run->turns, woken);
 }
 
 int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const void *object) {
@@ -207,26 +225,21 @@ _Noreturn void emu_end_tasklet(struct emu_run *run) {
     __builtin_unreachable();
 }
 
-/* Tasklets that are ready at the same time run in an order that the seed decides. */
-static void take_places(struct emu_run *run) {
-    uint8_t *order = run->at_place;
-    for (uint32_t i = 0; i < run->count; ++i) order[i] = (uint8_t)i;
+/* All compute at first, in an order that the seed decides. */
+static void line_up(struct emu_run *run) {
+    struct emu_events *computing = &run->computing;
+    *computing = run->transfers = (struct emu_events){.first = 0};
+    for (uint32_t i = 0; i < run->count; ++i) add_event(computing, 0, i);
     for (uint32_t i = run->count; run->settings.seed != 0 && i > 1; --i) {
         const uint32_t k = (uint32_t)(emu_random(run) % i);
-        const uint8_t tasklet = order[k];
-        order[k] = order[i - 1];
-        order[i - 1] = tasklet;
-    }
-    for (uint32_t place = 0; place < EMU_MOST_TASKLETS; ++place) {
-        run->due[place] = place < run->count ? 0 : INFINITY;
-        run->transfer_end[place] = INFINITY;
-        if (place < run->count) run->place[order[place]] = (uint8_t)place;
+        const struct emu_event event = computing->items[k];
+        computing->items[k] = computing->items[i - 1];
+        computing->items[i - 1] = event;
     }
 }
 
 void emu_run_tasklets(struct emu_run *run) {
-    take_places(run);
-    run->current = run->at_place[0];
+    line_up(run);
     for (uint32_t i = 0; i < run->count; ++i) {
         struct emu_tasklet *tasklet = &run->tasklets[i];
         uint64_t *frame = (uint64_t *)tasklet->stack_top - 7;

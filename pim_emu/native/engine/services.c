@@ -102,7 +102,9 @@ static uint32_t stack_free(void) {
 
 static void heap(const void *end) {
     struct emu_run *run = emu_current;
-    if ((const uint8_t *)end > run->heap_end) run->heap_end = end;
+    if ((const uint8_t *)end <= run->heap_end) return;
+    run->heap_end = end;
+    emu_open_wram(run->image, run->machine, (uint32_t)(run->heap_end - run->image->wram));
 }
 
 const struct emu_services emu_all_services = {

@@ -1,0 +1,54 @@
+"""The emulator and plain C do the same work in the benchmark."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sdk_present import needs_sdk
+
+import pim_emu
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import common
+import emulator as benchmark
+from emulator_kernels import HISTOGRAM, VECTOR_ADD, Emulated, Kernel, Plain
+
+pytestmark = needs_sdk
+ELEMENTS, DPUS = 512 * 23, 3  # blocks that tasklets share unequally
+
+
+@pytest.mark.parametrize("kernel", [VECTOR_ADD, HISTOGRAM], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("system", benchmark.EMULATED)
+def test_a_kernel_does_what_plain_c_does(kernel: Kernel, system: str, tmp_path: Path):
+    values = np.random.default_rng(3).integers(2**32, size=(DPUS, ELEMENTS), dtype=np.uint32)
+    emulated = Emulated(kernel, values, *benchmark.EMULATED[system])
+    plain = Plain(kernel, values, tmp_path, benchmark.PLAIN[benchmark.SAME])
+    for _ in range(3):
+        emulated()
+        plain()
+    result = emulated.result()
+    emulated.close()
+    pim_emu.configure(checks=True)
+    np.testing.assert_array_equal(result, plain.result())
+    if kernel is VECTOR_ADD:
+        np.testing.assert_array_equal(result, 3 * values)
+    else:
+        np.testing.assert_array_equal(result, 3 * np.bincount(values.ravel() % 256))
+
+
+def test_rates_and_claims_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
+    report = common.Report(["numpy"])
+    benchmark.streaming(report, VECTOR_ADD, tmp_path, ELEMENTS, DPUS, rounds=2)
+    pim_emu.configure(checks=True)
+    rates = {x.system: x.value for x in report.records if x.metric == benchmark.METRIC}
+    assert set(rates) == {*benchmark.EMULATED, *benchmark.PLAIN}
+    assert min(rates.values()) > 0
+    assert [claim.bound for claim in report.claims] == [0.3, 0.6]
+    assert all(claim.value > 0 for claim in report.claims)
+    benchmark.launches(report, dpus=2, rounds=2)
+    benchmark.memory(report)
+    resident = next(x for x in report.records if x.metric == "resident memory")
+    assert 0 < resident.value < 2048
