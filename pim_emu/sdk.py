@@ -77,6 +77,15 @@ def sdk_path() -> Path:
     return final
 
 
+def why_absent() -> str | None:
+    """Why DPU programs cannot be built on this host; None where they can."""
+    try:
+        _check_host()
+    except SdkError as error:
+        return str(error)
+    return None
+
+
 def build_library(flags: Sequence[str], destination: Path) -> None:
     """Compile the host library, libdpu.so.
 

@@ -3,6 +3,7 @@
 import pytest
 from commands import as_json, succeed
 from fake_upmem import VERSION, make_devices, make_sdk
+from sdk_present import needs_sdk
 
 from accel_rl import native, pim
 from accel_rl.pim import upmem_sdk
@@ -55,6 +56,7 @@ def test_native_kernels_absent(fresh, library, part):
 def test_nothing_of_upmem(bare):
     upmem = as_json("doctor")["upmem"]
     sdk = upmem.pop("sdk")
+    del upmem["emulator"]
     assert upmem == {"ranks": 0, "dpus_at_most": 0}
     assert (sdk["found"], sdk["where"], sdk["version"]) == (False, None, None)
     assert "UPMEM_HOME" in sdk["why"]
@@ -63,12 +65,26 @@ def test_nothing_of_upmem(bare):
     assert "real DPUs: none\n" in printed
 
 
+@needs_sdk
+def test_the_emulator_builds_programs_where_there_is_gcc(monkeypatch):
+    works = "builds and runs DPU programs here"
+    assert as_json("doctor")["upmem"]["emulator"] == {"present": True, "why": works}
+    assert f"UPMEM emulator: {works}\n" in succeed("doctor")
+    monkeypatch.setenv("PIM_EMU_CC", "no-such-compiler")
+    emulator = as_json("doctor")["upmem"]["emulator"]
+    assert not emulator["present"]
+    assert "'no-such-compiler' cannot be run" in emulator["why"]
+    assert f"UPMEM emulator: {emulator['why']}\n" in succeed("doctor")
+
+
 def test_sdk_and_ranks(monkeypatch, tmp_path):
     home = make_sdk(tmp_path / "sdk")
     monkeypatch.setenv("UPMEM_HOME", str(home))
     devices = make_devices(tmp_path / "dev", "dpu_rank0", "dpu_rank1", "null")
     monkeypatch.setattr(upmem_sdk, "DEVICES", devices)
-    assert as_json("doctor")["upmem"] == {
+    upmem = as_json("doctor")["upmem"]
+    del upmem["emulator"]
+    assert upmem == {
         "sdk": {
             "found": True,
             "where": str(home / "bin"),

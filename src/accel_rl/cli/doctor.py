@@ -49,6 +49,7 @@ def doctor(json: Json = False) -> None:
     typer.echo(
         f"devices: {listed}, on {runtime.usable_cores()} cores\n"
         f"UPMEM SDK: {_sdk_line(upmem['sdk'])}\n"
+        f"UPMEM emulator: {upmem['emulator']['why']}\n"
         f"real DPUs: {_dpus_line(upmem)}\n"
         f"transports: none in this version\n"
         f"compilation cache: {cache or 'none'}\n"
@@ -77,12 +78,15 @@ def _backends() -> list[dict[str, Any]]:
 
 
 def _upmem() -> dict[str, Any]:
-    """UPMEM's SDK, and real DPUs as far as they can be counted without opening them."""
+    """UPMEM's SDK, its emulator, and real DPUs so far as they can be counted without opening them."""
     from accel_rl.pim import upmem_sdk
+    from pim_emu import sdk
 
+    why = sdk.why_absent()
     ranks = upmem_sdk.count_ranks(upmem_sdk.DEVICES)
     return {
         "sdk": dataclasses.asdict(upmem_sdk.find_sdk()),
+        "emulator": {"present": why is None, "why": why or "builds and runs DPU programs here"},
         "ranks": ranks,
         "dpus_at_most": upmem_sdk.DPUS_PER_RANK * ranks,
     }
