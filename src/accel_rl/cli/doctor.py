@@ -78,7 +78,7 @@ def _backends() -> list[dict[str, Any]]:
 
 
 def _upmem() -> dict[str, Any]:
-    """UPMEM's SDK, its emulator, and real DPUs so far as they can be counted without opening them."""
+    """UPMEM's SDK, its emulator, and real DPUs so far as an unopened device tells."""
     from accel_rl.pim import upmem_sdk
     from pim_emu import sdk
 
