@@ -159,7 +159,7 @@ struct emu_run {
     double dma_free, dma_busy;        /* when the DMA engine is; cycles that it has been busy */
     double dma_smallest;              /* cycles in which a smallest transfer occupies it */
     void *host_stack_pointer;
-    volatile uint64_t heartbeat;      /* services called: the watchdog looks at it */
+    _Atomic(uint64_t) heartbeat;      /* services called: the watchdog looks at it */
     atomic_bool overdue;              /* and sends a signal where there were none */
     struct emu_counters counters;
     const uint8_t *heap_end;

@@ -133,6 +133,12 @@ void emu_transfer_until(struct emu_run *run, double time) {
     add_event(&run->transfers, time, run->current);
 }
 
+/* Only one thread writes it: no locked instruction is needed. */
+static void beat(struct emu_run *run) {
+    const uint64_t beats = atomic_load_explicit(&run->heartbeat, memory_order_relaxed);
+    atomic_store_explicit(&run->heartbeat, beats + 1, memory_order_relaxed);
+}
+
 /* Instructions of the current tasklet since its last service. */
 static uint64_t count(struct emu_run *run) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
@@ -161,7 +167,7 @@ void emu_account(struct emu_run *run, const void *pc) {
     }
     tasklet->pc = pc;
     tasklet->turn = NULL;
-    ++run->heartbeat;
+    beat(run);
     if (tasklet->transfers)
         tasklet->then_computes = (double)instructions;
     else
@@ -175,7 +181,7 @@ void emu_take_turns(struct emu_run *run, const void *pc) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     const bool first = tasklet->turn == NULL;
     tasklet->pc = pc;
-    ++run->heartbeat;
+    beat(run);
     if (first) tasklet->turn = pc;
     if (first || (tasklet->turn != pc && run->settings.schedule == EMU_IN_TIME)) return;
     add_event(&run->computing, run->turns, run->current);

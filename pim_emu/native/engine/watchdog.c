@@ -22,8 +22,10 @@ static void *watch(void *unused) {
         for (uint32_t i = 0; i < watched_count; ++i) {
             struct emu_worker *worker = &watched[i];
             pthread_mutex_lock(&worker->thread_lock);
-            if (!worker->busy || worker->run.heartbeat != seen[i] || limit <= 0) {
-                seen[i] = worker->run.heartbeat;
+            const uint64_t beats =
+                atomic_load_explicit(&worker->run.heartbeat, memory_order_relaxed);
+            if (!worker->busy || beats != seen[i] || limit <= 0) {
+                seen[i] = beats;
                 still[i] = 0;
             } else if (++still[i] >= limit * LOOKS_PER_SECOND) {
                 atomic_store(&worker->run.overdue, true);

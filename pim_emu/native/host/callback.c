@@ -214,6 +214,8 @@ static dpu_error_t call_each_and_wait(const struct scope *scope, struct call *ca
     pthread_mutex_unlock(&host_lock);
     if (status == DPU_OK) status = call->status;
     free(call);
+    /* The rank whose call was last is not idle yet. */
+    if (host_acquire(scope, HOST_KEEP_ERROR) == DPU_OK) host_release(scope);
     return status;
 }
 
