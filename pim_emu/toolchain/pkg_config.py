@@ -39,6 +39,8 @@ def main(sdk: Sdk, arguments: list[str]) -> int:
             return _fail(f"unknown option {word}")
         elif not word.startswith("-") and word not in _PACKAGES:
             return _fail(f"package '{word}' not found; there is only 'dpu'")
+    if any(said) and " " in str(sdk.root):  # Makefiles would take it apart
+        return _fail(f"the path {sdk.root} has a space; name another folder in PIM_EMU_CACHE")
     text = " ".join(part for part in said if part)
     if text:
         print(text)

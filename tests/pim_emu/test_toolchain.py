@@ -480,7 +480,12 @@ def test_folder_can_be_moved(sdk, folder):
     (folder / "link").symlink_to(moved / "bin" / "dpu-upmem-dpurte-clang")
     tool(folder / "link", "-O2", "main.c", "helper.c", "-o", "program")
     assert words_of("program", ".emu.info")[3] == 1
-    assert tool(moved / "bin" / "dpu-pkg-config", "--libs-only-L", "dpu") == f"-L{moved}/lib\n"
+    query = [moved / "bin" / "dpu-pkg-config", "--libs-only-L", "dpu"]
+    refused = subprocess.run(query, capture_output=True, text=True)
+    assert refused.returncode == 1  # make and the shell would take the answer apart
+    assert f"{moved} has a space; name another folder in PIM_EMU_CACHE" in refused.stderr
+    whole = moved.rename(folder / "elsewhere")
+    assert tool(whole / "bin" / "dpu-pkg-config", *query[1:]) == f"-L{whole}/lib\n"
 
 
 def test_host_program_links_and_loads(sdk, folder):

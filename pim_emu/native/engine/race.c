@@ -4,6 +4,7 @@
  * Freund, PLDI 2009, but each tasklet's last read of each byte of WRAM is kept). The race is found in
  * whatever order the tasklets happen to run. Of MRAM, only the last reader of a word is kept: a write
  * that races with one before it is found in other orders. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,17 @@ static struct mram_word *remember_word(struct emu_races *races, uint32_t word) {
     return found;
 }
 
+/* "'name'" of a word's variable and where it lies: neighbours in one word look like a race too. */
+static _Noreturn void fail_mram(struct emu_run *run, uint32_t word, enum emu_access access,
+                                const void *pc, uint32_t other, bool wrote, const void *other_pc) {
+    char what[128];
+    const uint32_t address = EMU_MRAM_BASE + word * WORD;
+    const char *name = emu_symbol_at(run->program, address);
+    snprintf(what, sizeof what, "%s%.64s%sMRAM word 0x%08x to 0x%08x%s", name ? "'" : "",
+             name ? name : "", name ? "' (" : "", address, address + WORD - 1, name ? ")" : "");
+    fail(run, what, access, pc, other, wrote, other_pc);
+}
+
 void emu_race_mram(struct emu_run *run, uint32_t offset, size_t bytes, enum emu_access access,
                    const void *pc) {
     const uint32_t self = run->current;
@@ -195,7 +207,7 @@ void emu_race_mram(struct emu_run *run, uint32_t offset, size_t bytes, enum emu_
         struct mram_word *seen = remember_word(run->races, word);
         if (seen == NULL) continue;
         if (seen->write.clock > known[seen->write.by])
-            fail(run, "MRAM", access, pc, seen->write.by, true, seen->write.pc);
+            fail_mram(run, word, access, pc, seen->write.by, true, seen->write.pc);
         if (access == EMU_READ) { /* only the last reader is remembered */
             seen->read_clock = known[self];
             seen->read_by = (uint8_t)self;
@@ -203,7 +215,7 @@ void emu_race_mram(struct emu_run *run, uint32_t offset, size_t bytes, enum emu_
             continue;
         }
         if (seen->read_clock > known[seen->read_by])
-            fail(run, "MRAM", access, pc, seen->read_by, false, seen->read_pc);
+            fail_mram(run, word, access, pc, seen->read_by, false, seen->read_pc);
         seen->write = (struct written){known[self], (uint8_t)self, pc};
     }
 }

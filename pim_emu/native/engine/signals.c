@@ -61,8 +61,8 @@ static _Noreturn void report(void) {
             emu_fail(run, EMU_FAULT_MRAM_BOUNDS, raised.pc, "access to MRAM address 0x%08llx%s",
                      (unsigned long long)(raised.address - window),
                      raised.address - window < EMU_WINDOW ? "" : HINT);
-        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, raised.pc, "access to address %p%s",
-                 (void *)raised.address, hint(run));
+        emu_fail(run, EMU_FAULT_WRAM_BOUNDS, raised.pc, "access to address 0x%zx%s",
+                 (size_t)raised.address, hint(run));
     }
 }
 

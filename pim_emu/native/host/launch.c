@@ -7,6 +7,7 @@
 /* What is known of a launch once all its ranks have ended. Under the lock. */
 struct outcome {
     uint64_t slowest_cycles;
+    bool other_clocks;
     uint32_t faults, first; /* DPU with the lowest place among those that faulted */
     char *message;          /* its */
 };
@@ -22,6 +23,8 @@ static void look_at(struct rank *rank, uint32_t index, struct outcome *outcome) 
     const struct emu_dpu *dpu = rank->members[index].engine;
     const uint64_t cycles = emu_dpu_counters(dpu)->cycles;
     if (cycles > outcome->slowest_cycles) outcome->slowest_cycles = cycles;
+    const uint32_t build = emu_program_info(emu_dpu_program(dpu))->build;
+    if (!(build & EMU_COUNTED) || build & EMU_TRACED) outcome->other_clocks = true;
     if (emu_dpu_state(dpu) != EMU_FAULTED) return;
     const uint32_t place = rank->first_dpu + index;
     if (outcome->faults++ > 0 && place > outcome->first) return;
@@ -33,7 +36,10 @@ static void look_at(struct rank *rank, uint32_t index, struct outcome *outcome) 
 }
 
 static void conclude(struct allocation *owner, struct outcome *outcome) {
+    const struct emu_settings *settings = emu_settings();
     pthread_mutex_lock(&host_lock);
+    if (outcome->other_clocks || !settings->checks || settings->schedule == EMU_AT_RANDOM)
+        owner->other_clocks = true;
     ++owner->counters.launches;
     owner->counters.slowest_cycles += outcome->slowest_cycles;
     owner->counters.launch_seconds += (double)outcome->slowest_cycles / owner->machine->clock_hz;
@@ -42,7 +48,7 @@ static void conclude(struct allocation *owner, struct outcome *outcome) {
     if (outcome->faults == 1)
         emu_complain("%s", message);
     else if (outcome->faults > 1)
-        emu_complain("%s (and %u more DPUs of this launch)", message, outcome->faults - 1);
+        emu_complain("%s (and %u more of this launch's DPUs)", message, outcome->faults - 1);
     free(outcome->message);
 }
 

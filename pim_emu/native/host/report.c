@@ -39,13 +39,14 @@ void host_report(const struct allocation *allocation, uint32_t nr_dpus) {
             "pim_emu: %u DPUs in %u ranks of %s\n"
             "pim_emu:   to DPUs %llu B, broadcast %llu B delivered, from DPUs %llu B\n"
             "pim_emu:   transfers %.6g s (modelled)\n"
-            "pim_emu:   %llu launches, %llu cycles of the slowest DPUs, %.6g s (modelled)\n",
+            "pim_emu:   %llu launches, %llu cycles of the slowest DPUs, %.6g s (modelled%s)\n",
             nr_dpus, allocation->nr_ranks, allocation->machine->name,
             (unsigned long long)counters->bytes_to_dpus,
             (unsigned long long)counters->broadcast_bytes,
             (unsigned long long)counters->bytes_from_dpus, counters->transfer_seconds,
             (unsigned long long)counters->launches,
-            (unsigned long long)counters->slowest_cycles, counters->launch_seconds);
+            (unsigned long long)counters->slowest_cycles, counters->launch_seconds,
+            allocation->other_clocks ? ", of runs whose cycles mean nothing" : "");
 }
 
 dpu_error_t pim_emu_get_set_counters(struct dpu_set_t set, struct pim_emu_set_counters *counters) {
