@@ -16,6 +16,16 @@ from pim_emu.toolchain.link import link_program
 from pim_emu.toolchain.options import Command, Source, parse
 
 NAME = "dpu-upmem-dpurte-clang"
+_HELP = f"""usage: {NAME} [options] file...
+
+Compiles and links C for DPUs, to run in the emulator. Options are clang's: -c -S -E -o -I -D -U -O
+-g -W... -l -L -Wl,... among them. Special to DPUs:
+
+  -DNR_TASKLETS=N                 tasklets, 1 unless given
+  -DSTACK_SIZE_DEFAULT=BYTES      stack of each tasklet
+  -DSTACK_SIZE_TASKLET_N=BYTES    stack of tasklet N
+  -mcpu=v1A|v1B                   generation of the DPU, v1A unless given
+  -fsanitize=thread               traced: finds races and accesses outside WRAM"""
 _SUFFIX = {"object": ".o", "assembly": ".s"}
 
 
@@ -124,6 +134,8 @@ def _version() -> str:
 def _answer(question: str) -> None:
     if question == "--version":
         print(_version())
+    elif question == "--help":
+        print(_HELP)
     elif question == "-dumpversion":
         print(VERSION)
     elif question in ("-dumpmachine", "-print-target-triple", "-print-effective-triple"):

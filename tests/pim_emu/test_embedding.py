@@ -1,5 +1,6 @@
 """What a program that embeds the emulator may rely on: other DPUs, its signals, many workers."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from sdk_present import needs_sdk
 
 import pim_emu
+from pim_emu import host_library as lib
 
 pytestmark = needs_sdk
 
@@ -232,3 +234,39 @@ def test_as_many_workers_as_are_asked_for(faults: pim_emu.Program, workers: int)
         PIM_EMU_WORKERS=str(workers),
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- Hints ---
+
+
+def test_a_push_without_buffers_moves_nothing_and_says_so(
+    faults: pim_emu.Program, capfd: pytest.CaptureFixture[str]
+):
+    """The vendor's library is silent; forgetting dpu_prepare_xfer is easy."""
+    pim_emu.configure(quiet=False)
+    with pim_emu.DpuSet(2, faults) as dpus:
+        arguments = (dpus._handle, lib.TO_DPU, b"kind", 0, ctypes.c_size_t(4), 0)
+        lib.call("dpu_push_xfer", *arguments)
+        assert 'symbol "kind": nothing moves' in capfd.readouterr().err
+        dpus.scatter("kind", np.array([2, 2], np.uint32))
+        assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "doubtful"),
+    [({}, False), ({"random": True}, True), ({"checks": False}, True)],
+    ids=["time", "random", "unchecked"],
+)
+def test_the_report_says_where_cycles_mean_nothing(
+    faults: pim_emu.Program,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    setting: dict[str, bool],
+    doubtful: bool,
+):
+    monkeypatch.setenv("PIM_EMU_REPORT", "1")
+    pim_emu.configure(**setting)
+    pim_emu.run(faults, broadcast={"kind": np.uint32(2)})
+    printed = capfd.readouterr().err
+    assert ("(modelled, of runs whose cycles mean nothing)" in printed) == doubtful
+    assert "cycles of the slowest DPUs" in printed

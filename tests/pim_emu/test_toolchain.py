@@ -387,6 +387,7 @@ def test_dependencies_are_named_after_the_object(build, folder):
 def test_questions(build):
     assert build("-dumpmachine")[1] == "dpu-upmem-dpurte\n"
     assert "dpu-upmem-dpurte" in build("--version")[1]
+    assert "-DNR_TASKLETS=N" in build("--help")[1]
     assert build("-v")[::2][0] == 0
     status, _, said = build("-v", "-c", "helper.c")
     assert status == 0
@@ -447,6 +448,13 @@ def test_options_as_gcc_knows_them(text):
 def test_options_without_their_value(option):
     with pytest.raises(DriverError, match=f"{option}: its value is missing"):
         parse([option])
+
+
+def test_a_program_that_is_run_by_itself_says_what_it_is(sdk, folder):
+    tool(sdk.root / "bin" / "dpu-upmem-dpurte-clang", "main.c", "helper.c", "-o", "program")
+    done = subprocess.run([folder / "program"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a program for DPUs" in done.stderr
 
 
 # --- dpu-pkg-config.

@@ -139,18 +139,21 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer) {
 }
 
 /* The prepared buffers, rank by rank. They are cleared, or kept for more transfers. */
-static bool take_buffers(const struct scope *scope, struct transfer *transfer, bool keep) {
+static bool take_buffers(const struct scope *scope, struct transfer *transfer, const char *name,
+                         bool keep) {
     transfer->stride = scope->only < 0 ? scope->machine->dpus_per_rank : 1;
     transfer->buffers = calloc((size_t)scope->nr_ranks * transfer->stride,
                                sizeof *transfer->buffers);
     if (transfer->buffers == NULL) return false;
     const uint32_t first = host_first(scope);
+    bool any = false;
     pthread_mutex_lock(&host_lock);
     for (uint32_t i = 0; i < scope->nr_ranks; ++i) {
         void **buffers = transfer->buffers + (size_t)i * transfer->stride;
         for (uint32_t dpu = first; dpu < host_end(scope, scope->ranks[i]); ++dpu) {
             struct prepared *prepared = host_prepared(scope->ranks[i], dpu);
             buffers[dpu - first] = prepared->buffer;
+            any = any || prepared->buffer != NULL;
             if (keep)
                 prepared->used = true;
             else
@@ -158,6 +161,7 @@ static bool take_buffers(const struct scope *scope, struct transfer *transfer, b
         }
     }
     pthread_mutex_unlock(&host_lock);
+    if (!any) emu_complain("symbol \"%s\": nothing moves, for no DPU is a buffer prepared", name);
     return true;
 }
 
@@ -177,7 +181,8 @@ static dpu_error_t push(const struct scope *scope, dpu_xfer_t direction, const c
                              (int)direction);
     if (status == DPU_OK) status = check_flags(&transfer.range, flags);
     if (status != DPU_OK) return status;
-    if (!take_buffers(scope, &transfer, (flags & DPU_XFER_NO_RESET) != 0)) return DPU_ERR_SYSTEM;
+    if (!take_buffers(scope, &transfer, name, (flags & DPU_XFER_NO_RESET) != 0))
+        return DPU_ERR_SYSTEM;
     return start(scope, &transfer, flags);
 }
 
