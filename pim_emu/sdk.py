@@ -31,6 +31,7 @@ _LIBRARY_FLAGS = ("-O2", "-g")
 _RUNTIME_FLAGS = (
     *("-std=gnu11", "-O2", "-g1", "-Wall", "-Wextra", "-fdata-sections"),
     "-fno-tree-loop-distribute-patterns",  # memset must not become a call of memset
+    "-fno-omit-frame-pointer",  # a fault in the library finds the line that called it
 )
 _MACHINE_FIELDS = (
     *("ranks", "dpus_per_rank", "max_tasklets", "pipeline_reissue", "mram_bytes", "wram_bytes"),

@@ -10,6 +10,7 @@ from pim_emu.toolchain.errors import DriverError
 from pim_emu.toolchain.instructions import count_instructions
 from pim_emu.toolchain.layout import Sdk
 from pim_emu.toolchain.options import Command, Source
+from pim_emu.toolchain.tail_calls import return_from_library
 
 _MARK = "# DPU program, as pim_emu compiles it\n"
 # A 64-bit host shows through in these, or only gcc gives them: no error of the program.
@@ -60,8 +61,8 @@ def source_flags(sdk: Sdk, command: Command) -> list[str]:
 def code_flags(command: Command) -> list[str]:
     """Everything about the code that is made."""
     flags = list(gcc.CODE) if command.debug else [*gcc.CODE, "-g1"]
-    # Each call has a place of its own, to which it returns: a fault names its line.
-    flags += ["-fno-crossjumping", "-fno-tree-tail-merge", "-fno-optimize-sibling-calls"]
+    # Calls that look alike stay apart: a fault names the line of its call.
+    flags += ["-fno-crossjumping", "-fno-tree-tail-merge"]
     kind = build_flags(command)
     if kind & build.COUNTED:
         flags += ["-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"]
@@ -122,6 +123,7 @@ def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
             raise DriverError(f"{where}: inline assembly of the DPU; the emulator compiles C only")
     if kind & build.COUNTED:
         text = count_instructions(text)
+    text = return_from_library(text)
     note = f'\t.section\t.emu.build,"",@progbits\n\t.long\t{kind}\n'
     assembly.write_text(_MARK + text + note, encoding="utf-8", errors="surrogateescape")
 

@@ -132,7 +132,9 @@ def parse(arguments: list[str]) -> Command:
             _add_compile_flag(command, word, value_of(word))
         elif word in ("-v", "--verbose", "-###"):
             command.verbose = True
-        elif word in ("--help", "--version", "-dumpversion", "-dumpmachine") or word.startswith("-print-"):
+        elif word in ("--help", "--version", "-dumpversion", "-dumpmachine") or word.startswith(
+            "-print-"
+        ):
             command.question = word
         elif word.startswith("-fsanitize="):
             _set_sanitizer(command, word)

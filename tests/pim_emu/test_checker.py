@@ -121,6 +121,136 @@ def test_a_mistake_is_reported_by_a_traced_program(traced: Bench, mistake: Mista
     make(traced, mistake)
 
 
+IN_LIBRARY = {
+    "format": 'printf("%s", bad);',
+    "late_format": 'printf("%d %s %s", 1, "x", bad);',
+    "length": "sink = (uint32_t)strlen(bad);",
+    "copy": "memcpy(bad, (void *)&sink, eight + 100);",
+    "move": "memmove(bad, (void *)&sink, eight + 100);",
+    "fill": "memset(bad, 1, eight + 100);",
+    "compare": "sink = (uint32_t)memcmp(bad, (void *)&sink, eight);",
+    "search": "sink = (uint32_t)(uintptr_t)memchr(bad, 1, 100);",
+    "string": "strcpy((char *)&sink, bad);",
+    "join": "strcat((char *)&sink, bad);",
+    "number": "sink = (uint32_t)atoi(bad);",
+    "long_number": "sink = (uint32_t)strtol(bad, 0, 10);",
+}
+LIBRARY = """
+#include <defs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+__host uint32_t kind, eight = 8, sink;
+static __attribute__((noinline)) uint32_t deep(uint32_t n) {
+    volatile uint32_t keep[4];
+    keep[n & 3] = n; /* return addresses of this are left on the stack */
+    return n == 0 ? 1 : (deep(n - 1) + keep[n & 3]) ^ n;
+}
+int main(void) {
+    char *const bad = (char *)(uintptr_t)eight;
+    sink = deep(12);
+    switch (kind) {
+@
+    }
+    return 0;
+}
+""".replace(
+    "@", "\n".join(f"    case {i}: {call} break;" for i, call in enumerate(IN_LIBRARY.values()))
+)
+
+
+@pytest.mark.parametrize("optimise", ["-O0", "-O2", "-O3"])
+def test_a_fault_in_the_library_names_the_line_that_called_it(optimise: str):
+    program = pim_emu.build(LIBRARY, optimise=optimise, stack_bytes=4096)
+    first = LIBRARY[: LIBRARY.index("    case 0")].count("\n") + 1
+    with pim_emu.DpuSet(1, program) as dpus:
+        for index in range(len(IN_LIBRARY)):
+            dpus.load(program)
+            dpus.broadcast("kind", np.uint32(index))
+            with pytest.raises(pim_emu.DpuFault, match=rf"-0.c:{first + index} \(main\)"):
+                dpus.launch()
+
+
+@pytest.mark.parametrize(
+    "loop", ["for (;;) sink += strlen(text);", "for (;;) memset(text, 0, 30000);"]
+)
+def test_a_loop_in_the_library_is_stopped(loop: str):
+    program = pim_emu.build(
+        f"""
+#include <defs.h>
+#include <stdint.h>
+#include <string.h>
+__host uint32_t sink;
+char text[30000];
+int main(void) {{
+    memset(text, 'a', sizeof text - 1);
+    {loop}
+}}
+"""
+    )
+    pim_emu.configure(timeout_seconds=1)
+    with pytest.raises(
+        pim_emu.DpuFault, match=r"no progress: .*-0.c:9 \(main\): 1 s without a call"
+    ):
+        pim_emu.run(program)
+
+
+def test_many_volatile_variables_hide_no_barrier():
+    program = pim_emu.build(
+        """
+#include <barrier.h>
+#include <defs.h>
+#include <stdint.h>
+BARRIER_INIT(all, NR_TASKLETS);
+volatile uint8_t many[3000];
+uint32_t shared;
+int main(void) {
+    if (me() == 0) for (uint32_t i = 0; i < sizeof many; ++i) many[i] = 1;
+    if (me() == 0) shared = 5;
+    barrier_wait(&all);
+    if (me() == 1) ++shared;
+}
+""",
+        tasklets=2,
+        traced=True,
+    )
+    pim_emu.run(program)
+
+
+TAIL_CALLS = """
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+__host uint32_t deep, offset, result;
+__mram_noinit uint8_t buffer[64];
+static __attribute__((noipa)) uint32_t sum(uint32_t n, uint32_t up_to_now) {
+    return n == 0 ? up_to_now : sum(n - 1, up_to_now + n);
+}
+static __attribute__((noipa)) void fetch(uint8_t *to) {
+    mram_read(buffer + offset, to, 8); /* here */
+}
+int main(void) {
+    __dma_aligned uint8_t cache[8];
+    result = sum(deep, 0);
+    fetch(cache);
+    return cache[0] == 0;
+}
+"""
+
+
+@pytest.mark.parametrize("optimise", ["-O2", "-O3"])
+@pytest.mark.parametrize("fast", [False, True])
+def test_tail_calls_cost_no_stack_and_keep_their_line(optimise: str, fast: bool):
+    program = pim_emu.build(TAIL_CALLS, optimise=optimise, fast=fast)
+    values = {"deep": np.uint32(60_000), "offset": np.uint32(0)}
+    found = pim_emu.run(program, broadcast=values, gather={"result": (np.uint32, ())})
+    assert found["result"] == 60_000 * 60_001 // 2
+    line = TAIL_CALLS[: TAIL_CALLS.index("/* here")].count("\n") + 1
+    with pytest.raises(pim_emu.DpuFault, match=rf"-0.c:{line} \(fetch\): MRAM address"):
+        pim_emu.run(program, broadcast={"offset": np.uint32(4)})
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "traced"])
 def right(request: pytest.FixtureRequest) -> pim_emu.Program:
     return pim_emu.build(right_program(), tasklets=TASKLETS, traced=request.param)

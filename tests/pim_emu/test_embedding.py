@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sdk_present import needs_sdk
 
 import pim_emu
 from pim_emu import host_library as lib
+from pim_emu.sdk import sdk_path
 
 pytestmark = needs_sdk
 
@@ -236,6 +238,24 @@ def test_as_many_workers_as_are_asked_for(faults: pim_emu.Program, workers: int)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("workers", [2, 120])
+def test_children_launch_too(faults: pim_emu.Program, workers: int):
+    done = script(
+        faults,
+        """
+        assert launch(2, 5) is None
+        for generation in range(4):
+            child = os.fork()
+            if child:
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+                break
+            check()
+        """,
+        PIM_EMU_WORKERS=str(workers),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- Hints ---
 
 
@@ -270,3 +290,28 @@ def test_the_report_says_where_cycles_mean_nothing(
     printed = capfd.readouterr().err
     assert ("(modelled, of runs whose cycles mean nothing)" in printed) == doubtful
     assert "cycles of the slowest DPUs" in printed
+
+
+# --- Handlers of a host program in C ---
+
+
+@pytest.fixture(scope="module")
+def handlers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("handlers") / "handlers"
+    source, sdk = Path(__file__).parent / "native" / "handlers.c", sdk_path()
+    command = ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{sdk}/include/dpu", str(source)]
+    command += ["-o", str(program), f"-L{sdk}/lib", f"-Wl,-rpath,{sdk}/lib", "-ldpu"]
+    subprocess.run(command, check=True)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("jumps", 0), ("ignores", -11), ("once", -11), ("chain", 7)]
+)
+def test_a_hosts_own_faults_go_as_they_went_before(handlers: Path, how: str, status: int):
+    """As without the emulator: a handler left by a jump, one that runs once, a chain of two."""
+    environment = {**os.environ, "PIM_EMU_QUIET": "1"}
+    empty = pim_emu.build("int main(void) {\n    return 0;\n}\n")
+    command = [str(handlers), str(empty.path), how]
+    done = subprocess.run(command, env=environment, timeout=60, capture_output=True)
+    assert done.returncode == status, done

@@ -122,6 +122,94 @@ int main(void) {
         assert pim_emu.run(program).logs == ["9 8 7 6 5 4 3 2 1 0 "]
 
 
+def test_tasklets_are_woken_in_the_order_in_which_they_came():
+    program = pim_emu.build(
+        """
+#include <barrier.h>
+#include <defs.h>
+#include <mutex.h>
+#include <stdio.h>
+BARRIER_INIT(all, NR_TASKLETS);
+MUTEX_INIT(guard);
+int main(void) {
+    printf("%u ", me());
+    mutex_lock(guard);
+    printf("%u ", me());
+    barrier_wait(&all);
+    printf("%u ", me());
+}
+""".replace("    barrier", "    mutex_unlock(guard);\n    barrier"),
+        tasklets=8,
+    )
+    seen = set()
+    for seed in range(6):
+        pim_emu.configure(seed=seed)
+        [log] = pim_emu.run(program).logs
+        words = log.split()
+        came = list(dict.fromkeys(words))
+        # The last to come to the barrier goes on, then the others in their order.
+        assert words[-8:] == came[-1:] + came[:-1] or words[-8:] == came
+        seen.add(log)
+    assert len(seen) == 6
+
+
+POLLS = """
+#include <defs.h>
+#include <mram.h>
+#include <mutex.h>
+#include <stdint.h>
+MUTEX_INIT(guard);
+__mram_noinit uint64_t flags[2];
+__host uint32_t once, found;
+int main(void) {
+    __dma_aligned uint64_t word = 0;
+    if (me() == 1) {
+        for (int i = 0; i < 20; ++i) {
+            mutex_lock(guard);
+            mutex_unlock(guard);
+        }
+        word = 7;
+        mram_write(&word, &flags[0], 8);
+        return 0;
+    }
+    if (once) mram_read(&flags[1], &word, 8); /* then no round goes through here */
+    do mram_read(&flags[0], &word, 8);
+    while (word != 7);
+    found = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("once", [0, 1])
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("random", [True, False])
+def test_a_tasklet_that_polls_lets_others_run(once: int, checks: bool, random: bool):
+    pim_emu.configure(checks=checks, random=random)
+    program = pim_emu.build(POLLS, tasklets=2)
+    values = {"once": np.uint32(once), "flags": np.zeros(2, np.uint64)}
+    assert pim_emu.run(program, broadcast=values, gather={"found": (np.uint32, ())})["found"] == 1
+
+
+@pytest.mark.parametrize("size", [8, 60, 64, 68, 100, 2044])
+def test_an_unchecked_transfer_moves_what_it_is_told(size: int):
+    """The checker refuses most of these; what hardware does with them is not known."""
+    program = pim_emu.build(
+        """
+#include <mram.h>
+#include <stdint.h>
+__mram_noinit uint8_t from[2048];
+__host __dma_aligned uint8_t to[2048];
+__host uint32_t size;
+int main(void) { mram_read(from, to, size); }
+"""
+    )
+    pim_emu.configure(checks=False)
+    values = {"size": np.uint32(size), "from": np.full(2048, 5, np.uint8)}
+    found = pim_emu.run(program, broadcast=values, gather={"to": (np.uint8, 2048)})["to"][0]
+    assert (found[:size] == 5).all()
+    assert not found[size:].any()
+
+
 # --- Interleavings ---
 
 # Two planted races: a read and a write around a transfer, and a table that is used before it is
@@ -417,6 +505,34 @@ def test_eleven_tasklets_fill_the_pipeline():
     cycles = {tasklets: work(tasklets, 264_000 // tasklets)[0].cycles for tasklets in (1, 11, 16)}
     assert cycles[1] / cycles[11] == pytest.approx(11, rel=0.01)
     assert cycles[11] / cycles[16] == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize("tasklets", [1, 12, 24])
+def test_a_tasklet_that_is_stopped_is_charged_like_the_others(tasklets: int):
+    program = pim_emu.build(
+        """
+#include <defs.h>
+#include <stdint.h>
+#include <stdlib.h>
+__host uint32_t stops;
+int main(void) {
+    for (volatile uint32_t i = 0; i < 10000; ++i) continue;
+    if (stops) abort();
+}
+""",
+        tasklets=tasklets,
+    )
+    cycles = []
+    for stops in (0, 1):
+        with pim_emu.DpuSet(1, program) as dpus:
+            dpus.broadcast("stops", np.uint32(stops))
+            if stops:
+                with pytest.raises(pim_emu.DpuFault, match="stopped by the program"):
+                    dpus.launch()
+            else:
+                dpus.launch()
+            cycles.append(dpus.counters()[0].cycles)
+    assert cycles[1] == pytest.approx(cycles[0], rel=0.01)
 
 
 def test_unequal_tasklets_never_exceed_the_pipeline():

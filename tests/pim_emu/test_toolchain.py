@@ -17,7 +17,7 @@ import pim_emu.sdk
 from pim_emu.__main__ import main as pim_emu_main
 from pim_emu.machine import load_machine
 from pim_emu.sdk import SdkError, build_library, sdk_path
-from pim_emu.toolchain import driver, pkg_config
+from pim_emu.toolchain import driver, pkg_config, tail_calls
 from pim_emu.toolchain.errors import DriverError
 from pim_emu.toolchain.layout import Sdk
 from pim_emu.toolchain.options import parse
@@ -162,7 +162,7 @@ def test_tasklets_and_stacks_are_those_of_the_link(build, flags):
     assert build("-w", *flags, "main.c", "helper.c", "-o", "program")[0] == 0
     magic, abi, kind, tasklets, *stacks = words_of("program", ".emu.info")
     expected, sizes = INFO[flags]
-    assert (magic, abi, kind) == (0x554D4550, 1, 3)
+    assert (magic, abi, kind) == (0x554D4550, 2, 3)
     assert tasklets == expected
     assert stacks == sizes + [0] * (24 - len(sizes))
 
@@ -448,6 +448,29 @@ def test_options_as_gcc_knows_them(text):
 def test_options_without_their_value(option):
     with pytest.raises(DriverError, match=f"{option}: its value is missing"):
         parse([option])
+
+
+def test_tail_calls_of_the_library_return(sdk):
+    """All but what may have arguments on the stack, or never returns, are known."""
+    listing = tool("nm", "-g", "--defined-only", sdk.runtime_library)
+    defined = set(re.findall(r" T (\w+)$", listing, re.MULTILINE))
+    others = {name for name in defined if name.startswith(("__tsan_", "__morestack"))}
+    others |= {"printf", "process_inputs_all_tasklets", "process_inputs_each_tasklet"}
+    others |= {"abort", "exit", "halt"}
+    inside = (
+        "assertion_failed",
+        "boot",
+        "entry",
+        "heap_take",
+        "perfcounter_boot",
+        "stack_overflow",
+    )
+    others |= {f"__emu_{name}" for name in (*inside, "start", "vmutex_lock", "vmutex_unlock")}
+    assert defined - others == tail_calls.LIBRARY
+    text = "f:\n\tjmp\tmram_read\ng:\n\tjmp\tstrlen\nstrlen:\n\tjmp\t.L2\n\tjmp\tf\n"
+    call = "\tsubq\t$8, %rsp\n\tcall\tmram_read\n\taddq\t$8, %rsp\n\tret\n"
+    changed = tail_calls.return_from_library(text)
+    assert changed == text.replace("\tjmp\tmram_read\n", call)
 
 
 def test_a_program_that_is_run_by_itself_says_what_it_is(sdk, folder):

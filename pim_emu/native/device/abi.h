@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI 1u
+#define EMU_ABI 2u
 #define EMU_MAGIC 0x554d4550u      /* "PEMU" */
 #define EMU_MRAM_BASE 0x08000000u  /* of MRAM in the address space of a DPU, as symbols and pointers */
 #define EMU_PROGRAM_BASE 0x10000000u /* where programs are linked; they may be loaded above it */
@@ -91,10 +91,10 @@ struct emu_services {
     void (*access)(const void *address, size_t bytes, enum emu_access access, const void *pc);
     uint32_t (*stack_free)(void); /* bytes of the calling tasklet's declared stack not in use */
     void (*heap)(const void *end); /* the heap now ends here: what the engine saves with the DPU */
-    void *(*copy)(void *to, const void *from, size_t bytes);
-    void *(*move)(void *to, const void *from, size_t bytes);
-    void *(*fill)(void *to, int value, size_t bytes);
-    int (*compare)(const void *a, const void *b, size_t bytes);
+    void *(*copy)(void *to, const void *from, size_t bytes, const void *pc);
+    void *(*move)(void *to, const void *from, size_t bytes, const void *pc);
+    void *(*fill)(void *to, int value, size_t bytes, const void *pc);
+    int (*compare)(const void *a, const void *b, size_t bytes, const void *pc);
     uint64_t (*launch_instructions)(void); /* by all tasklets, since the launch */
 };
 

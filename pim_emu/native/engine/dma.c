@@ -16,8 +16,9 @@ static void copy(void *to, const void *from, const uint8_t *mram, size_t bytes) 
     }
     for (size_t i = 0; i < bytes; i += LINE)
         _mm_prefetch((const char *)mram + AHEAD + i, _MM_HINT_T0);
-    size_t words = bytes / 8;
+    size_t words = bytes / 8, rest = bytes % 8;
     __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+    memcpy(to, from, rest);
 }
 
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {

@@ -60,6 +60,13 @@ _Noreturn void emu_fail(struct emu_run *run, enum emu_fault_kind kind, const voi
     emu_vfail(run, kind, pc, format, arguments);
 }
 
+_Noreturn void emu_fail_timeout(struct emu_run *run, const void *pc) {
+    emu_fail(run, EMU_FAULT_TIMEOUT, pc,
+             "%g s without a call: does it wait for memory that another tasklet writes? A traced "
+             "build lets others run (PIM_EMU_TIMEOUT sets the limit)",
+             run->settings.timeout_seconds);
+}
+
 const char *emu_name_object(struct emu_run *run, const void *object, char *text) {
     const uint32_t address = (uint32_t)((uintptr_t)object - (uintptr_t)run->image->delta);
     const char *name = emu_symbol_at(run->program, address);

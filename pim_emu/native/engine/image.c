@@ -134,6 +134,7 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
         image->atomic == NULL || image->atomic_end == NULL || image->environment == NULL ||
         image->entry == NULL || image->boot == NULL || image->library < image->text ||
         image->text_end < image->library || image->text_end > image->wram ||
+        (uintptr_t)image->environment % _Alignof(struct emu_environment) != 0 ||
         image->atomic_end < image->atomic)
         return false;
     const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;

@@ -90,8 +90,8 @@ void emu_use_wram(struct emu_dpu *dpu, size_t bytes);
 /* --- memory.c --- */
 #define EMU_WINDOW (1ull << 32) /* addresses that a 32-bit MRAM pointer can reach */
 /* From a DPU's window to the next. An index of 32 bits that wraps below 0 lies as many times 4 GiB
- * too far as an element has bytes: never in another DPU's MRAM, whatever the size below 31. */
-#define EMU_WINDOW_STEP (EMU_WINDOW + (136ull << 20))
+ * too far as an element has bytes: never in another DPU's MRAM, whatever the size up to 64. */
+#define EMU_WINDOW_STEP (EMU_WINDOW + (130ull << 20))
 #define EMU_WINDOWS_BEYOND 16u /* as much is reserved behind the last one: for 16 B */
 uint8_t *emu_map_windows(uint32_t count); /* reserved, nothing accessible; NULL: no memory */
 void emu_unmap_windows(uint8_t *windows, uint32_t count);
@@ -122,8 +122,9 @@ struct emu_tasklet {
     const void *object;    /* that it waits for */
     const void *pc;        /* of its last service */
     const void *turn;      /* where its turn began: see emu_take_turns */
+    uint32_t transfers_in_turn;
     uint64_t instructions; /* accounted for */
-    double since;          /* it waits */
+    uint64_t number;       /* of its wait, among all */
     bool transfers;        /* its transfer lasts */
     double then_computes;  /* turns, which are known already */
 };
@@ -160,7 +161,8 @@ struct emu_run {
     double dma_smallest;              /* cycles in which a smallest transfer occupies it */
     void *host_stack_pointer;
     _Atomic(uint64_t) heartbeat;      /* services called: the watchdog looks at it */
-    atomic_bool overdue;              /* and sends a signal where there were none */
+    _Atomic(uint64_t) overdue;        /* one more than it was when the watchdog sent a signal */
+    uint64_t waits;                   /* so far */
     struct emu_counters counters;
     const uint8_t *heap_end;
     uint8_t owner[EMU_MOST_MUTEXES];  /* of a mutex by its number, or EMU_NOBODY */
@@ -222,6 +224,7 @@ _Noreturn void emu_fail(struct emu_run *run, enum emu_fault_kind kind, const voi
 _Noreturn void emu_vfail(struct emu_run *run, enum emu_fault_kind kind, const void *pc,
                          const char *format, va_list arguments);
 _Noreturn void emu_fail_deadlock(struct emu_run *run);
+_Noreturn void emu_fail_timeout(struct emu_run *run, const void *pc);
 /* "file.c:12 (function)" of an address in the running image. */
 const char *emu_place(struct emu_run *run, const void *pc);
 /* "'name'" of an object in WRAM, or its address. The text has 64 bytes. */
@@ -236,6 +239,7 @@ void emu_unblock_signals(sigset_t *old); /* on the calling thread */
 
 /* --- watchdog.c --- */
 void emu_start_watchdog(struct emu_worker *workers, uint32_t count);
+bool emu_is_overdue(struct emu_run *run); /* and has made no call since the watchdog saw that */
 
 /* --- services.c, sync.c, dma.c, race.c --- */
 extern const struct emu_services emu_all_services;

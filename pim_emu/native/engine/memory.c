@@ -91,11 +91,14 @@ bool emu_map_mram(uint8_t *at, uint32_t bytes) {
                 0) == at;
 }
 
-/* The kernel hands out 1 GiB at the bottom only; images need that more than stacks do. */
+/* Pointers to stacks fit 31 bits, as on a DPU, while there is room: the kernel hands out 1 GiB of it,
+ * and images need that more. */
 uint8_t *emu_map_stacks(size_t bytes) {
-    static _Atomic(uintptr_t) next = 2ull << 30;
+    static _Atomic(uintptr_t) low, high = 2ull << 30;
+    const size_t most_low = 512u << 20;
+    if (atomic_fetch_add(&low, bytes) + bytes <= most_low) return emu_map_low(bytes);
     for (;;) {
-        const uintptr_t wanted = atomic_fetch_add(&next, bytes);
+        const uintptr_t wanted = atomic_fetch_add(&high, bytes);
         if (wanted + bytes > EMU_WINDOW) return emu_map_low(bytes);
         void *at = mmap((void *)wanted, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);

@@ -34,7 +34,7 @@ static struct {
     pid_t owner; /* threads do not survive a fork */
     struct emu_worker *workers;
     struct queue *queues;
-    uint32_t count;
+    uint32_t count, threads; /* workers; those that have a thread */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Faults of a program's stack need another stack to be reported on. */
@@ -101,27 +101,45 @@ static bool start_thread(uint32_t index) {
     return status == 0;
 }
 
-static bool start_locked(void) {
-    if (pool.owner == getpid()) return true;
+static bool make_workers(void) {
     const uint32_t count = emu_settings()->workers;
     pool.workers = calloc(count, sizeof *pool.workers);
     pool.queues = calloc(count, sizeof *pool.queues);
-    if (pool.workers == NULL || pool.queues == NULL) return false;
     pool.count = count;
-    for (uint32_t i = 0; i < count; ++i) {
+    return pool.workers != NULL && pool.queues != NULL;
+}
+
+/* In this process nobody holds a lock or waits. A parent's stacks serve its child too. */
+static void begin_process(void) {
+    for (uint32_t i = 0; i < pool.count; ++i) {
+        struct queue *queue = &pool.queues[i];
         pthread_mutex_init(&pool.workers[i].lock, NULL);
         pthread_mutex_init(&pool.workers[i].thread_lock, NULL);
-        pthread_mutex_init(&pool.queues[i].lock, NULL);
-        pthread_cond_init(&pool.queues[i].filled, NULL);
-        pool.queues[i].last = &pool.queues[i].first;
-        if (!emu_make_stacks(&pool.workers[i]) || !start_thread(i)) {
-            emu_complain("no memory or no thread for worker %u of %u: PIM_EMU_WORKERS sets how many "
-                         "there are", i, count);
-            return false;
-        }
+        pool.workers[i].busy = false;
+        pthread_mutex_init(&queue->lock, NULL);
+        pthread_cond_init(&queue->filled, NULL);
+        queue->first = NULL;
+        queue->last = &queue->first;
     }
-    emu_start_watchdog(pool.workers, count);
+    pool.threads = 0;
     pool.owner = getpid();
+}
+
+static bool start_locked(void) {
+    if (pool.owner == getpid() && pool.threads == pool.count) return true;
+    if (pool.workers == NULL && !make_workers()) return false;
+    if (pool.owner != getpid()) begin_process();
+    uint32_t stacks = 0;
+    while (stacks < pool.count && emu_make_stacks(&pool.workers[stacks])) ++stacks;
+    while (stacks == pool.count && pool.threads < pool.count && start_thread(pool.threads))
+        ++pool.threads;
+    if (pool.threads < pool.count) {
+        emu_complain("no %s for worker %u of %u: PIM_EMU_WORKERS sets how many there are",
+                     stacks < pool.count ? "memory below 4 GiB" : "thread",
+                     stacks < pool.count ? stacks : pool.threads, pool.count);
+        return false;
+    }
+    emu_start_watchdog(pool.workers, pool.count);
     return true;
 }
 

@@ -10,7 +10,6 @@
 
 #include "internal.h"
 
-#define MOST_OBJECTS 512u
 #define MOST_MRAM_WORDS (1u << 22) /* remembered of MRAM; beyond it, races there go unseen */
 #define WORD 8u                    /* bytes of MRAM that are told apart */
 
@@ -36,13 +35,17 @@ struct mram_word {
     const void *read_pc;
 };
 
+/* A barrier, mutex, ..., or a volatile variable. */
+struct sync_object {
+    const void *object; /* NULL: empty */
+    clocks known;
+};
+
 struct emu_races {
     uint32_t wram_bytes;
     clocks known[EMU_MOST_TASKLETS];
-    struct {
-        const void *object;
-        clocks known;
-    } objects[MOST_OBJECTS];
+    struct sync_object *objects;
+    uint32_t object_capacity, object_count; /* the capacity is a power of two */
     struct wram_byte *wram;
     struct mram_word *mram;
     uint32_t mram_capacity, mram_count; /* the capacity is a power of two */
@@ -57,7 +60,9 @@ struct emu_races *emu_make_races(struct emu_races *old, const struct emu_machine
     races->wram = calloc(machine->wram_bytes, sizeof *races->wram);
     races->mram_capacity = 1024;
     races->mram = calloc(races->mram_capacity, sizeof *races->mram);
-    if (races->wram != NULL && races->mram != NULL) return races;
+    races->object_capacity = 1024;
+    races->objects = calloc(races->object_capacity, sizeof *races->objects);
+    if (races->wram != NULL && races->mram != NULL && races->objects != NULL) return races;
     emu_free_races(races);
     return NULL;
 }
@@ -66,28 +71,59 @@ void emu_free_races(struct emu_races *races) {
     if (races == NULL) return;
     free(races->wram);
     free(races->mram);
+    free(races->objects);
     free(races);
 }
 
 void emu_begin_races(struct emu_run *run) {
     struct emu_races *races = run->races;
     memset(races->known, 0, sizeof races->known);
-    memset(races->objects, 0, sizeof races->objects);
+    memset(races->objects, 0, races->object_capacity * sizeof *races->objects);
+    races->object_count = 0;
     memset(races->wram, 0, races->wram_bytes * sizeof *races->wram);
     memset(races->mram, 0, races->mram_capacity * sizeof *races->mram);
     races->mram_count = 0;
     for (uint32_t i = 0; i < run->count; ++i) races->known[i][i] = 1;
 }
 
-/* What is known of an object; NULL where there are too many of them. */
-static uint32_t *find_object(struct emu_races *races, const void *object) {
-    uint32_t slot = (uint32_t)((uintptr_t)object * 2654435761u) % MOST_OBJECTS;
-    for (uint32_t tries = 0; tries < MOST_OBJECTS; ++tries) {
-        if (races->objects[slot].object == NULL) races->objects[slot].object = object;
-        if (races->objects[slot].object == object) return races->objects[slot].known;
-        slot = (slot + 1) % MOST_OBJECTS;
+static struct sync_object *find_object(struct emu_races *races, const void *object) {
+    const uint32_t mask = races->object_capacity - 1;
+    uint32_t slot = (uint32_t)((uintptr_t)object * 2654435761u) & mask;
+    while (races->objects[slot].object != NULL && races->objects[slot].object != object)
+        slot = (slot + 1) & mask;
+    return &races->objects[slot];
+}
+
+static bool grow_objects(struct emu_races *races) {
+    struct sync_object *old = races->objects;
+    const uint32_t capacity = races->object_capacity;
+    struct sync_object *grown = calloc(2 * (size_t)capacity, sizeof *grown);
+    if (grown == NULL) return false;
+    races->objects = grown;
+    races->object_capacity = 2 * capacity;
+    for (uint32_t i = 0; i < capacity; ++i)
+        if (old[i].object != NULL) *find_object(races, old[i].object) = old[i];
+    free(old);
+    return true;
+}
+
+/* What is known of an object. What were forgotten would be taken for a race: without memory, the DPU
+ * stops. */
+static uint32_t *known_of(struct emu_run *run, const void *object) {
+    struct emu_races *races = run->races;
+    struct sync_object *found = find_object(races, object);
+    if (found->object == NULL) {
+        if (races->object_count >= races->object_capacity / 2) {
+            if (!grow_objects(races))
+                emu_fail(run, EMU_FAULT_LIBRARY, run->tasklets[run->current].pc,
+                         "no memory of the host for %u objects on which tasklets meet",
+                         races->object_count);
+            found = find_object(races, object);
+        }
+        found->object = object;
+        ++races->object_count;
     }
-    return NULL;
+    return found->known;
 }
 
 static void join(uint32_t *into, const uint32_t *from) {
@@ -97,15 +133,13 @@ static void join(uint32_t *into, const uint32_t *from) {
 
 void emu_race_release(struct emu_run *run, const void *object, uint32_t tasklet) {
     if (run->races == NULL) return;
-    uint32_t *known = find_object(run->races, object);
-    if (known != NULL) join(known, run->races->known[tasklet]);
+    join(known_of(run, object), run->races->known[tasklet]);
     ++run->races->known[tasklet][tasklet];
 }
 
 void emu_race_acquire(struct emu_run *run, const void *object, uint32_t tasklet) {
     if (run->races == NULL) return;
-    const uint32_t *known = find_object(run->races, object);
-    if (known != NULL) join(run->races->known[tasklet], known);
+    join(run->races->known[tasklet], known_of(run, object));
 }
 
 static const char *verb(enum emu_access access) {

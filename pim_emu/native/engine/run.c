@@ -82,7 +82,8 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
     run->counters = (struct emu_counters){0};
     run->heap_end = image->wram + dpu->program->static_bytes;
     run->fault = EMU_FAULT_NONE;
-    atomic_store(&run->overdue, false);
+    atomic_store(&run->overdue, 0);
+    run->waits = 0;
     run->races = NULL;
     memset(run->owner, (int)EMU_NOBODY, sizeof run->owner);
     memset(run->meetings, 0, sizeof run->meetings);

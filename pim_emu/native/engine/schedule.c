@@ -155,7 +155,8 @@ void emu_settle(struct emu_run *run) {
         const struct emu_event end = SLOT(&run->transfers, run->transfers.first + i);
         if (end.tasklet == run->current && end.at > run->time) run->time = end.at;
     }
-    run->time += (double)instructions * cycles_each(run);
+    const uint32_t reissue = run->machine->pipeline_reissue, computing = run->computing.count + 1;
+    run->time += (double)instructions * (computing > reissue ? computing : reissue);
 }
 
 void emu_account(struct emu_run *run, const void *pc) {
@@ -179,12 +180,18 @@ void emu_account(struct emu_run *run, const void *pc) {
  * reads and writes is still in the cache. */
 void emu_take_turns(struct emu_run *run, const void *pc) {
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
-    const bool first = tasklet->turn == NULL;
+    const uint32_t most = 64; /* of a loop that never comes round */
     tasklet->pc = pc;
     beat(run);
-    if (first) tasklet->turn = pc;
-    if (first || (tasklet->turn != pc && run->settings.schedule == EMU_IN_TIME)) return;
-    add_event(&run->computing, run->turns, run->current);
+    if (tasklet->turn == NULL) {
+        tasklet->turn = pc;
+        tasklet->transfers_in_turn = 0;
+        return;
+    }
+    const bool round = tasklet->turn == pc || ++tasklet->transfers_in_turn >= most;
+    if (!round && run->settings.schedule == EMU_IN_TIME) return;
+    tasklet->transfers_in_turn = 0;
+    add_event(&run->computing, run->turns + 1, run->current);
     resume(run, (uint32_t)next(run));
 }
 
@@ -198,7 +205,7 @@ void emu_wait(struct emu_run *run, enum emu_waiting waiting, const void *object)
     struct emu_tasklet *tasklet = &run->tasklets[run->current];
     tasklet->waiting = waiting;
     tasklet->object = object;
-    tasklet->since = run->time;
+    tasklet->number = ++run->waits;
     run_another(run);
 }
 
@@ -212,7 +219,7 @@ int emu_first_waiting(const struct emu_run *run, enum emu_waiting waiting, const
     for (uint32_t i = 0; i < run->count; ++i) {
         const struct emu_tasklet *tasklet = &run->tasklets[i];
         if (!tasklet->ended && tasklet->waiting == waiting && tasklet->object == object &&
-            (first < 0 || tasklet->since < run->tasklets[first].since))
+            (first < 0 || tasklet->number < run->tasklets[first].number))
             first = (int)i;
     }
     return first;

@@ -107,6 +107,44 @@ static void heap(const void *end) {
     emu_open_wram(run->image, run->machine, (uint32_t)(run->heap_end - run->image->wram));
 }
 
+/* These are no points at which tasklets change, but a fault in one has a place in the program, and
+ * loops of them alone leave the C library nowhere but here. */
+static void begin_copy(const void *pc) {
+    emu_current->tasklets[emu_current->current].pc = pc;
+}
+
+static void end_copy(const void *pc) {
+    if (emu_is_overdue(emu_current)) emu_fail_timeout(emu_current, pc);
+}
+
+static void *copy(void *to, const void *from, size_t bytes, const void *pc) {
+    begin_copy(pc);
+    memcpy(to, from, bytes);
+    end_copy(pc);
+    return to;
+}
+
+static void *move(void *to, const void *from, size_t bytes, const void *pc) {
+    begin_copy(pc);
+    memmove(to, from, bytes);
+    end_copy(pc);
+    return to;
+}
+
+static void *fill(void *to, int value, size_t bytes, const void *pc) {
+    begin_copy(pc);
+    memset(to, value, bytes);
+    end_copy(pc);
+    return to;
+}
+
+static int compare(const void *a, const void *b, size_t bytes, const void *pc) {
+    begin_copy(pc);
+    const int order = memcmp(a, b, bytes);
+    end_copy(pc);
+    return order;
+}
+
 const struct emu_services emu_all_services = {
     .dma = emu_dma,
     .barrier_wait = emu_barrier_wait,
@@ -125,9 +163,9 @@ const struct emu_services emu_all_services = {
     .access = access_memory,
     .stack_free = stack_free,
     .heap = heap,
-    .copy = memcpy,
-    .move = memmove,
-    .fill = memset,
-    .compare = memcmp,
+    .copy = copy,
+    .move = move,
+    .fill = fill,
+    .compare = compare,
     .launch_instructions = launch_instructions,
 };

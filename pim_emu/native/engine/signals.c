@@ -10,10 +10,14 @@
 #include "internal.h"
 
 static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, EMU_WATCHDOG_SIGNAL};
-static struct sigaction before[NSIG];
-static __thread bool forwarding __attribute__((tls_model("initial-exec")));
+/* Who had a signal before this took it first, and before this took it last. */
+static struct sigaction first[NSIG], before[NSIG];
+static bool taken;
+/* The frame of the handler that asks those before it, if it has not been left by a jump. */
+static __thread const char *forwarding __attribute__((tls_model("initial-exec")));
 static __thread struct {
     int signal;
+    bool no_address; /* not canonical */
     uintptr_t address;
     const void *pc;
 } raised;
@@ -22,15 +26,23 @@ static bool in_program(const struct emu_run *run, const void *pc) {
     return (const uint8_t *)pc >= run->image->text && (const uint8_t *)pc < run->image->library;
 }
 
-/* The place in the program: where it stands, or the call that led to a library or to nowhere. Its
- * address is on top of the stack then, below what few registers a small function saves. */
-static const void *where(const struct emu_run *run, const void *pc, const void *stack_pointer) {
+/* The place in the program: where it stands, or the call that led to a library or to nowhere. The
+ * run-time library keeps frame pointers, and small functions of the C library leave them alone. */
+static const void *where(const struct emu_run *run, const greg_t *registers) {
+    const void *pc = (const void *)registers[REG_RIP];
     if (in_program(run, pc)) return (const uint8_t *)pc + 1;
     const struct emu_tasklet *tasklet = &run->tasklets[run->current];
-    const void *const *top = stack_pointer;
-    for (int i = 0; i < 16 && (const uint8_t *)(top + i) < tasklet->stack_top; ++i)
-        if ((const uint8_t *)(top + i) >= tasklet->stack_bottom && in_program(run, top[i]))
-            return top[i];
+    const uintptr_t low = (uintptr_t)tasklet->stack_bottom;
+    const uintptr_t high = (uintptr_t)tasklet->stack_top - 2 * sizeof(void *);
+    uintptr_t stack = (uintptr_t)registers[REG_RSP], frame = (uintptr_t)registers[REG_RBP];
+    if (stack >= low && stack <= high && in_program(run, *(const void **)stack))
+        return *(const void **)stack; /* a function that has not begun, or is none */
+    for (int depth = 0; depth < 8 && frame >= stack && frame <= high && frame % 8 == 0; ++depth) {
+        const uintptr_t *saved = (const uintptr_t *)frame; /* the frame before, the return address */
+        if (in_program(run, (const void *)saved[1])) return (const void *)saved[1];
+        stack = frame + 1;
+        frame = saved[0];
+    }
     return tasklet->pc; /* of the service */
 }
 
@@ -52,15 +64,15 @@ static _Noreturn void report(void) {
     case SIGILL: /* compilers put a trap where behaviour is undefined */
         emu_fail(run, EMU_FAULT_PROGRAM, raised.pc, "a trap, or undefined behaviour in C");
     case EMU_WATCHDOG_SIGNAL:
-        emu_fail(run, EMU_FAULT_TIMEOUT, raised.pc,
-                 "%g s without a call: does it wait for memory that another tasklet writes? A traced "
-                 "build lets others run (PIM_EMU_TIMEOUT sets the limit)",
-                 run->settings.timeout_seconds);
+        emu_fail_timeout(run, raised.pc);
     default:
         if (raised.address - window < 64 * EMU_WINDOW_STEP) /* elements of up to so many bytes */
             emu_fail(run, EMU_FAULT_MRAM_BOUNDS, raised.pc, "access to MRAM address 0x%08llx%s",
                      (unsigned long long)(raised.address - window),
                      raised.address - window < EMU_WINDOW ? "" : HINT);
+        if (raised.no_address)
+            emu_fail(run, EMU_FAULT_WRAM_BOUNDS, raised.pc,
+                     "a pointer that holds no address (from memory that nobody has written?)");
         emu_fail(run, EMU_FAULT_WRAM_BOUNDS, raised.pc, "access to address 0x%zx%s",
                  (size_t)raised.address, hint(run));
     }
@@ -78,15 +90,17 @@ static bool take(int number, const siginfo_t *info, ucontext_t *context) {
     struct emu_run *run = emu_current;
     if (run == NULL) return false;
     greg_t *registers = context->uc_mcontext.gregs;
-    const void *pc = (const void *)registers[REG_RIP];
+    const uint8_t *pc = (const uint8_t *)registers[REG_RIP];
     if (number == EMU_WATCHDOG_SIGNAL) {
-        if (!atomic_exchange(&run->overdue, false)) return false;
-        if (!in_program(run, pc)) return true; /* it makes a call after all */
+        if (!emu_is_overdue(run)) return false;
+        /* Elsewhere it makes a call after all, or copies, and then it will look. */
+        if (pc < run->image->text || pc >= run->image->text_end) return true;
     }
     raised.signal = number;
     raised.address = (uintptr_t)info->si_addr;
+    raised.no_address = number == SIGSEGV && info->si_code == SI_KERNEL;
     if (number == SIGSEGV && open_wram(run, raised.address)) return true;
-    raised.pc = where(run, pc, (const void *)registers[REG_RSP]);
+    raised.pc = where(run, registers);
     if (in_program(run, pc) && run->program->info.build & EMU_COUNTED)
         run->image->environment->instructions = (uint64_t)registers[REG_R15];
     emu_fiber_renew(&run->tasklets[run->current]);
@@ -102,26 +116,27 @@ static void leave_to_default(int number, const siginfo_t *info) {
     if (info->si_code <= 0) raise(number); /* it was sent by a process */
 }
 
-static void forward(int number, siginfo_t *info, void *context) {
-    const struct sigaction *old = &before[number];
-    if (old->sa_flags & SA_SIGINFO) {
-        old->sa_sigaction(number, info, context);
-    } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-        old->sa_handler(number);
-    } else if (old->sa_handler == SIG_DFL && number != EMU_WATCHDOG_SIGNAL) {
+/* To a handler as it was set, here or in `first` or `before`. */
+static void forward(int number, siginfo_t *info, void *context, struct sigaction *to) {
+    const struct sigaction old = *to;
+    const bool ignored = old.sa_handler == SIG_IGN, set = !ignored && old.sa_handler != SIG_DFL;
+    if (set && old.sa_flags & SA_RESETHAND) to->sa_handler = SIG_DFL;
+    if (set && old.sa_flags & SA_SIGINFO)
+        old.sa_sigaction(number, info, context);
+    else if (set)
+        old.sa_handler(number);
+    else if (number != EMU_WATCHDOG_SIGNAL && !(ignored && info->si_code <= 0))
         leave_to_default(number, info);
-    }
 }
 
 static void handle(int number, siginfo_t *info, void *context) {
     if (take(number, info, context)) return;
-    if (forwarding) { /* a handler from before that knows this one calls it in turn */
-        leave_to_default(number, info);
-        return;
-    }
-    forwarding = true;
-    forward(number, info, context);
-    forwarding = false;
+    const char *frame = __builtin_frame_address(0), *outer = forwarding;
+    const bool nested = outer != NULL && frame < outer;
+    forwarding = nested ? outer : frame;
+    /* A handler that knows this one, as what was before it, calls it in turn. */
+    forward(number, info, context, nested ? &first[number] : &before[number]);
+    forwarding = nested ? outer : NULL;
 }
 
 bool emu_take_signals(void) {
@@ -134,8 +149,10 @@ bool emu_take_signals(void) {
         if (sigaction(numbers[i], NULL, &now) != 0) return false;
         if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle) continue;
         before[numbers[i]] = now;
+        if (!taken) first[numbers[i]] = now;
         if (sigaction(numbers[i], &action, NULL) != 0) return false;
     }
+    taken = true;
     return true;
 }
 

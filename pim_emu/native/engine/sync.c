@@ -40,11 +40,9 @@ void emu_barrier_wait(struct emu_barrier *barrier, const void *pc) {
     }
     barrier->waiting = 0;
     emu_race_acquire(run, barrier, run->current);
-    for (uint32_t i = 0; i < run->count; ++i) {
-        const struct emu_tasklet *other = &run->tasklets[i];
-        if (other->waiting != EMU_ON_BARRIER || other->object != barrier) continue;
-        emu_race_acquire(run, barrier, i);
-        emu_wake(run, i);
+    for (int other; (other = emu_first_waiting(run, EMU_ON_BARRIER, barrier)) >= 0;) {
+        emu_race_acquire(run, barrier, (uint32_t)other);
+        emu_wake(run, (uint32_t)other);
     }
 }
 

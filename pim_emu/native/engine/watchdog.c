@@ -12,6 +12,11 @@
 static struct emu_worker *watched;
 static uint32_t watched_count;
 
+bool emu_is_overdue(struct emu_run *run) {
+    return atomic_load_explicit(&run->overdue, memory_order_relaxed) ==
+           atomic_load_explicit(&run->heartbeat, memory_order_relaxed) + 1;
+}
+
 static void *watch(void *unused) {
     (void)unused;
     uint64_t seen[256] = {0};
@@ -28,7 +33,7 @@ static void *watch(void *unused) {
                 seen[i] = beats;
                 still[i] = 0;
             } else if (++still[i] >= limit * LOOKS_PER_SECOND) {
-                atomic_store(&worker->run.overdue, true);
+                atomic_store(&worker->run.overdue, beats + 1);
                 pthread_kill(worker->thread, EMU_WATCHDOG_SIGNAL);
             }
             pthread_mutex_unlock(&worker->thread_lock);

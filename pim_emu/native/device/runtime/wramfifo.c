@@ -37,7 +37,7 @@ bool is_output_fifo_full(struct dpu_output_fifo_t *fifo) {
 
 void output_fifo_push(struct dpu_output_fifo_t *fifo, const uint8_t *data) {
     uint8_t *const to = element(fifo->data, fifo->write_ptr, fifo->ptr_size, fifo->data_size);
-    engine_after(COST_FIFO + COST_COPY(fifo->data_size))->copy(to, data, fifo->data_size);
+    engine_after(COST_FIFO + COST_COPY(fifo->data_size))->copy(to, data, fifo->data_size, CALLER);
     ++fifo->write_ptr; /* after the data: the host may be looking */
 }
 
