@@ -10,7 +10,7 @@
 
 #define EMU_PAGE 4096u
 
-/* --- program.c, image.c --- */
+/* --- program.c --- */
 /* A copy of a program at an address of its own, for one worker. */
 struct emu_image {
     uint8_t *base;                   /* of the mapping */
@@ -43,6 +43,14 @@ struct emu_program {
     struct emu_line *lines;          /* source lines found so far */
 };
 
+/* --- symbols.c --- */
+/* Link address of a symbol; false: there is none. */
+bool emu_symbol_address(const struct emu_program *program, const char *name, uint32_t *address,
+                        uint32_t *bytes);
+/* The name of the object or function that holds a link address, or NULL. */
+const char *emu_symbol_at(const struct emu_program *program, uint32_t address);
+
+/* --- image.c --- */
 /* NULL: no memory below 4 GiB. */
 struct emu_image *emu_image_of(struct emu_program *program, uint32_t worker);
 void emu_free_image(struct emu_image *image);
@@ -52,14 +60,6 @@ bool emu_open_wram(struct emu_image *image, const struct emu_machine *machine, u
 /* Make pointers in initialised MRAM variables those of the image. */
 void emu_relocate_mram(const struct emu_program *program, const struct emu_image *image,
                        uint8_t *window);
-/* Link address of a symbol; false: there is none. */
-bool emu_symbol_address(const struct emu_program *program, const char *name, uint32_t *address,
-                        uint32_t *bytes);
-/* The name of the object or function that holds a link address, or NULL. */
-const char *emu_symbol_at(const struct emu_program *program, uint32_t address);
-/* "file.c:12 (function)" of a link address; "0x..." where unknown. Stays valid with the program. */
-const char *emu_source_line(struct emu_program *program, uint32_t address);
-void emu_free_lines(struct emu_line *lines);
 
 /* --- dpu.c --- */
 struct emu_dpu {
@@ -219,6 +219,9 @@ void emu_tasklet_start(void);
 void emu_call_program(void (*function)(void)); /* code that takes r15 for its own */
 
 /* --- fault.c, line.c --- */
+/* "file.c:12 (function)" of a link address; "0x..." where unknown. Stays valid with the program. */
+const char *emu_source_line(struct emu_program *program, uint32_t address);
+void emu_free_lines(struct emu_line *lines);
 _Noreturn void emu_fail(struct emu_run *run, enum emu_fault_kind kind, const void *pc,
                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 _Noreturn void emu_vfail(struct emu_run *run, enum emu_fault_kind kind, const void *pc,
