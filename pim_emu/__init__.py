@@ -1,6 +1,33 @@
-"""pim_emu: the UPMEM emulator. Machine description, sharded pmap over DPUs, and cost model.
+"""pim_emu: UPMEM programs without UPMEM hardware. An emulator of DPUs, and a model of their time.
 
-What needs JAX is imported when it is first used: building and running DPU programs does without.
+`build` compiles a DPU program, `run` runs it once, from arrays to arrays, and a `DpuSet` keeps its
+data on the DPUs over several launches:
+
+    program = pim_emu.build("scale.c", tasklets=16)
+    result = pim_emu.run(
+        program,
+        dpus=64,
+        broadcast={"factor": np.uint32(3)},  # the same to all DPUs
+        scatter={"values": values},  # a row to each
+        gather={"values": (np.int32, 1024)},
+    )
+    result["values"]  # [64, 1024]
+
+    with pim_emu.DpuSet(64, program) as dpus:
+        dpus.broadcast("factor", np.uint32(3))
+        dpus.scatter("values", values)
+        dpus.launch()
+        dpus.launch()
+        values = dpus.gather("values", np.int32, 1024)
+
+A program that does not compile raises `BuildError`, a DPU that does something wrong `DpuFault`,
+which names the tasklet and the line. `configure` sets seed, schedule and checks. Host programs in
+C are built with what lies in the folder `sdk_path()`. What a program computes is exact; cycles and
+seconds are modelled. `docs/pim-emu.md` begins from zero.
+
+Beside it: descriptions of machines (`load_machine`), a sharded pmap over DPUs (`dpu_map`), and the
+cost model of tabular training (`modelled_seconds`). What needs JAX is imported when it is first
+used: building and running DPU programs does without.
 """
 
 import importlib
@@ -10,6 +37,7 @@ if TYPE_CHECKING:
     from pim_emu.cost import (
         ModelledSeconds,
         Roofline,
+        ScalingPoint,
         Workload,
         check_fits,
         modelled_seconds,
@@ -17,19 +45,15 @@ if TYPE_CHECKING:
         split_rows,
         strong_scaling,
     )
-    from pim_emu.dpu_set import (
-        Counters,
-        DpuFault,
-        DpuSet,
-        SetCounters,
-        configure,
-    )
+    from pim_emu.counters import Counters, SetCounters
+    from pim_emu.dpu_set import DpuSet
     from pim_emu.execute import Result, run
-    from pim_emu.host_library import DpuError
+    from pim_emu.host_library import DpuError, DpuFault
     from pim_emu.machine import Machine, available_machines, load_machine
     from pim_emu.mapping import device_map, dpu_map, dpu_mesh, pad_axis
     from pim_emu.program import BuildError, Program, build
     from pim_emu.sdk import SdkError, sdk_path
+    from pim_emu.settings import configure
 
 __all__ = [
     "BuildError",
@@ -42,6 +66,7 @@ __all__ = [
     "Program",
     "Result",
     "Roofline",
+    "ScalingPoint",
     "SdkError",
     "SetCounters",
     "Workload",
@@ -66,11 +91,11 @@ _MODULES = {
     **dict.fromkeys(("Machine", "available_machines", "load_machine"), "pim_emu.machine"),
     **dict.fromkeys(("SdkError", "sdk_path"), "pim_emu.sdk"),
     **dict.fromkeys(("BuildError", "Program", "build"), "pim_emu.program"),
-    **dict.fromkeys(
-        ("Counters", "DpuFault", "DpuSet", "SetCounters", "configure"), "pim_emu.dpu_set"
-    ),
+    **dict.fromkeys(("Counters", "SetCounters"), "pim_emu.counters"),
     **dict.fromkeys(("Result", "run"), "pim_emu.execute"),
-    "DpuError": "pim_emu.host_library",
+    **dict.fromkeys(("DpuError", "DpuFault"), "pim_emu.host_library"),
+    "DpuSet": "pim_emu.dpu_set",
+    "configure": "pim_emu.settings",
 }
 
 

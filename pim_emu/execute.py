@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from pim_emu.dpu_set import Counters, DpuSet, SetCounters
+from pim_emu.arguments import shown
+from pim_emu.counters import Counters, SetCounters
+from pim_emu.dpu_set import DpuSet
 from pim_emu.program import Program
+from pim_emu.symbols import read_layout, symbol_name
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """What `run` found: values [dpus, ...] by symbol, logs and counters of each DPU."""
+    """What `run` found; `result[symbol]` is short for `result.outputs[symbol]`.
+
+    Attributes:
+      outputs: values [dpus, ...] that were gathered, by symbol.
+      logs: what each DPU printed.
+      counters: of each DPU's launch; its cycles and instructions are modelled.
+      totals: bytes that the host transferred, and modelled seconds.
+    """
 
     outputs: dict[str, np.ndarray]
     logs: list[str]
@@ -30,7 +40,7 @@ def run(
     dpus: int = 1,
     broadcast: Mapping[str, Any] | None = None,
     scatter: Mapping[str, Any] | None = None,
-    gather: Mapping[str, tuple[Any, tuple[int, ...] | int]] | None = None,
+    gather: Mapping[str, Any] | None = None,
     machine: str | None = None,
 ) -> Result:
     """Run a program once, on DPUs of its own.
@@ -40,22 +50,52 @@ def run(
       dpus: how many.
       broadcast: values for all DPUs, by symbol; "heap" is the MRAM that no variable takes.
       scatter: values [dpus, ...], by symbol.
-      gather: what to read afterwards: (dtype, shape of one DPU's values), by symbol.
+      gather: what to read afterwards, by symbol: (dtype, shape of one DPU's values), or a dtype
+        alone for a single value.
       machine: name of the machine that is emulated, one of `available_machines()`.
 
     Raises:
-      ValueError: no DPU, or rows of `scatter` that are not one per DPU.
+      TypeError: an argument of another type, or values that C has no type for.
+      ValueError: no DPU, an unknown machine, source code in the place of a program, or rows of
+        `scatter` that are not one per DPU.
       DpuFault: a DPU stopped.
-      DpuError: a symbol does not exist or values do not fit it; too many DPUs.
+      DpuError: a symbol does not exist or values do not fit it; too many DPUs; the program cannot
+        be loaded.
     """
-    with DpuSet(dpus, program, machine) as dpu_set:
-        for symbol, values in (broadcast or {}).items():
+    to_all, to_each = _by_symbol("broadcast", broadcast), _by_symbol("scatter", scatter)
+    wanted = {
+        symbol: _layout(symbol, entry) for symbol, entry in _by_symbol("gather", gather).items()
+    }
+    with DpuSet(dpus, machine=machine) as dpu_set:
+        dpu_set.load(program)
+        for symbol, values in to_all.items():
             dpu_set.broadcast(symbol, values)
-        for symbol, values in (scatter or {}).items():
+        for symbol, values in to_each.items():
             dpu_set.scatter(symbol, values)
         dpu_set.launch()
         outputs = {
             symbol: dpu_set.gather(symbol, dtype, shape)
-            for symbol, (dtype, shape) in (gather or {}).items()
+            for symbol, (dtype, shape) in wanted.items()
         }
         return Result(outputs, dpu_set.logs(), dpu_set.counters(), dpu_set.set_counters())
+
+
+def _by_symbol(name: str, given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a dict by symbol, got {shown(given)}")
+    for symbol in given:
+        symbol_name(symbol)
+    return given
+
+
+def _layout(symbol: str, entry: Any) -> tuple[np.dtype, tuple[int, ...]]:
+    if not isinstance(entry, tuple):
+        return read_layout(symbol, entry, ())
+    if len(entry) != 2:
+        raise TypeError(
+            f"gather[{symbol!r}] must be a dtype, or (dtype, shape of one DPU's values), got "
+            f"{shown(entry)}"
+        )
+    return read_layout(symbol, *entry)

@@ -2,17 +2,47 @@
 
 import ctypes
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 from pim_emu.sdk import sdk_path
 
 TO_DPU, FROM_DPU = 0, 1  # dpu_xfer_t
 SYNCHRONOUS = 1  # dpu_launch_policy_t
+TOO_FEW_DPUS = 4  # DPU_ERR_ALLOCATION
+BEYOND_SYMBOL = 11  # DPU_ERR_INVALID_SYMBOL_ACCESS
+UNKNOWN_SYMBOL = 29  # DPU_ERR_UNKNOWN_SYMBOL
 LOG_BUFFER_TOO_SMALL = 32  # DPU_ERR_LOG_BUFFER_TOO_SMALL
-HEAP = "__sys_used_mram_end"  # DPU_MRAM_HEAP_POINTER_NAME
 
 
 class DpuError(RuntimeError):
-    """A call of the host interface failed: the call, and the library's words for its status."""
+    """A call of the host interface failed: the call, and the library's words for its status.
+
+    Attributes:
+      status: the number that the call returned, of `dpu_error_t`; 0: no call was made.
+    """
+
+    def __init__(self, message: str, status: int = 0):
+        super().__init__(message)
+        self.status = status
+
+
+class DpuFault(DpuError):
+    """A DPU stopped: the message names the fault, the tasklet and the line.
+
+    Attributes:
+      fault: its name, such as "misaligned DMA".
+      dpu: index of the first DPU in fault.
+      log: what that DPU had printed.
+      status: that of the launch, `DPU_ERR_DPU_FAULT`.
+    """
+
+    def __init__(self, message: str, fault: str, dpu: int, log: str, status: int = 0):
+        super().__init__(message, status)
+        self.fault, self.dpu, self.log = fault, dpu, log
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.fault, self.dpu, self.log), self.__dict__
 
 
 class _Ranks(ctypes.Structure):
@@ -83,8 +113,9 @@ def call(name: str, *arguments: object, allowed: int = 0) -> None:
     _take_complaint()  # of a call that succeeded nevertheless
     status = getattr(library(), name)(*arguments)
     if status not in (0, allowed):
-        reason = _take_complaint()
-        raise DpuError(": ".join(part for part in (name, describe(status), reason) if part))
+        reason = _take_complaint().removeprefix(f"{name}: ")
+        text = ": ".join(part for part in (name, describe(status), reason) if part)
+        raise DpuError(text, status)
 
 
 def _take_complaint() -> str:
@@ -109,3 +140,39 @@ def member_handles(handle: SetHandle) -> list[SetHandle]:
         handles.append(SetHandle.from_buffer_copy(iterator.next))
         dll.dpu_set_dpu_iterator_next(ctypes.byref(iterator))
     return handles
+
+
+def machine_name(handle: SetHandle) -> str:
+    """The machine that a set belongs to."""
+    name = ctypes.c_char_p()
+    call("pim_emu_get_machine", handle, ctypes.byref(name))
+    return (name.value or b"").decode()
+
+
+def raise_fault(dpus: Sequence[SetHandle], status: int) -> None:
+    """Raise the fault of the first DPU that is in one, if any is."""
+    for index, dpu in enumerate(dpus):
+        name, message = ctypes.c_char_p(), ctypes.c_char_p()
+        call("pim_emu_get_fault", dpu, ctypes.byref(name), ctypes.byref(message))
+        if name.value:
+            text = (message.value or b"").decode(errors="replace")
+            raise DpuFault(text, name.value.decode(), index, log(dpu), status) from None
+
+
+def log(dpu: SetHandle) -> str:
+    """What a DPU printed in its last launch."""
+    libc = ctypes.CDLL(None)
+    libc.open_memstream.restype = ctypes.c_void_p
+    text, size = ctypes.c_void_p(), ctypes.c_size_t()
+    stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(text), ctypes.byref(size)))
+    try:
+        call(
+            "dpulog_read_for_dpu",
+            *(ctypes.c_void_p(dpu.members.dpu), stream),
+            allowed=LOG_BUFFER_TOO_SMALL,
+        )
+    finally:
+        libc.fclose(stream)
+        printed = ctypes.string_at(text, size.value).decode(errors="replace")
+        libc.free(text)
+    return printed

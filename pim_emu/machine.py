@@ -25,13 +25,22 @@ _MACHINES = resources.files("pim_emu") / "machines"
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-    """One figure of a model, and where it comes from."""
+    """One figure of a model, and where it comes from.
+
+    Attributes:
+      name: as in the file.
+      value: in `unit`.
+      unit: such as "B/s".
+      source: where it was read, or what measured it.
+      status: one of `STATUSES`.
+      remark: conditions, or how it was derived.
+    """
 
     name: str
     value: float
     unit: str
     source: str
-    status: str  # one of STATUSES
+    status: str
     remark: str = ""
 
 
@@ -45,6 +54,38 @@ class Machine:
 
     Integer fields count things; the others are rates, times and powers. `sources` gives the full
     constant, so that a table of constants can be printed beside every modelled figure.
+
+    Attributes:
+      name: of the file, without its ending.
+      sources: each constant with its unit, source and status, by name.
+      ranks: in the host.
+      dpus_per_rank: DPUs of a rank.
+      max_tasklets: tasklets of a DPU.
+      pipeline_reissue: cycles between two instructions of one tasklet.
+      pipeline_stages: stages of the pipeline.
+      clock_hz: Hz, of a DPU.
+      mram_bytes: B, of a DPU.
+      wram_bytes: B, of a DPU.
+      iram_instructions: instructions that a program may have.
+      instruction_bytes: B of an instruction, as the host sends them.
+      dma_max_bytes: B of the largest transfer between MRAM and WRAM.
+      dma_min_bytes: B of the smallest one.
+      dma_alignment_bytes: B of which addresses and sizes are multiples.
+      dma_read_alpha: cycles, the fixed part of a transfer from MRAM to WRAM.
+      dma_write_alpha: cycles, the fixed part of one from WRAM to MRAM.
+      dma_cycles_per_byte: cycles/B, the rest of either.
+      random_read_bandwidth: B/s of the smallest reads by many tasklets.
+      wram_bandwidth: B/s.
+      to_dpu_bandwidth: B/s from the host to the MRAM of a single DPU.
+      from_dpu_bandwidth: B/s the other way.
+      to_rank_bandwidth: B/s from the host to a whole rank, a buffer for each DPU.
+      from_rank_bandwidth: B/s the other way.
+      broadcast_bandwidth: B/s from the host, counted in bytes delivered to a whole rank.
+      overlapping_ranks: ranks that are transferred to at the same time.
+      launch_seconds: s that a launch costs beside its cycles.
+      host_merge_bandwidth: B/s at which the host reads tables that it merges.
+      dpu_watts: W of a DPU at work.
+      host_watts: W of the host at work.
     """
 
     name: str
@@ -52,27 +93,27 @@ class Machine:
     ranks: int = _constant("ranks")
     dpus_per_rank: int = _constant("DPUs")
     max_tasklets: int = _constant("tasklets")
-    pipeline_reissue: int = _constant("cycles")  # between two instructions of one tasklet
+    pipeline_reissue: int = _constant("cycles")
     pipeline_stages: int = _constant("stages")
     clock_hz: float = _constant("Hz")
     mram_bytes: int = _constant("B")
     wram_bytes: int = _constant("B")
     iram_instructions: int = _constant("instructions")
-    instruction_bytes: int = _constant("B")  # as the host sends them
+    instruction_bytes: int = _constant("B")
     dma_max_bytes: int = _constant("B")
     dma_min_bytes: int = _constant("B")
     dma_alignment_bytes: int = _constant("B")
-    dma_read_alpha: float = _constant("cycles")  # fixed part of an MRAM -> WRAM transfer
+    dma_read_alpha: float = _constant("cycles")
     dma_write_alpha: float = _constant("cycles")
     dma_cycles_per_byte: float = _constant("cycles/B")
-    random_read_bandwidth: float = _constant("B/s")  # minimal reads, many tasklets
+    random_read_bandwidth: float = _constant("B/s")
     wram_bandwidth: float = _constant("B/s")
-    to_dpu_bandwidth: float = _constant("B/s")  # host -> MRAM of a single DPU
+    to_dpu_bandwidth: float = _constant("B/s")
     from_dpu_bandwidth: float = _constant("B/s")
-    to_rank_bandwidth: float = _constant("B/s")  # host -> a whole rank, a buffer for each DPU
+    to_rank_bandwidth: float = _constant("B/s")
     from_rank_bandwidth: float = _constant("B/s")
-    broadcast_bandwidth: float = _constant("B/s")  # counted in bytes delivered to a whole rank
-    overlapping_ranks: int = _constant("ranks")  # transferred to at the same time
+    broadcast_bandwidth: float = _constant("B/s")
+    overlapping_ranks: int = _constant("ranks")
     launch_seconds: float = _constant("s", may_be_zero=True)
     host_merge_bandwidth: float = _constant("B/s")
     dpu_watts: float = _constant("W")

@@ -46,10 +46,15 @@ class Calibration:
 
 @dataclasses.dataclass(frozen=True)
 class UpdateInstructions:
-    """Instructions of one update, in the two phases of a target block."""
+    """Instructions of one update, in the two phases of a target block.
 
-    target: float  # decode the record, value of the next state, target
-    apply: float  # move the entry towards the target
+    Attributes:
+      target: instructions to decode the record, value the next state and compute the target.
+      apply: instructions to move the entry towards the target.
+    """
+
+    target: float
+    apply: float
 
     @property
     def total(self) -> float:

@@ -17,14 +17,23 @@ from pim_emu.machine import Machine
 
 @dataclasses.dataclass(frozen=True)
 class KernelCycles:
-    """Modelled cycles of a DPU, by what they are spent on."""
+    """Modelled cycles of a DPU, by what they are spent on.
+
+    Attributes:
+      target: cycles in which records are decoded and targets computed.
+      apply: cycles in which entries are moved towards their targets.
+      barrier: cycles at barriers.
+      shuffle: cycles of RAN's permutations, one tasklet at work.
+      mram_wait: cycles of reading rows that no instruction hides.
+      tables: cycles of moving tables between MRAM and WRAM.
+    """
 
     target: float = 0.0
     apply: float = 0.0
     barrier: float = 0.0
-    shuffle: float = 0.0  # RAN's permutations, one tasklet at work
-    mram_wait: float = 0.0  # reading of rows that no instruction hides
-    tables: float = 0.0  # tables between MRAM and WRAM
+    shuffle: float = 0.0
+    mram_wait: float = 0.0
+    tables: float = 0.0
 
     @property
     def total(self) -> float:

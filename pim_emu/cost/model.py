@@ -17,14 +17,23 @@ from pim_emu.machine import Machine
 
 @dataclasses.dataclass(frozen=True)
 class ModelledSeconds:
-    """Modelled, not measured: seconds of a training run in SwiftRL's four parts, and energy."""
+    """Modelled, not measured: seconds of a training run in SwiftRL's four parts, and energy.
 
-    cpu_to_pim: float  # program, parameters, records, first table
-    pim_kernel: float  # all launches, the slowest DPU
-    inter_pim: float  # merges through the host, the last one excepted
-    pim_to_cpu: float  # last tables to the host, last merge
-    energy_joules: float  # DPUs during the kernel, host during the rest
-    detail: Mapping[str, float]  # seconds; what the four parts consist of, and add up to
+    Attributes:
+      cpu_to_pim: seconds to send the program, parameters, records and the first table.
+      pim_kernel: seconds of all launches, the slowest DPU deciding.
+      inter_pim: seconds of the merges through the host, the last one excepted.
+      pim_to_cpu: seconds to fetch the last tables, and of the last merge.
+      energy_joules: joules of the DPUs during the kernel and of the host during the rest.
+      detail: seconds by name, of what the four parts consist of and add up to.
+    """
+
+    cpu_to_pim: float
+    pim_kernel: float
+    inter_pim: float
+    pim_to_cpu: float
+    energy_joules: float
+    detail: Mapping[str, float]
 
     @property
     def total(self) -> float:
@@ -39,14 +48,23 @@ class ModelledSeconds:
 
 @dataclasses.dataclass(frozen=True)
 class ScalingPoint:
-    """Modelled strong scaling: one number of DPUs, compared with the first one."""
+    """Modelled strong scaling: one number of DPUs, compared with the first one.
+
+    Attributes:
+      dpus: number of DPUs.
+      longest_chunk: rows of the DPU that has most.
+      modelled: the run's modelled time.
+      ideal: speed-up if time fell as DPUs grow: DPUs over those of the first point.
+      kernel_speedup: modelled speed-up of the PIM kernel, a ratio.
+      total_speedup: modelled speed-up of all four parts together, a ratio.
+    """
 
     dpus: int
-    longest_chunk: int  # rows of the DPU that has most
+    longest_chunk: int
     modelled: ModelledSeconds
-    ideal: float  # DPUs over those of the first point
-    kernel_speedup: float  # modelled, of the PIM kernel
-    total_speedup: float  # modelled, of all four parts
+    ideal: float
+    kernel_speedup: float
+    total_speedup: float
 
 
 def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
@@ -108,6 +126,9 @@ def strong_scaling(
       machine: from `load_machine`.
       workload: its rows are split again for each number of DPUs.
       dpus: numbers of DPUs; speed-ups are relative to the first.
+
+    Returns:
+      A point for each number of DPUs.
 
     Raises:
       ValueError: if `dpus` is empty, or a workload does not fit the machine.

@@ -19,19 +19,34 @@ _LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter
 
 @dataclasses.dataclass(frozen=True)
 class Roofline:
-    """Modelled roofline of one DPU for one rule and numerics. Rates are per second."""
+    """Modelled roofline of one DPU for one rule and numerics.
+
+    Attributes:
+      operations_per_update: additions, products and comparisons of one update.
+      mram_bytes_per_update: bytes that one update reads from MRAM.
+      operations_per_byte: operations per byte of MRAM traffic, the horizontal axis.
+      attained_operations: operations/s of the modelled kernel, with its barriers, slots and
+        imbalance.
+      attained_updates: updates/s of the same.
+      peak_updates: updates/s of the bare update's instructions in a full pipeline.
+      instruction_ceiling: instructions/s, each an operation at best.
+      mram_bandwidth: B/s in the largest transfers, a ceiling that rises with operations/B.
+      mram_updates: updates/s if only MRAM traffic counted.
+      wram_bandwidth: B/s of WRAM.
+      wram_updates: updates/s if only WRAM traffic counted.
+    """
 
     operations_per_update: int
     mram_bytes_per_update: int
-    operations_per_byte: float  # of MRAM traffic: the horizontal axis
-    attained_operations: float  # the modelled kernel: barriers, slots and imbalance included
+    operations_per_byte: float
+    attained_operations: float
     attained_updates: float
-    peak_updates: float  # instructions of the bare update, pipeline full
-    instruction_ceiling: float  # instructions/s: one operation each at best
-    mram_bandwidth: float  # B/s in the largest transfers: a ceiling sloped in operations/B
-    mram_updates: float  # updates/s if only MRAM traffic counted
-    wram_bandwidth: float  # B/s
-    wram_updates: float  # updates/s if only WRAM traffic counted
+    peak_updates: float
+    instruction_ceiling: float
+    mram_bandwidth: float
+    mram_updates: float
+    wram_bandwidth: float
+    wram_updates: float
 
 
 def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:

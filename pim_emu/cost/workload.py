@@ -23,26 +23,43 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
 class Workload:
     """A tabular training run on D DPUs.
 
+    Attributes:
+      rows_per_dpu: [D] records of each DPU; `split_rows` makes the usual split.
+      num_states: S.
+      num_actions: A.
+      rule: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
+      numerics: "fp32", "int32_scaled" or "int32_pow2".
+      order: in which a pass takes its rows: "SEQ", "STR", "RAN" or "RAN_REPLACEMENT".
+      stride: rows between two that STR takes one after the other.
+      record_bytes: bytes of a record, 8 or 16.
+      value_bytes: bytes of a table entry.
+      target_block: B, rows whose targets are computed before any is applied; 1 is strictly
+        sequential, and one tasklet updates.
+      tasklets: of each DPU.
+      passes: over a DPU's rows.
+      period: tau, passes between merges.
+      weighted_merge: whether the host reads visit counts beside the tables.
+      imbalance: cycles of the apply phase over those of an even split, at least 1 (see
+        `ownership_imbalance`); None expects pairs (s, a) that fall on tasklets uniformly at random.
+
     Raises:
       ValueError: if a field is out of its range.
     """
 
-    rows_per_dpu: tuple[int, ...]  # [D]; `split_rows` makes the usual split
-    num_states: int  # S
-    num_actions: int  # A
+    rows_per_dpu: tuple[int, ...]
+    num_states: int
+    num_actions: int
     rule: str = "q_learning"
     numerics: str = "fp32"
     order: str = "SEQ"
-    stride: int = 4  # of STR
-    record_bytes: int = 8  # or 16
-    value_bytes: int = 4  # of a table entry
-    target_block: int = 128  # B; 1 is strictly sequential, and one tasklet updates
+    stride: int = 4
+    record_bytes: int = 8
+    value_bytes: int = 4
+    target_block: int = 128
     tasklets: int = 16
     passes: int = 100
-    period: int = 1  # tau, passes between merges
-    weighted_merge: bool = True  # the host reads visit counts beside the tables
-    # Cycles of the apply phase over those of an even split, >= 1 (see `ownership_imbalance`); None
-    # expects pairs (s, a) that fall on tasklets uniformly at random.
+    period: int = 1
+    weighted_merge: bool = True
     imbalance: float | None = None
 
     def __post_init__(self) -> None:

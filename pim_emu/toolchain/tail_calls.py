@@ -9,8 +9,7 @@ which they could have been put.
 
 import re
 
-LIBRARY = frozenset(
-    """
+_NAMES = """
     barrier_wait handshake_notify handshake_wait_for mutex_lock mutex_trylock mutex_unlock
     mutex_pool_lock mutex_pool_unlock sem_give sem_take vmutex_lock vmutex_unlock
     mem_alloc mem_reset buddy_alloc buddy_free buddy_init buddy_realloc buddy_reset
@@ -31,8 +30,8 @@ LIBRARY = frozenset(
     isxdigit toascii tolower toupper
     __emu_atomic_bit_acquire __emu_atomic_bit_release __emu_mram_word_fetch __emu_mram_word_store
     __emu_perfcounter_config_v1B __emu_perfcounter_get_both __emu_errno
-    """.split()
-)
+"""
+LIBRARY = frozenset(_NAMES.split())
 _VARIADIC = "printf"
 _ON_STACK = re.compile(r"-?\d*\(%rsp")
 _LABEL = re.compile(r"^[A-Za-z_]\w*:", re.MULTILINE)

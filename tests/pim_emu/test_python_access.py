@@ -1,13 +1,20 @@
 """Building and running DPU programs from Python, against NumPy."""
 
+import dataclasses
+import gc
+import os
+import pickle
+import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from sdk_present import needs_sdk
 
 import pim_emu
+from pim_emu import host_library as lib
 
 pytestmark = needs_sdk
 
@@ -122,28 +129,136 @@ def test_a_fault_names_the_place_and_spares_the_other_dpus():
     pim_emu.configure(quiet=False)
 
 
-def test_bad_calls_are_refused(scale, tmp_path):
-    with pytest.raises(ValueError, match="dpus must be at least 1, got 0"):
-        pim_emu.DpuSet(0)
-    with pytest.raises(pim_emu.DpuError, match="2561 DPUs asked for, 40 ranks of 64"):
-        pim_emu.DpuSet(2561)
-    with pytest.raises(pim_emu.DpuError, match='machine cannot be "nowhere"'):
-        pim_emu.DpuSet(1, machine="nowhere")
-    with pim_emu.DpuSet(2) as dpus:
-        with pytest.raises(pim_emu.DpuError, match="dpu_launch"):
-            dpus.launch()
-        with pytest.raises(pim_emu.DpuError, match=r'dpu_load: .* cannot read ".*absent"'):
-            dpus.load(tmp_path / "absent")
+def test_a_set_says_what_it_is(scale):
+    with pim_emu.DpuSet(np.int64(3), machine="upmem-v1b") as dpus:
+        assert repr(dpus) == "<DpuSet of 3 DPUs, machine upmem-v1b, no program>"
         dpus.load(scale)
-        with pytest.raises(ValueError, match=r"2 rows, one per DPU, got \(3,\)"):
-            dpus.scatter("factor", np.zeros(3, np.int32))
-        with pytest.raises(pim_emu.DpuError, match='no symbol "nothing"'):
-            dpus.broadcast("nothing", np.zeros(1, np.int32))
-    with pytest.raises(pim_emu.DpuError, match="closed"):
-        dpus.launch()
+        assert repr(dpus) == "<DpuSet of 3 DPUs, machine upmem-v1b, program program>"
+    assert repr(dpus) == "<DpuSet of 3 DPUs, machine upmem-v1b, program program, closed>"
+
+
+def all_can_be_had():
+    with pim_emu.DpuSet(pim_emu.load_machine().total_dpus) as dpus:
+        return len(dpus) == pim_emu.load_machine().total_dpus
+
+
+def test_a_set_that_cannot_be_made_keeps_no_dpus(monkeypatch, recwarn):
+    for _ in range(41):  # a rank each
+        with pytest.raises(pim_emu.DpuError, match='cannot read "absent"'):
+            pim_emu.DpuSet(64, "absent")
+        with pytest.raises(pim_emu.DpuError, match='cannot read "absent"'):
+            pim_emu.run("absent")
+
+    def interrupted(handle):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lib, "member_handles", interrupted)
+        for _ in range(41):
+            with pytest.raises(KeyboardInterrupt):
+                pim_emu.DpuSet(64)
+    gc.collect()
+    assert not recwarn.list  # nothing was left for the collector
+    assert all_can_be_had()
+
+
+def test_a_set_that_is_not_closed_is_freed_when_it_is_collected(scale):
+    half = pim_emu.load_machine().total_dpus // 2
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            dpus = pim_emu.DpuSet(half, scale)  # two at a time, until the name is bound again
+        with pytest.raises(pim_emu.DpuError, match="a DpuSet keeps its DPUs until it is closed"):
+            pim_emu.DpuSet(half + 1)
+        del dpus
+        gc.collect()
+    assert {warning.category for warning in warned} == {ResourceWarning}
+    assert [str(each.message) for each in warned] == [
+        f"a DpuSet of {half} DPUs was never closed"
+    ] * 4
+    assert all_can_be_had()
+
+
+def test_a_set_that_is_closed_is_not_freed_again(scale, recwarn):
+    dpus = pim_emu.DpuSet(1, scale)
     dpus.close()
-    with pytest.raises(ValueError, match="seed must be a number from 0"):
-        pim_emu.configure(seed=-1)
+    with pim_emu.DpuSet(1) as other:  # has the rank of the first
+        dpus.close()
+        del dpus
+        gc.collect()
+        other.load(scale)
+        assert other.gather("factor", np.int32).tolist() == [1]
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("close", [False, True], ids=["left", "closed"])
+def test_what_is_left_at_the_end_of_the_process_is_freed(scale, close):
+    code = f"import pim_emu\ndpus = pim_emu.DpuSet(3, {str(scale.path)!r})\n"
+    code += "dpus.close()\n" if close else ""
+    done = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", code],
+        env={**os.environ, "PIM_EMU_REPORT": "1"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("pim_emu: 3 DPUs in 1 ranks") == 1
+    assert ("a DpuSet of 3 DPUs was never closed" in done.stderr) == (not close)
+
+
+def test_a_closed_set_refuses_everything(scale):
+    with pim_emu.DpuSet(2, scale) as dpus:
+        pass
+    for use in (
+        lambda: dpus.load(scale),
+        lambda: dpus.broadcast("factor", np.int32(1)),
+        lambda: dpus.scatter("factor", np.zeros(2, np.int32)),
+        lambda: dpus.gather("factor", np.int32),
+        dpus.launch, dpus.logs, dpus.counters, dpus.set_counters, dpus.__enter__,
+    ):  # fmt: skip
+        with pytest.raises(pim_emu.DpuError, match=r"^the set is closed$"):
+            use()
+    dpus.close()
+    assert len(dpus) == 2
+
+
+def test_errors_survive_pickling():
+    program = pim_emu.build(WRONG)
+    pim_emu.configure(quiet=True)
+    try:
+        with pytest.raises(pim_emu.DpuFault) as fault:
+            pim_emu.run(program, broadcast={"bad": np.int32(1)})
+        with pytest.raises(pim_emu.DpuError) as refused:
+            pim_emu.run("absent")
+    finally:
+        pim_emu.configure(quiet=False)
+    with pytest.raises(pim_emu.BuildError) as unbuilt:
+        pim_emu.build("int main(void) {\n    return absent;\n}\n")
+    fault.value.add_note("in a worker")
+    for error in (fault.value, refused.value, unbuilt.value):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
+        assert vars(again) == vars(error)
+    again = pickle.loads(pickle.dumps(fault.value))
+    assert (again.fault, again.dpu, again.log) == ("misaligned DMA", 0, "so far\n")
+    assert (again.status, refused.value.status) == (23, 25)  # of dpu_error_t
+
+
+def test_results_are_compared_by_identity(scale):
+    first, second = (pim_emu.run(scale, gather={"factor": np.int32}) for _ in range(2))
+    assert first["factor"].tolist() == second["factor"].tolist() == [1]
+    assert first == first
+    assert first != second
+    assert len({first, second}) == 2
+
+
+def test_dataclasses_say_what_their_fields_are():
+    described = [getattr(pim_emu, name) for name in pim_emu.__all__]
+    described = [each for each in described if dataclasses.is_dataclass(each)]
+    assert len(described) == 9
+    for each in described:
+        attributes = each.__doc__.partition("Attributes:")[2].partition("\n\n")[0]
+        names = re.findall(r"^      (\w+):", attributes, re.MULTILINE)
+        assert names == [field.name for field in dataclasses.fields(each)], each
 
 
 def test_what_the_compiler_says_is_kept(tmp_path):
@@ -151,15 +266,46 @@ def test_what_the_compiler_says_is_kept(tmp_path):
         pim_emu.build("int main(void) {\n    return absent;\n}\n")
     with pytest.raises(pim_emu.BuildError, match="too many tasklets: NR_TASKLETS is 25"):
         pim_emu.build(SCALE, tasklets=25)
-    with pytest.raises(ValueError, match="traced and fast exclude each other"):
-        pim_emu.build(SCALE, traced=True, fast=True)
     built = pim_emu.build("int main(void) {\n    int unused;\n    return 0;\n}\n")
     assert "unused" in built.warnings
     source = tmp_path / "kernel.c"
     source.write_text(SCALE.replace("factor = 1", "factor = FACTOR"))
-    built = pim_emu.build([source], define={"FACTOR": 7}, output=tmp_path / "out" / "kernel")
-    assert built.path == tmp_path / "out" / "kernel"
+    built = pim_emu.build([source], define={"FACTOR": 7}, output=tmp_path / "kernel")
+    assert built.path == tmp_path / "kernel"
     assert pim_emu.run(built, gather={"factor": (np.int32, ())})["factor"].tolist() == [7]
+
+
+def test_the_text_of_a_program_touches_no_file_of_the_users(tmp_path):
+    (tmp_path / "prog-0.c").write_text("mine")
+    program = pim_emu.build(WRONG, output=tmp_path / "prog")
+    assert (tmp_path / "prog-0.c").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prog", "prog-0.c"]
+    with pytest.raises(pim_emu.DpuFault, match=r"prog-0\.c:8 \(main\)"):
+        pim_emu.run(program, broadcast={"bad": np.int32(1)})
+
+
+def test_build_takes_one_folder_or_several_and_macros_of_any_type(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.h").write_text(f"#define {name.upper()} (10 * TWICE(NUMBER))\n")
+    text = """#include <stdint.h>
+#include <one.h>
+#include <two.h>
+__host int32_t found = ONE + TWO
+#if FLAG
+    + 1
+#endif
+    ;
+int main(void) { return 0; }
+"""
+    define = {"TWICE(x)": "(2 * (x))", "NUMBER": np.int64(3), "FLAG": True}
+    folders = [tmp_path / "one", str(tmp_path / "two")]
+    built = pim_emu.build(f"#include <defs.h>\n{text}", define=define, include=folders)
+    assert pim_emu.run(built, gather={"found": np.int32})["found"].tolist() == [121]
+    text = text.replace("#include <two.h>", "#define TWO 0")
+    for folder in (tmp_path / "one", str(tmp_path / "one")):
+        built = pim_emu.build(f"#include <defs.h>\n{text}", define=define, include=folder)
+        assert pim_emu.run(built, gather={"found": np.int32})["found"].tolist() == [61]
 
 
 def test_neither_building_nor_running_needs_jax(scale):

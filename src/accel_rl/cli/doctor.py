@@ -80,9 +80,8 @@ def _backends() -> list[dict[str, Any]]:
 def _upmem() -> dict[str, Any]:
     """UPMEM's SDK, its emulator, and real DPUs so far as an unopened device tells."""
     from accel_rl.pim import upmem_sdk
-    from pim_emu import sdk
 
-    why = sdk.why_absent()
+    why = upmem_sdk.why_no_emulator()
     ranks = upmem_sdk.count_ranks(upmem_sdk.DEVICES)
     return {
         "sdk": dataclasses.asdict(upmem_sdk.find_sdk()),

@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from pim_emu import sdk
+
 COMPILER = "dpu-upmem-dpurte-clang"
 PKG_CONFIG = "dpu-pkg-config"
 # In the SDK folder of the emulator, whose commands have the same names.
@@ -105,3 +107,8 @@ def _version(command: Path, environment: Mapping[str, str], timeout: float) -> s
     if not re.fullmatch(r"\d[\w.+-]*", stated):
         raise ValueError(f"{PKG_CONFIG} --modversion dpu printed {stated[:40]!r}")
     return stated
+
+
+def why_no_emulator() -> str | None:
+    """Why `pim_emu` cannot build DPU programs on this host; None where it can."""
+    return sdk.why_absent()

@@ -1,0 +1,32 @@
+"""Checks of arguments. Errors name the argument, what it may be and what was given."""
+
+import operator
+import reprlib
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+
+
+def shown(value: object) -> str:
+    """A value as error messages show it: long ones are shortened."""
+    return _SHORT.repr(value)
+
+
+def whole(name: str, value: object, low: int, high: int | None = None) -> int:
+    """A whole number of any integer type, as an int.
+
+    Raises:
+      TypeError: not a whole number.
+      ValueError: below `low` or above `high`.
+    """
+    limits = f"of at least {low}" if high is None else f"from {low} to {high}"
+    expected = f"{name} must be a whole number {limits}, got {shown(value)}"
+    if isinstance(value, bool):
+        raise TypeError(expected)
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(expected) from None
+    if number < low or (high is not None and number > high):
+        raise ValueError(expected)
+    return number

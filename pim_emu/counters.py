@@ -1,0 +1,74 @@
+"""Counters of DPUs and of sets of them, as the host library keeps them."""
+
+import ctypes
+import dataclasses
+
+from pim_emu import host_library as lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Counters:
+    """Of one DPU's last launch, sums over its tasklets. Cycles and instructions are modelled.
+
+    Instructions are estimated from the host's machine code, block by block; cycles follow from
+    them, the pipeline's sharing and the DMA engine (`docs/pim-emu.md` says how).
+
+    Attributes:
+      cycles: clock cycles from the launch to the end of the last tasklet.
+      instructions: instructions executed.
+      dma_reads: transfers from MRAM to WRAM.
+      dma_read_bytes: bytes that they moved.
+      dma_writes: transfers from WRAM to MRAM.
+      dma_write_bytes: bytes that they moved.
+      dma_cycles: clock cycles in which the DMA engine was busy.
+      heap_bytes: bytes of WRAM from the end of the variables to the last byte that was allocated;
+        0: none was.
+    """
+
+    cycles: int
+    instructions: int
+    dma_reads: int
+    dma_read_bytes: int
+    dma_writes: int
+    dma_write_bytes: int
+    dma_cycles: int
+    heap_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SetCounters:
+    """Of a set since it was allocated. Cycles and seconds are modelled.
+
+    Attributes:
+      bytes_to_dpus: bytes that the host sent, to each DPU its own.
+      bytes_from_dpus: bytes that the host read.
+      broadcast_bytes: bytes delivered by broadcasts, counted at each DPU that got them.
+      launches: launches of the set.
+      slowest_cycles: sum over the launches of the slowest DPU's clock cycles.
+      transfer_seconds: seconds of all transfers, ranks one after the other.
+      launch_seconds: seconds that `slowest_cycles` take at the machine's clock.
+    """
+
+    bytes_to_dpus: int
+    bytes_from_dpus: int
+    broadcast_bytes: int
+    launches: int
+    slowest_cycles: int
+    transfer_seconds: float
+    launch_seconds: float
+
+
+def read_counters(dpu: lib.SetHandle) -> Counters:
+    """The counters of one DPU's last launch."""
+    raw = lib.CountersStructure()
+    lib.call("pim_emu_get_counters", dpu, ctypes.byref(raw))
+    names = [field.name for field in dataclasses.fields(Counters)]
+    return Counters(**{name: getattr(raw, name) for name in names})
+
+
+def read_set_counters(handle: lib.SetHandle) -> SetCounters:
+    """The counters of a set since it was allocated."""
+    raw = lib.SetCountersStructure()
+    lib.call("pim_emu_get_set_counters", handle, ctypes.byref(raw))
+    names = [field.name for field in dataclasses.fields(SetCounters)]
+    return SetCounters(**{name: getattr(raw, name) for name in names})

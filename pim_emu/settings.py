@@ -1,0 +1,64 @@
+"""Settings of the emulator in this process."""
+
+import numbers
+
+import numpy as np
+
+from pim_emu import host_library as lib
+from pim_emu.arguments import shown, whole
+
+_MOST = 2**53  # the library takes them as doubles
+
+
+def configure(
+    *,
+    seed: int | None = None,
+    random: bool | None = None,
+    checks: bool | None = None,
+    timeout_seconds: float | None = None,
+    quiet: bool | None = None,
+) -> None:
+    """Set how later launches of this process run; what is None stays as it is.
+
+    Before it is called, the environment decides; each argument names its variable below.
+
+    Args:
+      seed: of the order in which tasklets run, from 0 to 2**53 (`PIM_EMU_SEED`).
+      random: True: any tasklet that can run may, whatever its clock says, and modelled cycles mean
+        nothing; False: tasklets run in the order of their modelled clocks (`PIM_EMU_SCHEDULE`,
+        "random" or "time").
+      checks: whether DMA transfers and barriers are checked, and transfers timed
+        (`PIM_EMU_CHECKS`).
+      timeout_seconds: after which a tasklet that calls nothing is stopped; 0 for never
+        (`PIM_EMU_TIMEOUT`).
+      quiet: whether messages on stderr are left out (`PIM_EMU_QUIET`).
+
+    Raises:
+      TypeError: a value of another type. Nothing was set.
+      ValueError: a number out of its range. Nothing was set.
+    """
+    given: dict[str, float] = {}
+    if seed is not None:
+        given["seed"] = whole("seed", seed, 0, _MOST)
+    if timeout_seconds is not None:
+        given["timeout_seconds"] = _seconds(timeout_seconds)
+    for name, value in (("random", random), ("checks", checks), ("quiet", quiet)):
+        if value is not None:
+            given[name] = _truth(name, value)
+    for name, number in given.items():
+        lib.call("pim_emu_set", name.encode(), float(number))
+
+
+def _seconds(value: float) -> float:
+    expected = f"timeout_seconds must be a number from 0 to {_MOST}, got {shown(value)}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(expected)
+    if not 0 <= value <= _MOST:  # NaN is not
+        raise ValueError(expected)
+    return float(value)
+
+
+def _truth(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
