@@ -15,12 +15,12 @@ static struct sigaction first[NSIG], before[NSIG];
 static bool taken;
 /* The frame of the handler that asks those before it, if it has not been left by a jump. */
 static __thread const char *forwarding __attribute__((tls_model("initial-exec")));
-static __thread struct {
+static __thread struct raised {
     int signal;
     bool no_address; /* not canonical */
     uintptr_t address;
     const void *pc;
-} raised;
+} raised __attribute__((tls_model("initial-exec"))); /* no allocation in a handler */
 
 static bool in_program(const struct emu_run *run, const void *pc) {
     return (const uint8_t *)pc >= run->image->text && (const uint8_t *)pc < run->image->library;
