@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+from typing import Any
 
 from pim_emu import host_library as lib
 
@@ -60,15 +61,14 @@ class SetCounters:
 
 def read_counters(dpu: lib.SetHandle) -> Counters:
     """The counters of one DPU's last launch."""
-    raw = lib.CountersStructure()
-    lib.call("pim_emu_get_counters", dpu, ctypes.byref(raw))
-    names = [field.name for field in dataclasses.fields(Counters)]
-    return Counters(**{name: getattr(raw, name) for name in names})
+    return Counters(**_read("pim_emu_get_counters", dpu, lib.CountersStructure()))
 
 
 def read_set_counters(handle: lib.SetHandle) -> SetCounters:
     """The counters of a set since it was allocated."""
-    raw = lib.SetCountersStructure()
-    lib.call("pim_emu_get_set_counters", handle, ctypes.byref(raw))
-    names = [field.name for field in dataclasses.fields(SetCounters)]
-    return SetCounters(**{name: getattr(raw, name) for name in names})
+    return SetCounters(**_read("pim_emu_get_set_counters", handle, lib.SetCountersStructure()))
+
+
+def _read(function: str, handle: lib.SetHandle, raw: ctypes.Structure) -> dict[str, Any]:
+    lib.call(function, handle, ctypes.byref(raw))
+    return {name: getattr(raw, name) for name, *_ in raw._fields_}

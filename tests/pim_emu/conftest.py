@@ -1,11 +1,21 @@
 """The SDK and the environment that third-party programs find it in."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import pim_emu
 from pim_emu.sdk import sdk_path
+
+
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """Quiet, and the defaults again afterwards."""
+    pim_emu.configure(quiet=True, timeout_seconds=10)
+    yield
+    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ twin, which must end; afterwards the set is loaded again and all DPUs run the tw
 
 import ctypes
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -25,20 +24,12 @@ from sdk_present import needs_sdk
 import pim_emu
 from pim_emu import host_library as lib
 
-pytestmark = needs_sdk
+pytestmark = [needs_sdk, pytest.mark.usefixtures("settings")]
 
 MESSAGE = re.compile(r"(.+?): DPU (\d+), tasklet (\d+), ([\w.-]+):(\d+) \((\w+)\): (.+)")
 WAITS = re.compile(r"; tasklet (\d+), ([\w.-]+):(\d+) \((\w+)\), waits ([^;]+)")
 OTHER_PLACE = re.compile(r"which tasklet (\d+) (?:wrote|read) at ([\w.-]+):(\d+)")
 DPU_FAULT, TOO_MANY_TASKLETS, INVALID_WRAM_ACCESS = 23, 38, 8  # of dpu_error_t
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    """Quiet, and the defaults again afterwards."""
-    pim_emu.configure(quiet=True, timeout_seconds=10)
-    yield
-    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
 
 
 class Bench:

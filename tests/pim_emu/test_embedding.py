@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +15,10 @@ import pim_emu
 from pim_emu import host_library as lib
 from pim_emu.sdk import sdk_path
 
-pytestmark = needs_sdk
+pytestmark = [needs_sdk, pytest.mark.usefixtures("settings")]
 
 PATTERN = bytes.fromhex("deadbeeffeedface")  # of memory that nobody has written
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 64)
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    """Quiet, and the defaults again afterwards."""
-    pim_emu.configure(quiet=True, timeout_seconds=10)
-    yield
-    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
 
 
 # --- Other DPUs ---
@@ -157,30 +148,10 @@ def test_faults_are_reported_after_others_took_the_signals(faults: pim_emu.Progr
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_fault_of_the_host_goes_where_it_went_before(faults: pim_emu.Program):
-    done = script(
-        faults,
-        """
-        faulthandler.enable()
-        check()
-        faulthandler._sigsegv()
-        """,
-    )
-    assert done.returncode == -11
-    assert "Fatal Python error: Segmentation fault" in done.stderr
-
-
-def test_handlers_that_call_each_other_end(faults: pim_emu.Program):
-    """The emulator keeps faulthandler's, which has kept the emulator's."""
-    done = script(
-        faults,
-        """
-        check()
-        faulthandler.enable()
-        check()
-        faulthandler._sigsegv()
-        """,
-    )
+@pytest.mark.parametrize("first", ["", "check()"], ids=["before", "between"])
+def test_a_fault_of_the_host_goes_where_it_went_before(faults: pim_emu.Program, first: str):
+    """After a launch, faulthandler keeps the emulator's handler, which keeps faulthandler's."""
+    done = script(faults, f"{first}\nfaulthandler.enable()\ncheck()\nfaulthandler._sigsegv()\n")
     assert done.returncode == -11
     assert "Fatal Python error: Segmentation fault" in done.stderr
 

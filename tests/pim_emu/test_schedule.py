@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,10 @@ from sdk_present import needs_sdk
 import pim_emu
 from pim_emu.cost.pipeline import round_robin_cycles
 
-pytestmark = needs_sdk
+pytestmark = [needs_sdk, pytest.mark.usefixtures("settings")]
 
 MACHINE = pim_emu.load_machine()
 PATTERN = bytes.fromhex("deadbeeffeedface")  # of memory that nobody has written
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    """Quiet, and the defaults again afterwards."""
-    pim_emu.configure(quiet=True, timeout_seconds=10)
-    yield
-    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
 
 
 # --- Order ---

@@ -90,7 +90,7 @@ struct emu_services {
     /* A load or store of the calling tasklet to WRAM, of traced programs only. */
     void (*access)(const void *address, size_t bytes, enum emu_access access, const void *pc);
     uint32_t (*stack_free)(void); /* bytes of the calling tasklet's declared stack not in use */
-    void (*heap)(const void *end); /* the heap now ends here: what the engine saves with the DPU */
+    void (*heap)(const void *end); /* the heap now ends here */
     void *(*copy)(void *to, const void *from, size_t bytes, const void *pc);
     void *(*move)(void *to, const void *from, size_t bytes, const void *pc);
     void *(*fill)(void *to, int value, size_t bytes, const void *pc);

@@ -101,6 +101,7 @@ void emu_make_whole(uint8_t *mram, uint32_t offset, size_t bytes, uint64_t *whol
 uint8_t *emu_map_low(size_t bytes);             /* below 2 GiB, or NULL */
 uint8_t *emu_map_stacks(size_t bytes);          /* below 4 GiB, or NULL */
 void emu_fill_pattern(uint8_t *at, size_t bytes);
+bool emu_write_all(int file, const uint8_t *from, size_t bytes);
 
 /* --- run.c: a launch of one DPU on one worker --- */
 enum emu_waiting {

@@ -17,16 +17,9 @@ struct emu_line {
 /* A memory file with the program: the one on disk may be another by now. -1: none. */
 static int write_program(const struct emu_program *program) {
     const int file = memfd_create("pim_emu program", 0);
-    size_t done = 0;
-    while (file >= 0 && done < program->elf_bytes) {
-        const ssize_t written = write(file, program->elf + done, program->elf_bytes - done);
-        if (written <= 0) {
-            close(file);
-            return -1;
-        }
-        done += (size_t)written;
-    }
-    return file;
+    if (file < 0 || emu_write_all(file, program->elf, program->elf_bytes)) return file;
+    close(file);
+    return -1;
 }
 
 static bool read_line(FILE *stream, char *text, int bytes) {

@@ -23,7 +23,7 @@ static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER;
 static int pattern_file = -1;
 static uint32_t pattern_bytes;
 
-static bool write_all(int file, const uint8_t *from, size_t bytes) {
+bool emu_write_all(int file, const uint8_t *from, size_t bytes) {
     while (bytes > 0) {
         const ssize_t written = write(file, from, bytes);
         if (written <= 0) return false;
@@ -43,7 +43,7 @@ static int open_pattern(uint32_t bytes) {
     }
     bool good = pattern_file >= 0;
     while (good && pattern_bytes < bytes) {
-        good = write_all(pattern_file, block, sizeof block);
+        good = emu_write_all(pattern_file, block, sizeof block);
         pattern_bytes += (uint32_t)sizeof block;
     }
     const int file = good ? pattern_file : -1;

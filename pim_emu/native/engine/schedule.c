@@ -59,10 +59,14 @@ static struct emu_event take_event(struct emu_events *events, uint32_t number) {
     return taken;
 }
 
-/* Cycles in which each tasklet that computes issues one instruction. */
-static double cycles_each(const struct emu_run *run) {
+/* Cycles in which each of the tasklets that compute issues one instruction. */
+static double cycles_among(const struct emu_run *run, uint32_t computing) {
     const uint32_t reissue = run->machine->pipeline_reissue;
-    return run->computing.count > reissue ? run->computing.count : reissue;
+    return computing > reissue ? computing : reissue;
+}
+
+static double cycles_each(const struct emu_run *run) {
+    return cycles_among(run, run->computing.count);
 }
 
 /* A transfer ends; its tasklet computes until its next service. */
@@ -155,8 +159,7 @@ void emu_settle(struct emu_run *run) {
         const struct emu_event end = SLOT(&run->transfers, run->transfers.first + i);
         if (end.tasklet == run->current && end.at > run->time) run->time = end.at;
     }
-    const uint32_t reissue = run->machine->pipeline_reissue, computing = run->computing.count + 1;
-    run->time += (double)instructions * (computing > reissue ? computing : reissue);
+    run->time += (double)instructions * cycles_among(run, run->computing.count + 1);
 }
 
 void emu_account(struct emu_run *run, const void *pc) {

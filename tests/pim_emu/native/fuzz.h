@@ -115,6 +115,7 @@ uint64_t program_errors(const struct target *target);
 int program_of(const struct target *target);
 struct buffer *new_buffer(struct fuzz *fuzz, struct set *set, size_t size);
 void verify(struct fuzz *fuzz, const struct buffer *buffer);
+void verify_and_free(struct fuzz *fuzz, struct set *set); /* all buffers */
 void put(struct shadow *dpu, enum variable variable, uint32_t at, const uint8_t *from, size_t size);
 void get(const struct shadow *dpu, enum variable variable, uint32_t at, struct buffer *into,
          size_t size);

@@ -199,6 +199,17 @@ void verify(struct fuzz *fuzz, const struct buffer *buffer) {
                  buffer->size, buffer->bytes[i], buffer->expected[i]);
 }
 
+void verify_and_free(struct fuzz *fuzz, struct set *set) {
+    for (struct buffer *buffer; (buffer = set->buffers) != NULL;) {
+        verify(fuzz, buffer);
+        set->buffers = buffer->next;
+        free(buffer->bytes);
+        free(buffer->expected);
+        free(buffer->known);
+        free(buffer);
+    }
+}
+
 void put(struct shadow *dpu, enum variable variable, uint32_t at, const uint8_t *from,
          size_t size) {
     if (size == 0) return;
@@ -228,12 +239,5 @@ void make_idle(struct fuzz *fuzz, struct set *set) {
     expect(fuzz, "dpu_sync", errors, dpu_sync(set->handle));
     expect(fuzz, "dpu_prepare_xfer(NULL)", 0, dpu_prepare_xfer(set->handle, NULL));
     for (uint32_t i = 0; i < set->nr_dpus; ++i) set->dpus[i].prepared = NULL;
-    for (struct buffer *buffer; (buffer = set->buffers) != NULL;) {
-        verify(fuzz, buffer);
-        set->buffers = buffer->next;
-        free(buffer->bytes);
-        free(buffer->expected);
-        free(buffer->known);
-        free(buffer);
-    }
+    verify_and_free(fuzz, set);
 }

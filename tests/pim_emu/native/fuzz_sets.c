@@ -85,14 +85,7 @@ void free_set(struct fuzz *fuzz, struct set *set) {
     if (calls < set->least_calls || calls > set->most_calls)
         fail(fuzz, "%u callbacks, the model has %u to %u", calls, set->least_calls,
              set->most_calls);
-    for (struct buffer *buffer; (buffer = set->buffers) != NULL;) {
-        verify(fuzz, buffer);
-        set->buffers = buffer->next;
-        free(buffer->bytes);
-        free(buffer->expected);
-        free(buffer->known);
-        free(buffer);
-    }
+    verify_and_free(fuzz, set);
     free(set->dpus);
     set->live = false;
     expect(fuzz, "dpu_free again", E(INVALID_DPU_SET), dpu_free(set->handle));
