@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
-KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/*)
+KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* kernels/upmem/*/*)
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
@@ -19,7 +19,7 @@ $(BIN)/python:
 	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
 
 $(VENV)/.base: $(BIN)/python $(DEPENDENCIES) $(KERNELS)
-	$(PIP) --editable .
+	$(PIP) --editable '.[upmem]'
 	touch $@
 
 # The requirement is met by what .base has installed, so nothing is built again.

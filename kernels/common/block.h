@@ -1,6 +1,5 @@
 // Target blocks: all targets of a block use the tables as they are at the block's start; then the
-// updates are applied in row order. Workers (a DPU's tasklets) share both phases and meet at a
-// barrier after each; the result does not depend on their number.
+// updates are applied in row order.
 
 #ifndef ACCEL_RL_COMMON_BLOCK_H
 #define ACCEL_RL_COMMON_BLOCK_H
@@ -44,17 +43,13 @@ ARL_INLINE void arl_aim(arl_program program, const arl_row *row, const arl_value
                    program.actions, program.groups);
 }
 
-// Phase two: apply the updates of those entries that worker `worker` of `workers` owns.
-ARL_INLINE void arl_apply(arl_program program, arl_updates updates, uint32_t count, arl_value *q,
-                          const arl_rates *rates, uint32_t worker, uint32_t workers) {
-  for (uint32_t k = 0; k < count; ++k) {
-    uint32_t index = updates.entries[k];
-    if (workers > 1 && index % workers != worker) continue;
-    arl_value *entry = q + (size_t)index * program.groups;
-    const arl_value *targets = updates.targets + (size_t)k * program.groups;
-    for (uint32_t g = 0; g < program.groups; ++g)
-      entry[g] = arl_move(entry[g], targets[g], rates->alpha[g]);
-  }
+// Phase two for the update at position k.
+ARL_INLINE void arl_apply(arl_program program, arl_updates updates, uint32_t k, arl_value *q,
+                          const arl_rates *rates) {
+  arl_value *entry = q + (size_t)updates.entries[k] * program.groups;
+  const arl_value *targets = updates.targets + (size_t)k * program.groups;
+  for (uint32_t g = 0; g < program.groups; ++g)
+    entry[g] = arl_move(entry[g], targets[g], rates->alpha[g]);
 }
 
 #endif

@@ -80,11 +80,45 @@ ARL_INLINE arl_value arl_mean(const arl_value *values, uint32_t count, uint32_t 
 
 #else
 
+#if ARL_VECTOR_BYTES == 0
+
+// The largest x for which c * x does not exceed `limit`, or a smaller one; c is at most `most`.
+ARL_INLINE uint32_t arl_most(uint32_t limit, arl_value c, uint32_t most) {
+  return limit / (__builtin_constant_p(c) && c > 0 ? (uint32_t)c : most);
+}
+
+#endif
+
+// c * x modulo 2^32. DPUs have no multiplier: there, a constant c below 2^15 becomes shifts, sums
+// and differences, one for each digit 1 or -1 of its non-adjacent form.
+ARL_INLINE uint32_t arl_times(uint32_t c, uint32_t x) {
+#ifdef ARL_SHIFT_AND_ADD
+  if (__builtin_constant_p(c)) {
+    const uint32_t plus = (3 * c & ~c) >> 1, minus = (c & ~(3 * c)) >> 1;
+    uint32_t product = 0;
+// The empty assembly keeps compilers from making one product of it again.
+#define ARL_DIGIT(k)                                                     \
+  if ((plus | minus) >> ((k) + 1)) product <<= 1;                        \
+  if ((plus | minus) >> (k) & 1) {                                       \
+    product = plus >> (k) & 1 ? product + x : product - x;               \
+    __asm__("" : "+r"(product));                                         \
+  }
+    ARL_DIGIT(15) ARL_DIGIT(14) ARL_DIGIT(13) ARL_DIGIT(12) ARL_DIGIT(11) ARL_DIGIT(10)
+    ARL_DIGIT(9) ARL_DIGIT(8) ARL_DIGIT(7) ARL_DIGIT(6) ARL_DIGIT(5) ARL_DIGIT(4)
+    ARL_DIGIT(3) ARL_DIGIT(2) ARL_DIGIT(1) ARL_DIGIT(0)
+#undef ARL_DIGIT
+    return product;
+  }
+#endif
+  return c * x;
+}
+
 #if ARL_NUMERICS == ARL_INT32_SCALED
 
 #ifndef ARL_SCALE
 #define ARL_SCALE 10000
 #endif
+_Static_assert(ARL_SCALE < 1 << 15, "arl_times wants coefficients below 2^15");
 
 // Values that the factory's bounds allow do not overflow; others wrap, as in JAX.
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
@@ -95,11 +129,19 @@ ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) {
   return (arl_value)((arl_bits)x - (arl_bits)y);
 }
 
-// c * x / ARL_SCALE toward zero, for 0 <= c <= ARL_SCALE: 32 bits hold it, but not c * x.
+// c * x / ARL_SCALE toward zero, for 0 <= c <= ARL_SCALE: 32 bits hold it, but not always c * x.
 ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
 #if ARL_WIDE
   return (arl_value)((int64_t)c * x / ARL_SCALE);
 #else
+#if ARL_VECTOR_BYTES == 0
+  const uint32_t size = x < 0 ? 0 - (uint32_t)x : (uint32_t)x;
+  // Of UINT32_MAX gcc would make a product of 64 bits that is tested for overflow.
+  if (size <= arl_most(UINT32_MAX - 1, c, ARL_SCALE)) {
+    const uint32_t product = arl_times((uint32_t)c, size) / ARL_SCALE;
+    return (arl_value)(x < 0 ? 0 - product : product);
+  }
+#endif
   arl_value whole = x / ARL_SCALE;
   return whole * c + (x - whole * ARL_SCALE) * c / ARL_SCALE;
 #endif
@@ -117,11 +159,11 @@ ARL_INLINE arl_value arl_negate(arl_value x) { return (arl_value)(0 - (arl_bits)
 
 // The sum, limited to +-INT32_MAX.
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
-#if ARL_WIDE
-  int64_t total = (int64_t)x + y;
-  if (__builtin_expect((uint64_t)total + INT32_MAX > 2ull * INT32_MAX, 0))
-    return total < 0 ? -INT32_MAX : INT32_MAX;
-  return (arl_value)total;
+#if ARL_VECTOR_BYTES == 0
+  int32_t total;
+  if (__builtin_expect(__builtin_add_overflow(x, y, &total), 0))
+    return x < 0 ? -INT32_MAX : INT32_MAX;
+  return __builtin_expect(total < -INT32_MAX, 0) ? -INT32_MAX : total;
 #else
   arl_value total = (arl_value)((arl_bits)x + (arl_bits)y);  // wraps; a signed sum must not
   arl_value limit = arl_select(x < 0, arl_splat(-INT32_MAX), arl_splat(INT32_MAX));
@@ -138,6 +180,13 @@ ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
   int64_t product = (int64_t)c * x;
   return (arl_value)((product + 128 + (product >> 63)) >> 8);
 #else
+#if ARL_VECTOR_BYTES == 0
+  const uint32_t most = arl_most(INT32_MAX - 128, c, 256);
+  if ((uint32_t)x + most <= 2 * most) {
+    const int32_t product = (int32_t)arl_times((uint32_t)c, (uint32_t)x);
+    return (product + 128 + (product >> 31)) >> 8;
+  }
+#endif
   arl_value magnitude = arl_select(x < 0, arl_negate(x), x);
   arl_value low = (magnitude & 255) * c + 128;
   arl_value product = (magnitude >> 8) * c + (low >> 8);

@@ -20,8 +20,34 @@ ARL_INLINE uint32_t arl_stream(uint32_t seed, uint32_t pass, uint32_t dpu, uint3
   return arl_hash(arl_hash(arl_hash(arl_hash(seed) ^ pass) ^ dpu) ^ stream);
 }
 
+static const uint32_t arl_lcg_factor = 1664525u, arl_lcg_offset = 1013904223u;
+
 // The next state, which is also the draw.
-ARL_INLINE uint32_t arl_draw(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
+ARL_INLINE uint32_t arl_draw(uint32_t *state) {
+  return *state = *state * arl_lcg_factor + arl_lcg_offset;
+}
+
+// Factor and offset that advance a state by 1, 2, 4, ... draws.
+typedef struct {
+  uint32_t factor[32], offset[32];
+} arl_jumps;
+
+ARL_INLINE void arl_make_jumps(arl_jumps *jumps) {
+  uint32_t factor = arl_lcg_factor, offset = arl_lcg_offset;
+  for (int bit = 0; bit < 32; ++bit) {
+    jumps->factor[bit] = factor;
+    jumps->offset[bit] = offset;
+    offset += offset * factor;
+    factor *= factor;
+  }
+}
+
+// The state after `draws` more draws.
+ARL_INLINE uint32_t arl_jump(const arl_jumps *jumps, uint32_t state, uint32_t draws) {
+  for (uint32_t bit = 0; draws; ++bit, draws >>= 1)
+    if (draws & 1) state = state * jumps->factor[bit] + jumps->offset[bit];
+  return state;
+}
 
 // An index in [0, n) for n up to 65,536.
 ARL_INLINE uint32_t arl_below(uint32_t draw, uint32_t n) { return (draw >> 16) * n >> 16; }

@@ -57,7 +57,7 @@ ARL_INLINE void sweep(arl_program program, const arl_wide_row *rows, arl_cursor 
       arl_resolve(program.rule, &row, &draws, program.explore, program.size, program.actions);
       arl_aim(program, &row, q, rates, updates, k);
     }
-    arl_apply(program, updates, count, q, rates, 0, 1);
+    for (uint32_t k = 0; k < count; ++k) arl_apply(program, updates, k, q, rates);
     left -= count;
   }
 }

@@ -5,6 +5,13 @@
 #include <string.h>
 
 #include "check.h"
+
+#ifdef ARL_SHIFT_AND_ADD
+// How often it was asked of a variable: constants are to be known as such in every build.
+static int64_t variables;
+#define __builtin_constant_p(c) (__builtin_constant_p(c) || (++variables, 0))
+#undef ARL_INLINE
+#endif
 #include "numerics.h"
 
 enum { LANES = sizeof(arl_value) / sizeof(arl_entry), MOST_LANES = 16, RANDOM_CASES = 1 << 16 };
@@ -191,6 +198,61 @@ static void test_mean(uint32_t count, uint32_t stride, const arl_entry *edges, i
   free(values);
 }
 
+#ifdef ARL_SHIFT_AND_ADD
+
+#if ARL_NUMERICS == ARL_INT32_SCALED
+#define CONSTANTS(X)                                                                          \
+  X(0) X(1) X(2) X(3) X(5) X(7) X(100) X(500) X(999) X(1000) X(2500) X(5000) X(5461) X(8191) \
+  X(8192) X(9000) X(9500) X(9900) X(9999) X(10000)
+#else
+#define FOUR(X, c) X(c) X(c + 1) X(c + 2) X(c + 3)
+#define SIXTEEN(X, c) FOUR(X, c) FOUR(X, c + 4) FOUR(X, c + 8) FOUR(X, c + 12)
+#define SIXTY_FOUR(X, c) SIXTEEN(X, c) SIXTEEN(X, c + 16) SIXTEEN(X, c + 32) SIXTEEN(X, c + 48)
+#define CONSTANTS(X) SIXTY_FOUR(X, 0) SIXTY_FOUR(X, 64) SIXTY_FOUR(X, 128) SIXTY_FOUR(X, 192) X(256)
+#endif
+
+// c * x, as a program computes it whose rate is the constant c.
+static arl_entry multiply_by_constant(arl_entry c, arl_entry x) {
+  switch (c) {
+#define CASE(c) \
+  case c:       \
+    return arl_multiply(c, x);
+    CONSTANTS(CASE)
+#undef CASE
+    default:
+      abort();
+  }
+}
+
+static void test_constant(arl_entry c, int64_t x) {
+  if (x < LEAST || x > INT32_MAX) return;
+  const int64_t before = variables;
+  const arl_entry got = multiply_by_constant(c, (arl_entry)x);
+  CHECK(is_right(MULTIPLY, c, (arl_entry)x, got), "%d times %d: %d", (int)c, (int)x, (int)got);
+  CHECK(variables == before, "%d was not known as a constant", (int)c);
+}
+
+static void test_constants(const arl_entry *edges, int num_edges) {
+#define ENTRY(c) c,
+  static const arl_entry constants[] = {CONSTANTS(ENTRY)};
+#undef ENTRY
+  volatile arl_entry one = 1;
+  CHECK(arl_multiply(one, ONE) == 1 && variables == 2, "asked %d times", (int)variables);
+  for (size_t k = 0; k < sizeof constants / sizeof *constants; ++k) {
+    const arl_entry c = constants[k];
+    for (int i = 0; i < num_edges; ++i) test_constant(c, edges[i]);
+    for (int i = 0; i < RANDOM_CASES / 16; ++i) test_constant(c, random_entry());
+    // Where products reach 31 and 32 bits, by this constant and by the largest.
+    const int64_t factor = c > 0 ? c : ONE, limits[] = {INT32_MAX - 128, INT32_MAX, UINT32_MAX};
+    for (int i = 0; i < 6; ++i)
+      for (int64_t near = -9; near <= 9; ++near)
+        for (int sign = -1; sign <= 1; sign += 2)
+          test_constant(c, sign * (limits[i % 3] / (i < 3 ? factor : ONE) + near));
+  }
+}
+
+#endif
+
 int main(void) {
 #if ARL_NUMERICS == ARL_FP32
   static const float magnitudes[] = {0,         0.1f,      0.99f,          1,        3e38f, 0x1p24f,
@@ -218,6 +280,9 @@ int main(void) {
   for (int64_t rate = 0; rate <= ONE; rate += ONE == 256 || rate < 4 || rate > ONE - 41 ? 1 : 37)
     rates[num_rates++] = (arl_entry)rate;
   CHECK(rates[num_rates - 1] == ONE, "the last rate is %d", (int)rates[num_rates - 1]);
+#endif
+#ifdef ARL_SHIFT_AND_ADD
+  test_constants(edges, num_edges);
 #endif
   test_operation(ADD, edges, num_edges, edges, num_edges);
   test_operation(SUBTRACT, edges, num_edges, edges, num_edges);

@@ -16,6 +16,7 @@ from pim_emu.cost.limits import check_fits
 from pim_emu.cost.model import ModelledSeconds, ScalingPoint, modelled_seconds, strong_scaling
 from pim_emu.cost.pipeline import ownership_imbalance
 from pim_emu.cost.roofline import Roofline, peak_updates, roofline
+from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
 from pim_emu.cost.workload import Workload, split_rows
 
 __all__ = [
@@ -27,12 +28,15 @@ __all__ = [
     "UpdateInstructions",
     "Workload",
     "arithmetic_operations",
+    "broadcast_seconds",
     "check_fits",
     "load_calibration",
     "modelled_seconds",
     "ownership_imbalance",
     "pass_cycles",
     "peak_updates",
+    "pull_seconds",
+    "push_seconds",
     "roofline",
     "split_rows",
     "strong_scaling",

@@ -5,8 +5,10 @@ which leaves the flags alone; N is the price of the block's instructions.
 """
 
 import re
+from collections.abc import Mapping
 
 from pim_emu.toolchain.assembly import parse_instruction, whole_register
+from pim_emu.toolchain.constants import Constants, constants_at_labels
 from pim_emu.toolchain.pricing import Pricer, whole
 
 _LABEL = re.compile(r"([\w.$]+):")
@@ -28,7 +30,7 @@ def count_instructions(text: str, pricer: Pricer | None = None) -> str:
       of code, the estimate of the instructions that it takes in IRAM. Each such number is linked
       with its section: the linker drops both or none.
     """
-    counter = _Counter(_jump_targets(text), pricer or Pricer())
+    counter = _Counter(_jump_targets(text), constants_at_labels(text), pricer or Pricer())
     for line in text.splitlines():
         counter.add(line)
     return "\n".join(counter.finish()) + "\n"
@@ -53,8 +55,11 @@ def _jump_targets(text: str) -> set[str]:
 class _Counter:
     """Goes through the lines of an assembly file and writes them anew."""
 
-    def __init__(self, targets: set[str], pricer: Pricer) -> None:
+    def __init__(
+        self, targets: set[str], constants: Mapping[str, Constants], pricer: Pricer
+    ) -> None:
         self._targets = targets
+        self._constants = constants
         self._written: list[str] = []
         self._pricer = pricer
         self._section = ".text"
@@ -96,6 +101,7 @@ class _Counter:
             self._reached = True
             if not name.startswith(".L"):
                 self._pricer.begin_function()
+            self._pricer.begin_block(self._constants.get(name, {}))
         (self._block if self._block else self._written).append(line)
 
     def _add_instruction(self, word: str, line: str) -> None:

@@ -13,13 +13,12 @@ from importlib import resources
 
 from pim_emu.machine import Constant, parse_constants
 from pim_emu.toolchain.assembly import Instruction, Operand, whole_register
+from pim_emu.toolchain.constants import Constants, follow, is_reciprocal
 
 _ARITHMETIC = {"add", "sub", "and", "or", "xor", "neg", "not", "inc", "dec", "adc", "sbb"}
 _SHIFTS = {"sal", "shl", "shr", "sar", "rol", "ror"}
 _FREE = {"cltq", "cqto", "cltd", "cdqe", "cqo", "nop", "nopw", "nopl", "endbr64", "pause", "cld"}
 _STRINGS = {"movs", "stos", "cmps", "scas", "lods"}
-_CALLER_SAVED = ("a", "c", "d", "si", "di", "r8", "r9", "r10", "r11")
-_RECIPROCAL = 1 << 24  # a multiplier at least so large stands for a division by a constant
 _SCALING_SHIFT = 3
 _STACK_LIMIT = "%fs:112"  # what -fsplit-stack compares with
 
@@ -51,8 +50,12 @@ class Pricer:
 
     def begin_function(self) -> None:
         """Forget what is known of registers and flags."""
-        self._constants: dict[str, int] = {}  # large ones, by register
+        self._constants: Constants = {}
         self._flags = ""  # what the last comparison or arithmetic was
+
+    def begin_block(self, constants: Constants) -> None:
+        """Know of registers what is known where a block is jumped to."""
+        self._constants = dict(constants)
 
     def price(self, instruction: Instruction) -> Price:
         """The price of the next instruction."""
@@ -81,8 +84,11 @@ class Pricer:
         if mnemonic[:-1] in ("div", "idiv"):
             return self._weights["divide_64" if wide else "divide_32"]
         if mnemonic[:-1] == "mul" or (mnemonic[:-1] == "imul" and len(operands) == 1):
-            # 64 bits: the high half of a product, for a division by a constant.
-            return self._weights["divide_64" if wide else "multiply_64"]
+            # The high half of a product, for a division by a constant.
+            if wide:
+                return self._weights["divide_64"]
+            factors = {whole_register(operand.text) for operand in operands} | {"a"}
+            return self._weights["divide_32" if factors & set(self._constants) else "multiply_64"]
         return self._product(operands, wide) if mnemonic[:-1] == "imul" else 0
 
     def _product(self, operands: tuple[Operand, ...], wide: bool) -> float:
@@ -93,7 +99,7 @@ class Pricer:
             if operand.is_register
         ]
         known = [abs(value) for value in values if value is not None]
-        if wide and any(value >= _RECIPROCAL for value in known):
+        if wide and any(map(is_reciprocal, known)):
             return self._weights["divide_32"]
         if operands[0].constant is not None:
             steps = self._weights["multiply_base"] + abs(operands[0].constant).bit_length()
@@ -238,19 +244,11 @@ class Pricer:
             self._flags = "stack limit"
         elif mnemonic == "call":
             self._flags = ""
-            for name in _CALLER_SAVED:
-                self._constants.pop(name, None)
-            return
         elif base in ("cmp", "test") or mnemonic.startswith(("ucomi", "comi")):
             self._flags = "comparison"
         elif base in _ARITHMETIC | _SHIFTS:
             self._flags = "arithmetic" if operands[-1].is_register else "comparison"
-        if base in ("cmp", "test") or not operands or not operands[-1].is_register:
-            return
-        register, value = whole_register(operands[-1].text), operands[0].constant
-        self._constants.pop(register, None)
-        if mnemonic.startswith("mov") and value is not None and abs(value) >= _RECIPROCAL:
-            self._constants[register] = value
+        follow(self._constants, instruction)
 
 
 def whole(price: float) -> int:

@@ -51,7 +51,7 @@ def test_names_the_argument(words, parts):
         (("--rule", "none"), ("--rule", "q_learning")),
         (("--alpha", 2), ("alpha", "2.0")),
         (("--gamma", 0.995, "--numerics", "int32_scaled"), ("gamma", "0.995", "0.99")),
-        (("--backend", "upmem"), ("upmem", "no UPMEM kernels")),
+        (("--backend", "none"), ("--backend", "upmem")),
         (("--env", "Taxi-v3"), ("--env", "16 states", "500")),
         (("--dpus", 3000), ("3000 DPUs", "2560")),
         (("--dpus", 2500, "--machine", "upmem-2560", "--passes", 0), ("--passes",)),
@@ -76,6 +76,16 @@ def test_files_that_are_not_what_they_should_be(dataset, run, tmp_path):
     assert "short.npz" in complaint("train", short, *SMALL, "--out", tmp_path / "run")
     out = ("--out", tmp_path / "x.npz")
     assert "(16, 4)" in complaint("collect", "Taxi-v3", "--policy", path, *out)
+
+
+def test_a_backend_that_is_absent(dataset, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCEL_RL_UPMEM", "vendor")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("UPMEM_HOME", raising=False)
+    line = complaint("train", dataset, *SMALL, "--out", tmp_path / "run", "--backend", "upmem")
+    for part in ("backend 'upmem' is absent", "SDK was not found", "upmem_env.sh"):
+        assert part in line
+    assert not (tmp_path / "run").exists()
 
 
 def test_chunk_larger_than_mram(dataset, tmp_path):

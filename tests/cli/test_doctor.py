@@ -6,7 +6,7 @@ from fake_upmem import VERSION, make_devices, make_sdk
 from sdk_present import needs_sdk
 
 from accel_rl import native, pim
-from accel_rl.pim import upmem_sdk
+from accel_rl.pim.upmem import sdk as upmem_sdk
 
 
 def backends(report):

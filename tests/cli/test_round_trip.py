@@ -154,12 +154,12 @@ def test_existing_folder_is_replaced_only_on_demand(dataset, run):
 def test_interrupted_training_leaves_nothing(dataset, tmp_path, monkeypatch):
     train = runs.train
 
-    def interrupted(chunks, settings, probe, on_passes):
+    def interrupted(chunks, settings, probe, on_passes, **more):
         def stop(passes):
             on_passes(passes)
             raise KeyboardInterrupt
 
-        return train(chunks, settings, probe, stop)
+        return train(chunks, settings, probe, stop, **more)
 
     monkeypatch.setattr(runs, "train", interrupted)
     result = invoke("train", dataset, *SMALL, "--out", tmp_path / "run")

@@ -5,7 +5,7 @@ import time
 import pytest
 from fake_upmem import VERSION, make_command, make_devices, make_sdk
 
-from accel_rl.pim import upmem_sdk
+from accel_rl.pim.upmem import sdk as upmem_sdk
 
 
 def test_nothing_is_found_on_a_bare_machine(tmp_path):

@@ -13,8 +13,11 @@ import sys
 import pytest
 
 from pim_emu.machine import STATUSES, load_machine
+from pim_emu.toolchain import driver
 from pim_emu.toolchain.assembly import parse_instruction
+from pim_emu.toolchain.constants import constants_at_labels
 from pim_emu.toolchain.instructions import count_instructions
+from pim_emu.toolchain.layout import Sdk
 from pim_emu.toolchain.pricing import Price, Pricer, load_weights
 
 pytestmark = pytest.mark.skipif(
@@ -318,6 +321,157 @@ def test_prices_depend_on_what_came_before():
     price("movabsq\t$4835703278458516699, %r9")
     pricer.begin_function()
     assert price("imulq\t%r9, %rax") == pytest.approx(131.7)
+
+
+RECIPROCAL = 3518437209  # 2 ** 45 / 10,000
+LOADED = f"movl ${RECIPROCAL}, %r8d"
+
+
+def assembly(text):
+    """Lines of code and labels, separated by semicolons, as gcc writes them."""
+    lines = (line.strip() for line in text.split(";"))
+    return "".join(f"{line}\n" if line.endswith(":") else f"\t{line}\n" for line in lines)
+
+
+def known_at(label, text):
+    return constants_at_labels(assembly(text)).get(label, {})
+
+
+def test_a_constant_is_known_in_a_loop_wherever_its_blocks_are_placed():
+    text = (
+        f"f:; pushq %rbx; {LOADED}; movl $2139127681, %ebx; jmp .L3;"
+        ".L2:; imulq %r8, %rax; subl $1, %ecx; jne .L3;"
+        # What is restored here does not matter to the block below.
+        ".L4:; popq %rbx; ret;"
+        ".L3:; movl (%rdi), %eax; testb $1, %al; jne .L2;"
+        ".L5:; imulq %rbx, %rax; jmp .L2; g:; .L6:; ret"
+    )
+    constants = {"r8": RECIPROCAL, "b": 2139127681}
+    assert constants_at_labels(assembly(text)) == dict.fromkeys(
+        (".L2", ".L3", ".L4", ".L5"), constants
+    )
+    counts = re.findall(r"^(\S+):\n\tleaq\t(\d+)", count_instructions(assembly(text)), re.M)
+    # The products are divisions; beside them are loads, stores, an addition and jumps.
+    assert dict(counts) == {"f": "4", ".L2": "27", ".L3": "2", ".L4": "2", ".L5": "27", ".L6": "1"}
+
+
+def test_a_constant_is_known_only_where_all_paths_bring_it():
+    text = (
+        f"f:; {LOADED}; movl ${RECIPROCAL}, %r9d; je .L2;"
+        "movl (%rdi), %r9d; jmp .L3; .L2:; nop; .L3:; ret"
+    )
+    assert known_at(".L2", text) == {"r8": RECIPROCAL, "r9": RECIPROCAL}
+    assert known_at(".L3", text) == {"r8": RECIPROCAL}
+    # Around a loop, too: what its end overwrites is not known at its start.
+    loop = f"f:; {LOADED}; .L2:; imulq %r8, %rax; .L3:; incl %r8d; jne .L2; .L4:; ret"
+    assert constants_at_labels(assembly(loop)) == {}
+    other = f"f:; {LOADED}; je .L2; movl $2139127681, %r8d; .L2:; ret"
+    assert known_at(".L2", other) == {}
+
+
+def test_a_call_forgets_what_callees_may_change_and_nothing_else():
+    names = ("eax", "ebx", "ecx", "edx", "esi", "edi", "ebp", *(f"r{k}d" for k in range(8, 15)))
+    loads = "; ".join(f"movl ${RECIPROCAL}, %{name}" for name in names)
+    kept = dict.fromkeys(("b", "bp", "r12", "r13", "r14"), RECIPROCAL)
+    assert known_at(".L1", f"f:; {loads}; call g; .L1:; ret") == kept
+    assert known_at(".L1", f"f:; {loads}; call *%rax; .L1:; ret") == kept
+
+
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [
+        ("cmpl %eax, %r8d", {"r8"}),
+        ("pushq %r8", {"r8"}),
+        ("btl %eax, %r8d", {"r8"}),
+        ("movl %r8d, (%rdi)", {"r8"}),
+        ("movl %r8d, %eax", {"r8", "a"}),
+        ("movq %r8, %r9", {"r8", "r9"}),
+        ("movzbl %r8b, %eax", {"r8"}),
+        ("movl %eax, %r8d", set()),
+        ("popq %r8", set()),
+        ("xchgl %r8d, (%rdi)", set()),
+        ("xchgl %r8d, %eax", set()),
+        ("lock xaddl %r8d, (%rdi)", set()),
+        ("movl %r8d, %eax; lock cmpxchgl %ecx, (%rdi)", {"r8"}),
+        ("movl %r8d, %eax; movl %r8d, %edx; mull %ecx", {"r8"}),
+        ("movl %r8d, %eax; movl %r8d, %edx; cltd", {"r8", "a"}),
+        ("movl %r8d, %eax; movl %r8d, %edx; cltq", {"r8", "d"}),
+        ("movl %r8d, %ecx; movl %r8d, %edi; movl %r8d, %eax; rep stosq", {"r8", "a"}),
+        ("movl %r8d, %ecx; movl %r8d, %esi; movl %r8d, %edi; rep movsl", {"r8"}),
+        ("movl %r8d, %ebp; leave", {"r8"}),
+        ("movq %r8, %xmm0; movq %xmm0, %r8", set()),
+    ],
+)
+def test_what_an_instruction_overwrites_is_forgotten(code, known):
+    assert known_at(".L1", f"f:; {LOADED}; {code}; .L1:; ret") == dict.fromkeys(known, RECIPROCAL)
+
+
+def test_a_constant_of_32_bits_is_known_without_its_sign():
+    # 2 ** 40 / 257, which is small as a negative number.
+    assert known_at(".L1", "f:; movl $-16711935, %eax; .L1:; ret") == {"a": 4278255361}
+    assert known_at(".L1", "f:; movq $-16711935, %rax; .L1:; ret") == {}
+    wide = "f:; movabsq $4835703278458516699, %rax; movl %eax, %edx; .L1:; ret"
+    assert known_at(".L1", wide)["d"] == 4835703278458516699 % 2**32
+
+
+def test_computed_jumps_may_lead_anywhere():
+    text = f"f:; {LOADED}; je .L2; xorl %r8d, %r8d; jmp *%rax; .L2:; ret"
+    assert known_at(".L2", text) == {}
+
+
+def test_paths_through_the_cold_part_of_a_function_count():
+    text = (
+        f"f:; {LOADED}; je .L5; .L2:; imulq %r8, %rax; ret;"
+        "f.cold:; .L5:; call g; jmp .L2; h:; jmp .L5"
+    )
+    assert known_at(".L5", text) == {"r8": RECIPROCAL}
+    assert known_at(".L2", text) == {}
+
+
+def test_the_high_half_of_a_product_is_a_division_where_a_factor_is_a_reciprocal():
+    pricer = Pricer()
+
+    def price(text):
+        return pricer.price(parse_instruction(text)).executed
+
+    for mnemonic in ("mull", "imull"):
+        price(f"movl ${RECIPROCAL}, %edx")
+        assert price(f"{mnemonic} %edx") == pytest.approx(26.1)
+        assert price(f"{mnemonic} %edx") == pytest.approx(131.7)  # where the high half is now
+        price(f"movl ${RECIPROCAL}, %eax")
+        assert price(f"{mnemonic} %ecx") == pytest.approx(26.1)
+        assert price(f"{mnemonic} %ecx") == pytest.approx(131.7)
+    assert price("mull (%rdi)") == pytest.approx(132.7)
+    pricer.begin_block({"c": RECIPROCAL})
+    assert price("mull %ecx") == pytest.approx(26.1)
+    pricer.begin_block({})
+    assert price("mull %ecx") == pytest.approx(131.7)
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_divisions_by_constants_in_loops_are_counted_as_such(
+    tmp_path, monkeypatch, sdk_folder, level
+):
+    for name in ("PIM_EMU_TRACE", "PIM_EMU_FAST", "PIM_EMU_CC"):
+        monkeypatch.delenv(name, raising=False)
+    source, target = tmp_path / "divide.c", tmp_path / "divide.s"
+    source.write_text(
+        "#include <stdint.h>\n"
+        "uint32_t f(const uint32_t *a, uint32_t n) {\n"
+        "    uint32_t sum = 0;\n"
+        "    for (uint32_t k = 0; k < n; ++k)\n"
+        "        if (a[k] & 1) sum += a[k] / 10000u; else sum ^= a[k] / 7000u;\n"
+        "    return sum;\n"
+        "}\n"
+    )
+    words = [level, "-S", str(source), "-o", str(target)]
+    assert driver.main(Sdk(sdk_folder), words) == 0
+    text = target.read_text()
+    # gcc divides by multiplying, and makes the multipliers before the loop.
+    assert re.search(r"\tmovl\t\$3518437209, %", text)
+    counts = sorted(int(count) for count in re.findall(r"leaq\t(\d+)\(%r15\)", text))
+    assert counts[-3] < 15
+    assert all(26 <= count <= 26 + 8 for count in counts[-2:])
 
 
 def test_routines_take_little_room():

@@ -63,6 +63,9 @@ def _backends() -> list[dict[str, Any]]:
 
     found = []
     for name in get_args(BackendName):
+        if name == "upmem":
+            found.append(_upmem_backend())
+            continue
         try:
             chosen = pim.select_backend(name)
         except ValueError as error:
@@ -77,9 +80,21 @@ def _backends() -> list[dict[str, Any]]:
     return found
 
 
+def _upmem_backend() -> dict[str, Any]:
+    """Whether backend "upmem" is present, without building anything for it."""
+    from accel_rl import pim
+
+    why = pim.upmem.why_absent()
+    if why:
+        return {"name": "upmem", "present": False, "why": f"backend 'upmem' is absent: {why}"}
+    vendor = pim.upmem.which_toolkit() == "vendor"
+    what = "UPMEM's SDK" if vendor else "UPMEM's emulator, pim_emu"
+    return {"name": "upmem", "present": True, "why": f"DPU programs, built and run with {what}"}
+
+
 def _upmem() -> dict[str, Any]:
     """UPMEM's SDK, its emulator, and real DPUs so far as an unopened device tells."""
-    from accel_rl.pim import upmem_sdk
+    from accel_rl.pim.upmem import sdk as upmem_sdk
 
     why = upmem_sdk.why_no_emulator()
     ranks = upmem_sdk.count_ranks(upmem_sdk.DEVICES)

@@ -14,7 +14,7 @@ import numpy as np
 
 from accel_rl import pim, tabular
 from accel_rl.datasets import TabularDataset
-from accel_rl.pim import modelled
+from accel_rl.pim import Machine, modelled
 from accel_rl.types import MDP, Array
 
 _SEGMENTS = 10  # a training is cut into about so many calls, between which Ctrl-C is heard
@@ -105,11 +105,11 @@ def train(
     on_passes: Callable[[int], Any] = lambda passes: None,
     *,
     segmented: bool = True,
+    machine: Machine | None = None,
 ) -> Outcome:
     """Trains, in calls of equal length so that each is compiled once.
 
     The result does not depend on the cuts: each falls on a merge, where the next call goes on.
-    Whether the run fits a machine is for `pim.modelled.workload` to check.
 
     Args:
         chunks: from `chunks_of`.
@@ -117,6 +117,7 @@ def train(
         probe: from `return_probe`; None records no returns.
         on_passes: told after each call how many passes it did.
         segmented: False trains in a single call, without the cost of loading the DPUs again.
+        machine: what the run must fit, and what backend "upmem" emulates.
 
     Returns:
         The outcome.
@@ -135,7 +136,8 @@ def train(
         target_block=settings.target_block,
         backend=settings.backend,
         probe=probe,
-        machine=None,
+        machine=machine,
+        tasklets=settings.tasklets,
     )
     started, done = time.perf_counter(), 0
     tables: Array | None = None

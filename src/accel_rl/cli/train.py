@@ -107,7 +107,9 @@ def train(
     tasklets: Annotated[
         int,
         typer.Option(
-            rich_help_panel=_MODEL, min=1, help="Tasklets of a DPU, for the modelled time alone."
+            rich_help_panel=_MODEL,
+            min=1,
+            help="Tasklets of a DPU. Learning does not depend on them.",
         ),
     ] = 16,
     machine: Annotated[
@@ -129,7 +131,8 @@ def train(
     """Train a tabular rule on emulated DPUs, and write the run's folder.
 
     The return is exact: dynamic programming on the environment's tables, greedy policy. Seconds by
-    part are modelled for a UPMEM machine, not measured.
+    part are modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem
+    from the cycles that the DPU programs counted.
     """
     runtime.prepare_jax()
     from accel_rl import pim
@@ -170,13 +173,24 @@ def train(
         load = modelled.load_of(dataset)
         workload = modelled.workload(described, load, settings.kernel, dpus)
         chunks = runs.chunks_of(dataset, dpus)
-        pim.select_backend(backend)
+        pim.select_backend(backend, tasklets=tasklets, machine=described.name)
         seconds = modelled.parts(described, workload)
 
     probe = None if mdp is None else runs.return_probe(mdp, runs.horizon_of(mdp))
     what = f"{rule} {numerics} {order} on {dpus:,} DPUs"
-    with console.progress(f"training {what}", settings.passes) as advance, console.bad_input():
-        outcome = runs.train(chunks, settings, probe, advance)
+    on_dpus = backend == "upmem"
+    with (
+        console.progress(f"training {what}", settings.passes) as advance,
+        console.bad_input(),
+        pim.upmem.recording() as recorded,
+    ):
+        # On DPUs in one call: each would send the rows again.
+        outcome = runs.train(
+            chunks, settings, probe, advance, segmented=not on_dpus, machine=described
+        )
+    if on_dpus and recorded.report is not None:
+        weighted = settings.merge != "mean"
+        seconds = modelled.parts_of_run(described, recorded.report, weighted_merge=weighted)
 
     config = {
         "command": "train",
@@ -188,6 +202,7 @@ def train(
         "versions": folders.versions(),
     }
     results = _results(environment or dataset.info.environment, settings, outcome, seconds, mdp)
+    results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
     folders.write(directory, config, outcome, environment, results)
     if json:
         console.print_json({"run": str(directory), **results})
@@ -270,6 +285,7 @@ def _report(directory: Path, results: dict[str, Any]) -> None:
             (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
             for name, seconds in results["modelled_seconds"].items()
         ),
+        ("modelled from", results["modelled_from"]),
         ("emulation, measured", f"{results['measured_seconds']:.2f} s"),
         ("folder", directory),
     ]

@@ -4,8 +4,14 @@ chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
 result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
 """
 
-from accel_rl.pim import modelled
-from accel_rl.pim.backends import Backend, cpu_backend, jax_backend, select_backend
+from accel_rl.pim import modelled, upmem
+from accel_rl.pim.backends import (
+    Backend,
+    cpu_backend,
+    jax_backend,
+    select_backend,
+    upmem_backend,
+)
 from accel_rl.pim.merge import MERGES, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
 from accel_rl.pim.schedule import SWIFTRL, Schedule
@@ -30,4 +36,6 @@ __all__ = [
     "partition",
     "select_backend",
     "train",
+    "upmem",
+    "upmem_backend",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel_rl.datasets import TabularDataset, pack
+from accel_rl.pim.upmem.host import Report
 from accel_rl.tabular import Order
 from pim_emu import cost
 from pim_emu.machine import Machine, load_machine
@@ -77,6 +78,43 @@ def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
     """Modelled seconds: cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu."""
     return {
         name: float(value) for name, value in cost.modelled_seconds(machine, run).parts().items()
+    }
+
+
+def parts_of_run(
+    machine: Machine, report: Report, *, weighted_merge: bool = True
+) -> dict[str, float]:
+    """Modelled seconds of one training on DPUs, from what it really did.
+
+    The kernel's are the cycles that the slowest DPU of each launch counted; those of transfers come
+    from the bytes that moved, at the machine's bandwidths.
+
+    Args:
+        machine: whose clock and bandwidths.
+        report: of `pim.upmem.recording`, in which one training ran and DPUs counted cycles.
+        weighted_merge: the merge reads visit counts beside the tables (all but "mean").
+
+    Returns:
+        cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu.
+
+    Raises:
+        ValueError: nothing was launched.
+    """
+    launches = report.launches
+    if launches < 1:
+        raise ValueError("the report holds no launch: wait for the training within the recording")
+    dpus, fetched = report.dpus, report.gathered_bytes // launches
+    program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
+    broadcast = cost.broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
+    pull = cost.pull_seconds(machine, dpus, fetched)
+    merge = dpus * fetched * (2 if weighted_merge else 1) / machine.host_merge_bandwidth
+    return {
+        "cpu_to_pim": cost.broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
+        + cost.push_seconds(machine, dpus, report.scattered_bytes)
+        + broadcast,
+        "pim_kernel": report.slowest / machine.clock_hz + launches * machine.launch_seconds,
+        "inter_pim": (launches - 1) * (broadcast + pull + merge),
+        "pim_to_cpu": pull + merge,
     }
 
 

@@ -16,6 +16,7 @@ from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import encode_chunks
 from accel_rl.pim.schedule import Schedule
+from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
@@ -96,10 +97,18 @@ def train(
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
     check_initial(program, initial)
-    run = functools.partial(_train, program, schedule, select_backend(backend, program), probe)
-    return run(
-        chunks, rates, jnp.asarray(seed, jnp.uint32), initial, jnp.asarray(first_pass, jnp.uint32)
-    )
+    name = machine.name if isinstance(machine, Machine) else machine
+    chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
+    if chosen.specialise is not None:
+        chosen = chosen.specialise(program, rates)
+    seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
+    run = functools.partial(_train, program, schedule, chosen, probe)
+    if chosen.translate is None:
+        return run(chunks, rates, seed, initial, first_pass)
+    with translated(chosen.translate):
+        # Errors of a launch show when it is waited for; under an outer transformation this waits
+        # for nothing.
+        return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

@@ -6,26 +6,47 @@ from accel_rl import native
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
+from accel_rl.pim.backends.upmem import DEFAULT_TASKLETS, upmem_backend
+from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.tabular.program import Program
 
-__all__ = ["NAMES", "Backend", "cpu_backend", "jax_backend", "select_backend"]
+__all__ = [
+    "DEFAULT_TASKLETS",
+    "NAMES",
+    "Backend",
+    "cpu_backend",
+    "jax_backend",
+    "select_backend",
+    "upmem_backend",
+]
 
 NAMES = ("auto", "jax", "cpu", "upmem")
 
 
-def select_backend(backend: str | Backend, program: Program | None = None) -> Backend:
+def select_backend(
+    backend: str | Backend,
+    program: Program | None = None,
+    *,
+    tasklets: int = DEFAULT_TASKLETS,
+    machine: str | None = None,
+) -> Backend:
     """The backend of that name, or the backend itself.
 
     Args:
       backend: a backend or its name; "auto" is the fastest that is present and runs the program:
         "cpu" where jax's default platform is the CPU, else "jax".
       program: what the backend must run, if known.
+      tasklets: of the DPUs of "upmem".
+      machine: of "upmem", see `upmem_backend`.
 
     Raises:
       ValueError: if the name is unknown, if the backend is absent (the message says how to get it),
         or if it cannot run the program.
     """
-    chosen = backend if isinstance(backend, Backend) else _by_name(backend, program)
+    if backend == "upmem":
+        chosen = _upmem(tasklets, machine)
+    else:
+        chosen = backend if isinstance(backend, Backend) else _by_name(backend, program)
     reason = chosen.unsupported(program) if program is not None else None
     if reason:
         raise ValueError(f"backend {chosen.name!r}: {reason}; use 'jax' or 'auto'")
@@ -35,11 +56,6 @@ def select_backend(backend: str | Backend, program: Program | None = None) -> Ba
 def _by_name(name: str, program: Program | None) -> Backend:
     if name not in NAMES:
         raise ValueError(f"backend must be one of {', '.join(NAMES)}, got {name!r}")
-    if name == "upmem":
-        raise ValueError(
-            "backend 'upmem' is absent: this version of accel_rl has no UPMEM kernels; use 'cpu', "
-            "'jax' or 'auto'"
-        )
     if name == "cpu":
         try:
             return cpu_backend()
@@ -50,3 +66,11 @@ def _by_name(name: str, program: Program | None) -> Backend:
         if program is None or fast.unsupported(program) is None:
             return fast
     return jax_backend()
+
+
+def _upmem(tasklets: int, machine: str | None) -> Backend:
+    try:
+        return upmem_backend(tasklets, machine)
+    except SdkMissing as error:
+        text = f"backend 'upmem' is absent: {error}; or use 'cpu', 'jax' or 'auto'"
+        raise SdkMissing(text) from error

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from accel_rl.tabular.program import Program
-from accel_rl.tabular.rule import Coefficients
+from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
 
 
@@ -27,6 +27,10 @@ class Backend(NamedTuple):
         `first_pass` to `first_pass + num_passes - 1`. Rows beyond D may follow, here and in visits.
       visits: (program, memory, coefficients, seed, first_pass, num_passes static) -> uint32
         [D, K * S * A]: how often those passes update each entry.
+      specialise: (program, hyperparameters) -> a backend for these rates, where they are known
+        before tracing; None if there is nothing to gain.
+      translate: an exception that jax raised -> what it means, or None where it is none of the
+        backend's; None if the backend raises no exceptions of its own.
     """
 
     name: str
@@ -35,3 +39,5 @@ class Backend(NamedTuple):
     load: Callable[[Program, Array, Array, Coefficients], Any]
     launch: Callable[[Program, Any, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
     visits: Callable[[Program, Any, Coefficients, ArrayLike, ArrayLike, int], Array]
+    specialise: "Callable[[Program, Hyperparameters], Backend] | None" = None
+    translate: Callable[[Exception], Exception | None] | None = None

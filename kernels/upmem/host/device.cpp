@@ -1,0 +1,129 @@
+#include "device.hpp"
+
+#include <random>
+
+namespace accel_rl::upmem {
+
+namespace {
+
+constexpr size_t most_errors = 64;
+
+// a + b - c, field by field; the number of DPUs is that of b.
+Report combine(const Report &a, const Report &b, const Report &c) {
+  return {
+      .dpus = b.dpus,
+      .loads = a.loads + b.loads - c.loads,
+      .launches = a.launches + b.launches - c.launches,
+      .program_loads = a.program_loads + b.program_loads - c.program_loads,
+      .scattered_bytes = a.scattered_bytes + b.scattered_bytes - c.scattered_bytes,
+      .load_broadcast_bytes =
+          a.load_broadcast_bytes + b.load_broadcast_bytes - c.load_broadcast_bytes,
+      .broadcast_bytes = a.broadcast_bytes + b.broadcast_bytes - c.broadcast_bytes,
+      .gathered_bytes = a.gathered_bytes + b.gathered_bytes - c.gathered_bytes,
+      .slowest = a.slowest + b.slowest - c.slowest,
+      .counted = a.counted + b.counted - c.counted,
+      .load_seconds = a.load_seconds + b.load_seconds - c.load_seconds,
+      .launch_seconds = a.launch_seconds + b.launch_seconds - c.launch_seconds,
+  };
+}
+
+}  // namespace
+
+Device &Device::instance() {
+  // Never destroyed: the host library may be gone before it at the process's end.
+  static Device *const device = new Device();
+  return *device;
+}
+
+// Tokens of other processes differ, in case one finds its way here.
+Device::Device() : token_(static_cast<uint64_t>(std::random_device{}()) << 32 | 1) {}
+
+void Device::add(int64_t id, Registered registered) {
+  const std::lock_guard lock(mutex_);
+  programs_[id] = std::move(registered);
+}
+
+Registered Device::find(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = programs_.find(id);
+  if (found == programs_.end())
+    throw Error(Kind::invalid, "the DPU program of this computation was not built in this process");
+  return found->second;
+}
+
+uint64_t Device::next_token() {
+  const std::lock_guard lock(mutex_);
+  return token_++;
+}
+
+void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &launch,
+                 const void *table, void *tables) {
+  const Registered wanted = find(id);
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!trainer_ || loaded_ != id || trainer_->dpus() != rows.chunks) {
+      collect();
+      trainer_.reset();  // before others are asked for
+      resident_ = 0;
+      seen_ = {};
+      trainer_ = std::make_unique<Trainer>(wanted.program, rows.chunks, wanted.profile, wanted.mode,
+                                           wanted.count_instructions);
+      loaded_ = id;
+    }
+    if (resident_ != token) {
+      resident_ = 0;
+      trainer_->load_rows(rows);
+      resident_ = token;
+    }
+    trainer_->run(launch, table, tables);
+  } catch (...) {
+    collect();
+    trainer_.reset();
+    resident_ = 0;
+    seen_ = {};
+    throw;
+  }
+}
+
+void Device::release() {
+  const std::lock_guard lock(mutex_);
+  collect();
+  trainer_.reset();
+  resident_ = 0;
+  seen_ = {};
+}
+
+uint32_t Device::held() {
+  const std::lock_guard lock(mutex_);
+  return trainer_ ? trainer_->dpus() : 0;
+}
+
+void Device::collect() {
+  if (!trainer_) return;
+  report_ = combine(report_, trainer_->report(), seen_);
+  seen_ = trainer_->report();
+}
+
+Report Device::report(bool reset) {
+  const std::lock_guard lock(mutex_);
+  collect();
+  const Report report = report_;
+  if (reset) report_ = {};
+  return report;
+}
+
+uint64_t Device::keep(const Error &error) {
+  const std::lock_guard lock(mutex_);
+  errors_.emplace_back(++error_, error);
+  if (errors_.size() > most_errors) errors_.pop_front();
+  return error_;
+}
+
+std::optional<Error> Device::kept(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  for (const auto &[own, error] : errors_)
+    if (own == number) return error;
+  return std::nullopt;
+}
+
+}  // namespace accel_rl::upmem

@@ -1,0 +1,65 @@
+// A set of DPUs that run one program: allocation, transfers, launches. Transfers go to whole ranks at
+// once. In asynchronous mode all is queued, for each rank by itself, so that one rank moves data while
+// another computes; sync() waits.
+
+#ifndef ACCEL_RL_UPMEM_DPUS_HPP
+#define ACCEL_RL_UPMEM_DPUS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "error.hpp"
+
+extern "C" {  // UPMEM's headers are in C alone
+#include <dpu.h>
+#include <dpu_log.h>
+}
+
+namespace accel_rl::upmem {
+
+// Whether calls return before they are done. Buffers must then last until sync().
+enum class Mode { synchronous, asynchronous };
+
+class Dpus {
+ public:
+  // `profile`: as dpu_alloc takes it; empty for none. Whole ranks are taken, the last one in part.
+  // Throws Error: too few DPUs, an invalid profile, or a rank that is lost.
+  Dpus(uint32_t count, const std::string &profile, Mode mode);
+  ~Dpus();
+  Dpus(const Dpus &) = delete;
+  Dpus &operator=(const Dpus &) = delete;
+
+  uint32_t count() const { return count_; }
+  uint32_t ranks() const { return ranks_; }
+
+  // Throws Error: not a DPU program, or one that does not fit.
+  void load(const std::string &path);
+  // Bytes of MRAM that the program leaves.
+  size_t heap_bytes() const { return heap_bytes_; }
+
+  // The same bytes to each DPU.
+  void broadcast(const char *symbol, const void *data, size_t bytes);
+  // To DPU d, or from it, `bytes` at data + d * stride.
+  void scatter(const char *symbol, const void *data, size_t stride, size_t bytes);
+  void gather(const char *symbol, void *data, size_t stride, size_t bytes);
+  // Run the program on all DPUs.
+  void launch();
+  // Wait until all that was queued is done. Throws the first Error of it.
+  void sync();
+
+ private:
+  void push(dpu_xfer_t direction, const char *symbol, uint8_t *data, size_t stride, size_t bytes);
+  dpu_xfer_flags_t flags() const;
+  // Throw what a status means, if it is an error.
+  void check(dpu_error_t status, const char *call, const char *symbol = nullptr);
+
+  dpu_set_t set_;
+  uint32_t count_ = 0, ranks_ = 0;
+  size_t heap_bytes_ = 0;
+  Mode mode_;
+};
+
+}  // namespace accel_rl::upmem
+
+#endif

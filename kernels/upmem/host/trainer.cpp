@@ -1,0 +1,119 @@
+#include "trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+#include "records.hpp"
+
+namespace accel_rl::upmem {
+
+namespace {
+
+constexpr size_t entry_bytes = 4;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+uint32_t Program::tables() const { return arl_tables(static_cast<arl_rule>(rule)); }
+
+Trainer::Trainer(const Program &program, uint32_t dpus, const std::string &profile, Mode mode,
+                 bool count_instructions)
+    : program_(program),
+      dpus_count_(dpus),
+      count_instructions_(count_instructions),
+      chunks_(dpus),
+      counted_(dpus),
+      dpus_(std::make_unique<Dpus>(dpus, profile, mode)) {
+  if (program.entries() * entry_bytes % 8 != 0) padded_.resize((dpus + 1) * table_bytes());
+  dpus_->load(program.path);
+  report_.dpus = dpus;
+  ++report_.program_loads;
+}
+
+// Work that leaves the DPUs unusable if it fails.
+template <typename Work>
+void Trainer::attempt(Work work) {
+  if (!dpus_) throw Error(Kind::invalid, "the DPUs were freed after an error");
+  try {
+    work();
+  } catch (...) {
+    dpus_.reset();
+    throw;
+  }
+}
+
+size_t Trainer::table_bytes() const { return (program_.entries() * entry_bytes + 7) / 8 * 8; }
+
+void Trainer::load_rows(const Rows &rows) {
+  if (rows.chunks != dpus_count_)
+    throw Error(Kind::invalid, "there are " + std::to_string(rows.chunks) + " chunks for " +
+                                   std::to_string(dpus_count_) + " DPUs");
+  check_rows(program_, rows);
+  const auto start = std::chrono::steady_clock::now();
+  const Records records = pack(program_, rows);
+  wide_ = records.wide;
+  for (uint32_t d = 0; d < rows.chunks; ++d)
+    chunks_[d] = {static_cast<uint32_t>(rows.lengths[d]), d};
+  attempt([&] {
+    if (records.bytes > dpus_->heap_bytes())
+      throw Error(Kind::too_large, "a chunk of " + std::to_string(rows.capacity) + " rows needs " +
+                                       std::to_string(records.bytes) + " B of MRAM, " +
+                                       std::to_string(dpus_->heap_bytes()) + " B are left");
+    const size_t codebook_bytes = records.codebook.size() * entry_bytes;
+    if (!records.wide) dpus_->broadcast("codebook", records.codebook.data(), codebook_bytes);
+    dpus_->scatter("chunk", chunks_.data(), sizeof(arl_chunk), sizeof(arl_chunk));
+    if (records.bytes > 0)
+      dpus_->scatter(DPU_MRAM_HEAP_POINTER_NAME, records.data.data(), records.bytes,
+                     records.bytes);
+    dpus_->sync();
+    report_.load_broadcast_bytes += codebook_bytes;
+    report_.scattered_bytes += sizeof(arl_chunk) + records.bytes;
+  });
+  ++report_.loads;
+  report_.load_seconds += seconds_since(start);
+}
+
+void Trainer::run(const Launch &launch, const void *table, void *tables) {
+  const auto start = std::chrono::steady_clock::now();
+  const size_t bytes = program_.entries() * entry_bytes, moved = table_bytes();
+  uint8_t *gathered = static_cast<uint8_t *>(tables);
+  if (!padded_.empty()) {
+    std::memcpy(padded_.data(), table, bytes);
+    table = padded_.data();
+    gathered = padded_.data() + moved;
+  }
+  parameters_ = {.seed = launch.seed,
+                 .first_pass = launch.first_pass,
+                 .num_passes = launch.num_passes,
+                 .alpha = launch.alpha,
+                 .gamma = launch.gamma,
+                 .epsilon = launch.epsilon,
+                 .explore = launch.explore,
+                 .wide = wide_,
+                 .count_instructions = count_instructions_,
+                 .unused = 0};
+  attempt([&] {
+    dpus_->broadcast("parameters", &parameters_, sizeof parameters_);
+    dpus_->broadcast("tables", table, moved);
+    dpus_->launch();
+    dpus_->gather("tables", gathered, moved, moved);
+    dpus_->gather("counted", counted_.data(), sizeof(uint64_t), sizeof(uint64_t));
+    dpus_->sync();
+  });
+  if (!padded_.empty())
+    for (uint32_t d = 0; d < dpus_count_; ++d)
+      std::memcpy(static_cast<uint8_t *>(tables) + d * bytes, gathered + d * moved, bytes);
+  ++report_.launches;
+  report_.broadcast_bytes += sizeof parameters_ + moved;
+  report_.gathered_bytes += moved + sizeof(uint64_t);
+  report_.slowest += *std::max_element(counted_.begin(), counted_.end());
+  report_.counted += std::accumulate(counted_.begin(), counted_.end(), uint64_t{0});
+  report_.launch_seconds += seconds_since(start);
+}
+
+}  // namespace accel_rl::upmem

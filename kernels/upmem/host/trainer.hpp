@@ -1,0 +1,72 @@
+// Training on a set of DPUs: rows go there once, then launches run from a broadcast table.
+
+#ifndef ACCEL_RL_UPMEM_TRAINER_HPP
+#define ACCEL_RL_UPMEM_TRAINER_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common.hpp"
+#include "dpus.hpp"
+#include "program.hpp"
+
+namespace accel_rl::upmem {
+
+// What a trainer did: bytes for each DPU, and what DPUs counted. Seconds are measured on the host.
+struct Report {
+  uint64_t dpus = 0;
+  uint64_t loads = 0, launches = 0;   // of rows; of the program
+  uint64_t program_loads = 0;
+  uint64_t scattered_bytes = 0;       // to each DPU, for all loads
+  uint64_t load_broadcast_bytes = 0;  // the same to each, for all loads
+  uint64_t broadcast_bytes = 0;       // the same to each, for all launches
+  uint64_t gathered_bytes = 0;        // from each DPU, for all launches
+  uint64_t slowest = 0;               // sum over launches of the DPU that counted most
+  uint64_t counted = 0;               // sum over launches and DPUs
+  double load_seconds = 0, launch_seconds = 0;
+};
+
+class Trainer {
+ public:
+  // `count_instructions`: DPUs count instructions, not cycles.
+  // Throws Error: too few DPUs, an invalid profile, or a program that cannot be loaded.
+  Trainer(const Program &program, uint32_t dpus, const std::string &profile, Mode mode,
+          bool count_instructions = false);
+
+  const Program &program() const { return program_; }
+  uint32_t dpus() const { return dpus_count_; }
+
+  // Put chunk d into the MRAM of DPU d; there must be as many as DPUs. Throws Error: rows out of
+  // range, or too many for the MRAM, or a transfer failed.
+  void load_rows(const Rows &rows);
+
+  // Run passes on all DPUs, each from `table` [entries] on; the results go to tables [D][entries].
+  // Throws Error: a DPU stopped, or a transfer failed. The DPUs are then freed, and later calls
+  // throw too.
+  void run(const Launch &launch, const void *table, void *tables);
+
+  const Report &report() const { return report_; }
+
+ private:
+  template <typename Work>
+  void attempt(Work work);
+  size_t table_bytes() const;  // as it moves: a multiple of 8
+
+  Program program_;
+  uint32_t dpus_count_;
+  bool count_instructions_, wide_ = false;
+  Report report_;
+  // What transfers read and write; DPUs are freed before these are.
+  std::vector<arl_chunk> chunks_;
+  std::vector<uint8_t> padded_;  // tables, where their bytes are no multiple of 8
+  std::vector<uint64_t> counted_;
+  arl_parameters parameters_ = {};
+  std::unique_ptr<Dpus> dpus_;
+};
+
+}  // namespace accel_rl::upmem
+
+#endif

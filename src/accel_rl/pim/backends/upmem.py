@@ -1,0 +1,136 @@
+"""The backend on UPMEM DPUs: real DPU programs, on hardware with the vendor's SDK or emulated."""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+
+from accel_rl import native
+from accel_rl.pim.backends.contract import Backend
+from accel_rl.pim.backends.cpu import cpu_backend
+from accel_rl.pim.backends.emulated import jax_backend
+from accel_rl.pim.upmem import kernels
+from accel_rl.pim.upmem.host import host
+from accel_rl.pim.upmem.toolkit import find_toolkit
+from accel_rl.tabular.program import Program
+from accel_rl.tabular.rule import Coefficients, Hyperparameters
+from accel_rl.types import Array, ArrayLike
+from pim_emu import device_map, dpu_mesh, load_machine
+
+DEFAULT_TASKLETS = 16
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Rows for the DPUs, and for the host, which counts visits."""
+
+    rows: kernels.Rows
+    counting: object  # the memory of the backend that counts
+
+
+def upmem_backend(
+    tasklets: int = DEFAULT_TASKLETS,
+    machine: str | None = None,
+    *,
+    sdk: str | None = None,
+    asynchronous: bool = True,
+    specialise: bool = True,
+    count_instructions: bool = False,
+) -> Backend:
+    """DPUs of UPMEM: as many as there are chunks.
+
+    Programs are compiled for each rule, numerics, order and shape at first use and kept in a cache.
+    The process holds its DPUs until it ends, or until `pim.upmem.release`.
+
+    Args:
+      tasklets: of a DPU, from 1 to the machine's limit. Results do not depend on it.
+      machine: name of the machine whose limits programs must fit, and which is emulated; None for
+        the default.
+      sdk: "vendor", "emulator" or "auto"; see `pim.upmem.find_toolkit`.
+      asynchronous: ranks move data while others compute.
+      specialise: compile rates that are known in Python into INT32 programs, as shifts and adds.
+      count_instructions: DPUs count instructions, not cycles, for `pim.upmem.recording`.
+
+    Raises:
+      ValueError: a number or name is out of range.
+      pim.upmem.SdkMissing: there is nothing to build programs with.
+      pim.upmem.BuildFailed: the host library could not be built.
+    """
+    limit = load_machine(machine or load_machine().name).max_tasklets
+    if not 1 <= tasklets <= limit:
+        raise ValueError(f"tasklets must be between 1 and {limit}, got {tasklets}")
+    settings = kernels.Settings(
+        toolkit=find_toolkit(sdk),
+        tasklets=tasklets,
+        machine=machine,
+        asynchronous=asynchronous,
+        count_instructions=count_instructions,
+        rates=None,
+    )
+    return _backend(settings, specialise)
+
+
+@functools.cache
+def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
+    library = host(settings.toolkit)
+    mesh = dpu_mesh(jax.local_devices(backend="cpu")[:1])
+    counting = jax_backend(mesh) if native.why_absent() else cpu_backend(mesh)
+
+    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:
+        run = functools.partial(kernels.load, settings, program)
+        rows = device_map(run, 0, mesh)(words, lengths)
+        return Memory(rows, counting.load(program, words, lengths, c))
+
+    def launch(
+        program: Program,
+        memory: Memory,
+        table: Array,
+        c: Coefficients,
+        seed: ArrayLike,
+        first_pass: ArrayLike,
+        num_passes: int,
+    ) -> Array:
+        def run(
+            rows: kernels.Rows, table: Array, c: Coefficients, seed: Array, first: Array
+        ) -> Array:
+            return kernels.launch(settings, program, rows, table, c, seed, first, num_passes)
+
+        seed, first_pass = (jax.numpy.asarray(x, jax.numpy.uint32) for x in (seed, first_pass))
+        mapped = device_map(run, (0, None, None, None, None), mesh)
+        return mapped(memory.rows, table, c, seed, first_pass)
+
+    def visits(
+        program: Program,
+        memory: Memory,
+        c: Coefficients,
+        seed: ArrayLike,
+        first_pass: ArrayLike,
+        num_passes: int,
+    ) -> Array:
+        return counting.visits(program, memory.counting, c, seed, first_pass, num_passes)
+
+    def with_rates(program: Program, rates: Hyperparameters) -> Backend:
+        if program.rule.numerics.dtype != np.int32 or not _known(rates):
+            return _backend(settings, False)
+        with jax.ensure_compile_time_eval():
+            c = program.rule.coefficients(rates)
+        entries = (int(c.alpha), int(c.gamma), int(c.epsilon))
+        return _backend(dataclasses.replace(settings, rates=entries), False)
+
+    return Backend(
+        "upmem",
+        mesh,
+        kernels.unsupported,
+        load,
+        launch,
+        visits,
+        specialise=with_rates if specialise else None,
+        translate=library.translate,
+    )
+
+
+def _known(rates: Hyperparameters) -> bool:
+    leaves = jax.tree.leaves(rates)
+    return not any(isinstance(x, jax.core.Tracer) or np.ndim(x) for x in leaves)

@@ -1,0 +1,35 @@
+"""UPMEM DPUs: what they are built and run with, what went wrong on them, and what they did."""
+
+from accel_rl.pim.upmem.control import Recording, recording, release, typed_errors, why_absent
+from accel_rl.pim.upmem.errors import (
+    BuildFailed,
+    DpuFault,
+    InvalidRows,
+    RankLost,
+    SdkMissing,
+    TooFewDpus,
+    TooLarge,
+    UpmemError,
+)
+from accel_rl.pim.upmem.host import Report
+from accel_rl.pim.upmem.toolkit import Toolkit, find_toolkit, which_toolkit
+
+__all__ = [
+    "BuildFailed",
+    "DpuFault",
+    "InvalidRows",
+    "RankLost",
+    "Recording",
+    "Report",
+    "SdkMissing",
+    "TooFewDpus",
+    "TooLarge",
+    "Toolkit",
+    "UpmemError",
+    "find_toolkit",
+    "recording",
+    "release",
+    "typed_errors",
+    "which_toolkit",
+    "why_absent",
+]

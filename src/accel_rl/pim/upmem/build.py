@@ -1,0 +1,172 @@
+"""Building the host library and DPU programs with CMake, at first use, into a cache."""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import jax
+
+from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge
+from accel_rl.pim.upmem.toolkit import Toolkit
+
+SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # names another folder of native sources
+CACHE = "ACCEL_RL_CACHE"  # names another folder for what is built
+_BUILDING = ".building-"  # folders in the cache, while something is built
+_NO_COMPILER = "there is no C++ compiler: install g++"
+_PARTS = ("common", "ffi", "upmem")  # of the sources, that a build can depend on
+# As linkers say that a program exceeds a memory.
+_TOO_LARGE = re.compile(r"overflow|will not fit|does not fit|too many tasklets", re.IGNORECASE)
+
+
+@functools.cache
+def host_library(toolkit: Toolkit) -> Path:
+    """The shared library of the host side.
+
+    Raises:
+      SdkMissing: a tool or the sources are not there.
+      BuildFailed: the build failed.
+    """
+    final = _folder(toolkit) / "host.so"
+    options = {"ACCEL_RL_XLA_INCLUDE": jax.ffi.include_dir()}
+    return _build(toolkit, "host", options, "accel_rl_upmem_ffi.so", final)
+
+
+def dpu_program(toolkit: Toolkit, options: Mapping[str, object]) -> Path:
+    """A DPU program.
+
+    Args:
+      toolkit: what builds it.
+      options: of kernels/upmem/dpu/CMakeLists.txt, without the prefix ACCEL_RL_.
+
+    Raises:
+      SdkMissing, BuildFailed: as `host_library`.
+      TooLarge: the program does not fit a DPU.
+    """
+    named = {f"ACCEL_RL_{name}": str(value) for name, value in options.items()}
+    digest = hashlib.sha256(repr(sorted(named.items())).encode()).hexdigest()[:24]
+    final = _folder(toolkit) / "programs" / digest
+    return _build(toolkit, "dpu", named, "program", final)
+
+
+def why_absent() -> str | None:
+    """What is missing to build with any toolkit, by a look that builds nothing; None: nothing."""
+    try:
+        _sources()
+        _cmake()
+    except SdkMissing as error:
+        return str(error)
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
+    return None if compiler else _NO_COMPILER
+
+
+def fingerprint(toolkit: Toolkit) -> str:
+    """Stands for everything that builds with this toolkit depend on."""
+    total = hashlib.sha256(f"{toolkit}\0{importlib.metadata.version('jaxlib')}\0".encode())
+    sources = _sources()
+    for part in _PARTS:
+        for path in sorted(p for p in (sources / part).rglob("*") if p.is_file()):
+            total.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+@functools.cache
+def _folder(toolkit: Toolkit) -> Path:
+    own = os.environ.get(CACHE)
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    cache = Path(own) if own else Path(base) / "accel_rl"
+    return cache.expanduser().resolve() / f"upmem-{fingerprint(toolkit)}"
+
+
+def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, final: Path) -> Path:
+    """Build a part of kernels/upmem, and keep the file that it makes as `final`."""
+    if final.exists():
+        return final
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(final.parent / ".lock"):
+            for left in final.parent.glob(f"{_BUILDING}*"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            if final.exists():
+                return final
+            with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=final.parent) as folder:
+                _run_cmake(toolkit, part, options, Path(folder))
+                (Path(folder) / made).rename(final)
+    except OSError as error:
+        raise BuildFailed(
+            f"{final.parent} cannot be written ({error.strerror}); name another folder in {CACHE}"
+        ) from error
+    return final
+
+
+def _run_cmake(toolkit: Toolkit, part: str, options: Mapping[str, str], folder: Path) -> None:
+    cmake, generator = _cmake()
+    values = {"ACCEL_RL_UPMEM_SDK": str(toolkit.folder), **options}
+    defined = [f"-D{name}={value}" for name, value in values.items()]
+    _run([cmake, "-S", str(_sources() / "upmem" / part), "-B", str(folder), *generator, *defined])
+    _run([cmake, "--build", str(folder)])
+
+
+def _cmake() -> tuple[str, list[str]]:
+    """The command, and the options that choose what it builds with."""
+    cmake, ninja = _tool("cmake"), _tool("ninja")
+    if cmake is None:
+        raise SdkMissing("there is no cmake: install accel-rl[upmem], or cmake from your system")
+    if ninja:
+        return cmake, ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    if shutil.which("make") is None:
+        raise SdkMissing("there is neither ninja nor make: install accel-rl[upmem]")
+    return cmake, ["-G", "Unix Makefiles"]
+
+
+def _run(words: list[str]) -> None:
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode == 0:
+        return
+    said = (done.stdout + done.stderr).strip()
+    lines = [line for line in said.splitlines() if _TOO_LARGE.search(line)]
+    if lines:
+        raise TooLarge(f"the DPU program does not fit: {' '.join(lines)}")
+    if "CMAKE_CXX_COMPILER" in said or "CMAKE_C_COMPILER" in said:
+        raise SdkMissing(f"{_NO_COMPILER} (CMake says: {said})")
+    raise BuildFailed(f"{' '.join(words)} failed:\n{said}")
+
+
+def _tool(name: str) -> str | None:
+    """A command, that of this Python environment first."""
+    return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+
+
+@functools.cache
+def _sources() -> Path:
+    named = os.environ.get(SOURCES)
+    spec = importlib.util.find_spec("accel_rl")
+    places = (spec.submodule_search_locations or ()) if spec else ()
+    for folder in [Path(named)] if named else [Path(place) / "kernels" for place in places]:
+        if (folder / "upmem" / "CMakeLists.txt").exists():
+            return folder
+    raise SdkMissing(
+        f"the sources of the DPU programs are not in {named}"
+        if named
+        else "the sources of the DPU programs were not installed with accel_rl: install a C "
+        "compiler (gcc or clang), then reinstall accel_rl"
+    )
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

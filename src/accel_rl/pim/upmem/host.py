@@ -1,0 +1,187 @@
+"""The host library by ctypes: programs, XLA FFI targets, reports and errors."""
+
+import atexit
+import ctypes
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import jax
+
+from accel_rl.pim.upmem.build import fingerprint, host_library
+from accel_rl.pim.upmem.errors import BY_KIND, SdkMissing, UpmemError, error_number
+from accel_rl.pim.upmem.toolkit import Toolkit
+
+_LOG_BYTES = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class HostProgram:
+    """A DPU program as the host needs to know it; numbers are those of kernels/common."""
+
+    path: Path
+    profile: str
+    numerics: int
+    rule: int
+    order: int
+    stride: int
+    block: int
+    states: int
+    actions: int
+    random_blocks: int
+    asynchronous: bool
+    count_instructions: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was done on the DPUs; see `recording`.
+
+    Attributes:
+      dpus: in the set that was used last.
+      loads: times that rows went to the DPUs.
+      launches: of all DPUs together.
+      program_loads: times that a program went to the DPUs.
+      scattered_bytes: rows, sent to each DPU its own, over all loads.
+      load_broadcast_bytes: what all DPUs got alike with the rows.
+      broadcast_bytes: what all DPUs got alike with the launches: tables and parameters.
+      gathered_bytes: fetched from each DPU, over all launches: tables and counters.
+      slowest: what the DPU with the highest count counted, added up over launches; cycles or
+        instructions.
+      counted: the same of all DPUs together.
+      load_seconds: measured on the host, transfers of rows.
+      launch_seconds: measured on the host, launches with their transfers.
+    """
+
+    dpus: int
+    loads: int
+    launches: int
+    program_loads: int
+    scattered_bytes: int
+    load_broadcast_bytes: int
+    broadcast_bytes: int
+    gathered_bytes: int
+    slowest: int
+    counted: int
+    load_seconds: float
+    launch_seconds: float
+
+
+class _Program(ctypes.Structure):
+    """`struct arl_upmem_program` of kernels/upmem/host/control.cpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_char_p) for name in ("path", "profile")),
+        *((name, ctypes.c_int32) for name in ("numerics", "rule", "order")),
+        *((name, ctypes.c_uint32) for name in ("stride", "block", "states", "actions")),
+        ("random_blocks", ctypes.c_uint32),
+        *((name, ctypes.c_int32) for name in ("asynchronous", "count_instructions")),
+    ]
+
+
+class _Error(ctypes.Structure):
+    """`struct arl_upmem_error`."""
+
+    _fields_ = [("kind", ctypes.c_int32), ("status", ctypes.c_int32), ("dpu", ctypes.c_int64)]
+
+
+class _Report(ctypes.Structure):
+    """`Report` of kernels/upmem/host/trainer.hpp."""
+
+    _fields_ = [
+        (field.name, ctypes.c_double if field.type is float else ctypes.c_uint64)
+        for field in dataclasses.fields(Report)
+    ]
+
+
+class Host:
+    """The host library of one toolkit, loaded; a process can have but one.
+
+    Raises:
+      SdkMissing, BuildFailed: there is no library, and it cannot be built.
+    """
+
+    def __init__(self, toolkit: Toolkit):
+        path = host_library(toolkit)
+        try:
+            self._library = ctypes.CDLL(str(path))
+        except OSError as error:  # such as libdpu.so, which has gone
+            raise SdkMissing(f"{path} cannot be loaded: {error}") from error
+        self._library.accel_rl_upmem_error.argtypes = [
+            *(ctypes.c_uint64, ctypes.c_void_p),
+            *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
+        ]
+        self._library.accel_rl_upmem_add.argtypes = [ctypes.c_int64, ctypes.c_void_p]
+        self._library.accel_rl_upmem_add.restype = None
+        self._fingerprint = fingerprint(toolkit)
+        for name in ("load", "launch"):
+            symbol = f"accel_rl_upmem_{name}"
+            handler = jax.ffi.pycapsule(getattr(self._library, symbol))
+            jax.ffi.register_ffi_target(symbol, handler, platform="cpu")
+        atexit.register(self.release)
+
+    def add(self, program: HostProgram) -> int:
+        """The number of a program, by which handlers know it. Equal programs have equal ones."""
+        values = dataclasses.asdict(program) | {"path": str(program.path)}
+        text = repr((self._fingerprint, sorted(values.items())))
+        digest = hashlib.sha256(text.encode()).digest()[:8]
+        number = int.from_bytes(digest, "little", signed=True)
+        values |= {name: values[name].encode() for name in ("path", "profile")}
+        self._library.accel_rl_upmem_add(number, ctypes.byref(_Program(**values)))
+        return number
+
+    def release(self) -> None:
+        """Free the DPUs that this process holds."""
+        self._library.accel_rl_upmem_release()
+
+    def held(self) -> int:
+        """DPUs that this process holds."""
+        return self._library.accel_rl_upmem_held()
+
+    def report(self, reset: bool = False) -> Report:
+        """What was done since the last reset."""
+        report = _Report()
+        self._library.accel_rl_upmem_report(int(reset), ctypes.byref(report))
+        return Report(**{f.name: getattr(report, f.name) for f in dataclasses.fields(Report)})
+
+    def translate(self, error: Exception) -> UpmemError | None:
+        """What the host knows of an error that jax raised; None if it is none of the host's."""
+        number = error_number(error)
+        if number is None:
+            return None
+        found = _Error()
+        message, log = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
+        if not self._library.accel_rl_upmem_error(
+            number, ctypes.byref(found), message, len(message), log, len(log)
+        ):
+            return None
+        return BY_KIND[found.kind](
+            message.value.decode(errors="replace"),
+            status=found.status,
+            dpu=None if found.dpu < 0 else found.dpu,
+            log=log.value.decode(errors="replace"),
+        )
+
+
+_hosts: dict[Toolkit, Host] = {}  # at most one: handlers have one name, and libdpu one set of ranks
+
+
+def host(toolkit: Toolkit) -> Host:
+    """The host library of a toolkit.
+
+    Raises:
+      SdkMissing, BuildFailed: as `Host`.
+      UpmemError: this process has loaded the library of another toolkit.
+    """
+    if toolkit not in _hosts:
+        for other in _hosts:
+            raise UpmemError(
+                f"this process runs DPUs with {other.folder}: start another for {toolkit.folder}"
+            )
+        _hosts[toolkit] = Host(toolkit)
+    return _hosts[toolkit]
+
+
+def loaded_host() -> Host | None:
+    """The host library that this process has loaded, if any."""
+    return next(iter(_hosts.values()), None)

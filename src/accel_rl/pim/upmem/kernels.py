@@ -1,0 +1,139 @@
+"""The DPUs' form of launches: passes over chunks by real DPU programs, through XLA's FFI, on CPU.
+
+The handlers are functions of their operands. DPUs keep rows between launches, but only as a cache:
+rows have a token, and go to the DPUs again where these hold others. The twin in JAX is
+`accel_rl.pim.jax_backend`, which computes the same, bit for bit in INT32.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.pim.upmem.build import dpu_program
+from accel_rl.pim.upmem.host import HostProgram, host
+from accel_rl.pim.upmem.toolkit import Toolkit
+from accel_rl.tabular.orders import NAMES as ORDERS
+from accel_rl.tabular.orders import RANDOM_BLOCK
+from accel_rl.tabular.passes import native
+from accel_rl.tabular.program import Program
+from accel_rl.tabular.rule import Coefficients
+from accel_rl.types import Array, ArrayLike
+
+MAX_TARGET_BLOCK = 65_535  # lists of updates on a DPU hold 16-bit positions
+Rates = tuple[int, int, int]  # alpha, gamma, epsilon as entries
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How programs are built and run.
+
+    Attributes:
+      toolkit: with what.
+      tasklets: of a DPU.
+      machine: whose limits programs must fit; None: those of the toolkit's default.
+      asynchronous: ranks move data while others compute.
+      count_instructions: DPUs count instructions, not cycles.
+      rates: compiled into the program; None: they come with each launch.
+    """
+
+    toolkit: Toolkit
+    tasklets: int
+    machine: str | None
+    asynchronous: bool
+    count_instructions: bool
+    rates: Rates | None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of D chunks that have been examined."""
+
+    words: Array  # int32 [D, T, 4]
+    lengths: Array  # int32 [D]
+    token: Array  # uint32 [1, 2], of these rows alone
+
+
+def unsupported(program: Program) -> str | None:
+    """Why DPU programs cannot run a program, or None where they can."""
+    if program.target_block > MAX_TARGET_BLOCK:
+        return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
+    return native.unsupported(program)
+
+
+def load(settings: Settings, program: Program, words: Array, lengths: Array) -> Rows:
+    """Examine rows, and build the DPU program for chunks of their length.
+
+    Raises:
+      SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
+    """
+    number = _register(settings, program, words.shape[1])
+    call = _call("accel_rl_upmem_load", jax.ShapeDtypeStruct((1, 2), jnp.uint32))
+    return Rows(words, lengths, call(words, lengths, program=number))
+
+
+def launch(
+    settings: Settings,
+    program: Program,
+    rows: Rows,
+    table: Array,
+    coefficients: Coefficients,
+    seed: ArrayLike,
+    first_pass: ArrayLike,
+    num_passes: int,
+) -> Array:
+    """[D, K * S * A]: the tables after passes over every chunk, each from `table` [K * S * A]."""
+    shape = (rows.words.shape[0], program.entries)
+    call = _call("accel_rl_upmem_launch", jax.ShapeDtypeStruct(shape, table.dtype))
+    rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
+    seeds = [jnp.asarray(x, jnp.uint32) for x in (coefficients.explore, seed, first_pass)]
+    return call(
+        *(rows.words, rows.lengths, rows.token, table, rates, *seeds),
+        program=_register(settings, program, rows.words.shape[1]),
+        numerics=native.NUMERICS[program.rule.numerics.name],
+        num_passes=num_passes,
+    )
+
+
+def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
+    return jax.ffi.ffi_call(name, result, vmap_method="sequential")
+
+
+def _register(settings: Settings, program: Program, capacity: int) -> int:
+    """The number of a program, which is built if it has not been."""
+    rule, order = program.rule, program.order
+    # Powers of two, so that not every length of chunks takes a program of its own.
+    blocks = max(-(-capacity // RANDOM_BLOCK), 1)
+    random_blocks = 1 << (blocks - 1).bit_length() if order.name == "RAN" else 1
+    flags = settings.toolkit.compiler_flags(settings.machine)
+    options = {
+        "RULE": rule.name,
+        "NUMERICS": rule.numerics.name,
+        "ORDER": order.name,
+        "STRIDE": order.stride if order.name == "STR" else 1,
+        "BLOCK": program.target_block,
+        "STATES": program.num_states,
+        "ACTIONS": program.num_actions,
+        "TASKLETS": settings.tasklets,
+        "RANDOM_BLOCKS": random_blocks,
+        "RATES": ";".join(map(str, settings.rates or ())),
+        "DPU_FLAGS": ";".join(flags),
+    }
+    return host(settings.toolkit).add(
+        HostProgram(
+            path=dpu_program(settings.toolkit, options),
+            profile=settings.toolkit.profile(settings.machine),
+            numerics=native.NUMERICS[rule.numerics.name],
+            rule=native.RULES.index(rule.name),
+            order=ORDERS.index(order.name),
+            stride=order.stride,
+            block=program.target_block,
+            states=program.num_states,
+            actions=program.num_actions,
+            random_blocks=random_blocks,
+            asynchronous=settings.asynchronous,
+            count_instructions=settings.count_instructions,
+        )
+    )
