@@ -1,8 +1,10 @@
 """Training in segments, which change nothing."""
 
 import numpy as np
+from commands import as_json
 from hypothesis import given
 from hypothesis import strategies as st
+from sdk_present import needs
 
 from accel_rl import datasets, envs, tabular
 from accel_rl.cli import runs
@@ -53,3 +55,30 @@ def test_cliff_walking_has_a_horizon_of_its_own():
     assert runs.horizon_of(envs.make_mdp("CliffWalking-v1")) == runs.LONGEST_EPISODE
     assert runs.horizon_of(envs.make_mdp("Taxi-v3")) == 200
     assert tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), runs.LONGEST_EPISODE) == -13
+
+
+@needs("gcc", "g++")
+def test_training_on_dpus_is_modelled_from_their_counters(tmp_path):
+    log = tmp_path / "log.npz"
+    datasets.save(log, datasets.collect(envs.make_mdp("Taxi-v3"), "random", 2_000, seed=3))
+    words = (
+        "train",
+        log,
+        "--dpus",
+        8,
+        "--passes",
+        4,
+        "--numerics",
+        "int32_pow2",
+        "--env",
+        "Taxi-v3",
+    )
+    found = {
+        backend: as_json(*words, "--backend", backend, "--out", tmp_path / backend)
+        for backend in ("cpu", "upmem")
+    }
+    assert found["upmem"]["modelled_from"] == "counters of the DPUs"
+    assert found["cpu"]["modelled_from"] == "cost model"
+    assert found["upmem"]["episode_return"] == found["cpu"]["episode_return"]
+    kernel = {name: each["modelled_seconds"]["pim_kernel"] for name, each in found.items()}
+    assert 0.5 < kernel["cpu"] / kernel["upmem"] < 2

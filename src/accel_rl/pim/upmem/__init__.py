@@ -1,6 +1,6 @@
 """UPMEM DPUs: what they are built and run with, what went wrong on them, and what they did."""
 
-from accel_rl.pim.upmem.control import Recording, recording, release, typed_errors, why_absent
+from accel_rl.pim.upmem.control import Recording, held, recording, release, typed_errors, why_absent
 from accel_rl.pim.upmem.errors import (
     BuildFailed,
     DpuFault,
@@ -27,6 +27,7 @@ __all__ = [
     "Toolkit",
     "UpmemError",
     "find_toolkit",
+    "held",
     "recording",
     "release",
     "typed_errors",

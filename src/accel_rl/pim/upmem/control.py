@@ -17,6 +17,12 @@ def release() -> None:
         host.release()
 
 
+def held() -> int:
+    """How many DPUs this process holds."""
+    host = loaded_host()
+    return 0 if host is None else host.held()
+
+
 @dataclasses.dataclass
 class Recording:
     """What was done on the DPUs; `report` is None until the recording ends."""

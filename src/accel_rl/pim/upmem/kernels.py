@@ -6,6 +6,7 @@ rows have a token, and go to the DPUs again where these hold others. The twin in
 """
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -101,13 +102,13 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
     return jax.ffi.ffi_call(name, result, vmap_method="sequential")
 
 
-def _register(settings: Settings, program: Program, capacity: int) -> int:
-    """The number of a program, which is built if it has not been."""
+def build_program(settings: Settings, program: Program, capacity: int) -> Path:
+    """The DPU program for chunks of up to `capacity` rows.
+
+    Raises:
+      SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
+    """
     rule, order = program.rule, program.order
-    # Powers of two, so that not every length of chunks takes a program of its own.
-    blocks = max(-(-capacity // RANDOM_BLOCK), 1)
-    random_blocks = 1 << (blocks - 1).bit_length() if order.name == "RAN" else 1
-    flags = settings.toolkit.compiler_flags(settings.machine)
     options = {
         "RULE": rule.name,
         "NUMERICS": rule.numerics.name,
@@ -117,13 +118,25 @@ def _register(settings: Settings, program: Program, capacity: int) -> int:
         "STATES": program.num_states,
         "ACTIONS": program.num_actions,
         "TASKLETS": settings.tasklets,
-        "RANDOM_BLOCKS": random_blocks,
+        "RANDOM_BLOCKS": _random_blocks(program, capacity),
         "RATES": ";".join(map(str, settings.rates or ())),
-        "DPU_FLAGS": ";".join(flags),
+        "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
+    return dpu_program(settings.toolkit, options)
+
+
+def _random_blocks(program: Program, capacity: int) -> int:
+    """Blocks of a chunk that RAN can shuffle: few sizes, so that chunks share programs."""
+    blocks = max(-(-capacity // RANDOM_BLOCK), 1)
+    return 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1
+
+
+def _register(settings: Settings, program: Program, capacity: int) -> int:
+    """The number of a program, which is built if it has not been."""
+    rule, order = program.rule, program.order
     return host(settings.toolkit).add(
         HostProgram(
-            path=dpu_program(settings.toolkit, options),
+            path=build_program(settings, program, capacity),
             profile=settings.toolkit.profile(settings.machine),
             numerics=native.NUMERICS[rule.numerics.name],
             rule=native.RULES.index(rule.name),
@@ -132,7 +145,7 @@ def _register(settings: Settings, program: Program, capacity: int) -> int:
             block=program.target_block,
             states=program.num_states,
             actions=program.num_actions,
-            random_blocks=random_blocks,
+            random_blocks=_random_blocks(program, capacity),
             asynchronous=settings.asynchronous,
             count_instructions=settings.count_instructions,
         )

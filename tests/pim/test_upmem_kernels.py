@@ -1,0 +1,135 @@
+"""DPU programs: no race under any schedule, room in both cores, instructions of an update."""
+
+import functools
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from dpu_programs import KERNELS, SOURCE, build, launch
+from sdk_present import needs
+from transitions import collected, synthetic
+
+import pim_emu
+from accel_rl import pim, tabular
+from accel_rl.tabular.orders import NAMES as ORDERS
+from pim_emu.toolchain.elf import ElfFile
+
+pytestmark = needs("gcc", "g++")
+ROWS = synthetic(6, 3, 300)
+SHAPE = {"states": 6, "actions": 3}
+
+
+@pytest.fixture
+def schedules():
+    """Tasklets in the order of their clocks, then in three random orders."""
+
+    def each():
+        for seed, random in ((0, False), (1, True), (2, True), (3, True)):
+            pim_emu.configure(seed=seed, random=random, quiet=True)
+            yield
+        pim_emu.configure(seed=0, random=False)
+
+    yield each
+    pim_emu.configure(seed=0, random=False, quiet=False)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rule", "numerics", "block", "tasklets"),
+    [
+        ("double_q_learning", "int32_pow2", 16, 11),
+        ("sarsa_epsilon_greedy", "int32_scaled", 1, 3),
+        ("expected_sarsa", "fp32", 100, 24),
+    ],
+)
+def test_no_race_under_any_schedule(rule, numerics, order, block, tasklets, schedules):
+    setting = {"rule": rule, "numerics": numerics, "order": order, "block": block, **SHAPE}
+    program = build(tasklets, **setting, rows=150, traced=True)
+    for _ in schedules():
+        tables, truth = launch(program, ROWS, 2, **setting)
+        np.testing.assert_array_equal(tables, truth)
+
+
+APPLY = "arl_apply_owned(program, updates, lists, q, &shared, me(), NR_TASKLETS);"
+BARRIER = "barrier_wait(&everybody);"
+
+
+@pytest.mark.parametrize("order", ["SEQ", "RAN"])
+@pytest.mark.parametrize("pair", [(BARRIER, APPLY), (APPLY, BARRIER)], ids=["before", "after"])
+def test_a_missing_barrier_is_a_race(order, pair, tmp_path):
+    # So that the test above can fail: without the barrier before or after the updates.
+    shutil.copytree(KERNELS / "upmem", tmp_path / "upmem")
+    source = tmp_path / "upmem" / "dpu" / "tabular.c"
+    both = "\n    ".join(pair)
+    assert SOURCE.read_text().count(both) == 1
+    source.write_text(SOURCE.read_text().replace(both, APPLY))
+    setting = {"rule": "q_learning", "numerics": "fp32", "order": order, "block": 16, **SHAPE}
+    program = build(4, source, **setting, rows=150, traced=True)
+    with pytest.raises(pim_emu.DpuFault, match="race"):
+        launch(program, ROWS, 2, **setting)
+
+
+LARGEST = [("double_q_learning", 500, 6), ("expected_sarsa", 48, 4), ("q_learning", 16, 4)]
+
+
+def program_of(rule, states, actions, numerics, order, machine, tasklets):
+    """A program as the backend builds it, for chunks of 2,500 rows: 5 M on 2,000 DPUs."""
+    made = tabular.make_rule(rule, tabular.make_numerics(numerics))
+    program = tabular.Program(made, tabular.make_order(order), states, actions)
+    toolkit = pim.upmem.find_toolkit("emulator")
+    settings = pim.upmem.kernels.Settings(toolkit, tasklets, machine, True, False, None)
+    return pim.upmem.kernels.build_program(settings, program, 2_500)
+
+
+@pytest.mark.parametrize(("machine", "tasklets"), [("upmem-2560", 24), ("upmem-v1b", 16)])
+@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
+@pytest.mark.parametrize("order", ["STR", "RAN"])
+def test_programs_fit_both_cores(machine, tasklets, numerics, order):
+    limits = pim.load_machine(machine)
+    for rule, states, actions in LARGEST:
+        # That WRAM suffices, stacks included, the linker has checked.
+        elf = ElfFile(program_of(rule, states, actions, numerics, order, machine, tasklets))
+        assert sum(elf.words(".emu.iram")) < 0.5 * limits.iram_instructions
+
+
+# Instructions of an update, counted in code of the vendor's compiler: FrozenLake and Taxi.
+GOLDEN = {
+    "fp32": (543, 619),
+    "int32_scaled": (92, 105),
+    "int32_pow2": (44, 54),
+}
+
+
+@functools.cache
+def instructions(name, numerics, block=1, tasklets=1):
+    """Of an update of Q-learning in the 20th pass over 4,096 rows."""
+    dataset = collected(name, 4_096)
+    states, actions = dataset.info.num_states, dataset.info.num_actions
+    chunks = pim.partition(dataset.transitions, 1, states, actions)
+    run = functools.partial(
+        pim.train, chunks, tabular.Hyperparameters(0.1, 0.95),
+        rule=tabular.q_learning(tabular.make_numerics(numerics)), target_block=block,
+        backend=pim.upmem_backend(tasklets, sdk="emulator", count_instructions=True),
+    )  # fmt: skip
+    before = run(schedule=pim.Schedule(19, 19))
+    with pim.upmem.recording() as recorded:
+        jax.block_until_ready(run(schedule=pim.Schedule(1), initial=before.tables))
+    return recorded.report.counted / 4_096
+
+
+@pytest.mark.parametrize(("name", "column"), [("FrozenLake-v1", 0), ("Taxi-v3", 1)])
+def test_instructions_of_an_update_are_near_the_golden_counts(name, column):
+    counts = {numerics: instructions(name, numerics) for numerics in GOLDEN}
+    for numerics, golden in GOLDEN.items():
+        assert counts[numerics] == pytest.approx(golden[column], rel=0.25), numerics
+    assert counts["int32_pow2"] <= 0.55 * counts["int32_scaled"]
+    assert counts["fp32"] >= 5 * counts["int32_scaled"]
+
+
+def test_sharing_a_target_block_costs_less_than_an_update_of_int32():
+    alone, shared = (
+        instructions("Taxi-v3", "int32_pow2", block, tasklets)
+        for block, tasklets in ((1, 1), (128, 16))
+    )
+    assert alone < shared < 2.2 * alone
