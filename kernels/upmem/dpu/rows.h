@@ -41,9 +41,6 @@ ARL_INLINE const uint8_t *row_of(run_t run, uint32_t k, uint32_t bytes) {
   return run.rows + k * STEP * bytes;
 }
 
-// To be called by one tasklet before others begin.
-ARL_INLINE void prepare_pass(uint32_t key) { (void)key; }
-
 ARL_INLINE reader_t begin_rows(uint32_t key) { return (reader_t){.state = key}; }
 
 // Rows of the chunk from the present one to where the order turns.

@@ -13,6 +13,7 @@
 enum {
   // Blocks that two consecutive target blocks can touch, the short one among them.
   RING = SEQUENTIAL ? 1 : (2 * ARL_BLOCK - 2) / ARL_RANDOM_BLOCK + 3,
+  ROW_SWAPS = ARL_RANDOM_BLOCK - 1,
 };
 
 // Rows in WRAM: row order[k] from `rows`.
@@ -30,6 +31,7 @@ typedef struct {
 static __dma_aligned uint8_t ring[RING][ARL_RANDOM_BLOCK * WIDEST];
 static uint16_t block_order[ARL_RANDOM_BLOCKS];
 static uint8_t row_order[ARL_RANDOM_BLOCK], short_order[ARL_RANDOM_BLOCK];
+static uint16_t picks[ROW_SWAPS + ARL_RANDOM_BLOCKS];  // what each swap swaps with
 static uint32_t short_block, short_rows;  // where the chunk's last block is, and its rows
 static uint32_t blocks_read;              // of this pass
 
@@ -37,14 +39,43 @@ ARL_INLINE const uint8_t *row_of(run_t run, uint32_t k, uint32_t bytes) {
   return run.rows + run.order[k] * bytes;
 }
 
-ARL_INLINE void prepare_pass(uint32_t key) {
+// What arl_start() does, shared: first, by all tasklets, the draws, which take most of the time.
+ARL_INLINE void draw_order(uint32_t key) {
+  const uint32_t blocks = arl_random_blocks(chunk.length), swaps = ROW_SWAPS + blocks - 1;
+  const arl_span share = arl_share_of(swaps, me(), NR_TASKLETS);
+  uint32_t state = arl_jump(&jumps, key, share.first);
+  for (uint32_t k = share.first; k < share.end; ++k) {
+    const uint32_t last = k < ROW_SWAPS ? ROW_SWAPS - k : swaps - k;
+    picks[k] = (uint16_t)arl_below(arl_draw(&state), last + 1);
+  }
+}
+
+// Then the swaps: one tasklet orders the rows within a block, another the blocks.
+ARL_INLINE void make_order(void) {
   const uint32_t blocks = arl_random_blocks(chunk.length);
-  arl_start(ARL_RAN, 0, chunk.length, key, block_order, row_order);
-  blocks_read = 0;
-  short_rows = chunk.length - (blocks - 1) * ARL_RANDOM_BLOCK;
-  for (short_block = 0; block_order[short_block] != blocks - 1;) ++short_block;
-  for (uint32_t k = 0, kept = 0; k < ARL_RANDOM_BLOCK; ++k)
-    if (row_order[k] < short_rows) short_order[kept++] = row_order[k];
+  const uint32_t rows = chunk.length - (blocks - 1) * ARL_RANDOM_BLOCK;
+  if (me() == 0) {
+    for (uint32_t k = 0; k < ARL_RANDOM_BLOCK; ++k) row_order[k] = (uint8_t)k;
+    for (uint32_t k = 0; k < ROW_SWAPS; ++k) {
+      const uint8_t other = row_order[picks[k]];
+      row_order[picks[k]] = row_order[ROW_SWAPS - k];
+      row_order[ROW_SWAPS - k] = other;
+    }
+    for (uint32_t k = 0, kept = 0; k < ARL_RANDOM_BLOCK; ++k)
+      if (row_order[k] < rows) short_order[kept++] = row_order[k];
+    short_rows = rows;
+    blocks_read = 0;
+  }
+  if (me() == 1 % NR_TASKLETS) {
+    const uint16_t *pick = picks + ROW_SWAPS;
+    for (uint32_t k = 0; k < blocks; ++k) block_order[k] = (uint16_t)k;
+    for (uint32_t last = blocks - 1; last > 0; --last, ++pick) {
+      const uint16_t other = block_order[*pick];
+      block_order[*pick] = block_order[last];
+      block_order[last] = other;
+    }
+    for (short_block = 0; block_order[short_block] != blocks - 1;) ++short_block;
+  }
 }
 
 ARL_INLINE reader_t begin_rows(uint32_t key) {

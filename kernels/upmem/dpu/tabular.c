@@ -130,10 +130,12 @@ ARL_INLINE void sweep_blocks(pass_t *pass, rates_t rates) {
 
 static void one_pass(uint32_t index, rates_t rates) {
   const uint32_t key = arl_stream(parameters.seed, index, chunk.dpu, ARL_ORDER_STREAM);
-  if (ARL_IS_RAN) {
-    if (me() == 0) prepare_pass(key);
-    barrier_wait(&everybody);
-  }
+#if ARL_IS_RAN
+  draw_order(key);
+  barrier_wait(&everybody);
+  make_order();
+  barrier_wait(&everybody);
+#endif
   pass_t pass = {.at = begin_rows(key)};
   if (arl_is_random(program.rule))
     pass.draws = arl_stream(parameters.seed, index, chunk.dpu, ARL_ACTION_STREAM);
@@ -157,7 +159,8 @@ ARL_INLINE void move_tables(const int store) {
 int main(void) {
   if (me() == 0) {
     perfcounter_config(parameters.count_instructions ? COUNT_INSTRUCTIONS : COUNT_CYCLES, true);
-    if (arl_is_random(program.rule) || ARL_ORDER == ARL_RAN_REPLACEMENT) arl_make_jumps(&jumps);
+    if (arl_is_random(program.rule) || ARL_ORDER == ARL_RAN || ARL_ORDER == ARL_RAN_REPLACEMENT)
+      arl_make_jumps(&jumps);
   }
   move_tables(0);
   for (uint32_t k = 0; k < NR_TASKLETS; ++k) heads[me() * NR_TASKLETS + k] = ARL_NO_UPDATE;

@@ -11,6 +11,7 @@ from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
 from accel_rl.pim.upmem import kernels
+from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.host import host
 from accel_rl.pim.upmem.toolkit import find_toolkit
 from accel_rl.tabular.program import Program
@@ -75,7 +76,10 @@ def upmem_backend(
 @functools.cache
 def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
     library = host(settings.toolkit)
-    mesh = dpu_mesh(jax.local_devices(backend="cpu")[:1])
+    try:
+        mesh = dpu_mesh(jax.local_devices(backend="cpu")[:1])
+    except RuntimeError as error:  # JAX_PLATFORMS may leave the CPU out
+        raise SdkMissing(f"jax has no CPU devices, which call the DPUs: {error}") from error
     counting = jax_backend(mesh) if native.why_absent() else cpu_backend(mesh)
 
     def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:

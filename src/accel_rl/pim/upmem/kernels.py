@@ -93,7 +93,7 @@ def launch(
     return call(
         *(rows.words, rows.lengths, rows.token, table, rates, *seeds),
         program=_register(settings, program, rows.words.shape[1]),
-        numerics=native.NUMERICS[program.rule.numerics.name],
+        numerics=native.NUMERICS[native.kernel_names(program)[1] or ""],
         num_passes=num_passes,
     )
 
@@ -108,10 +108,10 @@ def build_program(settings: Settings, program: Program, capacity: int) -> Path:
     Raises:
       SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
     """
-    rule, order = program.rule, program.order
+    (rule, numerics), order = native.kernel_names(program), program.order
     options = {
-        "RULE": rule.name,
-        "NUMERICS": rule.numerics.name,
+        "RULE": rule,
+        "NUMERICS": numerics,
         "ORDER": order.name,
         "STRIDE": order.stride if order.name == "STR" else 1,
         "BLOCK": program.target_block,
@@ -133,13 +133,13 @@ def _random_blocks(program: Program, capacity: int) -> int:
 
 def _register(settings: Settings, program: Program, capacity: int) -> int:
     """The number of a program, which is built if it has not been."""
-    rule, order = program.rule, program.order
+    (rule, numerics), order = native.kernel_names(program), program.order
     return host(settings.toolkit).add(
         HostProgram(
             path=build_program(settings, program, capacity),
             profile=settings.toolkit.profile(settings.machine),
-            numerics=native.NUMERICS[rule.numerics.name],
-            rule=native.RULES.index(rule.name),
+            numerics=native.NUMERICS[numerics or ""],
+            rule=native.RULES.index(rule or ""),
             order=ORDERS.index(order.name),
             stride=order.stride,
             block=program.target_block,

@@ -35,7 +35,7 @@ NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 
 def unsupported(program: Program) -> str | None:
     """Why the kernels cannot run a program, or None where they can."""
-    rule, numerics = _kernels(program)
+    rule, numerics = kernel_names(program)
     if rule not in RULES:
         return f"rule {program.rule.name!r} has no native kernel"
     if numerics not in NUMERICS:
@@ -48,6 +48,15 @@ def unsupported(program: Program) -> str | None:
         if value > _MOST:
             return f"the native kernels take {name} up to {_MOST}, got {value}"
     return None
+
+
+def kernel_names(program: Program) -> tuple[str | None, str | None]:
+    """Names of the native code for the rule and for its numerics, None where there is none."""
+    rule, nx = program.rule, program.rule.numerics
+    return (
+        rule.kernel and rule.kernel.name_for(rule.resolve, rule.target),
+        nx.kernel and nx.kernel.name_for(nx.multiply, nx.add, nx.subtract, nx.mean),
+    )
 
 
 @functools.partial(
@@ -143,7 +152,7 @@ def launch(
     _expect("table", table, dtype, (program.entries,))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     _expect("coefficients", rates, dtype, (3,))
-    explores = _kernels(program)[0] == "sarsa_epsilon_greedy"
+    explores = kernel_names(program)[0] == "sarsa_epsilon_greedy"
     explore = coefficients.explore if explores else jnp.uint32(0)
     if program.is_static:  # so that batched seeds do not part the replicas
         seed = first_pass = jnp.uint32(0)
@@ -170,7 +179,7 @@ def visit_counts(
 def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
     """The kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
-    attributes["numerics"] = NUMERICS[_kernels(program)[1] or ""]
+    attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
     @jax.custom_jvp
     def call(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
@@ -215,22 +224,13 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
     return run
 
 
-def _kernels(program: Program) -> tuple[str | None, str | None]:
-    """Names of the native code for the rule and for its numerics."""
-    rule, nx = program.rule, program.rule.numerics
-    return (
-        rule.kernel and rule.kernel.name_for(rule.resolve, rule.target),
-        nx.kernel and nx.kernel.name_for(nx.multiply, nx.add, nx.subtract, nx.mean),
-    )
-
-
 def _operands(rows: Rows) -> tuple[Array, Array, Array, Array]:
     return rows.words, rows.lengths, rows.dpus, rows.verdict
 
 
 def _attributes(program: Program, num_passes: int) -> dict[str, int]:
     return {
-        "rule": RULES.index(_kernels(program)[0] or ""),
+        "rule": RULES.index(kernel_names(program)[0] or ""),
         "order": NAMES.index(program.order.name),
         "stride": program.order.stride,
         "target_block": program.target_block,
