@@ -8,10 +8,11 @@ namespace {
 
 constexpr size_t most_errors = 64;
 
-// a + b - c, field by field; the number of DPUs is that of b.
+// a + b - c, field by field, but of b what is no sum.
 Report combine(const Report &a, const Report &b, const Report &c) {
   return {
       .dpus = b.dpus,
+      .counts_instructions = b.counts_instructions,
       .loads = a.loads + b.loads - c.loads,
       .launches = a.launches + b.launches - c.launches,
       .program_loads = a.program_loads + b.program_loads - c.program_loads,

@@ -55,7 +55,8 @@ std::string log_of(dpu_set_t dpu) {
   fclose(stream);
   std::string log(text, size);
   free(text);
-  return log;
+  // A line that names the DPU comes first, even if it printed nothing.
+  return log.find('\n') + 1 < log.size() ? log : std::string();
 }
 
 // The first DPU in fault: index, what is known of the fault, log.
@@ -68,8 +69,8 @@ Error fault_of(dpu_set_t set, int32_t status) {
     std::string what = "DPU " + std::to_string(index) + " is in fault";
 #if __has_include(<pim_emu.h>)
     const char *name = "", *message = "";
-    if (pim_emu_get_fault(dpu, &name, &message) == DPU_OK && *name)
-      what += std::string(": ") + name + ": " + message;
+    if (pim_emu_get_fault(dpu, &name, &message) == DPU_OK && *message)
+      what += std::string(": ") + message;
 #endif
     return Error(Kind::fault, what, status, index, log_of(dpu));
   }

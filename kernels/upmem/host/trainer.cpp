@@ -32,6 +32,7 @@ Trainer::Trainer(const Program &program, uint32_t dpus, const std::string &profi
   if (program.entries() * entry_bytes % 8 != 0) padded_.resize((dpus + 1) * table_bytes());
   dpus_->load(program.path);
   report_.dpus = dpus;
+  report_.counts_instructions = count_instructions;
   ++report_.program_loads;
 }
 

@@ -18,6 +18,7 @@ namespace accel_rl::upmem {
 // What a trainer did: bytes for each DPU, and what DPUs counted. Seconds are measured on the host.
 struct Report {
   uint64_t dpus = 0;
+  uint64_t counts_instructions = 0;   // 1: DPUs counted instructions, 0: cycles
   uint64_t loads = 0, launches = 0;   // of rows; of the program
   uint64_t program_loads = 0;
   uint64_t scattered_bytes = 0;       // to each DPU, for all loads

@@ -98,9 +98,11 @@ def parts_of_run(
         cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu.
 
     Raises:
-        ValueError: nothing was launched.
+        ValueError: nothing was launched, or instructions were counted.
     """
     launches = report.launches
+    if report.counts_instructions:
+        raise ValueError("the DPUs counted instructions: record with count_instructions=False")
     if launches < 1:
         raise ValueError("the report holds no launch: wait for the training within the recording")
     dpus, fetched = report.dpus, report.gathered_bytes // launches

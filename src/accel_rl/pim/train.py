@@ -21,7 +21,7 @@ from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
-from pim_emu import Machine, device_map, pad_axis
+from pim_emu import Machine, device_map, load_machine, pad_axis
 
 Probe = Callable[[Array], Any]
 
@@ -92,12 +92,14 @@ def train(
     chosen_order = make_order(order) if isinstance(order, str) else order
     program = Program(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
     check_arguments(program, schedule, rates, chunks)
+    if isinstance(machine, str):
+        machine = load_machine(machine)
     if machine is not None:
         check_memory(program, chunks, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
     check_initial(program, initial)
-    name = machine.name if isinstance(machine, Machine) else machine
+    name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     if chosen.specialise is not None:
         chosen = chosen.specialise(program, rates)

@@ -17,7 +17,7 @@ from accel_rl.pim.upmem.toolkit import find_toolkit
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
-from pim_emu import device_map, dpu_mesh, load_machine
+from pim_emu import available_machines, device_map, dpu_mesh, load_machine
 
 DEFAULT_TASKLETS = 16
 
@@ -59,7 +59,10 @@ def upmem_backend(
       pim.upmem.SdkMissing: there is nothing to build programs with.
       pim.upmem.BuildFailed: the host library could not be built.
     """
-    limit = load_machine(machine or load_machine().name).max_tasklets
+    known = available_machines()
+    if machine is not None and machine not in known:
+        raise ValueError(f"DPUs are built for {' or '.join(known)}, got machine {machine!r}")
+    limit = (load_machine() if machine is None else load_machine(machine)).max_tasklets
     if not 1 <= tasklets <= limit:
         raise ValueError(f"tasklets must be between 1 and {limit}, got {tasklets}")
     settings = kernels.Settings(

@@ -23,10 +23,14 @@ from accel_rl.pim.upmem.toolkit import Toolkit
 SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # names another folder of native sources
 CACHE = "ACCEL_RL_CACHE"  # names another folder for what is built
 _BUILDING = ".building-"  # folders in the cache, while something is built
-_NO_COMPILER = "there is no C++ compiler: install g++"
+_NO_COMPILER = "there is no C++ compiler: install gcc and g++, or name others in CC and CXX"
 _PARTS = ("common", "ffi", "upmem")  # of the sources, that a build can depend on
+# By which the emulator's compiler goes, too.
+_SETTINGS = ("PIM_EMU_TRACE", "PIM_EMU_FAST", "PIM_EMU_MACHINE", "PIM_EMU_CC")
 # As linkers say that a program exceeds a memory.
-_TOO_LARGE = re.compile(r"overflow|will not fit|does not fit|too many tasklets", re.IGNORECASE)
+_TOO_LARGE = re.compile(
+    r"error: .*(overflow|will not fit|does not fit|too many tasklets)", re.IGNORECASE
+)
 
 
 @functools.cache
@@ -54,7 +58,9 @@ def dpu_program(toolkit: Toolkit, options: Mapping[str, object]) -> Path:
       TooLarge: the program does not fit a DPU.
     """
     named = {f"ACCEL_RL_{name}": str(value) for name, value in options.items()}
-    digest = hashlib.sha256(repr(sorted(named.items())).encode()).hexdigest()[:24]
+    settings = [os.environ.get(name) for name in _SETTINGS]
+    text = repr((sorted(named.items()), settings))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
     final = _folder(toolkit) / "programs" / digest
     return _build(toolkit, "dpu", named, "program", final)
 
@@ -66,8 +72,9 @@ def why_absent() -> str | None:
         _cmake()
     except SdkMissing as error:
         return str(error)
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
-    return None if compiler else _NO_COMPILER
+    named = os.environ.get("CXX", "").split()[:1]
+    compilers = named or ("c++", "g++", "clang++")
+    return None if any(map(shutil.which, compilers)) else _NO_COMPILER
 
 
 def fingerprint(toolkit: Toolkit) -> str:
@@ -130,18 +137,23 @@ def _cmake() -> tuple[str, list[str]]:
 
 
 def _run(words: list[str]) -> None:
-    done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
-    )
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        )
+    except OSError as error:
+        raise BuildFailed(f"{words[0]} cannot be run: {error.strerror}") from error
     if done.returncode == 0:
         return
     said = (done.stdout + done.stderr).strip()
     lines = [line for line in said.splitlines() if _TOO_LARGE.search(line)]
     if lines:
         raise TooLarge(f"the DPU program does not fit: {' '.join(lines)}")
+    if "there is no dpu-" in said:  # kernels/upmem/sdk.cmake
+        raise SdkMissing(said)
     if "CMAKE_CXX_COMPILER" in said or "CMAKE_C_COMPILER" in said:
         raise SdkMissing(f"{_NO_COMPILER} (CMake says: {said})")
-    raise BuildFailed(f"{' '.join(words)} failed:\n{said}")
+    raise BuildFailed(f"{' '.join(words)} failed with status {done.returncode}:\n{said}")
 
 
 def _tool(name: str) -> str | None:
@@ -158,7 +170,7 @@ def _sources() -> Path:
         if (folder / "upmem" / "CMakeLists.txt").exists():
             return folder
     raise SdkMissing(
-        f"the sources of the DPU programs are not in {named}"
+        f"the sources of the DPU programs are not in {named}, which {SOURCES} names: unset it"
         if named
         else "the sources of the DPU programs were not installed with accel_rl: install a C "
         "compiler (gcc or clang), then reinstall accel_rl"

@@ -39,6 +39,7 @@ class Report:
 
     Attributes:
       dpus: in the set that was used last.
+      counts_instructions: whether its DPUs counted instructions, not cycles.
       loads: times that rows went to the DPUs.
       launches: of all DPUs together.
       program_loads: times that a program went to the DPUs.
@@ -54,6 +55,7 @@ class Report:
     """
 
     dpus: int
+    counts_instructions: int
     loads: int
     launches: int
     program_loads: int
@@ -106,7 +108,9 @@ class Host:
         try:
             self._library = ctypes.CDLL(str(path))
         except OSError as error:  # such as libdpu.so, which has gone
-            raise SdkMissing(f"{path} cannot be loaded: {error}") from error
+            raise SdkMissing(
+                f"{path} cannot be loaded: {error}; remove it, so that it is built again"
+            ) from error
         self._library.accel_rl_upmem_error.argtypes = [
             *(ctypes.c_uint64, ctypes.c_void_p),
             *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
