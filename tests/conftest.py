@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 
 # Eight devices on one CPU, so that every sharded path runs on every machine.
 _FLAG = "--xla_force_host_platform_device_count=8"
@@ -15,7 +16,17 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
 import hypothesis  # noqa: E402
+import pytest  # noqa: E402
 
 # A compile inside an example is slow on a cold cache: no deadline. Fixed seeds keep CI repeatable.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dpus_are_given_back():
+    """Training keeps its DPUs, and tests of other modules may want them all."""
+    yield
+    upmem = sys.modules.get("accel_rl.pim.upmem")
+    if upmem is not None:
+        upmem.release()

@@ -22,6 +22,12 @@ struct arl_upmem_error {
   int64_t dpu;
 };
 
+// Whether these are the sizes of the structs, as they are not if either side has changed alone.
+ARL_EXPORT int32_t accel_rl_upmem_agrees(size_t program, size_t error, size_t report) {
+  return program == sizeof(arl_upmem_program) && error == sizeof(arl_upmem_error) &&
+         report == sizeof(Report);
+}
+
 ARL_EXPORT void accel_rl_upmem_add(int64_t id, const arl_upmem_program *from) {
   Program program;
   program.path = from->path;

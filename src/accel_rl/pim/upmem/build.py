@@ -92,7 +92,11 @@ def _folder(toolkit: Toolkit) -> Path:
     own = os.environ.get(CACHE)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     cache = Path(own) if own else Path(base) / "accel_rl"
-    return cache.expanduser().resolve() / f"upmem-{fingerprint(toolkit)}"
+    return cache.expanduser().resolve() / _name(toolkit)
+
+
+def _name(toolkit: Toolkit) -> str:
+    return f"upmem-{fingerprint(toolkit)}"
 
 
 def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, final: Path) -> Path:
@@ -108,6 +112,8 @@ def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, f
                 return final
             with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=final.parent) as folder:
                 _run_cmake(toolkit, part, options, Path(folder))
+                if _name(toolkit) != _folder(toolkit).name:
+                    raise BuildFailed("the sources of the DPU programs have changed: start again")
                 (Path(folder) / made).rename(final)
     except OSError as error:
         raise BuildFailed(

@@ -111,6 +111,11 @@ class Host:
             raise SdkMissing(
                 f"{path} cannot be loaded: {error}; remove it, so that it is built again"
             ) from error
+        sizes = [ctypes.c_size_t(ctypes.sizeof(struct)) for struct in (_Program, _Error, _Report)]
+        if not self._library.accel_rl_upmem_agrees(*sizes):
+            raise SdkMissing(
+                "the sources of the DPU programs are not of this accel_rl: reinstall it"
+            )
         self._library.accel_rl_upmem_error.argtypes = [
             *(ctypes.c_uint64, ctypes.c_void_p),
             *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),

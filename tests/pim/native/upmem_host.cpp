@@ -1,0 +1,175 @@
+// The host of DPUs without Python, for sanitizers: trains, fails at every call that can fail, and
+// trains again. Arguments: a DPU program of INT32 Q-learning in SEQ for 5 states, 3 actions and
+// blocks of 16 rows; and one that misbehaves, as tests/pim/upmem_runs.py makes it, with its seed.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "failing_dpu.h"
+#include "train.hpp"
+
+using namespace accel_rl::upmem;
+
+namespace {
+
+constexpr uint32_t states = 5, actions = 3, dpus = 5, capacity = 81, entries = states * actions;
+constexpr uint32_t scale = 10000;
+using Table = std::vector<int32_t>;
+
+#define EXPECT(condition)                                                   \
+  do {                                                                      \
+    if (!(condition)) {                                                     \
+      std::fprintf(stderr, "line %d: not so: %s\n", __LINE__, #condition); \
+      std::exit(1);                                                         \
+    }                                                                       \
+  } while (0)
+
+struct Log {
+  std::vector<uint32_t> words;
+  std::vector<int32_t> lengths;
+  Rows rows() const { return {words.data(), lengths.data(), dpus, capacity}; }
+};
+
+// Rows with few different rewards, or with one of its own each.
+Log make_log(bool many_rewards) {
+  Log log = {std::vector<uint32_t>(dpus * capacity * 4), std::vector<int32_t>(dpus, capacity - 1)};
+  uint32_t state = 1;
+  const auto below = [&](uint32_t limit) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % limit;
+  };
+  for (size_t k = 0; k < log.words.size(); k += 4) {
+    log.words[k] = below(entries);
+    log.words[k + 1] = below(states) * actions;
+    log.words[k + 2] = many_rewards ? static_cast<uint32_t>(k) : below(20) * scale;
+    log.words[k + 3] = below(actions) | below(2) << 16;
+  }
+  return log;
+}
+
+Program program_of(const char *path) {
+  Program program;
+  program.path = path;
+  program.numerics = Numerics::int32_scaled;
+  program.block = 16;
+  program.states = states;
+  program.actions = actions;
+  return program;
+}
+
+Launch launch_of(uint32_t seed) {
+  Launch launch;
+  launch.seed = seed;
+  launch.alpha = scale / 10;
+  launch.gamma = scale / 100 * 95;
+  return launch;
+}
+
+Table train_once(const char *path, Mode mode, const Log &log, uint32_t seed, Merge how) {
+  Trainer trainer(program_of(path), dpus, "", mode);
+  Table table(entries);
+  train(trainer, log.rows(), {.passes = 4, .period = 2, .merge = how}, launch_of(seed), 0.1f,
+        table.data());
+  return table;
+}
+
+// Every call of every function fails once, in a training of its own.
+void fail_each_call(const char *path, Mode mode, const Log &log, const Table &right) {
+  for (const char *function :
+       {"dpu_alloc", "dpu_get_nr_dpus", "dpu_get_nr_ranks", "dpu_load", "dpu_get_symbol",
+        "dpu_broadcast_to", "dpu_prepare_xfer", "dpu_push_xfer", "dpu_launch", "dpu_sync"}) {
+    uint32_t call = 1;
+    for (bool failed = true; failed; ++call) {
+      failing_dpu(function, call, 1, DPU_ERR_TIMEOUT);
+      try {
+        EXPECT(train_once(path, mode, log, 1, Merge::visits) == right);
+        failed = false;
+      } catch (const Error &error) {
+        EXPECT(error.kind == Kind::lost && error.status == DPU_ERR_TIMEOUT);
+      }
+      failing_dpu("", 0, 0, 0);
+      EXPECT(train_once(path, mode, log, 1, Merge::visits) == right);
+    }
+    EXPECT(call > 2);
+  }
+}
+
+void stop_a_dpu(const char *broken, uint32_t seed, Mode mode, const Log &log) {
+  Trainer trainer(program_of(broken), dpus, "", mode);
+  Table table(entries);
+  for (const char *part : {"DPU 3 is in fault", "the DPUs were freed"}) {
+    try {
+      train(trainer, log.rows(), {}, launch_of(seed), 0.1f, table.data());
+      EXPECT(!"a fault");
+    } catch (const Error &error) {
+      EXPECT(std::strstr(error.what(), part));
+      EXPECT(error.kind != Kind::fault || error.log.find("rows, seed") != std::string::npos);
+    }
+  }
+}
+
+void refuse_rows(const char *path, Mode mode, Log log) {
+  for (int k = 0; k < 2; ++k) {
+    try {
+      train_once(path, mode, log, 1, Merge::visits);
+      EXPECT(k == 0);
+    } catch (const Error &error) {
+      EXPECT(k == 1 && error.kind == Kind::invalid);
+    }
+    log.words[log.words.size() - 8] = entries;  // in the last row of the last chunk
+  }
+}
+
+// What stands behind the handlers, which keeps DPUs between launches.
+void keep_dpus(const char *path, const char *broken, uint32_t seed, const Log &log) {
+  Device &device = Device::instance();
+  for (const char *each : {path, broken})
+    device.add(each == path, {program_of(each), "", Mode::asynchronous, false});
+  const uint64_t first = device.next_token(), second = device.next_token();
+  const Table base(entries);
+  Table tables(dpus * entries), again(dpus * entries);
+  const auto run = [&](int64_t id, uint64_t token, uint32_t with, Table &to) {
+    device.run(id, log.rows(), token, launch_of(with), base.data(), to.data());
+  };
+  for (int k = 0; k < 100; ++k) {
+    run(true, k % 3 ? first : second, 1, tables);
+    EXPECT(device.held() == dpus);
+    try {
+      run(false, first, seed, again);
+      EXPECT(!"a fault");
+    } catch (const Error &error) {
+      const std::optional<Error> kept = device.kept(device.keep(error));
+      EXPECT(kept && kept->dpu == 3 && kept->log == error.log);
+    }
+    EXPECT(device.held() == 0);
+    run(false, second, 1, again);
+    EXPECT(again == tables);
+  }
+  EXPECT(device.report(true).launches == 200);
+  device.release();
+}
+
+}  // namespace
+
+int main(int, char **arguments) {
+  const char *path = arguments[1], *broken = arguments[2];
+  const uint32_t seed = static_cast<uint32_t>(std::atoi(arguments[3]));
+  for (const bool many_rewards : {false, true}) {
+    const Log log = make_log(many_rewards);
+    const Table right = train_once(path, Mode::synchronous, log, 1, Merge::visits);
+    for (const Mode mode : {Mode::synchronous, Mode::asynchronous}) {
+      for (const Merge how : {Merge::visits, Merge::mean, Merge::visited, Merge::damped})
+        EXPECT((train_once(path, mode, log, 1, how) == right) == (how == Merge::visits));
+      fail_each_call(path, mode, log, right);
+      stop_a_dpu(broken, seed, mode, log);
+      refuse_rows(path, mode, log);
+    }
+    keep_dpus(path, broken, seed, log);
+  }
+  std::puts("trained");
+  return 0;
+}

@@ -1,0 +1,127 @@
+"""Training on DPUs in processes of their own, for tests of what goes wrong there."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from transitions import synthetic
+
+import pim_emu
+from accel_rl import pim, tabular
+from accel_rl.pim.upmem.host import loaded_host
+
+ROOT = Path(__file__).resolve().parents[2]
+S, A, DPUS = 5, 3, 5
+_FOREIGN = ("PIM_EMU_", "UPMEM_", "ACCEL_RL_UPMEM", "ACCEL_RL_KERNEL_", "CMAKE_", "LD_PRELOAD")
+
+
+def chunks_of(dpus=DPUS, rows=400, rewards=(-10, 20)):
+    return pim.partition(synthetic(S, A, rows, rewards=rewards), dpus, S, A)
+
+
+def train(seed=0, chunks=None, backend="upmem", **more):
+    """The tables of a training that is the same, bit for bit, on every backend."""
+    rule = tabular.q_learning(tabular.int32_scaled())
+    more = {"schedule": pim.Schedule(4, 2), "target_block": 16, **more}
+    chunks = chunks_of() if chunks is None else chunks
+    return np.asarray(pim.train(chunks, seed=seed, rule=rule, backend=backend, **more).tables)
+
+
+def check_right(**setting):
+    """Assert that the DPUs train, and right."""
+    np.testing.assert_array_equal(train(**setting), train(**setting | {"backend": "jax"}))
+
+
+def check_free():
+    """Assert that this process holds no DPU, so that others can have them all."""
+    host = loaded_host()
+    assert host is None or host.held() == 0
+    with pim_emu.DpuSet(pim_emu.load_machine().total_dpus):
+        pass
+
+
+def outcome(work, *arguments, **named):
+    """What some work returns, or the exception that it raises."""
+    try:
+        return jax.block_until_ready(work(*arguments, **named))
+    except Exception as error:
+        return error
+
+
+def caught(kind, work, *arguments, **named):
+    """The exception, of this very class, that some work raises."""
+    error = outcome(work, *arguments, **named)
+    assert type(error) is kind, f"{kind.__name__} expected, got {error!r}"
+    return error
+
+
+# Seeds for which the DPU programs of `break_programs` misbehave.
+MISALIGNED, HALTED, SEVERAL = 90, 91, 92
+MISBEHAVIOUR = f"""
+  if (parameters.seed >= {MISALIGNED} && me() == 0 && chunk.dpu % 64 == 3) {{
+    printf("%u rows, seed %u\\n", chunk.length, parameters.seed);
+    if (parameters.seed == {MISALIGNED})
+      mram_read((const __mram_ptr char *)tables + 4, q, 8);  // misaligned
+    if (parameters.seed == {HALTED}) halt();  // stops
+    if (parameters.seed == {SEVERAL}) {{
+      for (volatile uint32_t k = 0; chunk.dpu == 3 && k < 3000000;) ++k;  // the first is the last
+      halt();
+    }}
+  }}
+"""
+
+
+def break_programs(folder):
+    """Sources, put into a folder, whose DPU programs misbehave on a DPU of each rank."""
+    shutil.copytree(ROOT / "kernels", folder)
+    program = folder / "upmem" / "dpu" / "tabular.c"
+    text = program.read_text()
+    assert text.count("int main(void) {\n") == 1
+    text = text.replace("int main(void) {\n", "int main(void) {" + MISBEHAVIOUR)
+    program.write_text(text.replace("#include <mram.h>", "#include <mram.h>\n#include <stdio.h>"))
+    return folder
+
+
+def contents(folder):
+    """Files below a folder, by what tells that they were written again."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    stats = [path.stat() for path in files]
+    return {p: (s.st_ino, s.st_mtime_ns) for p, s in zip(files, stats, strict=True)}
+
+
+def environment(**variables):
+    """This process's variables, without settings of the emulator, of the SDK and of builds."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_FOREIGN) or name == "PIM_EMU_CACHE"
+    }
+    path = os.pathsep.join(str(ROOT / "tests" / name) for name in ("", "tabular", "pim"))
+    named = {name: str(value) for name, value in variables.items()}
+    return kept | {"PIM_EMU_QUIET": "1", "PYTHONPATH": path} | named
+
+
+def start(function, *arguments, **variables):
+    """A process that calls a function of a module of tests, in a session of its own."""
+    module, name = function.__module__, function.__name__
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import {module}; {module}.{name}(*{arguments!r})"],
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run(function, *arguments, **variables):
+    """What a function prints in a process of its own, where it must not raise."""
+    process = start(function, *arguments, **variables)
+    printed, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, printed
+    return printed
