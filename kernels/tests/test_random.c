@@ -30,22 +30,22 @@ static void test_below(uint32_t draw, uint32_t n) {
 }
 
 // Jumps against that many single draws.
-static void test_jumps(const arl_jumps *jumps, uint32_t start) {
+static void test_jumps(uint32_t start) {
   static const uint32_t lengths[] = {0, 1, 2, 255, 256, 100003};
   uint32_t state = start, drawn = 0;
   for (int k = 0; k < 6; ++k) {
     for (; drawn < lengths[k]; ++drawn) truth_draw(&state);
-    const uint32_t jumped = arl_jump(jumps, start, drawn);
+    const uint32_t jumped = arl_jump(start, drawn);
     CHECK(jumped == state, "%u draws after %u: %u, not %u", drawn, start, jumped, state);
   }
 }
 
 // Two jumps make one, modulo the period of 2^32, which a last draw closes.
-static void test_period(const arl_jumps *jumps, uint32_t start, uint32_t first, uint32_t second) {
-  const uint32_t once = arl_jump(jumps, start, first + second);
-  const uint32_t twice = arl_jump(jumps, arl_jump(jumps, start, first), second);
+static void test_period(uint32_t start, uint32_t first, uint32_t second) {
+  const uint32_t once = arl_jump(start, first + second);
+  const uint32_t twice = arl_jump(arl_jump(start, first), second);
   CHECK(twice == once, "%u and %u draws after %u: %u, not %u", first, second, start, twice, once);
-  uint32_t state = arl_jump(jumps, start, 0xFFFFFFFF);
+  uint32_t state = arl_jump(start, 0xFFFFFFFF);
   CHECK(truth_draw(&state) == start, "2^32 draws after %u: %u", start, state);
 }
 
@@ -62,14 +62,12 @@ static void test_pinned(void) {
 
 int main(void) {
   uint64_t state = 0xD1CEull;
-  arl_jumps jumps;
-  arl_make_jumps(&jumps);
   for (int i = 0; i < EDGES; ++i) {
-    test_jumps(&jumps, edges[i]);
+    test_jumps(edges[i]);
     for (int j = 0; j < EDGES; ++j) {
       test_streams(edges[i], edges[j]);
       test_below(edges[i], edges[j]);
-      test_period(&jumps, edges[i] ^ edges[j], edges[i], edges[j]);
+      test_period(edges[i] ^ edges[j], edges[i], edges[j]);
     }
   }
   for (int round = 0; round < ROUNDS; ++round) {
@@ -77,7 +75,7 @@ int main(void) {
     test_streams((uint32_t)bits, (uint32_t)(bits >> 32));
     test_below((uint32_t)bits, (uint32_t)(bits >> 32));
     test_below((uint32_t)bits, edges[round % EDGES]);
-    test_period(&jumps, ~(uint32_t)bits, (uint32_t)bits, (uint32_t)(bits >> 32));
+    test_period(~(uint32_t)bits, (uint32_t)bits, (uint32_t)(bits >> 32));
   }
   test_pinned();
   return finish();

@@ -1,18 +1,21 @@
-"""Modelled cycles of the training kernel on one DPU.
+"""Modelled cycles of the training kernel on one DPU: kernels/upmem/dpu.
 
-A pass takes the rows in target blocks of B. The tasklets share a block's targets, meet at a
-barrier, apply the updates of the pairs (s, a) that they own, in row order, and meet again. Rows are
-staged from MRAM while earlier ones are worked on. With B = 1 every update sees the one before it:
-one tasklet does them all, the others can only fetch.
+A pass takes the rows in target blocks of B. Each tasklet makes the targets of its share, lists
+these updates by owner and reads its next rows; all meet at a barrier; each applies, in row order,
+the updates of the entries that it owns; they meet again. With B = 1 every update sees the one
+before it: one tasklet does them all, the others wait.
 """
 
 import dataclasses
 
 from pim_emu.cost import pipeline
-from pim_emu.cost.instructions import load_calibration, update_instructions
+from pim_emu.cost.instructions import check_rule, load_calibration, update_instructions
 from pim_emu.cost.mram import read_cycles, table_cycles
 from pim_emu.cost.workload import Workload
 from pim_emu.machine import Machine
+
+_LAUNCH_BARRIERS = 3  # when the tables are in WRAM, after the last pass, and when they are back
+_ORDER_BARRIERS = 3  # of a pass in RAN: after the draws, after the swaps, after the first reads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,18 +23,20 @@ class KernelCycles:
     """Modelled cycles of a DPU, by what they are spent on.
 
     Attributes:
-      target: cycles in which records are decoded and targets computed.
-      apply: cycles in which entries are moved towards their targets.
+      target: cycles in which records are decoded, targets computed and updates listed.
+      apply: cycles in which lists are followed and entries moved towards their targets.
+      share: cycles of finding shares, going to them and reading ahead, for each block.
       barrier: cycles at barriers.
-      shuffle: cycles of RAN's permutations, one tasklet at work.
+      random: cycles of RAN's permutations, and of jumps in random streams.
       mram_wait: cycles of reading rows that no instruction hides.
       tables: cycles of moving tables between MRAM and WRAM.
     """
 
     target: float = 0.0
     apply: float = 0.0
+    share: float = 0.0
     barrier: float = 0.0
-    shuffle: float = 0.0
+    random: float = 0.0
     mram_wait: float = 0.0
     tables: float = 0.0
 
@@ -52,69 +57,96 @@ def run_cycles(machine: Machine, workload: Workload) -> KernelCycles:
     """Cycles of all launches, on the DPU that takes longest."""
     chunks = (pass_cycles(machine, workload, rows) for rows in set(workload.rows_per_dpu))
     slowest = max(chunks, key=lambda cycles: cycles.total)
-    tables = KernelCycles(tables=table_cycles(machine, workload))
-    return slowest * workload.passes + tables * workload.launches
+    return slowest * workload.passes + launch_cycles(machine, workload) * workload.launches
+
+
+def launch_cycles(machine: Machine, workload: Workload) -> KernelCycles:
+    """Cycles of a launch before its first pass and after its last."""
+    return KernelCycles(
+        tables=table_cycles(machine, workload),
+        barrier=_LAUNCH_BARRIERS * _barrier_cycles(machine, workload),
+    )
 
 
 def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
     """Cycles of one pass over a chunk of `rows` rows: what is there, the last block included."""
-    staged = workload.staged_rows
-    stages, rest = divmod(rows, staged)
-    cycles = _stage_cycles(machine, workload, staged) * stages
-    cycles += _stage_cycles(machine, workload, rest)
-    if workload.tasklets > 1:  # nothing can be worked on while the first rows are read
-        cycles += KernelCycles(mram_wait=read_cycles(machine, workload, min(rows, staged)))
-    if workload.order == "RAN" and rows:
-        cycles += KernelCycles(shuffle=_shuffle_cycles(machine, rows))
+    if rows == 0:
+        return KernelCycles()
+    if workload.target_block == 1:
+        cycles = _sequential_cycles(machine, workload, rows)
+    else:
+        blocks, rest = divmod(rows, workload.target_block)
+        cycles = block_cycles(machine, workload, workload.target_block) * blocks
+        cycles += block_cycles(machine, workload, rest)
+    if workload.order == "RAN":
+        cycles += _permutation_cycles(machine, workload, rows)
     return cycles
 
 
-def _stage_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
-    """Cycles of rows that are staged together, the next ones being read meanwhile."""
-    blocks, rest = divmod(rows, workload.target_block)
-    cycles = block_cycles(machine, workload, workload.target_block) * blocks
-    cycles += block_cycles(machine, workload, rest)
-    # A tasklet waits for its own transfer: a single one hides nothing.
-    hidden = cycles.total if workload.tasklets > 1 else 0.0
-    wait = max(0.0, read_cycles(machine, workload, rows) - hidden)
-    return cycles + KernelCycles(mram_wait=wait)
-
-
 def block_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
-    """Cycles of a target block of `rows` rows whose records are in WRAM."""
+    """Cycles of a target block of `rows` rows, B at least 2, and of reading them."""
     if rows == 0:
         return KernelCycles()
     k = load_calibration()
     update = update_instructions(workload.rule, workload.numerics, workload.num_actions)
-    reissue, tasklets = machine.pipeline_reissue, workload.working_tasklets
-    find = {"RAN": k["lookup"], "RAN_REPLACEMENT": k["draw_row"]}.get(workload.order, 0.0)
-    if workload.target_block == 1:
-        return KernelCycles(
-            target=reissue * rows * (find + update.target), apply=reissue * rows * update.apply
-        )
-    shared = pipeline.even_cycles(rows, tasklets, reissue)
+    reissue, tasklets = machine.pipeline_reissue, workload.tasklets
+    each = max(tasklets, reissue)  # cycles in which every tasklet issues an instruction
+    target = _find(workload) + update.target + k["update_store"] + k["update_list"]
     if workload.imbalance is None:
         owned = pipeline.random_cycles(rows, tasklets, reissue)
     else:
         owned = workload.imbalance * rows * max(1.0, reissue / tasklets)
-    target = shared * (find + update.target + k["slot_store"])
-    apply = owned * (k["slot_load"] + update.apply)
-    if tasklets == 1:
-        return KernelCycles(target=target, apply=apply)
-    scan = k["slot_scan"] * rows * max(tasklets, reissue)
-    return KernelCycles(target, apply + scan, 2 * _barrier_cycles(machine, tasklets))
+    skips = 0 if tasklets == 1 else _draws(workload) + (workload.order == "RAN_REPLACEMENT")
+    return KernelCycles(
+        target=target * pipeline.share_cycles(rows, tasklets, reissue),
+        apply=(k["update_follow"] + update.apply) * owned + each * tasklets * k["list_look"],
+        share=each * (k["share"] + (k["share_in_ran"] if workload.order == "RAN" else 0.0)),
+        barrier=2 * _barrier_cycles(machine, workload),
+        random=each * skips * k["jump"],
+        mram_wait=read_cycles(machine, workload, rows, target),
+    )
 
 
-def _barrier_cycles(machine: Machine, tasklets: int) -> float:
-    """Cycles of a barrier that all tasklets reach together: the lock admits one at a time."""
+def _sequential_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+    """Cycles of one tasklet that learns row after row, and waits for what it reads."""
+    update = update_instructions(workload.rule, workload.numerics, workload.num_actions)
+    instructions = _find(workload) + update.total
+    return KernelCycles(
+        target=machine.pipeline_reissue * rows * (instructions - update.apply),
+        apply=machine.pipeline_reissue * rows * update.apply,
+        mram_wait=read_cycles(machine, workload, rows, instructions),
+    )
+
+
+def _find(workload: Workload) -> float:
+    """Instructions by which an order finds its next row, beyond going to the next in memory."""
     k = load_calibration()
-    serial = tasklets * k["barrier_enter"] + (tasklets - 1) * k["barrier_wake"]
-    return machine.pipeline_reissue * serial
+    return {"RAN": k["lookup"], "RAN_REPLACEMENT": k["draw_row"]}.get(workload.order, 0.0)
 
 
-def _shuffle_cycles(machine: Machine, rows: int) -> float:
-    """Cycles of one pass's permutations: within a block, and of the blocks."""
+def _draws(workload: Workload) -> bool:
+    """Whether the rule draws, so that tasklets go their own ways through a random stream."""
+    return "draw" in check_rule(workload.rule, workload.numerics).target
+
+
+def _barrier_cycles(machine: Machine, workload: Workload) -> float:
+    """Cycles of a barrier, all tasklets side by side."""
+    return max(workload.tasklets, machine.pipeline_reissue) * load_calibration()["barrier"]
+
+
+def _permutation_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+    """Cycles of one pass's permutations, within a block and of the blocks.
+
+    The tasklets share the draws. Then one swaps the rows of a block, another the blocks.
+    """
     k = load_calibration()
+    reissue, tasklets = machine.pipeline_reissue, workload.tasklets
     block = int(k["random_block"])
-    swaps = (block - 1) + (-(-rows // block) - 1)
-    return machine.pipeline_reissue * k["shuffle"] * swaps
+    blocks = -(-rows // block)
+    drawn = k["order_draw"] * pipeline.share_cycles(block - 1 + blocks - 1, tasklets, reissue)
+    jumps = 0.0 if tasklets == 1 else max(tasklets, reissue) * k["jump"]
+    swapped = block + blocks if tasklets == 1 else max(block, blocks)
+    return KernelCycles(
+        barrier=_ORDER_BARRIERS * _barrier_cycles(machine, workload),
+        random=drawn + jumps + reissue * k["order_swap"] * swapped,
+    )

@@ -1,7 +1,7 @@
 """Whether a workload fits the machine's memories."""
 
 from pim_emu.cost.instructions import load_calibration
-from pim_emu.cost.mram import staging_bytes
+from pim_emu.cost.mram import buffer_bytes
 from pim_emu.cost.workload import Workload
 from pim_emu.machine import Machine
 
@@ -9,9 +9,7 @@ from pim_emu.machine import Machine
 def check_fits(machine: Machine, workload: Workload) -> None:
     """Refuse a workload that the machine cannot hold.
 
-    MRAM holds the records, the tables and a reserve. WRAM holds the tables, the slots of a target
-    block, two staging buffers (one is read while the other is used), RAN's permutation, the stacks
-    and a reserve.
+    MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
 
     Raises:
       ValueError: with what is needed and what there is.
@@ -31,24 +29,41 @@ def check_fits(machine: Machine, workload: Workload) -> None:
         "reserve": int(calibration["mram_reserve"]),
     }
     _check_sum(f"A chunk of {rows:,} rows needs", "MRAM", machine.mram_bytes, mram)
-    wram = {
-        "tables": workload.table_bytes,
-        "slots": int(calibration["slot_bytes"]) * workload.target_block,
-        "staging": 2 * staging_bytes(machine, workload),
-        "stacks": int(calibration["stack_bytes"]) * workload.tasklets,
-        "reserve": int(calibration["wram_reserve"]),
-    }
-    if workload.order == "RAN":
-        block = int(calibration["random_block"])
-        wram["permutation"] = 2 * (block + -(-rows // block))
     size = f"{workload.num_states:,} states and {workload.num_actions:,} actions"
     _check_sum(
         f"{workload.rule} with {size}, target block {workload.target_block} and "
         f"{workload.tasklets} tasklets needs",
         "WRAM",
         machine.wram_bytes,
-        wram,
+        wram_parts(machine, workload),
     )
+
+
+def wram_parts(machine: Machine, workload: Workload) -> dict[str, int]:
+    """Bytes of WRAM, as the kernel lays it out.
+
+    Tables, updates of a block, heads of their lists (one for each pair of tasklets), codebook of
+    rewards, buffers of rows, stacks, a reserve, and RAN's permutations.
+    """
+    k, tasklets = load_calibration(), workload.tasklets
+    sequential = workload.target_block == 1
+    parts = {
+        "tables": workload.table_bytes,
+        "updates": int(k["update_bytes"]) * workload.target_block,
+        "lists": 0 if sequential else int(k["list_bytes"]) * tasklets**2,
+        "codebook": int(k["codebook_bytes"]),
+        "rows": buffer_bytes(machine, workload)
+        * (1 if sequential or workload.order == "RAN" else tasklets),
+        "stacks": int(k["stack_bytes"]) * tasklets,
+        "reserve": int(k["wram_reserve"]),
+    }
+    if workload.order == "RAN":
+        block = int(k["random_block"])
+        blocks = -(-max(workload.rows_per_dpu) // block)
+        rounded = 1 << (blocks - 1).bit_length()  # so that not every length takes its own program
+        # Two orders of rows, of a byte each; an order of blocks; what each swap swaps with.
+        parts["permutations"] = 2 * block + 2 * rounded + 2 * (block - 1 + rounded)
+    return parts
 
 
 def _check_sum(what: str, memory: str, limit: int, parts: dict[str, int]) -> None:

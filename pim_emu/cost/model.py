@@ -88,7 +88,8 @@ def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
     kernel["kernel_launch"] = merges * machine.launch_seconds
 
     program = machine.iram_instructions * machine.instruction_bytes
-    parameters = int(load_calibration()["parameter_bytes"])
+    k = load_calibration()
+    parameters = int(k["parameter_bytes"] + k["codebook_bytes"])
     pull = pull_seconds(machine, dpus, table)
     broadcast = broadcast_seconds(machine, dpus, table)
     merge = dpus * table * (2 if workload.weighted_merge else 1) / machine.host_merge_bandwidth

@@ -1,11 +1,15 @@
 """Modelled cycles of the DMA engine that moves data between MRAM and WRAM.
 
-One transfer of n bytes takes alpha + n / 2 cycles. Rows are staged in contiguous transfers of up to
-2,048 bytes, except where rows lie so far apart that single records cost less.
+One transfer of n bytes takes alpha + n / 2 cycles; the engine serves one after the other, and
+overlaps their latencies. Each tasklet reads the rows of its own share; in RAN, which takes blocks
+of rows whole, one tasklet reads for all.
 """
 
-from pim_emu.cost.workload import Workload, align8
+from pim_emu.cost.instructions import load_calibration
+from pim_emu.cost.workload import Workload
 from pim_emu.machine import Machine
+
+_NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and hold one wide
 
 
 def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
@@ -32,43 +36,70 @@ def table_cycles(machine: Machine, workload: Workload) -> float:
     return dma_cycles(machine, size) + dma_cycles(machine, size, write=True)
 
 
-def read_cycles(machine: Machine, workload: Workload, rows: int) -> float:
-    """Cycles to read the records of `rows` consecutive steps of a pass.
+def read_cycles(machine: Machine, workload: Workload, rows: int, instructions: float) -> float:
+    """Cycles in which nobody computes because rows of a block are being read.
 
-    SEQ reads the chunk as it lies, and RAN moves whole blocks. STR reads the span in which its
-    rows lie, stride times as many bytes as it uses, or its records one by one if that is cheaper.
-    RAN_REPLACEMENT reads records one by one.
+    A tasklet reads ahead when it is done with its share. Shares are alike, so all are done at the
+    same time, and all wait: the engine serves them in turn. Records that are read one by one are
+    read on the way, while other tasklets compute.
+
+    Args:
+      machine: gives the constants of the engine.
+      workload: the run.
+      rows: of the block; with B = 1, of the pass.
+      instructions: that a tasklet executes for each row before it reads the next one.
     """
+    if rows == 0:
+        return 0.0
+    if workload.order == "RAN":
+        block = int(load_calibration()["random_block"])
+        return rows / block * dma_cycles(machine, block * workload.record_bytes)
+    share = -(-rows // workload.working_tasklets)
+    readers = -(-rows // share)
+    if _is_single(workload):
+        reissue = machine.pipeline_reissue
+        computing = max(readers, reissue) * instructions
+        latency = dma_cycles(machine, workload.record_bytes)
+        occupied = readers * _occupied(machine, workload.record_bytes)
+        return share * max(reissue * instructions + latency - computing, occupied - computing, 0.0)
+    most = (buffer_bytes(machine, workload) // workload.record_bytes - 1) // workload.step + 1
+    full, rest = divmod(share, most)
+
+    def wait(count: int) -> float:
+        size = ((count - 1) * workload.step + 1) * workload.record_bytes
+        return (readers - 1) * _occupied(machine, size) + dma_cycles(machine, size)
+
+    return full * wait(most) + (wait(rest) if rest else 0.0)
+
+
+def buffer_bytes(machine: Machine, workload: Workload) -> int:
+    """WRAM bytes of the buffer into which a tasklet reads rows; of RAN, that of all together."""
+    if workload.order == "RAN":
+        block = int(load_calibration()["random_block"])
+        # Blocks that two consecutive target blocks can touch, the short one among them.
+        blocks = 1 if workload.target_block == 1 else (2 * workload.target_block - 2) // block + 3
+        return blocks * block * _WIDE
+    if _is_single(workload):
+        return _WIDE
+    if workload.target_block == 1:
+        return machine.dma_max_bytes
+    share = -(-workload.target_block // workload.tasklets)
+    return min(max(share * workload.step * _NARROW, _WIDE), machine.dma_max_bytes)
+
+
+def _is_single(workload: Workload) -> bool:
+    """Whether records are read one by one, not the span in which they lie."""
     if workload.order == "RAN_REPLACEMENT":
-        return _gather_cycles(machine, workload, rows)
-    if workload.order == "STR":
-        return min(_span_cycles(machine, workload, rows), _gather_cycles(machine, workload, rows))
-    return dma_cycles(machine, rows * workload.record_bytes)
+        return True
+    return workload.step > int(load_calibration()["farthest_step"])
 
 
-def staging_bytes(machine: Machine, workload: Workload) -> int:
-    """WRAM bytes of one staging buffer."""
-    rows = workload.staged_rows
-    size = rows * workload.record_bytes
-    if workload.order == "STR" and _span_cycles(machine, workload, rows) <= _gather_cycles(
-        machine, workload, rows
-    ):
-        size *= workload.stride
-    return align8(size)
+def _occupied(machine: Machine, size: int) -> float:
+    """Cycles in which the engine cannot serve another transfer.
 
-
-def _span_cycles(machine: Machine, workload: Workload, rows: int) -> float:
-    return dma_cycles(machine, rows * workload.stride * workload.record_bytes)
-
-
-def _gather_cycles(machine: Machine, workload: Workload, rows: int) -> float:
-    """Single records: every tasklet waits out the latency, the engine serves one at a time.
-
-    The engine's time for the smallest transfer is that of the random-read bandwidth, less than
-    alpha because the transfers of different tasklets overlap.
+    For the smallest transfer those of the random-read bandwidth: less than alpha, because latencies
+    of different tasklets' transfers overlap.
     """
-    size, smallest = workload.record_bytes, machine.dma_min_bytes
-    smallest_cycles = machine.clock_hz * smallest / machine.random_read_bandwidth
-    engine = smallest_cycles + machine.dma_cycles_per_byte * (size - smallest)
-    latency = dma_cycles(machine, size)
-    return max(rows * engine, -(-rows // workload.working_tasklets) * latency)
+    smallest = machine.dma_min_bytes
+    least = machine.clock_hz * smallest / machine.random_read_bandwidth
+    return least + machine.dma_cycles_per_byte * (size - smallest)

@@ -33,10 +33,22 @@ def round_robin_cycles(loads: np.ndarray, reissue: int) -> float:
     return float(np.sum(rounds * np.maximum(active, reissue)))
 
 
-def even_cycles(items: int, tasklets: int, reissue: int) -> float:
-    """Cycles per instruction of an item, for `items` split as evenly as whole items allow."""
-    each, longer = divmod(items, tasklets)
-    return each * max(tasklets, reissue) + (max(longer, reissue) if longer else 0)
+def owners(entries: np.ndarray, tasklets: int) -> np.ndarray:
+    """The tasklets that apply updates of entries: `arl_owner` of kernels/common/share.h."""
+    return (np.asarray(entries, np.int64) * 25 & 255) * tasklets >> 8
+
+
+def share_cycles(items: int, tasklets: int, reissue: int) -> float:
+    """Cycles per instruction of an item, for `items` shared as the kernel does.
+
+    Each tasklet takes ceil(items / t) neighbours; those that come last may find fewer, or none.
+    """
+    if items == 0:
+        return 0.0
+    most = -(-items // tasklets)
+    full, rest = divmod(items, most)
+    in_rest = max(full + 1, reissue) if rest else 0
+    return rest * in_rest + (most - rest) * max(full, reissue)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -88,8 +100,8 @@ def ownership_imbalance(
 
     Args:
       machine: gives the reissue interval.
-      pairs: int [n], s * A + a of a DPU's rows, in the order in which they are trained; tasklet
-        (s * A + a) mod t owns a row.
+      pairs: int [n], s * A + a of a DPU's rows, in the order in which they are trained; `owners`
+        says which tasklet owns a row.
       tasklets: t.
       target_block: B; the last block may be shorter.
 
@@ -108,7 +120,7 @@ def ownership_imbalance(
         )
     block = np.arange(len(pairs)) // target_block
     slots = (block[-1] + 1) * tasklets
-    loads = np.bincount(block * tasklets + pairs % tasklets, minlength=slots)
+    loads = np.bincount(block * tasklets + owners(pairs, tasklets), minlength=slots)
     cycles = round_robin_cycles(loads.reshape(-1, tasklets), machine.pipeline_reissue)
     even = len(pairs) * max(1.0, machine.pipeline_reissue / tasklets)
     return cycles / even

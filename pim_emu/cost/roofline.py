@@ -25,7 +25,7 @@ class Roofline:
       operations_per_update: additions, products and comparisons of one update.
       mram_bytes_per_update: bytes that one update reads from MRAM.
       operations_per_byte: operations per byte of MRAM traffic, the horizontal axis.
-      attained_operations: operations/s of the modelled kernel, with its barriers, slots and
+      attained_operations: operations/s of the modelled kernel, with its lists, barriers and
         imbalance.
       attained_updates: updates/s of the same.
       peak_updates: updates/s of the bare update's instructions in a full pipeline.

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pim_emu.cost.instructions import check_rule, load_calibration
+from pim_emu.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
 
@@ -117,10 +117,9 @@ class Workload:
         return 1 if self.target_block == 1 else self.tasklets
 
     @property
-    def staged_rows(self) -> int:
-        """Rows brought from MRAM together: whole target blocks."""
-        least = int(load_calibration()["staged_rows"])
-        return -(-least // self.target_block) * self.target_block
+    def step(self) -> int:
+        """Rows from one that a pass takes to the next, as far as it goes in steps."""
+        return self.stride if self.order == "STR" else 1
 
 
 def align8(size: int) -> int:

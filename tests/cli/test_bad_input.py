@@ -56,7 +56,7 @@ def test_names_the_argument(words, parts):
         (("--dpus", 3000), ("3000 DPUs", "2560")),
         (("--dpus", 2500, "--machine", "upmem-2560", "--passes", 0), ("--passes",)),
         (("--tasklets", 25), ("25 tasklets", "24")),
-        (("--target-block", 5000), ("65,536 B", "WRAM", "slots 40,000")),
+        (("--target-block", 7000), ("65,536 B", "WRAM", "updates 70,000")),
     ],
 )
 def test_train_refuses_before_it_trains(dataset, tmp_path, words, parts):

@@ -1,6 +1,7 @@
 """From a dataset and a training to the cost model's workload."""
 
 import dataclasses
+import pathlib
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from accel_rl import datasets, envs, tabular
 from accel_rl.pim import modelled
 from pim_emu import cost
+from pim_emu.cost.pipeline import random_cycles
 from pim_emu.machine import load_machine
 
+DOC = pathlib.Path(__file__).parents[2] / "docs" / "cost-model.md"
 KERNEL = modelled.Kernel(
     rule="q_learning",
     numerics="fp32",
@@ -22,11 +25,12 @@ KERNEL = modelled.Kernel(
 )
 
 
-# Two DPUs of 8 rows, blocks of 4, four tasklets: tasklet p mod 4 owns pair p. The pipeline issues
-# one instruction of a tasklet in 11 cycles, so a block takes 11 for each row of its busiest owner.
-# DPU 0 holds 0 1 2 3 | 0 1 2 3, in steps of 4: 0 0 1 1 | 2 2 3 3.
-# DPU 1 holds 0 4 8 1 | 5 0 4 8, in steps of 4: 0 5 4 0 | 8 4 1 8.
-PAIRS = np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 4, 8, 1, 5, 0, 4, 8])
+# Two DPUs of 8 rows, blocks of 4, four tasklets. Tasklet 0 owns pairs 0, 1 and 2; 1 owns 3 and 4;
+# 2 owns 6; 3 owns 8. The pipeline issues one instruction of a tasklet in 11 cycles, so a block
+# takes 11 for each row of its busiest owner.
+# DPU 0 holds 0 3 6 8 | 0 3 6 8, in steps of 4: 0 0 3 3 | 6 6 8 8.
+# DPU 1 holds 0 1 2 3 | 4 0 1 2, in steps of 4: 0 4 1 0 | 2 1 3 2.
+PAIRS = np.array([0, 3, 6, 8, 0, 3, 6, 8, 0, 1, 2, 3, 4, 0, 1, 2])
 
 
 @pytest.mark.parametrize(("order", "busiest"), [("SEQ", 3 + 3), ("RAN", 3 + 3), ("STR", 3 + 3)])
@@ -51,6 +55,19 @@ def test_load_counts_pairs_and_record_bytes():
     assert run.rows_per_dpu == cost.split_rows(1000, 7)
     assert not run.weighted_merge
     assert modelled.workload(load_machine(), load, KERNEL, dpus=7).weighted_merge
+
+
+def test_the_document_holds_the_imbalances():
+    text = DOC.read_text(encoding="utf-8")
+    loads = [
+        modelled.load_of(datasets.collect(envs.make_mdp(name), "random", 60_000, seed=0))
+        for name in ("FrozenLake-v1", "Taxi-v3")
+    ]
+    for tasklets in (11, 12, 13, 16, 24):
+        own = [cost.ownership_imbalance(load_machine(), x.pairs, tasklets, 128) for x in loads]
+        expected = random_cycles(128, tasklets, 11) / (128 * max(1, 11 / tasklets))
+        row = " | ".join(f"{ratio:.2f}" for ratio in (*own, expected))
+        assert f"| {tasklets} | {row} |" in text
 
 
 def test_scaling_is_the_model_at_each_number_of_dpus():

@@ -4,6 +4,9 @@ import dataclasses
 import itertools
 import math
 import pathlib
+import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -17,7 +20,8 @@ from pim_emu.machine import available_machines, constants_table, load_machine
 
 MACHINE = load_machine()
 RULES = ("q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning")
-DOC = pathlib.Path(__file__).parents[2] / "docs" / "cost-model.md"
+ROOT = pathlib.Path(__file__).parents[2]
+DOC = ROOT / "docs" / "cost-model.md"
 
 
 def workload(rows=(10_000,), num_states=16, num_actions=4, **fields):
@@ -57,7 +61,7 @@ def test_derived_rules_differ_from_q_learning_by_their_operations():
         "sarsa": 391 + 3,
         "sarsa_epsilon_greedy": 391 + 4 * 38 + 2 * 46 + 3,
         "expected_sarsa": 391 + 4 * 38 + 2 * 183 + 2 * 71 + 4 * 71,
-        "double_q_learning": 391 + 4 * 38 + 46 + 3 + 4 * 1,
+        "double_q_learning": 391 + 4 * 38 + 2 * 46 + 3 + 4 * 1,
     }
     for rule, instructions in expected.items():
         assert cost.update_instructions(rule, "fp32", 4).total == pytest.approx(instructions)
@@ -117,11 +121,40 @@ def test_one_tasklet_issues_every_eleventh_cycle_and_eleven_fill_the_pipeline():
         assert pipeline.round_robin_cycles(np.full(tasklets, 100), 11) == 100 * tasklets
 
 
+def shares(items, tasklets):
+    """Rows of each tasklet: ceil(items / t) neighbours, until there are none left."""
+    most = -(-items // tasklets)
+    return np.array([max(0, min(most, items - k * most)) for k in range(tasklets)])
+
+
 @given(st.integers(0, 400), st.integers(1, 24))
-def test_even_split(items, tasklets):
-    loads = np.bincount(np.arange(items) % tasklets, minlength=tasklets)
-    expected = pipeline.round_robin_cycles(loads, 11)
-    assert pipeline.even_cycles(items, tasklets, 11) == expected
+def test_rows_are_shared_in_runs_of_neighbours(items, tasklets):
+    expected = pipeline.round_robin_cycles(shares(items, tasklets), 11)
+    assert pipeline.share_cycles(items, tasklets, 11) == expected
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_shares_and_owners_are_those_of_the_kernel(tmp_path):
+    source = r"""
+        #include <stdio.h>
+        #include "share.h"
+        int main(void) {
+          for (uint32_t t = 1; t <= 24; ++t)
+            for (uint32_t e = 0; e < 1000; ++e) printf("%u\n", arl_owner(65 * e, t));
+          for (uint32_t t = 1; t <= 24; ++t)
+            for (uint32_t k = 0; k < t; ++k) {
+              const arl_span share = arl_share_of(100, k, t);
+              printf("%u\n", share.end - share.first);
+            }
+        }"""
+    options = ["-DARL_NUMERICS=2", f"-I{ROOT / 'kernels' / 'common'}", "-xc", "-"]
+    program = tmp_path / "owners"
+    subprocess.run(["gcc", *options, "-o", program], input=source, text=True, check=True)
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    tasklets = range(1, 25)
+    owned = [pipeline.owners(65 * np.arange(1000), t) for t in tasklets]
+    expected = np.concatenate(owned + [shares(100, t) for t in tasklets])
+    np.testing.assert_array_equal(np.array(printed.split(), int), expected)
 
 
 @pytest.mark.parametrize(("items", "tasklets", "reissue"), [(1, 3, 11), (5, 3, 2), (6, 4, 1)])
@@ -142,7 +175,8 @@ def test_expected_cycles_of_random_ownership_by_sampling(items, tasklets):
 
 
 def test_ownership_imbalance_of_given_rows():
-    even = np.tile(np.arange(16), 8)
+    owners = pipeline.owners(np.arange(256), 16)
+    even = np.concatenate([np.flatnonzero(owners == k)[:8] for k in range(16)])
     assert cost.ownership_imbalance(MACHINE, even, 16, 128) == 1.0
     # All rows of one pair: one tasklet applies them all, at an eleventh of the pipeline.
     assert cost.ownership_imbalance(MACHINE, np.zeros(128, int), 16, 128) == 11
@@ -168,26 +202,58 @@ def test_dma_takes_alpha_and_half_a_cycle_per_byte():
             mram.dma_cycles(MACHINE, size)
 
 
-def test_reading_of_rows_by_order():
-    assert mram.read_cycles(MACHINE, workload(order="SEQ"), 128) == 589
-    assert mram.read_cycles(MACHINE, workload(order="RAN"), 128) == 589
-    assert mram.read_cycles(MACHINE, workload(order="SEQ", record_bytes=16), 128) == 77 + 1024
-    # Stride 4 reads four times the bytes; a large stride reads records one by one.
-    assert mram.read_cycles(MACHINE, workload(order="STR", stride=4), 128) == 2 * (77 + 1024)
-    gathered = mram.read_cycles(MACHINE, workload(order="RAN_REPLACEMENT"), 128)
-    assert mram.read_cycles(MACHINE, workload(order="STR", stride=100), 128) == gathered
-    assert gathered == pytest.approx(128 * 8 * 350e6 / 73e6)
-    # A single tasklet waits out every transfer.
-    alone = workload(order="RAN_REPLACEMENT", tasklets=1)
-    assert mram.read_cycles(MACHINE, alone, 128) == 128 * 81
+def occupied(size):
+    """Cycles of the engine: 8 bytes as in random reads at 73 MB/s, then half a cycle a byte."""
+    return 8 * 350e6 / 73e6 + (size - 8) / 2
 
 
-def test_wram_staging_grows_with_the_stride_only_while_spans_are_read():
-    assert mram.staging_bytes(MACHINE, workload()) == 1024
-    assert mram.staging_bytes(MACHINE, workload(target_block=1)) == 1024
-    assert mram.staging_bytes(MACHINE, workload(target_block=100)) == 1600
-    assert mram.staging_bytes(MACHINE, workload(order="STR", stride=4)) == 4096
-    assert mram.staging_bytes(MACHINE, workload(order="STR", stride=100)) == 1024
+def test_tasklets_that_read_their_shares_wait_for_each_other():
+    def read(rows=128, instructions=50, **fields):
+        return mram.read_cycles(MACHINE, workload(**fields), rows, instructions)
+
+    # 16 shares of 8 rows: the last waits for 15 others.
+    assert read() == pytest.approx(15 * occupied(64) + 77 + 32)
+    assert read(17) == pytest.approx(8 * occupied(16) + 77 + 8)  # 9 shares, of 2 rows but the last
+    assert read(tasklets=1) == 77 + 512
+    # The span from a share's first row to its last: 29 rows in steps of 4.
+    assert read(order="STR", stride=4) == pytest.approx(15 * occupied(232) + 77 + 116)
+    # Buffers are made for records of 8 bytes: wide ones come in two parts.
+    assert read(record_bytes=16) == pytest.approx(2 * (15 * occupied(64) + 77 + 32))
+    # More than one transfer carries: 1,024 rows of a tasklet.
+    assert read(1024, tasklets=1, target_block=1024) == 4 * (77 + 1024)
+    # One tasklet reads blocks of 128 rows for all.
+    assert read(order="RAN") == 77 + 512
+    assert read(64, order="RAN", target_block=64) == (77 + 512) / 2
+    assert read(0) == 0
+
+
+def test_records_read_one_by_one_are_waited_for_where_nothing_hides_it():
+    def read(instructions, **fields):
+        return mram.read_cycles(MACHINE, workload(**fields), 128, instructions)
+
+    for fields in ({"order": "RAN_REPLACEMENT"}, {"order": "STR", "stride": 9}):
+        assert read(50, tasklets=1, **fields) == 128 * 81
+        # 8 rounds: a tasklet's 50 instructions and latency take 631 cycles, 4 tasklets' 550.
+        assert read(50, tasklets=4, **fields) == 32 * 81
+        # 16 tasklets compute for 800 cycles, which is longer; without work the engine decides.
+        assert read(50, **fields) == 0
+        assert read(0, **fields) == pytest.approx(8 * 16 * occupied(8))
+    assert read(50, order="STR", stride=8) > 0
+
+
+def test_buffers_hold_the_span_of_a_share():
+    def buffer(**fields):
+        return mram.buffer_bytes(MACHINE, workload(**fields))
+
+    assert buffer() == buffer(record_bytes=16) == 64
+    assert buffer(target_block=100) == 56  # 7 rows
+    assert buffer(target_block=8) == 16  # a wide record must fit
+    assert buffer(tasklets=1, target_block=1024) == buffer(target_block=1) == 2048
+    assert buffer(order="STR", stride=8) == 512
+    assert buffer(order="STR", stride=9) == buffer(order="RAN_REPLACEMENT") == 16
+    # Wide blocks of 128 rows: one after the other, or all that two target blocks touch.
+    assert buffer(order="RAN", target_block=1) == 2048
+    assert buffer(order="RAN") == 4 * 2048
 
 
 # --- Kernel
@@ -197,66 +263,80 @@ def test_a_block_by_hand():
     """Balanced, 16 tasklets, 128 rows, int32_pow2, 4 actions."""
     update = cost.update_instructions("q_learning", "int32_pow2", 4)
     block = kernel.block_cycles(MACHINE, workload(numerics="int32_pow2", imbalance=1.0), 128)
-    assert block.target == pytest.approx(128 * (update.target + 4))
-    assert block.apply == pytest.approx(128 * (update.apply + 2) + 16 * 128 * 3)
-    assert block.barrier == 2 * 11 * (16 * 14 + 15 * 3)
-    assert block.total == pytest.approx(block.target + block.apply + block.barrier)
+    assert block.target == pytest.approx(128 * (update.target + 11 + 16))
+    assert block.apply == pytest.approx(128 * (update.apply + 9) + 16 * 16 * 4)
+    assert block.share == 16 * 84
+    assert block.barrier == 2 * 16 * 18
+    assert block.mram_wait == pytest.approx(15 * occupied(64) + 109)
+    assert block.random == block.tables == 0
+    parts = (block.target, block.apply, block.share, block.barrier, block.mram_wait)
+    assert block.total == pytest.approx(sum(parts))
+
+
+def test_a_barrier_costs_what_the_emulator_charges():
+    costs = (ROOT / "pim_emu" / "native" / "device" / "runtime" / "costs.h").read_text()
+    charged = re.search(r"#define COST_BARRIER (\d+)", costs)
+    assert cost.load_calibration()["barrier"] == int(charged[1])
 
 
 def test_a_strictly_sequential_kernel_is_the_measured_update_on_one_tasklet():
-    one = workload(target_block=1, tasklets=1)
-    reads = 10 * 589  # a tasklet waits for its own transfers
-    assert kernel.pass_cycles(MACHINE, one, 1280).total == pytest.approx(1280 * 543 * 11 + reads)
-    # More tasklets only hide the reading, all but the first of it.
-    many = workload(target_block=1, tasklets=16)
-    assert kernel.pass_cycles(MACHINE, many, 1280).total == pytest.approx(1280 * 543 * 11 + 589)
+    reads = 5 * (77 + 1024)  # a tasklet waits for its own transfers
+    for tasklets in (1, 16):  # more can do nothing
+        w = workload(target_block=1, tasklets=tasklets)
+        expected = 1280 * 543 * 11 + reads
+        assert kernel.pass_cycles(MACHINE, w, 1280).total == pytest.approx(expected)
 
 
-def test_one_tasklet_needs_no_barrier_and_no_scan():
+def test_one_tasklet_shares_with_itself():
     update = cost.update_instructions("q_learning", "fp32", 4)
     block = kernel.block_cycles(MACHINE, workload(tasklets=1), 128)
-    assert block.total == pytest.approx(11 * 128 * (update.total + 4 + 2))
+    instructions = 128 * (update.total + 11 + 16 + 9) + 4 + 84 + 2 * 18
+    assert block.total == pytest.approx(11 * instructions + 77 + 512)
 
 
 def test_full_blocks_cost_in_proportion_and_a_partial_one_its_own_rows():
     w = workload()
-    first = mram.read_cycles(MACHINE, w, 128)
     block = kernel.block_cycles(MACHINE, w, 128).total
-    assert kernel.pass_cycles(MACHINE, w, 128 * 10).total == pytest.approx(10 * block + first)
+    assert kernel.pass_cycles(MACHINE, w, 128 * 10).total == pytest.approx(10 * block)
     short = kernel.block_cycles(MACHINE, w, 5).total
-    assert kernel.pass_cycles(MACHINE, w, 128 * 10 + 5).total == pytest.approx(
-        10 * block + short + first
-    )
+    assert kernel.pass_cycles(MACHINE, w, 128 * 10 + 5).total == pytest.approx(10 * block + short)
     assert short < block / 6
     assert kernel.pass_cycles(MACHINE, w, 0).total == 0
 
 
-def test_reading_is_hidden_unless_it_takes_longer():
-    fast = dataclasses.replace(MACHINE, dma_cycles_per_byte=0.001)
-    slow = dataclasses.replace(MACHINE, dma_cycles_per_byte=1000.0)
-    w = workload()
-    assert kernel.pass_cycles(fast, w, 1280).mram_wait < 100
-    reads = mram.read_cycles(slow, w, 1280)
-    assert kernel.pass_cycles(slow, w, 1280).mram_wait > reads / 2
-    # Whatever is longer, and the first stage before anything can start.
-    once = mram.read_cycles(slow, w, 128)
-    assert kernel.pass_cycles(slow, w, 1280).total == pytest.approx(10 * once + once)
-
-
 def test_random_order_pays_for_its_permutation():
-    rows = 128 * 20
-    swaps = 127 + 19
+    rows = 128 * 200
+    swaps = 127 + 199
     random = kernel.pass_cycles(MACHINE, workload(order="RAN"), rows)
-    assert random.shuffle == 11 * 76 * swaps
     straight = kernel.pass_cycles(MACHINE, workload(order="SEQ"), rows)
+    # All tasklets draw, which fills the pipeline; one swaps the blocks, more than a block has rows.
+    assert random.random == 65 * swaps + 16 * 110 + 11 * 17 * 200
+    assert random.barrier - straight.barrier == 3 * 16 * 18
     assert random.target - straight.target == pytest.approx(rows * 3)  # a lookup for each row
+    assert random.share - straight.share == 200 * 16 * 50
+    alone = kernel.pass_cycles(MACHINE, workload(order="RAN", tasklets=1), rows)
+    assert alone.random == 11 * (65 * swaps + 17 * (128 + 200))  # no draws of others
+
+
+def test_tasklets_jump_over_the_draws_of_others():
+    for fields, jumps in (
+        ({}, 0),
+        ({"order": "RAN_REPLACEMENT"}, 1),
+        ({"rule": "double_q_learning"}, 1),
+        ({"rule": "sarsa_epsilon_greedy", "order": "RAN_REPLACEMENT"}, 2),
+    ):
+        w = workload(**fields)
+        assert kernel.block_cycles(MACHINE, w, 128).random == jumps * 16 * 110
 
 
 def test_launches_move_the_tables_between_mram_and_wram():
     w = workload(num_states=500, num_actions=6, passes=10, period=4)
     assert w.launches == 3
     expected = 3 * (6 * 77 + 6000 + 6 * 61 + 6000)  # 12,000 bytes each way
-    assert kernel.run_cycles(MACHINE, w).tables == expected
+    run = kernel.run_cycles(MACHINE, w)
+    assert run.tables == expected
+    passes = 10 * kernel.pass_cycles(MACHINE, w, 10_000).barrier
+    assert run.barrier == pytest.approx(passes + 3 * 3 * 16 * 18)
 
 
 # --- Transfers
@@ -410,7 +490,7 @@ def test_no_kernel_beats_the_bare_instructions_or_the_memory(w):
     update = cost.update_instructions(w.rule, w.numerics, w.num_actions).total
     cycles = kernel.pass_cycles(MACHINE, w, rows).total
     assert cycles >= rows * update * max(1.0, 11 / w.working_tasklets)
-    assert cycles >= mram.read_cycles(MACHINE, w, rows) * (1 - 1e-9)
+    assert cycles >= rows * w.record_bytes * MACHINE.dma_cycles_per_byte
 
 
 # --- Limits and errors
@@ -419,8 +499,8 @@ def test_no_kernel_beats_the_bare_instructions_or_the_memory(w):
 def test_taxi_fits_and_a_large_table_does_not():
     cost.check_fits(MACHINE, workload(num_states=500, num_actions=6, tasklets=24))
     cost.check_fits(MACHINE, workload(num_states=500, num_actions=6, rule="double_q_learning"))
-    with pytest.raises(ValueError, match=r"2,000 states and 6 actions.*69,504 B of WRAM.*65,536 B"):
-        cost.check_fits(MACHINE, workload(num_states=2000, num_actions=6))
+    with pytest.raises(ValueError, match=r"2,100 states and 6 actions.*67,552 B of WRAM.*65,536 B"):
+        cost.check_fits(MACHINE, workload(num_states=2100, num_actions=6))
 
 
 def test_the_largest_chunk_fits_mram_and_one_row_more_does_not():
@@ -435,7 +515,7 @@ def test_the_largest_chunk_fits_mram_and_one_row_more_does_not():
 
 def test_every_use_of_wram_is_counted():
     base = workload(num_states=500, num_actions=6)
-    used = 12_000 + 8 * 128 + 2 * 1024 + 1024 * 16 + 2048
+    used = 12_000 + 10 * 128 + 2 * 16**2 + 1024 + 16 * 64 + 768 * 16 + 1024
     exact = dataclasses.replace(MACHINE, wram_bytes=used)
     cost.check_fits(exact, base)
     for changes in (
@@ -444,10 +524,16 @@ def test_every_use_of_wram_is_counted():
         {"tasklets": 17},
         {"order": "RAN"},
         {"order": "STR"},
-        {"record_bytes": 16},
+        {"rule": "double_q_learning"},
     ):
         with pytest.raises(ValueError, match="B of WRAM"):
             cost.check_fits(exact, dataclasses.replace(base, **changes))
+    # RAN: four blocks of 128 wide rows, orders of rows and of 128 blocks, what swaps swap with.
+    random = workload((10_000,), 500, 6, order="RAN")
+    used += 4 * 2048 - 16 * 64 + 2 * 128 + 2 * 128 + 2 * (127 + 128)
+    cost.check_fits(dataclasses.replace(MACHINE, wram_bytes=used), random)
+    with pytest.raises(ValueError, match=r"permutations 1,022\); a DPU has"):
+        cost.check_fits(dataclasses.replace(MACHINE, wram_bytes=used - 1), random)
 
 
 def test_more_dpus_or_tasklets_than_there_are():

@@ -51,7 +51,7 @@ ARL_INLINE uint32_t rows_ahead(const reader_t *at) {
 ARL_INLINE void skip_rows(reader_t *at, uint32_t count) {
   at->position += count;
   if (ARL_ORDER == ARL_RAN_REPLACEMENT) {
-    at->state = arl_jump(&jumps, at->state, count);
+    at->state = arl_jump(at->state, count);
     return;
   }
   while (count > 0) {

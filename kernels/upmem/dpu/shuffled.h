@@ -43,7 +43,7 @@ ARL_INLINE const uint8_t *row_of(run_t run, uint32_t k, uint32_t bytes) {
 ARL_INLINE void draw_order(uint32_t key) {
   const uint32_t blocks = arl_random_blocks(chunk.length), swaps = ROW_SWAPS + blocks - 1;
   const arl_span share = arl_share_of(swaps, me(), NR_TASKLETS);
-  uint32_t state = arl_jump(&jumps, key, share.first);
+  uint32_t state = arl_jump(key, share.first);
   for (uint32_t k = share.first; k < share.end; ++k) {
     const uint32_t last = k < ROW_SWAPS ? ROW_SWAPS - k : swaps - k;
     picks[k] = (uint16_t)arl_below(arl_draw(&state), last + 1);

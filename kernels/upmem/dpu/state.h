@@ -15,7 +15,6 @@ __host uint64_t counted;
 __mram_noinit arl_entry tables[(ENTRIES + 1) / 2 * 2];
 
 static __dma_aligned arl_entry q[(ENTRIES + 1) / 2 * 2];  // the tables while they are trained
-static arl_jumps jumps;
 
 // The rows of the chunk, each of 1 << row_shift() bytes.
 #define records ((const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER)

@@ -105,7 +105,7 @@ ARL_INLINE arl_span move_on(pass_t *pass, uint32_t start, arl_span full) {
   const uint32_t count = rows_of_block(start);
   const arl_span share = count == ARL_BLOCK ? full : arl_share_of(count, me(), NR_TASKLETS);
   const uint32_t rows = start + share.first - pass->at.position;
-  if (arl_is_random(program.rule)) pass->draws = arl_jump(&jumps, pass->draws, 2 * rows);
+  if (arl_is_random(program.rule)) pass->draws = arl_jump(pass->draws, 2 * rows);
   skip_rows(&pass->at, rows);
   if (!ARL_IS_RAN || pass->turn == me())
     read_ahead(&pass->at, share.end - share.first, start + count);
@@ -157,11 +157,8 @@ ARL_INLINE void move_tables(const int store) {
 }
 
 int main(void) {
-  if (me() == 0) {
+  if (me() == 0)
     perfcounter_config(parameters.count_instructions ? COUNT_INSTRUCTIONS : COUNT_CYCLES, true);
-    if (arl_is_random(program.rule) || ARL_ORDER == ARL_RAN || ARL_ORDER == ARL_RAN_REPLACEMENT)
-      arl_make_jumps(&jumps);
-  }
   move_tables(0);
   for (uint32_t k = 0; k < NR_TASKLETS; ++k) heads[me() * NR_TASKLETS + k] = ARL_NO_UPDATE;
   barrier_wait(&everybody);
