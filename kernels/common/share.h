@@ -13,7 +13,7 @@ typedef struct {
   uint16_t *next;   // [B]
 } arl_lists;
 
-enum { ARL_NO_UPDATE = 0xFFFF, ARL_MAX_SHARED_BLOCK = 0xFFFF, ARL_MAX_WORKERS = 256 };
+enum { ARL_NO_UPDATE = 0xFFFF, ARL_MAX_SHARED_BLOCK = 0xFFFF };
 
 typedef struct {
   uint32_t first, end;

@@ -5,8 +5,9 @@ from importlib import resources
 
 import pytest
 from commands import SMALL, invoke
+from sdk_present import needs
 
-from accel_rl import datasets
+from accel_rl import datasets, pim
 from accel_rl.cli import folders
 
 
@@ -121,3 +122,17 @@ def test_failure_to_write_is_exit_code_1(dataset, tmp_path, monkeypatch):
     result = invoke("train", dataset, *SMALL, "--out", tmp_path / "run")
     assert result.exit_code == 1
     assert result.stderr == "accel-rl: [Errno 28] No space left on device\n"
+
+
+@needs("gcc", "g++")
+def test_what_fails_on_dpus_is_one_line(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(pim.upmem.build, "_folder", lambda toolkit: tmp_path / "file" / "folder")
+    (tmp_path / "file").write_text("in the way")
+    result = invoke(
+        "train", dataset, *SMALL, "--out", tmp_path / "run", "--backend", "upmem",
+        "--order", "STR", "--stride", 7, "--tasklets", 3,
+    )  # fmt: skip
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("accel-rl: BuildFailed: ")
+    assert "ACCEL_RL_CACHE" in line

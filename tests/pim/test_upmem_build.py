@@ -91,7 +91,7 @@ def test_processes_that_build_the_same_at_the_same_time(slowly):
 
 def test_a_build_that_is_killed_leaves_nothing_that_disturbs(slowly):
     cache = slowly["ACCEL_RL_CACHE"]
-    process = start(build_program, **slowly | {"SECONDS_TO_WAIT": 300})
+    process = start(build_program, **slowly | {"SECONDS_TO_WAIT": 60})
     with process:
         while not slowly["NOTES"].exists():
             assert process.poll() is None, process.stdout.read()

@@ -90,7 +90,7 @@ def test_a_dpu_that_stops(broken, asynchronous):
 def stop_under_jit():
     compiled = jax.jit(lambda seed: pim.train(
         chunks_of(), seed=seed, rule=tabular.q_learning(tabular.int32_scaled()),
-        schedule=pim.Schedule(2), target_block=16, backend="upmem",
+        schedule=pim.Schedule(2), target_block=16, order="RAN", backend="upmem",
     ).tables)  # fmt: skip
     caught(jax.errors.JaxRuntimeError, compiled, jnp.uint32(HALTED))
     with pim.upmem.typed_errors():
@@ -146,7 +146,6 @@ STOPPED = {FAULT: pim.upmem.DpuFault, QUEUED | FAULT: pim.upmem.DpuFault}
 FAILURES = {
     "dpu_alloc": ("allocating 5 DPUs: ", LOST | {ALLOCATION: pim.upmem.TooFewDpus} | OTHER),
     "dpu_get_nr_dpus": ("allocating 5 DPUs: ", LOST),
-    "dpu_get_nr_ranks": ("allocating 5 DPUs: ", LOST),
     "dpu_load": ("loading ", LOST | TOO_LARGE | OTHER),
     "dpu_get_symbol": ("dpu_get_symbol: ", LOST | OTHER),
     "dpu_broadcast_to": ("dpu_broadcast_to of ", LOST | OTHER),
@@ -281,7 +280,7 @@ def test_rows_that_exceed_the_mram():
     chunks, rows = chunks_of(dpus=1), (64 << 20) // 8
     long = jax.tree.map(lambda x: jnp.pad(x, [(0, 0), (0, rows - x.shape[1])]), chunks.transitions)
     long = dataclasses.replace(chunks, transitions=long)
-    error = caught(pim.upmem.TooLarge, train, chunks=long, machine=None)
+    error = caught(pim.upmem.TooLarge, train, chunks=long, machine=None, order="SEQ")
     assert "a chunk of 8388608 rows needs 67108864 B of MRAM, 67108800 B are left" in str(error)
     check_free()
     check_right()

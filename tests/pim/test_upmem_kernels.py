@@ -51,6 +51,17 @@ def test_no_race_under_any_schedule(rule, numerics, order, block, tasklets, sche
         np.testing.assert_array_equal(tables, truth)
 
 
+@pytest.mark.parametrize("block", [65, 96, 128])
+def test_blocks_of_ran_stay_while_they_are_wanted(block, schedules):
+    # More of them than WRAM holds at a time, a short one among them.
+    rows, setting = synthetic(6, 3, 900), {"numerics": "int32_pow2", "order": "RAN"}
+    setting |= {"rule": "q_learning", "block": block, **SHAPE}
+    program = build(11, **setting, rows=900, traced=True)
+    for _ in schedules():
+        tables, truth = launch(program, rows, 1, **setting)
+        np.testing.assert_array_equal(tables, truth)
+
+
 APPLY = "arl_apply_owned(program, updates, lists, q, &shared, me(), NR_TASKLETS);"
 BARRIER = "barrier_wait(&everybody);"
 

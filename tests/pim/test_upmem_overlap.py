@@ -17,7 +17,7 @@ DPU = """
 #include <perfcounter.h>
 #include <stdint.h>
 
-__host uint64_t rounds, counted;
+__host uint64_t rounds, counted, tables;
 
 int main(void) {
     for (uint64_t k = 0; k < rounds; ++k) counted = perfcounter_get() ? k + 1 : 0;
@@ -48,7 +48,7 @@ int main(int, char **arguments) {
     return count;
   };
   Dpus dpus(128, "", mode);
-  dpus.load(arguments[1]);
+  dpus.load(arguments[1], 8);
   dpus.broadcast("rounds", &rounds, 8);
   dpus.launch();
   dpus.gather("counted", counted.data(), 8, 8);

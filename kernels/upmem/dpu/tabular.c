@@ -128,7 +128,7 @@ ARL_INLINE void sweep_blocks(pass_t *pass, rates_t rates) {
   }
 }
 
-static void one_pass(uint32_t index, rates_t rates) {
+ARL_INLINE void one_pass(uint32_t index, rates_t rates) {
   const uint32_t key = arl_stream(parameters.seed, index, chunk.dpu, ARL_ORDER_STREAM);
 #if ARL_IS_RAN
   draw_order(key);

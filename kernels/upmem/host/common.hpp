@@ -14,4 +14,7 @@ extern "C" {
 #include "rule.h"
 }
 
+#undef ARL_NUMERICS
+#undef _Static_assert
+
 #endif

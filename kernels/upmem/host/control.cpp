@@ -47,9 +47,7 @@ ARL_EXPORT void accel_rl_upmem_release(void) { Device::instance().release(); }
 
 ARL_EXPORT uint32_t accel_rl_upmem_held(void) { return Device::instance().held(); }
 
-ARL_EXPORT void accel_rl_upmem_report(int32_t reset, Report *report) {
-  *report = Device::instance().report(reset != 0);
-}
+ARL_EXPORT void accel_rl_upmem_report(Report *report) { *report = Device::instance().report(); }
 
 // The error of that number, its message and log as far as they fit; returns 0 if it is gone.
 ARL_EXPORT int32_t accel_rl_upmem_error(uint64_t number, arl_upmem_error *to, char *message,

@@ -1,5 +1,7 @@
 #include "device.hpp"
 
+#include <unistd.h>
+
 #include <random>
 
 namespace accel_rl::upmem {
@@ -37,7 +39,16 @@ Device &Device::instance() {
 }
 
 // Tokens of other processes differ, in case one finds its way here.
-Device::Device() : token_(static_cast<uint64_t>(std::random_device{}()) << 32 | 1) {}
+Device::Device()
+    : owner_(getpid()), token_(static_cast<uint64_t>(std::random_device{}()) << 32 | 1) {}
+
+void Device::disown() {
+  if (owner_ == getpid()) return;
+  owner_ = getpid();
+  (void)trainer_.release();
+  resident_ = 0;
+  seen_ = {};
+}
 
 void Device::add(int64_t id, Registered registered) {
   const std::lock_guard lock(mutex_);
@@ -61,6 +72,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
                  const void *table, void *tables) {
   const Registered wanted = find(id);
   const std::lock_guard lock(mutex_);
+  disown();
   try {
     if (!trainer_ || loaded_ != id || trainer_->dpus() != rows.chunks) {
       collect();
@@ -88,6 +100,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
 
 void Device::release() {
   const std::lock_guard lock(mutex_);
+  disown();
   collect();
   trainer_.reset();
   resident_ = 0;
@@ -96,6 +109,7 @@ void Device::release() {
 
 uint32_t Device::held() {
   const std::lock_guard lock(mutex_);
+  disown();
   return trainer_ ? trainer_->dpus() : 0;
 }
 
@@ -105,12 +119,10 @@ void Device::collect() {
   seen_ = trainer_->report();
 }
 
-Report Device::report(bool reset) {
+Report Device::report() {
   const std::lock_guard lock(mutex_);
   collect();
-  const Report report = report_;
-  if (reset) report_ = {};
-  return report;
+  return report_;
 }
 
 uint64_t Device::keep(const Error &error) {

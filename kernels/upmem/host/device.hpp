@@ -45,8 +45,8 @@ class Device {
   void release();
   // DPUs that are held.
   uint32_t held();
-  // What was done since the last reset.
-  Report report(bool reset);
+  // What was done since the process began.
+  Report report();
 
   // Keep an error for whoever asks by its number; the last ones are kept.
   uint64_t keep(const Error &error);
@@ -55,8 +55,11 @@ class Device {
  private:
   Device();
   void collect();  // the trainer's report
+  // After a fork: the DPUs are the parent's.
+  void disown();
 
   std::mutex mutex_;
+  int owner_;  // process
   std::map<int64_t, Registered> programs_;
   std::unique_ptr<Trainer> trainer_;
   int64_t loaded_ = 0;    // program of the trainer

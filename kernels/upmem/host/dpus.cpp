@@ -39,7 +39,6 @@ Kind kind_of(int32_t status, bool loading) {
     case DPU_ERR_INVALID_IRAM_ACCESS:
     case DPU_ERR_INVALID_WRAM_ACCESS:
     case DPU_ERR_INVALID_MRAM_ACCESS:
-    case DPU_ERR_TOO_MANY_TASKLETS:
       return loading ? Kind::too_large : Kind::failed;
     default:
       return Kind::failed;
@@ -84,22 +83,22 @@ Dpus::Dpus(uint32_t count, const std::string &profile, Mode mode) : mode_(mode) 
   dpu_error_t status = dpu_alloc(count, profile.empty() ? nullptr : profile.c_str(), &set_);
   if (status != DPU_OK)
     throw Error(kind_of(plain(status), false), asked + describe(status), plain(status));
-  status = dpu_get_nr_dpus(set_, &count_);
-  if (status == DPU_OK) status = dpu_get_nr_ranks(set_, &ranks_);
-  if (status == DPU_OK && count_ == count) return;
+  uint32_t got = 0;
+  status = dpu_get_nr_dpus(set_, &got);
+  if (status == DPU_OK && got == count) return;
   dpu_free(set_);
   if (status == DPU_OK)
-    throw Error(count_ < count ? Kind::too_few_dpus : Kind::failed,
-                asked + "got " + std::to_string(count_));
+    throw Error(got < count ? Kind::too_few_dpus : Kind::failed,
+                asked + "got " + std::to_string(got));
   throw Error(kind_of(plain(status), false), asked + describe(status), plain(status));
 }
 
 Dpus::~Dpus() {
-  dpu_sync(set_);  // what is queued has buffers that may go next
+  wait();  // what is queued has buffers that may go next
   dpu_free(set_);
 }
 
-void Dpus::load(const std::string &path) {
+void Dpus::load(const std::string &path, size_t table_bytes) {
   dpu_program_t *program = nullptr;
   const dpu_error_t status = dpu_load(set_, path.c_str(), &program);
   if (status != DPU_OK)
@@ -108,6 +107,11 @@ void Dpus::load(const std::string &path) {
   dpu_symbol_t heap;
   check(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &heap), "dpu_get_symbol");
   heap_bytes_ = heap.size;
+  dpu_symbol_t tables;
+  check(dpu_get_symbol(program, "tables", &tables), "dpu_get_symbol");
+  if (tables.size != table_bytes)
+    throw Error(Kind::invalid, path + " has tables of " + std::to_string(tables.size) + " B, not " +
+                                   std::to_string(table_bytes));
 }
 
 void Dpus::broadcast(const char *symbol, const void *data, size_t bytes) {
@@ -139,7 +143,18 @@ void Dpus::launch() {
         "dpu_launch");
 }
 
-void Dpus::sync() { check(dpu_sync(set_), "dpu_sync"); }
+void Dpus::sync() { check(wait(), "dpu_sync"); }
+
+// Rank by rank: of a set, the call may return at the first rank in error.
+dpu_error_t Dpus::wait() {
+  dpu_error_t first = DPU_OK;
+  dpu_set_t rank;
+  DPU_RANK_FOREACH(set_, rank) {
+    const dpu_error_t status = dpu_sync(rank);
+    if (first == DPU_OK) first = status;
+  }
+  return first;
+}
 
 dpu_xfer_flags_t Dpus::flags() const {
   return mode_ == Mode::asynchronous ? DPU_XFER_ASYNC : DPU_XFER_DEFAULT;
@@ -149,7 +164,7 @@ void Dpus::check(dpu_error_t status, const char *call, const char *symbol) {
   if (status == DPU_OK) return;
   const Kind kind = kind_of(plain(status), false);
   if (kind == Kind::fault) {
-    dpu_sync(set_);  // until all DPUs have stopped, so that the first in fault does not vary
+    wait();  // until all DPUs have stopped, so that the first in fault does not vary
     throw fault_of(set_, plain(status));
   }
   std::string what = call;

@@ -23,18 +23,15 @@ enum class Mode { synchronous, asynchronous };
 
 class Dpus {
  public:
-  // `profile`: as dpu_alloc takes it; empty for none. Whole ranks are taken, the last one in part.
+  // `profile`: as dpu_alloc takes it; empty for none. Whole ranks are taken, whose other DPUs rest.
   // Throws Error: too few DPUs, an invalid profile, or a rank that is lost.
   Dpus(uint32_t count, const std::string &profile, Mode mode);
   ~Dpus();
   Dpus(const Dpus &) = delete;
   Dpus &operator=(const Dpus &) = delete;
 
-  uint32_t count() const { return count_; }
-  uint32_t ranks() const { return ranks_; }
-
-  // Throws Error: not a DPU program, or one that does not fit.
-  void load(const std::string &path);
+  // Throws Error: not a DPU program, one that does not fit, or one with tables of another size.
+  void load(const std::string &path, size_t table_bytes);
   // Bytes of MRAM that the program leaves.
   size_t heap_bytes() const { return heap_bytes_; }
 
@@ -51,11 +48,12 @@ class Dpus {
  private:
   void push(dpu_xfer_t direction, const char *symbol, uint8_t *data, size_t stride, size_t bytes);
   dpu_xfer_flags_t flags() const;
+  // Wait until nothing is queued or running; returns the first error of it.
+  dpu_error_t wait();
   // Throw what a status means, if it is an error.
   void check(dpu_error_t status, const char *call, const char *symbol = nullptr);
 
   dpu_set_t set_;
-  uint32_t count_ = 0, ranks_ = 0;
   size_t heap_bytes_ = 0;
   Mode mode_;
 };

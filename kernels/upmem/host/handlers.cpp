@@ -3,7 +3,7 @@
 // They are functions of their operands: DPUs hold rows only as a cache, known by the token that the
 // load gave them. So XLA may run launches in any order, and as often as it likes.
 
-#include <new>
+#include <exception>
 
 #include "device.hpp"
 #include "records.hpp"
@@ -36,8 +36,8 @@ XLA_FFI_Error *guarded(const XLA_FFI_CallFrame *frame, Work work) {
     return work();
   } catch (const Error &error) {
     return fail(frame, error);
-  } catch (const std::bad_alloc &) {
-    return fail(frame, Error(Kind::failed, "out of memory"));
+  } catch (const std::exception &error) {  // such as of memory or threads
+    return fail(frame, Error(Kind::failed, error.what()));
   }
 }
 

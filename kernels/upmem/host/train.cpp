@@ -42,10 +42,20 @@ void train(Trainer &trainer, const Rows &rows, const Schedule &schedule, Launch 
   const Program &program = trainer.program();
   std::vector<uint32_t> tables(static_cast<size_t>(rows.chunks) * program.entries());
   trainer.load_rows(rows);
+  // Of one pass, where all are alike; a plain mean wants none.
+  const bool constant = program.order != ARL_RAN_REPLACEMENT && program.tables() == 1;
+  Launch one = launch;
+  one.num_passes = 1;
+  const std::vector<uint32_t> of_a_pass =
+      constant && schedule.merge != Merge::mean ? count_visits(program, rows, one)
+                                                : std::vector<uint32_t>(tables.size());
   for (uint32_t left = schedule.passes; left > 0; left -= launch.num_passes) {
     launch.num_passes = std::min(left, schedule.period);
     trainer.run(launch, table, tables.data());
-    const std::vector<uint32_t> visits = count_visits(program, rows, launch);
+    std::vector<uint32_t> visits = of_a_pass;
+    if (!constant && schedule.merge != Merge::mean) visits = count_visits(program, rows, launch);
+    if (constant)
+      for (uint32_t &count : visits) count *= launch.num_passes;
     merge(schedule.merge, program.numerics, rows.chunks, program.entries(), tables.data(), table,
           visits.data(), alpha, table);
     launch.first_pass += launch.num_passes;

@@ -30,7 +30,7 @@ Trainer::Trainer(const Program &program, uint32_t dpus, const std::string &profi
       counted_(dpus),
       dpus_(std::make_unique<Dpus>(dpus, profile, mode)) {
   if (program.entries() * entry_bytes % 8 != 0) padded_.resize((dpus + 1) * table_bytes());
-  dpus_->load(program.path);
+  dpus_->load(program.path, table_bytes());
   report_.dpus = dpus;
   report_.counts_instructions = count_instructions;
   ++report_.program_loads;

@@ -39,6 +39,11 @@ class _OneLineErrors(typer.core.TyperGroup):
             code = _complain("out of memory: take fewer transitions or DPUs", 1)
         except typer.Abort:
             code = 1
+        except RuntimeError as error:
+            dpus = sys.modules.get("accel_rl.pim.upmem")  # not imported for this
+            if dpus is None or not isinstance(error, dpus.UpmemError):
+                raise
+            code = _complain(f"{type(error).__name__}: {error} {error.log}", 1)
         if code == 130:
             _complain("interrupted", 130)
         if standalone_mode:

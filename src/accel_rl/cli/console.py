@@ -45,13 +45,14 @@ def print_table(
     """
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number >= numbers_from else "left")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(escape(str(cell)) for cell in row))
     typer.echo(title)
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 

@@ -88,12 +88,12 @@ def _upmem_backend() -> dict[str, Any]:
     if why:
         return {"name": "upmem", "present": False, "why": f"backend 'upmem' is absent: {why}"}
     vendor = pim.upmem.which_toolkit() == "vendor"
-    what = "UPMEM's SDK" if vendor else "UPMEM's emulator, pim_emu"
+    what = "UPMEM's SDK" if vendor else "our emulator of it, pim_emu"
     return {"name": "upmem", "present": True, "why": f"DPU programs, built and run with {what}"}
 
 
 def _upmem() -> dict[str, Any]:
-    """UPMEM's SDK, its emulator, and real DPUs so far as an unopened device tells."""
+    """UPMEM's SDK, our emulator of it, and real DPUs so far as an unopened device tells."""
     from accel_rl.pim.upmem import sdk as upmem_sdk
 
     why = upmem_sdk.why_no_emulator()

@@ -74,7 +74,8 @@ def train(
         tables so far gives the same result, bit for bit, as one longer call.
       probe: a pure function of the action values [S, A], evaluated after each merge; static.
       machine: what the run must fit, from `pim_emu.load_machine` or its name; None for no limit.
-      tasklets: of the machine's DPUs, whose stacks take WRAM; the result does not depend on it.
+      tasklets: of the machine's DPUs, whose stacks take WRAM; the result does not depend on it. A
+        backend given as an object has tasklets and a machine of its own.
 
     Returns:
       The result.
@@ -84,6 +85,8 @@ def train(
         absent or cannot run the rule, or if a chunk exceeds the machine's MRAM or the tables its
         WRAM.
       jax.errors.JaxRuntimeError: by the "cpu" backend, if traced rows point outside the tables.
+      pim.upmem.UpmemError: by the "upmem" backend, which waits for the result. Its subclasses say
+        what happened: a DPU stopped, too few are free, a program does not fit, ...
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
@@ -127,6 +130,8 @@ def _train(
 ) -> TrainResult:
     rule, nx = program.rule, program.rule.numerics
     c = rule.coefficients(rates)
+    if program.is_static:  # so that mapped seeds do not part replicas that are alike
+        seed = jnp.uint32(0)
     words = encode_chunks(program, chunks)
     memory = backend.load(program, words, chunks.lengths, c)
     visits_of = functools.partial(backend.visits, program, memory, c, seed)

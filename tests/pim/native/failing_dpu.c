@@ -49,7 +49,6 @@ static void *real(const char *function) {
 typedef struct dpu_set_t set_t;
 PASS(dpu_alloc, (uint32_t count, const char *profile, set_t *set), (count, profile, set))
 PASS(dpu_get_nr_dpus, (set_t set, uint32_t *count), (set, count))
-PASS(dpu_get_nr_ranks, (set_t set, uint32_t *count), (set, count))
 PASS(dpu_load, (set_t set, const char *path, struct dpu_program_t **program), (set, path, program))
 PASS(dpu_get_symbol, (struct dpu_program_t * program, const char *name, struct dpu_symbol_t *symbol),
      (program, name, symbol))

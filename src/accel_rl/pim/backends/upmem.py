@@ -14,6 +14,7 @@ from accel_rl.pim.upmem import kernels
 from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.host import host
 from accel_rl.pim.upmem.toolkit import find_toolkit
+from accel_rl.tabular.passes.native import seeds_of
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
@@ -99,14 +100,13 @@ def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def run(
-            rows: kernels.Rows, table: Array, c: Coefficients, seed: Array, first: Array
-        ) -> Array:
-            return kernels.launch(settings, program, rows, table, c, seed, first, num_passes)
+        def run(rows: kernels.Rows, table: Array, c: Coefficients, seeds: list[Array]) -> Array:
+            return kernels.launch(settings, program, rows, table, c, seeds, num_passes)
 
-        seed, first_pass = (jax.numpy.asarray(x, jax.numpy.uint32) for x in (seed, first_pass))
-        mapped = device_map(run, (0, None, None, None, None), mesh)
-        return mapped(memory.rows, table, c, seed, first_pass)
+        # Out here, because a mapped seed that nothing goes by would map all that passes through.
+        seeds = seeds_of(program, c, seed, first_pass)
+        mapped = device_map(run, (0, None, None, None), mesh)
+        return mapped(memory.rows, table, c, seeds)
 
     def visits(
         program: Program,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from accel_rl.pim.upmem import build
 from accel_rl.pim.upmem.errors import SdkMissing, translated
-from accel_rl.pim.upmem.host import Report, loaded_host
+from accel_rl.pim.upmem.host import NOTHING, Report, loaded_host
 from accel_rl.pim.upmem.toolkit import which_toolkit
 
 
@@ -36,15 +36,16 @@ def recording() -> Iterator[Recording]:
 
     `accel_rl.pim.modelled.parts_of_run` makes SwiftRL's four parts of the report.
     """
-    made, host = Recording(), loaded_host()
-    if host is not None:
-        host.report(reset=True)
+    made, before = Recording(), _report()
     try:
         yield made
     finally:
-        host = loaded_host()
-        if host is not None:
-            made.report = host.report(reset=True)
+        made.report = _report().since(before)
+
+
+def _report() -> Report:
+    host = loaded_host()
+    return NOTHING if host is None else host.report()
 
 
 @contextlib.contextmanager

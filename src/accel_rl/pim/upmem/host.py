@@ -68,6 +68,16 @@ class Report:
     load_seconds: float
     launch_seconds: float
 
+    def since(self, before: "Report") -> "Report":
+        """What was done after an earlier report."""
+        last = {"dpus", "counts_instructions"}
+        pairs = ((f.name, getattr(self, f.name), getattr(before, f.name)) for f in _FIELDS)
+        return Report(**{name: new if name in last else new - old for name, new, old in pairs})
+
+
+_FIELDS = dataclasses.fields(Report)
+NOTHING = Report(**{field.name: field.type(0) for field in _FIELDS})  # type: ignore[operator]
+
 
 class _Program(ctypes.Structure):
     """`struct arl_upmem_program` of kernels/upmem/host/control.cpp."""
@@ -92,7 +102,7 @@ class _Report(ctypes.Structure):
 
     _fields_ = [
         (field.name, ctypes.c_double if field.type is float else ctypes.c_uint64)
-        for field in dataclasses.fields(Report)
+        for field in _FIELDS
     ]
 
 
@@ -147,11 +157,11 @@ class Host:
         """DPUs that this process holds."""
         return self._library.accel_rl_upmem_held()
 
-    def report(self, reset: bool = False) -> Report:
-        """What was done since the last reset."""
+    def report(self) -> Report:
+        """What was done since the process began."""
         report = _Report()
-        self._library.accel_rl_upmem_report(int(reset), ctypes.byref(report))
-        return Report(**{f.name: getattr(report, f.name) for f in dataclasses.fields(Report)})
+        self._library.accel_rl_upmem_report(ctypes.byref(report))
+        return Report(**{f.name: getattr(report, f.name) for f in _FIELDS})
 
     def translate(self, error: Exception) -> UpmemError | None:
         """What the host knows of an error that jax raised; None if it is none of the host's."""

@@ -6,6 +6,7 @@ rows have a token, and go to the DPUs again where these hold others. The twin in
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from accel_rl.tabular.orders import RANDOM_BLOCK
 from accel_rl.tabular.passes import native
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Coefficients
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array
 
 MAX_TARGET_BLOCK = 65_535  # lists of updates on a DPU hold 16-bit positions
 Rates = tuple[int, int, int]  # alpha, gamma, epsilon as entries
@@ -81,15 +82,26 @@ def launch(
     rows: Rows,
     table: Array,
     coefficients: Coefficients,
-    seed: ArrayLike,
-    first_pass: ArrayLike,
+    seeds: Sequence[Array],
     num_passes: int,
 ) -> Array:
-    """[D, K * S * A]: the tables after passes over every chunk, each from `table` [K * S * A]."""
+    """The tables after passes over every chunk, each from `table`.
+
+    Args:
+      settings: how the program is built and run.
+      program: the pass, static.
+      rows: from `load`.
+      table: [K * S * A] in the numerics' dtype.
+      coefficients: the rates.
+      seeds: from `native.seeds_of`.
+      num_passes: passes, static.
+
+    Returns:
+      [D, K * S * A].
+    """
     shape = (rows.words.shape[0], program.entries)
     call = _call("accel_rl_upmem_launch", jax.ShapeDtypeStruct(shape, table.dtype))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
-    seeds = [jnp.asarray(x, jnp.uint32) for x in (coefficients.explore, seed, first_pass)]
     return call(
         *(rows.words, rows.lengths, rows.token, table, rates, *seeds),
         program=_register(settings, program, rows.words.shape[1]),
@@ -141,7 +153,7 @@ def _register(settings: Settings, program: Program, capacity: int) -> int:
             numerics=native.NUMERICS[numerics or ""],
             rule=native.RULES.index(rule or ""),
             order=ORDERS.index(order.name),
-            stride=order.stride,
+            stride=order.stride if order.name == "STR" else 1,
             block=program.target_block,
             states=program.num_states,
             actions=program.num_actions,

@@ -55,7 +55,9 @@ def which_toolkit(name: str | None = None) -> str:
             raise SdkMissing(f"UPMEM's SDK was not found: {vendor.why}")
     why = why_no_emulator()
     if why:
-        raise SdkMissing(f"UPMEM's SDK was not found, and its emulator cannot run here: {why}")
+        raise SdkMissing(
+            f"UPMEM's SDK was not found, and pim_emu, our emulator of it, cannot run here: {why}"
+        )
     return "emulator"
 
 
@@ -73,7 +75,9 @@ def find_toolkit(name: str | None = None) -> Toolkit:
         try:
             folder = sdk_path()
         except SdkError as error:
-            raise SdkMissing(f"UPMEM's emulator cannot be made: {error}") from error
+            raise SdkMissing(
+                f"pim_emu, the emulator of UPMEM's SDK, cannot be made: {error}"
+            ) from error
         return Toolkit("emulator", folder, folder.name)
     vendor = find_sdk()
     return Toolkit("vendor", Path(str(vendor.where)).parent, vendor.version or "unknown")

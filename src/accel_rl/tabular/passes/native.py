@@ -50,6 +50,20 @@ def unsupported(program: Program) -> str | None:
     return None
 
 
+def seeds_of(
+    program: Program, coefficients: Coefficients, seed: ArrayLike, first_pass: ArrayLike
+) -> list[Array]:
+    """uint32 scalars explore, seed and first pass: 0 where the program goes by none of it.
+
+    So that batched seeds do not part replicas that are alike.
+    """
+    explores = kernel_names(program)[0] == "sarsa_epsilon_greedy"
+    explore = coefficients.explore if explores else jnp.uint32(0)
+    if program.is_static:
+        seed = first_pass = jnp.uint32(0)
+    return [jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass)]
+
+
 def kernel_names(program: Program) -> tuple[str | None, str | None]:
     """Names of the native code for the rule and for its numerics, None where there is none."""
     rule, nx = program.rule, program.rule.numerics
@@ -152,11 +166,7 @@ def launch(
     _expect("table", table, dtype, (program.entries,))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     _expect("coefficients", rates, dtype, (3,))
-    explores = kernel_names(program)[0] == "sarsa_epsilon_greedy"
-    explore = coefficients.explore if explores else jnp.uint32(0)
-    if program.is_static:  # so that batched seeds do not part the replicas
-        seed = first_pass = jnp.uint32(0)
-    seeds = [jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass)]
+    seeds = seeds_of(program, coefficients, seed, first_pass)
     run = _launcher(program, num_passes)
     return run(rows, seeds, table[None], rates[:, None])[0]
 
