@@ -4,8 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#if XLA_FFI_API_MAJOR == 0 && XLA_FFI_API_MINOR < 4
+typedef XLA_FFI_Extension_Base extension_t;
+#else  // the host of DPUs is built with the headers of the jaxlib at hand
+typedef XLA_FFI_InternalExtension extension_t;
+#endif
+
 bool arl_answer_metadata(XLA_FFI_CallFrame *frame) {
-  XLA_FFI_Extension_Base *extension = frame->extension_start;
+  extension_t *extension = frame->extension_start;
   if (!extension || extension->type != XLA_FFI_Extension_Metadata) return false;
   XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)extension)->metadata;
   metadata->api_version = (XLA_FFI_Api_Version){
