@@ -46,6 +46,12 @@ void Device::disown() {
   if (owner_ == getpid()) return;
   owner_ = getpid();
   (void)trainer_.release();
+  give_back();
+}
+
+void Device::give_back() {
+  collect();
+  trainer_.reset();
   resident_ = 0;
   seen_ = {};
 }
@@ -75,10 +81,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
   disown();
   try {
     if (!trainer_ || loaded_ != id || trainer_->dpus() != rows.chunks) {
-      collect();
-      trainer_.reset();  // before others are asked for
-      resident_ = 0;
-      seen_ = {};
+      give_back();  // before others are asked for
       trainer_ = std::make_unique<Trainer>(wanted.program, rows.chunks, wanted.profile, wanted.mode,
                                            wanted.count_instructions);
       loaded_ = id;
@@ -90,10 +93,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
     }
     trainer_->run(launch, table, tables);
   } catch (...) {
-    collect();
-    trainer_.reset();
-    resident_ = 0;
-    seen_ = {};
+    give_back();
     throw;
   }
 }
@@ -101,10 +101,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
 void Device::release() {
   const std::lock_guard lock(mutex_);
   disown();
-  collect();
-  trainer_.reset();
-  resident_ = 0;
-  seen_ = {};
+  give_back();
 }
 
 uint32_t Device::held() {

@@ -54,7 +54,8 @@ class Device {
 
  private:
   Device();
-  void collect();  // the trainer's report
+  void collect();    // the trainer's report
+  void give_back();  // the DPUs
   // After a fork: the DPUs are the parent's.
   void disown();
 
