@@ -17,7 +17,7 @@ from accel_rl.pim.upmem.build import dpu_program
 from accel_rl.pim.upmem.host import HostProgram, host
 from accel_rl.pim.upmem.toolkit import Toolkit
 from accel_rl.tabular.orders import NAMES as ORDERS
-from accel_rl.tabular.orders import RANDOM_BLOCK
+from accel_rl.tabular.orders import RANDOM_BLOCK, Order
 from accel_rl.tabular.passes import native
 from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Coefficients
@@ -125,7 +125,7 @@ def build_program(settings: Settings, program: Program, capacity: int) -> Path:
         "RULE": rule,
         "NUMERICS": numerics,
         "ORDER": order.name,
-        "STRIDE": order.stride if order.name == "STR" else 1,
+        "STRIDE": _stride(order),
         "BLOCK": program.target_block,
         "STATES": program.num_states,
         "ACTIONS": program.num_actions,
@@ -135,6 +135,11 @@ def build_program(settings: Settings, program: Program, capacity: int) -> Path:
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
     return dpu_program(settings.toolkit, options)
+
+
+def _stride(order: Order) -> int:
+    """That of STR; other orders do not go by any, and share programs."""
+    return order.stride if order.name == "STR" else 1
 
 
 def _random_blocks(program: Program, capacity: int) -> int:
@@ -153,7 +158,7 @@ def _register(settings: Settings, program: Program, capacity: int) -> int:
             numerics=native.NUMERICS[numerics or ""],
             rule=native.RULES.index(rule or ""),
             order=ORDERS.index(order.name),
-            stride=order.stride if order.name == "STR" else 1,
+            stride=_stride(order),
             block=program.target_block,
             states=program.num_states,
             actions=program.num_actions,
