@@ -13,6 +13,7 @@ MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
     "types": set(),
     "native": set(),
+    "testing": set(),
     "envs": FOUNDATION,
     "am": FOUNDATION,
     "networks": FOUNDATION,
@@ -20,7 +21,7 @@ ALLOWED = {
     "io": FOUNDATION,
     "plot": FOUNDATION,
     "datasets": BASE | {"io"},
-    "replay": BASE,
+    "replay": BASE | {"native"},
     "agents": BASE,
     "train": MIDDLE,
     "pim": MIDDLE | {"native", "pim_emu"},

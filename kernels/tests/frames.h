@@ -6,7 +6,7 @@
 #include "pool.h"
 #include "xla/ffi/api/c_api.h"
 
-enum { MOST_BUFFERS = 12, MOST_AXES = 5, MOST_ATTRIBUTES = 12, MOST_TEXT = 512 };
+enum { MOST_BUFFERS = 14, MOST_AXES = 5, MOST_ATTRIBUTES = 12, MOST_TEXT = 512 };
 
 // Where XLA would keep its thread pool.
 struct XLA_FFI_ExecutionContext {

@@ -15,7 +15,7 @@ from pathlib import Path
 import jax
 
 VARIABLE = "ACCEL_RL_KERNELS"  # names another library; empty: use none
-INTERFACE = 1  # ARL_INTERFACE of kernels/ffi/tabular.c
+INTERFACE = 2  # ARL_INTERFACE of kernels/ffi/tabular.c
 _STEM = "accel_rl_kernels"
 
 

@@ -1,4 +1,4 @@
-"""What flows between the folders of the library: transitions, finite MDPs and their pictures.
+"""What flows between the folders of the library: transitions, samples, finite MDPs, their pictures.
 
 Everything here is a frozen dataclass, registered as a pytree unless it says otherwise. Field
 comments give shape and dtype; a leading axis, where one is allowed, is written `[...]`.
@@ -19,6 +19,67 @@ def _pytree(cls: type, static: tuple[str, ...] = ()) -> type:
     return jax.tree_util.register_dataclass(
         cls, [name for name in names if name not in static], list(static)
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Transition:
+    """One step (or an array of steps) of an environment, as an actor records it.
+
+    Leaves of `observation` and `action` may be pytrees of any dtype. `discount` is the
+    environment's: 0 only where the episode truly ended. `truncated` says that the episode was cut
+    after this step without ending, so that a target bootstraps from `next_observation`, the
+    observation before any reset; None where no episode is ever truncated. `next_observation` may
+    be None: it is then the observation of the following step, and a truncated step, whose final
+    observation nobody has, is never the last of a target. `extras` goes with the step unread.
+    """
+
+    observation: Any  # [..., *observation]
+    action: Any  # [..., *action]
+    reward: Array  # [...] float32
+    discount: Array  # [...] float32, 0 or 1
+    truncated: Array | None = None  # [...] bool
+    next_observation: Any = None  # as observation
+    extras: Any = None  # [..., *extras]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Transitions as a learner reads them: targets are reward + discount * value(next_observation).
+
+    `reward` is the discounted sum of up to n rewards and `discount` the complete bootstrap
+    coefficient: gamma^k times the environment's discounts, with k <= n cut where the episode ended
+    or was truncated. A learner never multiplies by gamma again.
+    """
+
+    observation: Any  # [B, *observation]
+    action: Any  # [B, *action]
+    reward: Array  # [B] float32
+    discount: Array  # [B] float32
+    next_observation: Any  # [B, *observation], k steps later
+    extras: Any = None  # [B, *extras]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequences:
+    """Runs of L consecutive steps, each cut where the episode of its first step stops."""
+
+    steps: Any  # the pytree that was added, with leading axes [B, L]
+    valid: Array  # [B, L] bool: the step belongs to the episode of the first one
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A batch drawn from a replay memory, and what an update of its priorities must know.
+
+    `weights` correct for the drawing, (N p)^-beta over their maximum. `generations` tells a slot's
+    present item from later ones, so that an update that comes late does not touch those.
+    """
+
+    batch: Any  # Batch, Sequences or the pytree that was added, leading axis [B]; None of an index
+    indices: Array  # [B] int32, slots
+    probabilities: Array  # [B] float32, of each item for a single draw
+    weights: Array  # [B] float32, in (0, 1]; 0 for what must be left out
+    generations: Array  # [B] uint32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +125,8 @@ class MDP:
         return self.probability.shape[1]
 
 
-_pytree(TabularTransition)
+for _each in (Transition, Batch, Sequences, Sample, TabularTransition):
+    _pytree(_each)
 _pytree(MDP, static=("time_limit",))
 
 

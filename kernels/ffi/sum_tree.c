@@ -1,0 +1,482 @@
+// XLA FFI handlers of the sum tree of prioritised replay; accel_rl/replay/sum_tree_native.py calls
+// them, and accel_rl/replay/sum_tree.py says what the tree is. All sums and comparisons are those
+// of that file, in its order and in the float mode of XLA's threads, so that the bits agree.
+
+#include <string.h>
+
+#include "frame.h"
+
+#define ARL_EXPORT __attribute__((visibility("default")))
+
+#define S32 XLA_FFI_DataType_S32
+#define U32 XLA_FFI_DataType_U32
+#define F32 XLA_FFI_DataType_F32
+
+enum {
+  LEAF_ROW = 8,
+  MOST_MIDDLE_ROW = 1 << 14,
+  CHUNK = 256,  // items whose nodes are kept at a time
+  MOST_BUFFERS = 14,
+  SMALL = 1 << 14,  // nodes: below this a call is not worth another thread's while
+};
+
+#define MOST_LEAVES (INT64_C(1) << 30)
+
+// The state, in the order of its operands.
+enum { LEAVES, MIDDLE, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
+#define SUMS {"leaves", F32, "N"}, {"middle", F32, "M"}, {"heap", F32, "K"}
+#define STATE SUMS, {"peaks", F32, "K"}, {"total", F32, ""}, {"highest", F32, ""}
+
+typedef struct {
+  float *leaves, *middle, *heap, *peaks;
+  int64_t size;         // leaves
+  int32_t heap_leaves;  // H
+  int32_t middle_row;   // M
+  int shift;            // H is 2^depth, 8 M is 2^shift
+  int depth;
+} tree_t;
+
+static inline float larger(float a, float b) { return a > b ? a : b; }
+
+static inline float sum_4(const float *row) { return (row[0] + row[2]) + (row[1] + row[3]); }
+
+static inline float sum_8(const float *row) {
+  float halves[4];
+  for (int k = 0; k < 4; ++k) halves[k] = row[k] + row[k + 4];
+  return sum_4(halves);
+}
+
+static float sum_row(const float *row, int32_t width) {
+  float halves[MOST_MIDDLE_ROW / 2];
+  if (width == 2) return row[0] + row[1];
+  if (width == 4) return sum_4(row);
+  if (width == 8) return sum_8(row);
+  width /= 2;
+  for (int32_t j = 0; j < width; ++j) halves[j] = row[j] + row[j + width];
+  for (; width > 8; width /= 2)
+    for (int32_t j = 0; j < width / 2; ++j) halves[j] += halves[j + width / 2];
+  return sum_8(halves);
+}
+
+static float peak_of(const float *row, int64_t width) {
+  float lanes[LEAF_ROW];
+  memcpy(lanes, row, sizeof lanes);
+  for (int64_t j = LEAF_ROW; j < width; j += LEAF_ROW)
+    for (int k = 0; k < LEAF_ROW; ++k) lanes[k] = larger(row[j + k], lanes[k]);
+  for (int k = 1; k < LEAF_ROW; ++k) lanes[0] = larger(lanes[0], lanes[k]);
+  return lanes[0];
+}
+
+// Assign.
+
+typedef struct {
+  const int32_t *slots;  // or NULL: a range
+  int64_t first, capacity;
+  const float *weights;
+  int64_t count;
+} changes_t;
+
+static inline int64_t slot_of(const changes_t *changes, int64_t i) {
+  if (changes->slots) return changes->slots[i];
+  const int64_t slot = changes->first + i;
+  return slot >= changes->capacity ? slot - changes->capacity : slot;
+}
+
+// Set leaves first ... last - 1 of the changes and the peaks over them; returns how many slots are
+// inside, and these in `slots`.
+static int64_t set_leaves(const tree_t *tree, const changes_t *changes, int64_t first, int64_t last,
+                          int32_t *slots) {
+  float *peaks = tree->peaks + tree->heap_leaves;
+  int32_t lost[CHUNK];  // heap leaves whose peak was overwritten by less
+  int64_t num_inside = 0, num_lost = 0;
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t slot = slot_of(changes, i);
+    if (slot < 0 || slot >= tree->size) continue;
+    const int32_t over = (int32_t)(slot >> tree->shift);
+    const float weight = changes->weights[i], old = tree->leaves[slot], peak = peaks[over];
+    lost[num_lost] = over;
+    num_lost += (old == peak) & (weight < peak);
+    peaks[over] = larger(weight, peak);
+    tree->leaves[slot] = weight;
+    slots[num_inside++] = (int32_t)slot;
+  }
+  for (int64_t i = 0; i < num_lost; ++i)
+    peaks[lost[i]] = peak_of(tree->leaves + ((int64_t)lost[i] << tree->shift),
+                             INT64_C(1) << tree->shift);
+  return num_inside;
+}
+
+// Divide nodes by 2^shift and leave out those that equal the one before; returns how many stay.
+static int64_t lift(int32_t *nodes, int64_t count, int shift) {
+  int64_t kept = 0;
+  int32_t previous = -1;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t node = nodes[i] >> shift;
+    nodes[kept] = node;
+    kept += node != previous;
+    previous = node;
+  }
+  return kept;
+}
+
+static inline void join(const tree_t *tree, int32_t node) {
+  tree->heap[node] = tree->heap[2 * node] + tree->heap[2 * node + 1];
+  tree->peaks[node] = larger(tree->peaks[2 * node], tree->peaks[2 * node + 1]);
+}
+
+// Recompute what is over `count` leaves, but for the peaks of heap leaves; level by level, so that
+// one's cache misses overlap.
+static void recompute(const tree_t *tree, int32_t *nodes, int64_t count) {
+  float *sums = tree->heap + tree->heap_leaves;
+  float *rows = tree->middle_row > 1 ? tree->middle : sums;
+  count = lift(nodes, count, 3);
+  for (int64_t i = 0; i < count; ++i)
+    rows[nodes[i]] = sum_8(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
+  if (tree->middle_row > 1) {
+    count = lift(nodes, count, tree->shift - 3);
+    for (int64_t i = 0; i < count; ++i)
+      sums[nodes[i]] = sum_row(tree->middle + (int64_t)tree->middle_row * nodes[i],
+                               tree->middle_row);
+  }
+  int32_t width = tree->heap_leaves;
+  for (int64_t i = 0; i < count; ++i) nodes[i] += width;
+  for (; width > count && width > 1; width /= 2) {
+    int64_t kept = 0;
+    int32_t previous = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t node = nodes[i] / 2;
+      join(tree, node);
+      nodes[kept] = node;
+      kept += node != previous;
+      previous = node;
+    }
+    count = kept;
+  }
+  // Most of the few nodes that are left have changed.
+  for (int32_t node = count > 0 ? width - 1 : 0; node > 0; --node) join(tree, node);
+}
+
+static void assign(const tree_t *tree, const changes_t *changes) {
+  for (int64_t first = 0; first < changes->count; first += CHUNK) {
+    const int64_t left = changes->count - first;
+    int32_t slots[CHUNK];
+    recompute(tree, slots,
+              set_leaves(tree, changes, first, first + (left < CHUNK ? left : CHUNK), slots));
+  }
+}
+
+// Draw.
+
+static inline float uniform(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
+
+// What is left of `rest` to the right of `left`, or all of it; and whether it goes there. Without
+// branches, which nothing could predict. Rounding may leave a rest that is too large: never go where
+// there is nothing.
+static inline int32_t go(float *rest, float left, float right) {
+  const int32_t goes_right = (*rest >= left) & (right > 0);
+  uint32_t bits;
+  memcpy(&bits, &left, sizeof bits);
+  bits &= 0u - (uint32_t)goes_right;
+  memcpy(&left, &bits, sizeof bits);
+  *rest -= left;
+  return goes_right;
+}
+
+static void descend(const float *heap, int32_t *nodes, float *rests, int64_t count, int levels) {
+  for (int level = 0; level < levels; ++level)
+    for (int64_t i = 0; i < count; ++i)
+      nodes[i] = 2 * nodes[i] + go(rests + i, heap[2 * nodes[i]], heap[2 * nodes[i] + 1]);
+}
+
+// Walk down a row by halves; each returns the index of an entry.
+
+static inline int32_t choose_4(const float *row, float *rest) {
+  const int32_t at = 2 * go(rest, row[0] + row[1], row[2] + row[3]);
+  return at + go(rest, row[at], row[at + 1]);
+}
+
+static inline int32_t choose_8(const float *row, float *rest) {
+  int32_t at = 4 * go(rest, sum_4(row), sum_4(row + 4));
+  at += 2 * go(rest, row[at] + row[at + 1], row[at + 2] + row[at + 3]);
+  return at + go(rest, row[at], row[at + 1]);
+}
+
+static int32_t choose(const float *row, int32_t width, float *rest) {
+  int32_t at = 0;
+  for (; width > 8; width /= 2)
+    at += width / 2 *
+          go(rest, sum_row(row + at, width / 2), sum_row(row + at + width / 2, width / 2));
+  if (width == 8) return at + choose_8(row + at, rest);
+  return width == 4 ? choose_4(row, rest) : go(rest, row[0], row[1]);
+}
+
+typedef struct {
+  float total;
+  const float *positions;
+  const uint32_t *words;  // [2][stride]
+  int64_t stride;
+  int32_t *slots;
+  float *probabilities;
+} draws_t;
+
+static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) {
+  int32_t nodes[CHUNK];
+  float rests[CHUNK];
+  const float total = draws->total;
+  for (int64_t i = 0; i < count; ++i) nodes[i] = 1, rests[i] = draws->positions[i] * total;
+  descend(tree->heap, nodes, rests, count, tree->depth / 2);
+  for (int64_t i = 0; i < count; ++i)
+    rests[i] = uniform(draws->words[i]) * tree->heap[nodes[i]];
+  descend(tree->heap, nodes, rests, count, tree->depth - tree->depth / 2);
+  for (int64_t i = 0; i < count; ++i) {
+    rests[i] = uniform(draws->words[draws->stride + i]) * tree->heap[nodes[i]];
+    nodes[i] -= tree->heap_leaves;
+  }
+  if (tree->middle_row > 1)
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = (int64_t)tree->middle_row * nodes[i];
+      nodes[i] = (int32_t)row + choose(tree->middle + row, tree->middle_row, rests + i);
+      __builtin_prefetch(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
+    }
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t row = LEAF_ROW * nodes[i];
+    float rest = rests[i];
+    const int32_t slot = row + choose_8(tree->leaves + row, &rest);
+    draws->slots[i] = slot;
+    draws->probabilities[i] = total > 0 ? tree->leaves[slot] / total : 0;
+  }
+}
+
+static void draw(const tree_t *tree, draws_t draws, int64_t count) {
+  for (int64_t first = 0; first < count; first += CHUNK) {
+    draw_chunk(tree, &draws, count - first < CHUNK ? count - first : CHUNK);
+    draws.positions += CHUNK;
+    draws.words += CHUNK;
+    draws.slots += CHUNK;
+    draws.probabilities += CHUNK;
+  }
+}
+
+// Calls. The leading axes that vmap adds make them calls on several trees.
+
+typedef struct {
+  XLA_FFI_Buffer buffers[MOST_BUFFERS];  // arguments, then results, without leading axes
+  const int64_t *leading[MOST_BUFFERS];  // [axes] sizes
+  void *data[MOST_BUFFERS];
+  int64_t num_arguments, axes, trees, count;
+  tree_t sizes;
+} call_t;
+
+// Check and drop the leading axes; those of an argument that trees may share may be 1.
+static XLA_FFI_Error *drop_axes(const XLA_FFI_CallFrame *frame, const arl_buffer *wanted,
+                                bool may_share, call_t *call) {
+  const int64_t num_buffers = frame->args.size + frame->rets.size;
+  for (int64_t k = 0; k < num_buffers; ++k) {
+    XLA_FFI_Buffer *buffer = call->buffers + k;
+    *buffer = *(const XLA_FFI_Buffer *)(k < call->num_arguments
+                                            ? frame->args.args[k]
+                                            : frame->rets.rets[k - call->num_arguments]);
+    if (buffer->rank < call->axes)
+      return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                      "%s must have at least the %lld axes of total, got %lld", wanted[k].name,
+                      (long long)call->axes, (long long)buffer->rank);
+    call->leading[k] = buffer->dims;
+    buffer->rank -= call->axes;
+    buffer->dims += call->axes;
+  }
+  const int64_t *dims = call->leading[call->num_arguments];
+  for (int64_t k = 0; k < num_buffers; ++k)
+    for (int64_t axis = 0; axis < call->axes; ++axis) {
+      const int64_t size = call->leading[k][axis];
+      if (size != dims[axis] && !(size == 1 && may_share && k < call->num_arguments))
+        return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                        "%s must have size %lld in leading axis %lld, got %lld", wanted[k].name,
+                        (long long)dims[axis], (long long)axis, (long long)size);
+    }
+  for (int64_t axis = 0; axis < call->axes; ++axis) call->trees *= dims[axis];
+  return NULL;
+}
+
+static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+static XLA_FFI_Error *read_sizes(const XLA_FFI_CallFrame *frame, const arl_sizes *sizes,
+                                 tree_t *tree) {
+  const int64_t leaves = sizes->of['N'], middle = sizes->of['M'], heap = sizes->of['K'];
+  if (!is_power_of_two(heap) || heap < 2 || leaves > MOST_LEAVES)
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                    "heap must have a power of two of nodes, at least 2, over at most %lld leaves, "
+                    "got %lld over %lld", (long long)MOST_LEAVES, (long long)heap,
+                    (long long)leaves);
+  const int64_t row = leaves / LEAF_ROW / (heap / 2);
+  if (!is_power_of_two(row) || row > MOST_MIDDLE_ROW || row * (heap / 2) * LEAF_ROW != leaves)
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                    "leaves must be %d times %lld times a power of two up to %d, got %lld",
+                    LEAF_ROW, (long long)heap / 2, MOST_MIDDLE_ROW, (long long)leaves);
+  const int64_t expected = row > 1 ? leaves / LEAF_ROW : 0;
+  if (middle != expected)
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                    "middle must have %lld sums, got %lld", (long long)expected,
+                    (long long)middle);
+  *tree = (tree_t){.size = leaves,
+                   .heap_leaves = (int32_t)(heap / 2),
+                   .middle_row = (int32_t)row,
+                   .shift = __builtin_ctzll((uint64_t)(row * LEAF_ROW)),
+                   .depth = __builtin_ctzll((uint64_t)heap) - 1};
+  return NULL;
+}
+
+static XLA_FFI_Error *read_call(const XLA_FFI_CallFrame *frame, const arl_buffer *wanted,
+                                int64_t num_arguments, int64_t num_results, int64_t scalar,
+                                bool may_share, call_t *call) {
+  arl_sizes sizes;
+  if (frame->args.size != num_arguments || frame->rets.size != num_results)
+    return arl_read_buffers(frame, wanted, num_arguments, num_results, call->data, &sizes);
+  const XLA_FFI_Buffer *total = frame->args.args[scalar];
+  *call = (call_t){.num_arguments = num_arguments, .axes = total->rank, .trees = 1};
+  XLA_FFI_Error *error = drop_axes(frame, wanted, may_share, call);
+  if (error) return error;
+  void *buffers[MOST_BUFFERS];
+  for (int k = 0; k < MOST_BUFFERS; ++k) buffers[k] = call->buffers + k;
+  XLA_FFI_CallFrame inner = *frame;
+  inner.args.args = buffers;
+  inner.rets.rets = buffers + num_arguments;
+  error = arl_read_buffers(&inner, wanted, num_arguments, num_results, call->data, &sizes);
+  if (error) return error;
+  call->count = sizes.of['I'];
+  return read_sizes(frame, &sizes, &call->sizes);
+}
+
+// Bytes of one tree's part of a buffer; all types have four.
+static size_t bytes_of(const call_t *call, int64_t k) {
+  size_t bytes = 4;
+  for (int64_t axis = 0; axis < call->buffers[k].rank; ++axis)
+    bytes *= (size_t)call->buffers[k].dims[axis];
+  return bytes;
+}
+
+// Where a tree's part of a buffer begins.
+static void *part_of(const call_t *call, int64_t k, int64_t tree) {
+  const int64_t *dims = call->leading[call->num_arguments];
+  int64_t at = 0, step = 1;
+  for (int64_t axis = call->axes - 1; axis >= 0; --axis) {
+    const int64_t size = call->leading[k][axis];
+    at += size > 1 ? tree % dims[axis] * step : 0;
+    step *= size;
+    tree /= dims[axis];
+  }
+  return (char *)call->data[k] + (size_t)at * bytes_of(call, k);
+}
+
+// The tree whose state begins at buffer `first`.
+static tree_t tree_of(const call_t *call, int64_t first, int64_t index) {
+  tree_t tree = call->sizes;
+  tree.leaves = part_of(call, first + LEAVES, index);
+  tree.middle = part_of(call, first + MIDDLE, index);
+  tree.heap = part_of(call, first + HEAP, index);
+  return tree;
+}
+
+// Do work over all trees, of about `nodes` visits each.
+static void share(XLA_FFI_CallFrame *frame, const call_t *call, double nodes,
+                  int (*work)(void *argument, int64_t first, int64_t last), void *argument) {
+  if ((double)call->trees * nodes < SMALL) {
+    work(argument, 0, call->trees);
+    return;
+  }
+  const arl_pool pool = arl_pool_of(frame);
+  arl_share(&pool, call->trees, (int64_t)(SMALL / 2 / nodes) + 1, work, argument);
+}
+
+// Operands and results of assign and assign_range.
+
+enum { SLOTS = FIELDS, WEIGHTS, ASSIGNED, ASSIGN_BUFFERS = ASSIGNED + FIELDS };
+
+typedef struct {
+  const call_t *call;
+  int64_t capacity;  // of a range; 0 where slots are given one by one
+} assign_work;
+
+static int assign_part(void *argument, int64_t first, int64_t last) {
+  const assign_work *work = argument;
+  const call_t *call = work->call;
+  for (int64_t index = first; index < last; ++index) {
+    for (int64_t k = 0; k < FIELDS; ++k) {
+      const void *from = part_of(call, k, index);
+      void *to = part_of(call, ASSIGNED + k, index);
+      if (from != to) memcpy(to, from, bytes_of(call, k));
+    }
+    tree_t tree = tree_of(call, ASSIGNED, index);
+    tree.peaks = part_of(call, ASSIGNED + PEAKS, index);
+    const int32_t *slots = part_of(call, SLOTS, index);
+    changes_t changes = {.weights = part_of(call, WEIGHTS, index), .count = call->count};
+    if (work->capacity) {
+      changes.first = *slots;
+      changes.capacity = work->capacity;
+    } else {
+      changes.slots = slots;
+    }
+    assign(&tree, &changes);
+    *(float *)part_of(call, ASSIGNED + TOTAL, index) = tree.heap[1];
+    *(float *)part_of(call, ASSIGNED + HIGHEST, index) = tree.peaks[1];
+  }
+  return 0;
+}
+
+static XLA_FFI_Error *assign_call(XLA_FFI_CallFrame *frame, const char *slots, const char *shape,
+                                  int64_t capacity) {
+  const arl_buffer buffers[] = {STATE, {slots, S32, shape}, {"weights", F32, "I"}, STATE};
+  call_t call;
+  XLA_FFI_Error *error = read_call(frame, buffers, ASSIGNED, FIELDS, TOTAL, false, &call);
+  if (error) return error;
+  const bool copies = call.data[LEAVES] != call.data[ASSIGNED + LEAVES];
+  const double nodes = (double)call.count * (call.sizes.depth + 2) +
+                       (copies ? (double)call.sizes.size / 8 : 0);
+  assign_work work = {&call, capacity};
+  share(frame, &call, nodes, assign_part, &work);
+  return NULL;
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_sum_tree_assign(XLA_FFI_CallFrame *frame) {
+  if (arl_answer_metadata(frame)) return NULL;
+  return assign_call(frame, "slots", "I", 0);
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_sum_tree_assign_range(XLA_FFI_CallFrame *frame) {
+  if (arl_answer_metadata(frame)) return NULL;
+  static const arl_attribute attributes[] = {{"capacity", 1, MOST_LEAVES}};
+  int64_t capacity;
+  XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 1, &capacity);
+  return error ? error : assign_call(frame, "first", "", capacity);
+}
+
+// Operands and results of draw.
+
+enum { DRAW_TOTAL = HEAP + 1, POSITIONS, WORDS, DRAWN, PROBABILITIES };
+
+static int draw_part(void *argument, int64_t first, int64_t last) {
+  const call_t *call = argument;
+  for (int64_t index = first; index < last; ++index) {
+    const tree_t tree = tree_of(call, 0, index);
+    const draws_t draws = {.total = *(const float *)part_of(call, DRAW_TOTAL, index),
+                           .positions = part_of(call, POSITIONS, index),
+                           .words = part_of(call, WORDS, index),
+                           .stride = call->count,
+                           .slots = part_of(call, DRAWN, index),
+                           .probabilities = part_of(call, PROBABILITIES, index)};
+    draw(&tree, draws, call->count);
+  }
+  return 0;
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_sum_tree_draw(XLA_FFI_CallFrame *frame) {
+  if (arl_answer_metadata(frame)) return NULL;
+  static const arl_buffer buffers[] = {
+      SUMS, {"total", F32, ""}, {"positions", F32, "I"}, {"words", U32, "2I"}, {"slots", S32, "I"},
+      {"probabilities", F32, "I"},
+  };
+  call_t call;
+  XLA_FFI_Error *error = read_call(frame, buffers, DRAWN, 2, DRAW_TOTAL, true, &call);
+  if (error) return error;
+  share(frame, &call, (double)call.count * (call.sizes.depth + 2), draw_part, &call);
+  return NULL;
+}

@@ -1,0 +1,49 @@
+"""Modelled latency and energy of AMPER on TCAM arrays. Nothing here was run on such hardware.
+
+A sampling draws a value in each group, searches the arrays, reads the matches out into a buffer
+(the CSP) and draws the batch from it. Each of these is a stage: a number of items, the time of one
+and the time between two. `docs/am-hardware.md` states every equation and assumption.
+
+Figures of components stand in `components.toml`, each with unit, source, where we read it,
+condition and status. A figure that we found nowhere is absent: what needs it raises, and
+`Components.given` takes it from the caller. The statuses:
+
+- `silicon`: measured on a chip, as published;
+- `simulated`: from circuit simulation, as published;
+- `tool`: a constant of a public program;
+- `derived`: computed from figures of the source;
+- `given`, `assumed`: the caller's, known or one of an assumed range.
+"""
+
+from accel_rl.am.hardware.components import (
+    FILE_STATUSES,
+    UNITS,
+    Components,
+    Figure,
+    available_tcams,
+    figures_table,
+    load_components,
+)
+from accel_rl.am.hardware.design import OVERLAPS, VARIANTS, Design
+from accel_rl.am.hardware.model import Modelled, modelled_sample, modelled_update
+from accel_rl.am.hardware.sweep import Comparison, Point, compare_with_measured, sweep
+
+__all__ = [
+    "FILE_STATUSES",
+    "OVERLAPS",
+    "UNITS",
+    "VARIANTS",
+    "Comparison",
+    "Components",
+    "Design",
+    "Figure",
+    "Modelled",
+    "Point",
+    "available_tcams",
+    "compare_with_measured",
+    "figures_table",
+    "load_components",
+    "modelled_sample",
+    "modelled_update",
+    "sweep",
+]

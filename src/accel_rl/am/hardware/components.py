@@ -1,0 +1,193 @@
+"""Figures of TCAM arrays and of what surrounds them, from one data file, each with its source."""
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+FILE_STATUSES = ("silicon", "simulated", "tool", "derived")
+
+_LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
+_PERIPHERAL_UNITS = {
+    **{f"{part}_delay": "ns" for part in _LOGIC},
+    **{f"{part}_energy": "pJ" for part in _LOGIC},
+    "random_rate": "bit/ns",
+    "random_energy": "pJ/bit",
+    "buffer_cycle": "ns",
+    "buffer_write_energy": "pJ",
+    "buffer_read_energy": "pJ",
+}
+_TCAM_UNITS = {
+    "search_delay": "ns",
+    "search_cycle": "ns",
+    "search_energy": "fJ/bit",
+    "write_delay": "ns",
+    "write_energy": "fJ/bit",
+}
+UNITS: Mapping[str, str] = _PERIPHERAL_UNITS | _TCAM_UNITS
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure of a component, and where it comes from.
+
+    Attributes:
+      name: one of `UNITS`.
+      value: in `unit`.
+      unit: as `UNITS` says.
+      source: authors, title, venue, year and identifier.
+      where_read: what we had in hand, which may be a page that quotes the source.
+      status: as the package says.
+      condition: technology, size and voltage, as far as stated.
+    """
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    where_read: str
+    status: str
+    condition: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Components:
+    """Figures of one kind of TCAM array and of what surrounds it.
+
+    Attributes:
+      tcam: name of the kind of array.
+      figures: by name; those that are known.
+    """
+
+    tcam: str
+    figures: Mapping[str, Figure]
+
+    def __getitem__(self, name: str) -> float:
+        """The figure's value, in its unit.
+
+        Raises:
+          ValueError: if there is no such figure, or no value for it.
+        """
+        if name not in UNITS:
+            raise ValueError(f"name: no figure {name!r}; there are {', '.join(UNITS)}")
+        if name not in self.figures:
+            raise ValueError(
+                f"{name} ({UNITS[name]}) of {self.tcam!r} has no published value that we found: "
+                f"give one by components.given({name}=...), or choose another tcam"
+            )
+        return self.figures[name].value
+
+    def given(self, *, assumed: bool = False, **values: float) -> "Components":
+        """The same components with figures of the caller's.
+
+        Args:
+          assumed: mark them as points of an assumed range rather than known.
+          **values: positive numbers, by name and in the units of `UNITS`.
+
+        Raises:
+          ValueError: unknown name, or a value that is not positive and finite.
+        """
+        status = "assumed" if assumed else "given"
+        figures = dict(self.figures)
+        for name, value in values.items():
+            if name not in UNITS:
+                raise ValueError(f"{name}: no such figure; there are {', '.join(UNITS)}")
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+            figures[name] = Figure(name, float(value), UNITS[name], "the caller", "-", status)
+        return Components(self.tcam, figures)
+
+
+def available_tcams(path: Path | None = None) -> tuple[str, ...]:
+    """Names that `load_components` takes as `tcam`; arguments and errors as for that."""
+    return tuple(_read(path)[1])
+
+
+def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -> Components:
+    """Load the figures of a kind of array.
+
+    Args:
+      path: a TOML file of one's own; None for ours.
+      tcam: one of `available_tcams(path)`.
+
+    Raises:
+      FileNotFoundError: the path does not exist.
+      ValueError: unknown `tcam`, or a file with a key missing or unknown, a wrong unit or status, a
+        source that is not described or a value that is not positive.
+    """
+    peripheral, tcams = _read(path)
+    if tcam not in tcams:
+        raise ValueError(f"tcam must be one of {', '.join(tcams)}, got {tcam!r}")
+    return Components(tcam, peripheral | tcams[tcam])
+
+
+def figures_table(path: Path | None = None) -> str:
+    """A Markdown table of all figures with their sources; arguments as for `load_components`."""
+    peripheral, tcams = _read(path)
+    lines = [
+        "| component | figure | value | unit | status | condition | source; where read |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for component, figures in {"all": peripheral, **tcams}.items():
+        for figure in figures.values():
+            lines.append(
+                f"| {component} | `{figure.name}` | {figure.value:.6g} | {figure.unit} "
+                f"| {figure.status} | {figure.condition} | {figure.source}; {figure.where_read} |"
+            )
+    return "\n".join(lines)
+
+
+def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Figure]]]:
+    file = path or resources.files("accel_rl.am.hardware") / "components.toml"
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file} is not a TOML file: {error}") from error
+    if set(tables) != {"sources", "peripheral", "tcam"}:
+        raise ValueError(f"{file} must have sources, peripheral and tcam, got {sorted(tables)}")
+    sources = tables["sources"]
+    for name, source in sources.items():
+        if set(source) != {"cite", "where_read"} or not all(source.values()):
+            raise ValueError(f"{file}, source {name!r}: wants cite and where_read, got {source}")
+
+    def parse(group: str, table: Any, units: Mapping[str, str]) -> dict[str, Figure]:
+        return {
+            name: _figure(f"{file}, {group}.{name}", name, keys, units, sources)
+            for name, keys in table.items()
+        }
+
+    peripheral = parse("peripheral", tables["peripheral"], _PERIPHERAL_UNITS)
+    tcams = {name: parse(name, table, _TCAM_UNITS) for name, table in tables["tcam"].items()}
+    return peripheral, tcams
+
+
+def _figure(
+    where: str, name: str, keys: dict[str, Any], units: Mapping[str, str], sources: dict[str, Any]
+) -> Figure:
+    wanted = {"value", "unit", "source", "status", "condition"}
+    if name not in units:
+        raise ValueError(f"{where}: no such figure; there are {', '.join(units)}")
+    if set(keys) != wanted:
+        raise ValueError(f"{where}: keys must be {sorted(wanted)}, got {sorted(keys)}")
+    value = keys["value"]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{where}: value must be positive and finite, got {value!r}")
+    if keys["unit"] != units[name]:
+        raise ValueError(f"{where}: unit must be {units[name]!r}, got {keys['unit']!r}")
+    if keys["status"] not in FILE_STATUSES:
+        raise ValueError(f"{where}: status must be one of {FILE_STATUSES}, got {keys['status']!r}")
+    if keys["source"] not in sources:
+        raise ValueError(f"{where}: source {keys['source']!r} is not among {sorted(sources)}")
+    origin = sources[keys["source"]]
+    return Figure(
+        name,
+        value,
+        keys["unit"],
+        origin["cite"],
+        origin["where_read"],
+        keys["status"],
+        keys["condition"],
+    )

@@ -1,0 +1,105 @@
+"""What is modelled: arrays, method and batch, and the searches that they take."""
+
+import dataclasses
+import math
+
+VARIANTS = ("k_best_match", "k_counted", "fr_exact", "fr_prefix", "fr_dithered")
+OVERLAPS = ("serial", "pipelined")
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """What is modelled. Defaults are this library's, not the paper's.
+
+    Attributes:
+      capacity: N, priorities stored.
+      key_bits: w, bits of a stored priority, 1 to 64; an array is as wide.
+      rows_per_array: R, keys of an array.
+      groups: m.
+      variant: one of `VARIANTS`, see `docs/am-hardware.md`.
+      csp_size: keys read out into the candidate set; None for `csp_ratio` of the capacity.
+      csp_ratio: above 0, at most 1.
+      batch_size: B, draws of a sampling, and priorities of an update.
+      csp_ports: matches read out and written to the buffer side by side, at most one an array.
+      write_ports: rows written side by side in an update, at most one an array.
+      range_queries: ternary queries of one range of keys, on average; None for the worst case.
+      best_match_searches: searches of one best match; None for the worst case of exact matching,
+        and 1 where sensing finds the best match itself.
+      overlap: "serial", no two stages at a time, or "pipelined".
+    """
+
+    capacity: int
+    key_bits: int = 16
+    rows_per_array: int = 64
+    groups: int = 20
+    variant: str = "fr_dithered"
+    csp_size: int | None = None
+    csp_ratio: float = 0.15
+    batch_size: int = 64
+    csp_ports: int = 1
+    write_ports: int = 1
+    range_queries: float | None = None
+    best_match_searches: int | None = None
+    overlap: str = "pipelined"
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "rows_per_array", "groups", "batch_size"):
+            _check_whole(name, getattr(self, name))
+        _check_whole("key_bits", self.key_bits, 64)
+        _check_whole("csp_ports", self.csp_ports, self.arrays, "the number of arrays")
+        _check_whole("write_ports", self.write_ports, self.arrays, "the number of arrays")
+        for name, known in (("variant", VARIANTS), ("overlap", OVERLAPS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if not 0 < self.csp_ratio <= 1:
+            raise ValueError(f"csp_ratio must be above 0 and at most 1, got {self.csp_ratio}")
+        if self.csp_size is not None:
+            _check_whole("csp_size", self.csp_size, self.capacity, "capacity")
+        if self.best_match_searches is not None:
+            _check_whole("best_match_searches", self.best_match_searches)
+        if self.range_queries is not None and not 1 <= self.range_queries < math.inf:
+            raise ValueError(f"range_queries must be at least 1, got {self.range_queries}")
+
+    @property
+    def arrays(self) -> int:
+        """A, arrays that hold the capacity."""
+        return -(-self.capacity // self.rows_per_array)
+
+    @property
+    def levels(self) -> int:
+        """L, levels of the binary tree that joins the arrays."""
+        return (self.arrays - 1).bit_length()
+
+    @property
+    def candidates(self) -> int:
+        """C, keys read out into the candidate set."""
+        return self.csp_size or max(1, round(self.csp_ratio * self.capacity))
+
+    @property
+    def counts(self) -> int:
+        """Counts of match lines over all arrays."""
+        per_group = {"k_best_match": 1, "k_counted": 1 + self.key_bits}
+        return self.groups * per_group.get(self.variant, 0)
+
+    @property
+    def searches(self) -> int:
+        """Ternary searches of all arrays."""
+        of_range = self.range_queries or max(1, 2 * self.key_bits - 2)
+        of_best = self.best_match_searches or max(2, 3 * self.key_bits - 2)
+        return math.ceil(
+            {
+                "k_best_match": self.groups * of_range + self.candidates * of_best,
+                "k_counted": self.groups * (self.key_bits + 2) * of_range,
+                "fr_exact": self.groups * of_range,
+            }.get(self.variant, self.groups)
+        )
+
+
+def _check_whole(name: str, value: int, limit: int | None = None, what: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    if limit is not None and value > limit:
+        of = f" ({what})" if what else ""
+        raise ValueError(f"{name} must be at most {limit}{of}, got {value}")

@@ -1,0 +1,171 @@
+"""The model: stages, each with a number of items, the time of one and the time between two."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from accel_rl.am.hardware.components import Components
+from accel_rl.am.hardware.design import Design
+
+
+@dataclasses.dataclass(frozen=True)
+class Modelled:
+    """Modelled, not measured: latency and energy of one operation.
+
+    Attributes:
+      operation: "sample" or "update".
+      tcam: the kind of array.
+      overlap: how stages overlap.
+      modelled_latency_by_stage_ns: ns that each stage adds; they sum to the latency. Where stages
+        overlap it is the whole of the one that decides, and of the others one item.
+      modelled_busy_by_stage_ns: ns that each stage works, overlapped or not.
+      modelled_energy_by_stage_pj: pJ, dynamic only; None if not asked for.
+    """
+
+    operation: str
+    tcam: str
+    overlap: str
+    modelled_latency_by_stage_ns: Mapping[str, float]
+    modelled_busy_by_stage_ns: Mapping[str, float]
+    modelled_energy_by_stage_pj: Mapping[str, float] | None
+
+    @property
+    def modelled_latency_ns(self) -> float:
+        """Time of the whole operation in ns."""
+        return math.fsum(self.modelled_latency_by_stage_ns.values())
+
+    @property
+    def modelled_energy_pj(self) -> float | None:
+        """Energy of the whole operation in pJ; None if not asked for."""
+        by_stage = self.modelled_energy_by_stage_pj
+        return None if by_stage is None else math.fsum(by_stage.values())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stage:
+    """Items that pass: ns of one, ns between two of them, and pJ of all."""
+
+    name: str
+    items: int
+    item_ns: float
+    interval_ns: float
+    energy_pj: float
+
+
+def modelled_sample(design: Design, components: Components, *, energy: bool = True) -> Modelled:
+    """Model one sampling of a batch.
+
+    Args:
+      design: arrays, method and batch.
+      components: from `load_components`.
+      energy: False where energies are not known and only the latency is wanted.
+
+    Raises:
+      ValueError: if a figure that is needed has no value.
+    """
+    c = components
+    price = _price(c, energy)
+    values = design.groups * (2 if design.variant == "fr_dithered" else 1)
+    index_bits = max(1, (design.candidates - 1).bit_length())
+    rows = design.arrays * design.rows_per_array
+    hops = 1 + design.levels
+    turns = -(-design.candidates // design.csp_ports)
+
+    form = c["adder_delay"] + c["encoder_delay"] + c["register_delay"]
+    form_pj = price("adder_energy") + price("encoder_energy") + price("register_energy")
+    cycle = max(c["search_delay"], c["search_cycle"] if "search_cycle" in c.figures else 0.0)
+    search_pj = rows * design.key_bits * 1e-3 * price("search_energy")
+    search_pj += design.arrays * price("interconnect_energy")
+    add_levels = (rows - 1).bit_length()
+    read = c["encoder_delay"] + c["register_delay"]
+    read_pj = price("encoder_energy") + price("register_energy")
+    buffer = c["buffer_cycle"]
+
+    def drawn(name: str, items: int, bits: int) -> _Stage:
+        each = bits / c["random_rate"]
+        return _Stage(name, items, each, each, items * bits * price("random_energy"))
+
+    select = [
+        drawn("group_draw", values, design.key_bits),
+        _Stage("query", design.searches, form, form, design.searches * form_pj),
+        _Stage(
+            "search",
+            design.searches,
+            cycle + hops * c["interconnect_delay"],
+            cycle,
+            design.searches * search_pj,
+        ),
+        _Stage(
+            "count",
+            design.counts,
+            add_levels * c["adder_delay"],
+            add_levels * c["adder_delay"],
+            design.counts * (rows - 1) * price("adder_energy"),
+        ),
+        _Stage("readout", turns, hops * read, read, design.candidates * hops * read_pj),
+        _Stage(
+            "buffer_write", turns, buffer, buffer, design.candidates * price("buffer_write_energy")
+        ),
+    ]
+    pick = [
+        drawn("batch_draw", design.batch_size, index_bits),
+        _Stage(
+            "buffer_read",
+            design.batch_size,
+            buffer,
+            buffer,
+            design.batch_size * price("buffer_read_energy"),
+        ),
+    ]
+    # The draw needs the size of the candidate set, so that the two phases never overlap.
+    return _modelled("sample", design, components, (select, pick), energy)
+
+
+def modelled_update(design: Design, components: Components, *, energy: bool = True) -> Modelled:
+    """Model the writing of a batch of priorities; arguments and errors as `modelled_sample`."""
+    c = components
+    price = _price(c, energy)
+    turns = -(-design.batch_size // design.write_ports)
+    hops = 1 + design.levels
+    reach = c["decoder_delay"] + hops * c["interconnect_delay"]
+    reach_pj = price("decoder_energy") + hops * price("interconnect_energy")
+    row_pj = design.key_bits * 1e-3 * price("write_energy")
+    stages = [
+        _Stage("address", turns, reach, reach, design.batch_size * reach_pj),
+        _Stage("write", turns, c["write_delay"], c["write_delay"], design.batch_size * row_pj),
+    ]
+    return _modelled("update", design, components, (stages,), energy)
+
+
+def _price(components: Components, energy: bool) -> Callable[[str], float]:
+    return components.__getitem__ if energy else lambda name: 0.0
+
+
+def _modelled(
+    operation: str,
+    design: Design,
+    components: Components,
+    phases: Sequence[Sequence[_Stage]],
+    energy: bool,
+) -> Modelled:
+    latency: dict[str, float] = {}
+    for phase in phases:
+        used = [stage for stage in phase if stage.items]
+        latency |= {stage.name: 0.0 for stage in phase}
+        if design.overlap == "serial":
+            latency |= {stage.name: stage.items * stage.item_ns for stage in used}
+        else:
+            waits = {stage.name: (stage.items - 1) * stage.interval_ns for stage in used}
+            slowest = max(waits, key=waits.__getitem__)
+            latency |= {stage.name: stage.item_ns for stage in used}
+            latency[slowest] += waits[slowest]
+    stages = list(itertools.chain.from_iterable(phases))
+    return Modelled(
+        operation=operation,
+        tcam=components.tcam,
+        overlap=design.overlap,
+        modelled_latency_by_stage_ns=latency,
+        modelled_busy_by_stage_ns={s.name: s.items * s.interval_ns for s in stages},
+        modelled_energy_by_stage_pj={s.name: s.energy_pj for s in stages} if energy else None,
+    )

@@ -1,0 +1,109 @@
+"""Many designs at once, and a modelled latency beside a measured one."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accel_rl.am.hardware.components import Components
+from accel_rl.am.hardware.design import Design
+from accel_rl.am.hardware.model import Modelled, modelled_sample
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One point of a sweep: what was varied, what of it is an assumed figure, and the result."""
+
+    fields: Mapping[str, Any]
+    assumed_range: Mapping[str, float]
+    modelled: Modelled
+
+
+def sweep(
+    design: Design,
+    components: Components,
+    *,
+    fields: Mapping[str, Sequence[Any]] | None = None,
+    assumed_ranges: Mapping[str, Sequence[float]] | None = None,
+    energy: bool = True,
+) -> list[Point]:
+    """Model samplings over all combinations of designs and of figures that are not known.
+
+    Args:
+      design: what is not varied.
+      components: from `load_components`.
+      fields: values of fields of `Design`, by name.
+      assumed_ranges: values of figures, by name; each result says which it rests on.
+      energy: as for `modelled_sample`.
+
+    Raises:
+      TypeError: if a field is unknown.
+      ValueError: as `Design`, `Components.given` and `modelled_sample`.
+    """
+    return [
+        Point(
+            field,
+            figure,
+            modelled_sample(
+                dataclasses.replace(design, **field),
+                components.given(assumed=True, **figure),
+                energy=energy,
+            ),
+        )
+        for field in _grid(fields or {})
+        for figure in _grid(assumed_ranges or {})
+    ]
+
+
+def _grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A modelled latency beside a measured one: never a measured speed-up.
+
+    Attributes:
+      label: what is compared with what.
+      platform: where PER was measured.
+      modelled_latency_ns: ns of the modelled sampling.
+      measured_per_latency_ns: ns of the measured sampling of PER.
+      measured_over_modelled: the second over the first.
+    """
+
+    label: str
+    platform: str
+    modelled_latency_ns: float
+    measured_per_latency_ns: float
+    measured_over_modelled: float
+
+
+def compare_with_measured(
+    modelled: Modelled, measured_per_seconds: float, platform: str
+) -> Comparison:
+    """Set a modelled sampling beside a sampling of PER that the caller measured.
+
+    Args:
+      modelled: from `modelled_sample`, for the same capacity and batch.
+      measured_per_seconds: seconds of one sampling, without its gather of transitions.
+      platform: the machine's name, and what ran on it.
+
+    Raises:
+      ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
+        empty.
+    """
+    if modelled.operation != "sample":
+        raise ValueError(f"modelled must be of a sampling, got {modelled.operation!r}")
+    if not (math.isfinite(measured_per_seconds) and measured_per_seconds > 0):
+        raise ValueError(f"measured_per_seconds must be positive, got {measured_per_seconds}")
+    if not platform.strip():
+        raise ValueError("platform must name the machine, got an empty text")
+    measured_ns = measured_per_seconds * 1e9
+    return Comparison(
+        label=f"modelled AMPER on {modelled.tcam} versus PER measured on {platform}",
+        platform=platform,
+        modelled_latency_ns=modelled.modelled_latency_ns,
+        measured_per_latency_ns=measured_ns,
+        measured_over_modelled=measured_ns / modelled.modelled_latency_ns,
+    )

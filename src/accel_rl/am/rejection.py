@@ -1,0 +1,90 @@
+"""Draws from the keys that match, by trying random slots: cost does not grow with the memory."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.am.checks import as_count, as_lines, as_static
+from accel_rl.am.lines import count_packed, nth, pack
+from accel_rl.am.words import high_product, mixed_words, stream_seeds
+from accel_rl.types import Array, ArrayLike
+
+
+def draw_by_rejection(
+    key: Array,
+    member: Callable[..., Array],
+    count: ArrayLike,
+    num: int,
+    *,
+    proposals: int = 16,
+    rounds: int = 8,
+    randomised: bool = False,
+) -> tuple[Array, Array, Array]:
+    """Independent uniform draws from the slots below `count` that `member` accepts.
+
+    A round tries `num * proposals` random slots; the first `num` accepted ones, in order, are the
+    draws. Further rounds follow while draws are missing. One round is usual while more than
+    about 1 in `proposals` slots is accepted, and all of them fail to fill the draws once fewer
+    than about 1 in `proposals * rounds` is.
+
+    Args:
+      key: a random key.
+      member: int32 slots [num * proposals] to bool of the same shape, elementwise. It may be asked
+        about slot 0 even if `count` is 0.
+      count: int32, number of slots to draw from, from 0 (a traced negative one counts as 0).
+      num: number of draws, static.
+      proposals: slots tried in a round for each draw, static.
+      rounds: most rounds, static.
+      randomised: call `member(slots, words)` with an independent uniform uint32 word for each
+        slot, to accept it with a probability; static. Draws are then proportional to it.
+
+    Returns:
+      slots: int32 [num]; -1 where all rounds left a draw missing: search the whole memory then.
+      accepted, tried: int32, over all proposals of the rounds that ran; their ratio estimates the
+        part of the slots that is accepted (without bias where one round is the most).
+
+    Raises:
+      TypeError: if `count` is not an integer, a static argument not a static integer, or what
+        `member` gives not of bool.
+      ValueError: if one of the numbers is out of range, or what `member` gives of another shape.
+    """
+    num = as_static("num", num)
+    pool = num * as_static("proposals", proposals)
+    most = as_static("rounds", rounds)
+    if pool * most >= 2**31:
+        raise ValueError(
+            f"num * proposals * rounds must be below 2**31, got {num} * {proposals} * {rounds}"
+        )
+    slots = as_count("count", count)
+    seeds = stream_seeds(key)
+    lane = jnp.arange(num, dtype=jnp.int32)
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        _, accepted, tried = state
+        return (accepted < num) & (tried < pool * most)
+
+    def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        drawn, accepted, tried = state
+        counter = jnp.arange(pool, dtype=jnp.uint32) + tried.astype(jnp.uint32)
+        word, second = mixed_words(seeds, counter)
+        tries = high_product(word, slots.astype(jnp.uint32)).astype(jnp.int32)
+        hits = member(tries, second) if randomised else member(tries)
+        _check_hits(hits, pool)
+        lines = pack(hits & (slots > 0))
+        place = nth(lines, lane - accepted)
+        found = tries[jnp.maximum(place, np.int32(0))]
+        return (
+            jnp.where(place >= 0, found, drawn),
+            accepted + count_packed(lines),
+            tried + np.int32(pool),
+        )
+
+    nothing = jnp.full(num, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
+    return jax.lax.while_loop(unfinished, attempt, nothing)
+
+
+def _check_hits(hits: Array, pool: int) -> None:
+    if as_lines("what member gives", hits).shape != (pool,):
+        raise ValueError(f"what member gives must have shape {(pool,)}, got {hits.shape}")

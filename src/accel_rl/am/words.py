@@ -1,0 +1,51 @@
+"""Random 32-bit words, many from one key, and numbers below a bound made from them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array
+
+SEEDS = 3  # words that a stream of mixed words starts from
+
+
+def high_product(a: Array, b: Array) -> Array:
+    """The high word of the 64-bit product of uint32 words, from 16-bit halves.
+
+    With `a` a random word it is a number in [0, b), each within 2**-32 of equal probability.
+    """
+    mask, shift = np.uint32(0xFFFF), np.uint32(16)
+    a_high, a_low, b_high, b_low = a >> shift, a & mask, b >> shift, b & mask
+    middle = a_high * b_low + ((a_low * b_low) >> shift)
+    carry = (middle & mask) + a_low * b_high
+    return a_high * b_high + (middle >> shift) + (carry >> shift)
+
+
+def stream_seeds(key: Array) -> Array:
+    """uint32 [SEEDS] from a random key."""
+    return jax.random.bits(key, (SEEDS,), jnp.uint32)
+
+
+def mixed_words(seeds: Array, counter: Array) -> tuple[Array, Array]:
+    """Two independent words for each number of a counter.
+
+    The counter is spread by a golden-ratio multiple, offset, mixed, offset again and mixed again.
+    Two offsets, so that streams run in step only where 64 bits of seeds agree.
+
+    Args:
+      seeds: uint32 [SEEDS].
+      counter: uint32 [...].
+
+    Returns:
+      uint32 [...] twice; the second costs nothing where it is not used.
+
+    Reference: the 32-bit finaliser of MurmurHash3 (Appleby) as the mixing.
+    """
+    spread = _mix(counter * np.uint32(0x9E3779B9) + seeds[0])
+    return _mix(spread ^ seeds[1]), _mix(spread ^ seeds[2])
+
+
+def _mix(x: Array) -> Array:
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))

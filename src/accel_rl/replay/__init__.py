@@ -1,0 +1,42 @@
+"""Experience replay: uniform, prioritised, AMPER and rank-based, in place and with known odds."""
+
+from accel_rl.replay.amper import amper_fr
+from accel_rl.replay.amper_k import amper_k
+from accel_rl.replay.index import Index, IndexState, importance_weights, make_index
+from accel_rl.replay.n_step import NStep, n_step
+from accel_rl.replay.prioritised import prioritised
+from accel_rl.replay.rank_based import rank_based
+from accel_rl.replay.replay import SAMPLERS, Replay, ReplayState, compose, make
+from accel_rl.replay.ring import Ring
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.replay.sharded import collect, shard
+from accel_rl.replay.store import Store, StoreState, make_store
+from accel_rl.replay.uniform import uniform
+
+__all__ = [
+    "SAMPLERS",
+    "Index",
+    "IndexState",
+    "MakeSampler",
+    "NStep",
+    "Replay",
+    "ReplayState",
+    "Ring",
+    "Sampler",
+    "Span",
+    "Store",
+    "StoreState",
+    "amper_fr",
+    "amper_k",
+    "collect",
+    "compose",
+    "importance_weights",
+    "make",
+    "make_index",
+    "make_store",
+    "n_step",
+    "prioritised",
+    "rank_based",
+    "shard",
+    "uniform",
+]

@@ -1,0 +1,266 @@
+"""AMPER: prioritised replay by associative-memory search instead of a tree walk.
+
+The range of priorities is cut in m groups. At each call every group draws a representative value V
+in its part and searches the memory for priorities around it; the union of what is found is the
+candidate set of priorities (CSP), and the batch is drawn uniformly from that.
+
+The published text could not be read beyond its beginning: what is here is rebuilt from what is
+known of it, and the importance weights and the dithered search are ours.
+
+Reference: Li, Kazemi, Laguna and Hu, "Associative memory based experience replay for deep
+  reinforcement learning", ICCAD 2022, doi:10.1145/3508352.3549387.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl import am
+from accel_rl.replay import blocks, inclusion
+from accel_rl.replay.blocks import Blocks
+from accel_rl.replay.checks import require
+from accel_rl.replay.members import draw_members, key_of
+from accel_rl.replay.prioritised import exponent, power
+from accel_rl.replay.random import uniform
+from accel_rl.replay.ring import Ring
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.types import Array, ArrayLike
+
+MODES = ("exact", "prefix", "dithered")
+FORMS = ("auto", "rejection", "match")
+
+
+@dataclasses.dataclass(frozen=True)
+class Amper:
+    """State of AMPER-fr; a pytree."""
+
+    blocks: Blocks
+    alpha: Array  # float32, exponent of priorities
+    csp_ratio: Array  # float32, wanted size of the candidate set over that of the memory
+
+
+jax.tree_util.register_dataclass(Amper, ["blocks", "alpha", "csp_ratio"], [])
+
+
+class Search(NamedTuple):
+    """One call's queries, and what is known of the sets that they find."""
+
+    member: Callable[[Array], Array]
+    """member(weights [...]): whether they are in the candidate set, bool [...]."""
+
+    included: Callable[[Array], Array]
+    """included(weights [n]): how often calls include them, float32 [n]."""
+
+
+def amper_fr(
+    mode: str = "dithered", *, groups: int = 20, key_bits: int = 32, form: str = "auto"
+) -> MakeSampler:
+    """AMPER with a fixed radius: group g includes what is within lambda' / m * V_g of V_g.
+
+    The hyper-parameters are leaves: `alpha` (0.6) as in prioritised replay, and `csp_ratio`
+    (0.15), the wanted size of the candidate set over that of the memory. lambda' follows from it,
+    since the ratio is about 2 * lambda' * mean / highest of p^alpha; it is at most 1, so that heavy
+    tails make the set smaller than wanted.
+
+    `Sample.probabilities` are estimates: how often calls include the item (see `inclusion`) over
+    the size of this call's candidate set, itself estimated from the part of random slots that is in
+    it. In importance weights, which are relative, the latter cancels.
+
+    Where no item is in any set, the batch is drawn uniformly from all items.
+
+    Args:
+      mode: "exact", a radius search; "prefix", one ternary query for each group, whose don't-care
+        bits are those of the radius; "dithered", the same with one bit more or less at random, so
+        that the width is right on average.
+      groups: m, 4 to 256.
+      key_bits: of the fixed-point keys that are searched, 8, 16 or 32.
+      form: "rejection" tries random slots, which is fast on a CPU; "match" searches all keys, for
+        accelerators; "auto" takes that of the default backend.
+
+    Raises:
+      ValueError: if an argument is out of range.
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {MODES}, got {mode!r}")
+    check_common(groups, form)
+    dtype = am.key_dtype(key_bits)
+
+    def search(state: Amper, span: Span, words: Array) -> Search:
+        highest = positive(state.blocks.highest)
+        mean = positive(state.blocks.total) / jnp.maximum(span.size, 1).astype(jnp.float32)
+        ratio = jnp.minimum(state.csp_ratio * highest / (2 * mean), np.float32(1))
+        reach = ratio / np.float32(groups)  # radius over value
+        value = representatives(words, groups)
+        width = 2 * reach * value * np.float32(2.0**key_bits)  # in keys
+        center = am.encode(value, bits=key_bits)
+
+        def keys(weights: Array) -> Array:
+            return am.encode(weights / highest, bits=key_bits)
+
+        def member(weights: Array) -> Array:
+            if mode == "exact":
+                return am.any_radius(keys(weights), center, (width / 2).astype(dtype))
+            if mode == "prefix":
+                low_bits = exponent_of(width / 2) + np.int32(1)
+            else:
+                low_bits = exponent_of(width)
+                excess = width / jnp.exp2(low_bits.astype(jnp.float32)) - 1
+                low_bits += (uniform(words[1, :groups]) < excess).astype(jnp.int32)
+            low_bits = jnp.clip(low_bits, 0, key_bits)
+            dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
+            return am.any_match(keys(weights), center, dont_cares)
+
+        law = {
+            "exact": inclusion.ball,
+            "prefix": inclusion.block,
+            "dithered": inclusion.dithered_block,
+        }[mode]
+        return Search(member, lambda weights: law(weights / highest, reach, groups))
+
+    def make(ring: Ring, selective: bool) -> Sampler:
+        def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> Amper:
+            return Amper(blocks.init(ring.capacity), exponent(alpha), as_ratio(csp_ratio))
+
+        return amper_sampler(ring, init, _assign, search, groups, form)
+
+    return make
+
+
+def _assign(state: Amper, slots: Array, weights: Array) -> Amper:
+    return dataclasses.replace(state, blocks=blocks.assign(state.blocks, slots, weights))
+
+
+def amper_sampler(
+    ring: Ring,
+    init: Callable[..., Any],
+    assign: Callable[[Any, Array, Array], Any],
+    search: Callable[[Any, Span, Array], Search],
+    groups: int,
+    form: str,
+) -> Sampler:
+    """What AMPER's variants share, given how each searches and keeps its weights.
+
+    Args:
+      ring: sizes.
+      init: makes a state with `blocks` and `alpha`.
+      assign: sets weights at slots of which none is there twice.
+      search: the queries of a call, from random words [2, at least groups].
+      groups: m.
+      form: "rejection", "match" or "auto".
+    """
+    by_match = form == "match" or (form == "auto" and jax.default_backend() != "cpu")
+    pick = _draw_by_match if by_match else _draw_by_rejection
+
+    def assign_any(state: Any, slots: Array, weights: Array) -> Any:
+        kept = jnp.where(blocks.last_of_each(slots), slots, np.int32(ring.capacity))
+        return assign(state, kept, weights)
+
+    def assign_range(state: Any, first: Array, weights: Array) -> Any:
+        return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
+
+    def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
+        bits = jax.random.bits(key_of(words[:, 0]), (2, groups + 1))
+        key = key_of(bits[:, groups])
+        queries = search(state, span, bits)
+        stored = state.blocks.weights
+        num = positions.shape[0]
+        slots, found = pick(key, queries, stored, span, ring.capacity, num)
+
+        def any_item(drawn: Array) -> Array:
+            slots, _ = draw_members(
+                jax.random.fold_in(key, 2),
+                span,
+                ring.capacity,
+                lambda slots: stored[slots] > 0,
+                num,
+            )
+            return jnp.where(slots < 0, np.int32(-2), slots)
+
+        empty = slots < 0
+        # A loop and not a `cond`, which under vmap would draw every time.
+        slots = jax.lax.while_loop(lambda drawn: jnp.any(drawn == -1), any_item, slots)
+        weights = stored[jnp.maximum(slots, 0)]
+        size = jnp.maximum(span.size, 1).astype(jnp.float32)
+        expected = jnp.where(empty, 1 / size, queries.included(weights) / jnp.maximum(found, 1))
+        probabilities = jnp.where((slots >= 0) & (weights > 0), expected, np.float32(0))
+        return jnp.maximum(slots, 0), probabilities
+
+    def least(state: Any, span: Span) -> Array:
+        stored = state.blocks.weights
+        smallest = jnp.min(jnp.where(stored > 0, stored, np.float32(np.inf)))
+        words = jax.random.bits(jax.random.key(0), (2, groups))
+        expected = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
+        return search(state, span, words).included(smallest[None])[0] / expected
+
+    return Sampler(
+        init=init,
+        scale=lambda state, priorities: power(priorities, state.alpha),
+        assign=assign_any,
+        assign_range=assign_range,
+        draw=draw,
+        mass=lambda state, span: state.blocks.total,
+        least=least,
+        highest=lambda state: state.blocks.highest,
+        num_words=2,
+    )
+
+
+def _draw_by_rejection(
+    key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
+) -> tuple[Array, Array]:
+    """Slots [num], -1 where there is none, and the size of the candidate set, estimated."""
+
+    def member(slots: Array) -> Array:
+        weights = stored[slots]
+        return queries.member(weights) & (weights > 0)
+
+    slots, part = draw_members(key, span, capacity, member, num)
+    return slots, part * span.size.astype(jnp.float32)
+
+
+def _draw_by_match(
+    key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
+) -> tuple[Array, Array]:
+    """Slots [num], -1 where there is none, and the size of the candidate set."""
+    lines = am.pack(queries.member(stored) & (stored > 0))
+    return am.draw(key, lines, num), am.count_packed(lines).astype(jnp.float32)
+
+
+def representatives(words: Array, groups: int) -> Array:
+    """A value drawn uniformly in each group, as fractions of the highest, float32 [groups]."""
+    start = jnp.arange(groups, dtype=jnp.float32)
+    return (start + uniform(words[0, :groups])) / np.float32(groups)
+
+
+def exponent_of(x: Array) -> Array:
+    """floor(log2(x)) of normal positive float32, int32."""
+    pattern = jax.lax.bitcast_convert_type(x, jnp.int32)
+    return (pattern >> np.int32(23)) - np.int32(127)
+
+
+def positive(x: Array) -> Array:
+    """`x` where it is positive, else 1."""
+    return jnp.where(x > 0, x, np.float32(1))
+
+
+def as_ratio(csp_ratio: ArrayLike) -> Array:
+    """`csp_ratio` as a leaf.
+
+    Raises:
+      ValueError: if it is known and not in (0, 1].
+    """
+    ratio = jnp.asarray(csp_ratio, jnp.float32)
+    require((ratio > 0) & (ratio <= 1), "csp_ratio must be above 0 and at most 1")
+    return ratio
+
+
+def check_common(groups: int, form: str) -> None:
+    """Raises ValueError if an argument that AMPER's variants share is out of range."""
+    if not 4 <= groups <= 256:
+        raise ValueError(f"groups must be from 4 to 256, got {groups}")
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {FORMS}, got {form!r}")

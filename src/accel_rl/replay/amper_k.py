@@ -1,0 +1,177 @@
+"""AMPER-k: each group includes the priorities nearest to its representative value.
+
+An associative memory finds them by best-match searches. Here the radius that holds that many is
+found instead, from counts of weights by key: 16-bit float keys, 256 to a factor of two, counts
+taken as evenly spread within a key. The same balls then serve as in AMPER-fr.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl import am
+from accel_rl.replay import blocks
+from accel_rl.replay.amper import (
+    Search,
+    amper_sampler,
+    as_ratio,
+    check_common,
+    positive,
+    representatives,
+)
+from accel_rl.replay.blocks import Blocks
+from accel_rl.replay.prioritised import exponent
+from accel_rl.replay.ring import Ring
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.types import Array, ArrayLike
+
+KEY_BITS = 16
+STEPS = 16  # of the bisection for a radius
+_LEFT_OUT = np.uint32(31 - KEY_BITS)  # bits of a non-negative float32 that a key leaves out
+_KEYS = 255 << (KEY_BITS - 8)  # of finite numbers
+_WINDOW = 1 << 12  # keys up to the highest that counts are summed over: 16 factors of two
+_ROW = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class AmperK:
+    """State of AMPER-k; a pytree."""
+
+    blocks: Blocks
+    counts: Array  # [65280] int32, weights above 0 by key
+    alpha: Array  # float32, exponent of priorities
+    csp_ratio: Array  # float32, wanted size of the candidate set over that of the memory
+
+
+jax.tree_util.register_dataclass(AmperK, ["blocks", "counts", "alpha", "csp_ratio"], [])
+
+
+def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
+    """AMPER by nearest neighbours: group g includes the N_g weights nearest to V_g.
+
+    N_g = round(lambda * V_g * C_g), C_g being how many weights the group has, so that it is in
+    proportion to the group's share of the probability; groups where it rounds to 0 take none.
+
+    Hyper-parameters, `form` and what `Sample.probabilities` mean are as for `amper_fr`; lambda is
+    csp_ratio over the mean of p^alpha. How often calls include an item is estimated from the radius
+    that its own group and the two beside it have where they are closest to it.
+
+    Args:
+      groups: m, 4 to 256.
+      form: "rejection", "match" or "auto".
+
+    Raises:
+      ValueError: if an argument is out of range.
+
+    Reference: as for `amper_fr`.
+    """
+    check_common(groups, form)
+    edges = np.arange(groups + 1, dtype=np.float32) / np.float32(groups)
+
+    def search(state: AmperK, span: Span, words: Array) -> Search:
+        highest = positive(state.blocks.highest)
+        rate = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
+        rate = rate / positive(state.blocks.total)  # lambda, for each unit of weight
+        counts = _counts(state.counts, highest)
+        number = jnp.diff(_below(counts, jnp.asarray(edges) * highest))
+
+        def radius(value: Array, group: Array) -> Array:
+            """Of the ball about each value that holds what its group takes."""
+            wanted = jnp.round(rate * value * number[group])
+            return jnp.where(wanted > 0, _radius(counts, value, wanted, highest), np.float32(-1))
+
+        value = representatives(words, groups) * highest
+        reach = radius(value, jnp.arange(groups, dtype=jnp.int32))
+
+        def member(weights: Array) -> Array:
+            hit = jnp.abs(weights - value[0]) <= reach[0]
+            for g in range(1, groups):
+                hit |= jnp.abs(weights - value[g]) <= reach[g]
+            return hit
+
+        def included(weights: Array) -> Array:
+            own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
+            group = own[:, None] + np.arange(-1, 2, dtype=np.int32)
+            exists = (group >= 0) & (group < groups)
+            group = jnp.clip(group, 0, groups - 1)
+            low, high = (jnp.asarray(edge)[group] * highest for edge in (edges[:-1], edges[1:]))
+            here = weights[:, None]
+            closest = jnp.clip(here, low, high)
+            reach = radius(closest.reshape(-1), group.reshape(-1)).reshape(group.shape)
+            part = jnp.minimum(here + reach, high) - jnp.maximum(here - reach, low)
+            part = jnp.clip(part / (high - low), 0, 1)
+            return 1 - jnp.prod(jnp.where(exists, 1 - part, np.float32(1)), axis=1)
+
+        return Search(member, included)
+
+    def make(ring: Ring, selective: bool) -> Sampler:
+        def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
+            counts = jnp.zeros(_KEYS, jnp.int32)
+            stored = blocks.init(ring.capacity)
+            return AmperK(stored, counts, exponent(alpha), as_ratio(csp_ratio))
+
+        return amper_sampler(ring, init, _assign, search, groups, form)
+
+    return make
+
+
+def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
+    stored = state.blocks.weights
+    inside = (slots >= 0) & (slots < stored.shape[0])
+    old = stored[jnp.where(inside, slots, 0)]
+    gone = jnp.where(inside & (old > 0), _key(old), _KEYS)
+    come = jnp.where(inside & (weights > 0), _key(weights), _KEYS)
+    counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
+    # Always so, but the writing now waits for the reading: else XLA would copy the weights.
+    weights = jnp.where(counts[0] > np.iinfo(np.int32).min, weights, np.float32(0))
+    return dataclasses.replace(
+        state, blocks=blocks.assign(state.blocks, slots, weights), counts=counts
+    )
+
+
+class _Counts(NamedTuple):
+    """Counts of weights by key, over the keys up to the highest's."""
+
+    first: Array  # int32, the first key
+    each: Array  # [_WINDOW] float32
+    before: Array  # [_WINDOW] float32, of the keys before
+
+
+def _counts(counts: Array, highest: Array) -> _Counts:
+    first = jnp.clip(_key(highest) + 1 - _WINDOW, 0, _KEYS - _WINDOW)
+    each = jax.lax.dynamic_slice(counts, (first,), (_WINDOW,)).astype(jnp.float32)
+    # In rows: a sum cumulated over one long axis is slow on a CPU.
+    within = jnp.cumsum(each.reshape(-1, _ROW), axis=1)
+    rows_before = jnp.cumsum(within[:, -1]) - within[:, -1]
+    return _Counts(first, each, (within + rows_before[:, None]).reshape(-1) - each)
+
+
+def _below(counts: _Counts, value: Array) -> Array:
+    """How many weights are below each value, counts being even within a key; float32."""
+    pattern = jax.lax.bitcast_convert_type(jnp.maximum(value, 0), jnp.uint32)
+    key = (pattern >> _LEFT_OUT).astype(jnp.int32) - counts.first
+    part = (pattern & np.uint32((1 << 15) - 1)).astype(jnp.float32) * np.float32(2**-15)
+    part = jnp.where(key < 0, np.float32(0), jnp.where(key >= _WINDOW, np.float32(1), part))
+    key = jnp.clip(key, 0, _WINDOW - 1)
+    return counts.before[key] + part * counts.each[key]
+
+
+def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
+    """The radius of the ball about each value that holds that many weights."""
+
+    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) / 2
+        held = _below(counts, value + middle) - _below(counts, value - middle)
+        enough = held >= number
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    bounds = jnp.zeros_like(value), jnp.broadcast_to(highest, value.shape)
+    return jax.lax.fori_loop(0, STEPS, halve, bounds)[1]
+
+
+def _key(weights: Array) -> Array:
+    return am.encode(weights, bits=KEY_BITS, form="float").astype(jnp.int32)

@@ -1,0 +1,47 @@
+"""What is said of bad input: at once where values are known, else through checkify."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import checkify
+
+from accel_rl.types import Array, ArrayLike
+
+
+def known(*values: Any) -> bool:
+    """Whether no value is traced, so that Python can look at it."""
+    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+def require(condition: ArrayLike, message: str) -> None:
+    """Raise ValueError where `condition` is known and false; a `checkify` check where it is traced.
+
+    The check costs nothing unless the caller compiles with `jax.experimental.checkify.checkify`.
+    """
+    if isinstance(condition, jax.core.Tracer):
+        checkify.debug_check(condition, message)
+    elif not np.all(np.asarray(condition)):
+        raise ValueError(message)
+
+
+def sound_priorities(priorities: Array) -> Array:
+    """Which priorities are finite and not negative, bool as `priorities`; complains of the rest.
+
+    Raises:
+      ValueError: if a priority is known and is NaN, negative or infinite.
+    """
+    sound = (priorities >= 0) & (priorities < np.float32(np.inf))
+    require(sound.all(), "priorities must be finite and not negative")
+    return sound
+
+
+def same_structure(argument: str, expected: Any, found: Any) -> None:
+    """Check that two pytrees have the same structure.
+
+    Raises:
+      TypeError: if they do not.
+    """
+    wanted, got = str(jax.tree.structure(expected)), str(jax.tree.structure(found))
+    if wanted != got:
+        raise TypeError(f"{argument} must have the structure of the example, {wanted}, got {got}")

@@ -1,0 +1,55 @@
+"""Stacks of frames, put together when they are read, so that each frame is stored once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array
+
+Offset = Callable[[Array, Array | int], Array]
+"""offset(slots, rows): the slots of the same environments that many rows later, around the end."""
+
+
+def stacked_slots(
+    ended: Callable[[Array], Array], slots: Array, depth: int, offset: Offset
+) -> Array:
+    """Where the newest `depth` frames at each slot are, the oldest first.
+
+    Frames before the episode's first are that first frame again, as Gymnasium pads.
+
+    Args:
+      ended: slots to bool, whether the episode stopped after the step.
+      slots: [...] int32.
+      depth: frames in a stack.
+      offset: see `Offset`.
+
+    Returns:
+      int32 [..., depth].
+    """
+    back = jnp.zeros_like(slots)  # how far back the oldest frame found so far is
+    stack = [slots]
+    inside = jnp.ones_like(slots, bool)
+    for j in range(1, depth):
+        inside &= ~ended(offset(slots, -j))
+        back += inside.astype(jnp.int32)
+        stack.append(offset(slots, -back))
+    return jnp.stack(stack[::-1], axis=-1)
+
+
+def push(stack: Any, frame: Any, axis: int) -> Any:
+    """Stacks with their depth on `axis` after one more frame, the oldest dropped."""
+
+    def leaf(old: Array, new: Array) -> Array:
+        kept = jax.lax.slice_in_dim(old, 1, old.shape[axis], axis=axis)
+        return jnp.concatenate([kept, jnp.expand_dims(new, axis)], axis=axis)
+
+    return jax.tree.map(leaf, stack, frame)
+
+
+def episode_ends(discount: Array, truncated: Array | None) -> Array:
+    """Whether the episode stopped after each step, bool as `discount`."""
+    ended = discount == np.float32(0)
+    return ended if truncated is None else ended | truncated

@@ -1,0 +1,93 @@
+"""How often AMPER-fr's candidate set holds an item, in closed form.
+
+Priorities are fractions x of the largest. Each of m groups draws its representative value V
+uniformly from its m-th of [0, 1] and includes x if a set around V does; the sets of different
+groups are independent. So the probability is 1 - prod_g (1 - P_g(x)), with P_g the integral over
+the group's values of whether x is in the set around V. Keys are taken as numbers here, whose
+steps are small against the sets.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array
+
+
+def ball(x: Array, reach: Array, groups: int) -> Array:
+    """Whether |x - V| <= reach * V: a ball whose radius is a part of the value.
+
+    Args:
+      x: [n] float32, in [0, 1].
+      reach: float32, radius over value; at most 1 / groups.
+      groups: m.
+
+    Returns:
+      Probabilities [n] float32.
+    """
+    low = x / (1 + reach)
+    high = x / jnp.maximum(1 - reach, np.float32(1e-6))
+    low, high = _within_groups(low, high, x, groups)
+    return _union(jnp.maximum(high - low, 0) * groups)
+
+
+def block(x: Array, reach: Array, groups: int) -> Array:
+    """Whether x and V agree but for the bits from the highest of reach * V downwards: a block.
+
+    Its width is the power of two in (reach * V, 2 * reach * V]. Arguments as for `ball`.
+    """
+    width = _widths(2 * reach * x, groups, most=1)
+    low, high = _aligned(x[:, None], width)
+    low = jnp.maximum(low, width / 2 / reach)
+    high = jnp.minimum(high, width / reach)
+    low, high = _within_groups(low, high, x[:, None], groups)
+    return _union(jnp.maximum(high - low, 0).sum(axis=-2) * groups)
+
+
+def dithered_block(x: Array, reach: Array, groups: int) -> Array:
+    """As `block`, of one of the widths about 2 * reach * V, at random so that this is the mean."""
+    width = _widths(2 * reach * x, groups, most=2)
+    low, high = _aligned(x[:, None], width)
+
+    def integral(smallest: Array, largest: Array, slope: Array, constant: int) -> Array:
+        """Of slope * V + constant, over the values that want widths between these two."""
+        a, b = _within_groups(
+            jnp.maximum(low, smallest / 2 / reach),
+            jnp.minimum(high, largest / 2 / reach),
+            x[:, None],
+            groups,
+        )
+        b = jnp.maximum(a, b)
+        return (slope * (a + b) / 2 + constant) * (b - a)
+
+    slope = 2 * reach / width[..., None]
+    covered = integral(width, 2 * width, -slope, 2) + integral(width / 2, width, 2 * slope, -1)
+    return _union(covered.sum(axis=-2) * groups)
+
+
+def _widths(x: Array, groups: int, most: int) -> Array:
+    """Powers of two that the width of a block which holds V can have if it is about x, [n, k]."""
+    # With 8 groups or more V and x differ by less than a factor of 2 if they share a block.
+    around = np.arange(-1 if groups >= 8 else -4, most + 1 if groups >= 8 else most + 4)
+    power = jnp.floor(jnp.log2(jnp.maximum(x, np.float32(1e-30))))
+    return jnp.exp2(power[:, None] + around.astype(np.float32))
+
+
+def _aligned(x: Array, width: Array) -> tuple[Array, Array]:
+    low = jnp.floor(x / width) * width
+    return low, low + width
+
+
+def _within_groups(low: Array, high: Array, x: Array, groups: int) -> tuple[Array, Array]:
+    """The parts of intervals [...] that lie in each group that a set with x can touch, [..., k]."""
+    if groups <= 9:
+        group = jnp.arange(groups, dtype=jnp.float32)
+    else:
+        own = jnp.floor(x * groups)
+        group = own[..., None] + np.arange(-4, 5, dtype=np.float32)
+    start = jnp.clip(group, 0, groups) / groups
+    end = jnp.clip(group + 1, 0, groups) / groups
+    return jnp.maximum(low[..., None], start), jnp.minimum(high[..., None], end)
+
+
+def _union(probabilities: Array) -> Array:
+    return 1 - jnp.prod(1 - jnp.clip(probabilities, 0, 1), axis=-1)

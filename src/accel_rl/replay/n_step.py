@@ -1,0 +1,53 @@
+"""The n-step return of one window of transitions; replay and actors share it."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array, ArrayLike
+
+
+class NStep(NamedTuple):
+    """What a window of n steps says of its first."""
+
+    reward: Array  # float32, sum over j < k of gamma^j times the discounts before, times reward j
+    discount: Array  # float32, gamma^k times the k discounts: what the bootstrap value is worth
+    steps: Array  # int32, k in 1..n: the bootstrap observation is the one after step k - 1
+
+
+def n_step(
+    reward: Array,
+    discount: Array,
+    truncated: Array | None,
+    gamma: ArrayLike,
+    final_observations: bool = True,
+) -> NStep:
+    """The return of the first of n consecutive steps, cut where its episode ends or is truncated.
+
+    Args:
+      reward: [n] float32.
+      discount: [n] float32, the environment's, 0 where the episode ended.
+      truncated: [n] bool, or None where no episode is truncated.
+      gamma: discount factor of a step.
+      final_observations: whether the final observation of a truncated episode is at hand. If not,
+        a window that would bootstrap from one ends a step earlier, at the last observation that
+        there is; one that begins with a truncated step has no target and must not be drawn.
+
+    Reference: Sutton and Barto, Reinforcement Learning, 2nd edition, section 7.1; on truncation,
+      Pardo et al., "Time limits in reinforcement learning", ICML 2018.
+    """
+    n = reward.shape[0]
+    weight = jnp.float32(1)  # gamma^j times the discounts so far
+    within = jnp.bool_(True)  # step j belongs to the episode and to the window
+    total, steps = jnp.float32(0), jnp.int32(0)
+    for j in range(n):
+        if j and truncated is not None and not final_observations:
+            within &= ~truncated[j]
+        total += jnp.where(within, weight * reward[j], np.float32(0))
+        steps += within.astype(jnp.int32)
+        weight = jnp.where(within, weight * gamma * discount[j], weight)
+        within &= discount[j] > 0
+        if truncated is not None:
+            within &= ~truncated[j]
+    return NStep(total, weight, steps)

@@ -1,0 +1,157 @@
+"""Prioritised experience replay: items are drawn in proportion to a power of their priority."""
+
+import dataclasses
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl import native
+from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
+from accel_rl.replay.checks import require
+from accel_rl.replay.ring import Ring
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.types import Array, ArrayLike
+
+FORMS = ("auto", "tree", "native", "wide")
+
+
+LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prioritised:
+    """State: the sums, in the form of the platform, and the exponent."""
+
+    sums: Any  # sum_tree.SumTree, or weights of wide_sum
+    alpha: Array  # float32, >= 0
+
+
+jax.tree_util.register_dataclass(Prioritised, ["sums", "alpha"], [])
+
+
+def prioritised(form: str = "auto") -> MakeSampler:
+    """Proportional prioritisation, P(i) = p_i^alpha / sum_k p_k^alpha.
+
+    The sampler's hyper-parameter is `alpha`, 0.6 unless given to `init`, a leaf.
+
+    Args:
+      form: "tree", a sum tree, which is fast on a CPU; "native", the same tree, bit for bit, in C;
+        "wide", sums made at each draw, for accelerators; "auto" takes that of the default backend,
+        on a CPU "native" if the kernels are there. A tree and wide sums draw from the same
+        distribution, but not the same items for one key.
+
+    Raises:
+      ValueError: if `form` is none of these.
+      native.KernelsAbsent: when the sampler is made, if `form` is "native" and there are none.
+
+    Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, equation 1.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {FORMS}, got {form!r}")
+
+    def make(ring: Ring, selective: bool) -> Sampler:
+        chosen = _form_here() if form == "auto" else form
+        if chosen == "wide":
+            return _wide(ring)
+        if chosen == "tree":
+            return _tree(ring, sum_tree)
+        native.library()
+        return _tree(ring, sum_tree_native)
+
+    return make
+
+
+def power(priorities: Array, alpha: Array) -> Array:
+    """priorities^alpha within 1e-28 to 1e28, but 0 where the priority is 0, whatever alpha."""
+    positive = priorities > 0
+    safe = jnp.where(positive, priorities, np.float32(1))
+    # So that sums stay finite, and what has a priority can be drawn.
+    scaled = jnp.clip(safe**alpha, LEAST_WEIGHT, MOST_WEIGHT)
+    return jnp.where(positive, scaled, np.float32(0))
+
+
+def exponent(alpha: ArrayLike) -> Array:
+    """`alpha` as a leaf.
+
+    Raises:
+      ValueError: if it is known and negative or not finite.
+    """
+    alpha = jnp.asarray(alpha, jnp.float32)
+    require((alpha >= 0) & (alpha < np.inf), "alpha must be finite and at least 0")
+    return alpha
+
+
+def scale(state: Prioritised, priorities: Array) -> Array:
+    """Weights of priorities."""
+    return power(priorities, state.alpha)
+
+
+def _form_here() -> str:
+    if jax.default_backend() != "cpu":
+        return "wide"
+    return "native" if native.why_absent() is None else "tree"
+
+
+def _tree(ring: Ring, ops: ModuleType) -> Sampler:
+    def init(alpha: ArrayLike = 0.6) -> Prioritised:
+        return Prioritised(sum_tree.init(ring.capacity), exponent(alpha))
+
+    def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
+        return dataclasses.replace(state, sums=ops.assign(state.sums, slots, weights))
+
+    def assign_range(state: Prioritised, first: Array, weights: Array) -> Prioritised:
+        sums = ops.assign_range(state.sums, first, weights, ring.capacity)
+        return dataclasses.replace(state, sums=sums)
+
+    def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
+        return ops.draw(state.sums, positions, words)
+
+    def least(state: Prioritised, span: Span) -> Array:
+        return _least(state.sums.leaves, state.sums.total)
+
+    return Sampler(
+        init,
+        scale,
+        assign,
+        assign_range,
+        draw,
+        mass=lambda state, span: state.sums.total,
+        least=least,
+        highest=lambda state: state.sums.highest,
+        num_words=2,
+    )
+
+
+def _wide(ring: Ring) -> Sampler:
+    def init(alpha: ArrayLike = 0.6) -> Prioritised:
+        return Prioritised(wide_sum.init(ring.capacity), exponent(alpha))
+
+    def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
+        return dataclasses.replace(state, sums=wide_sum.assign(state.sums, slots, weights))
+
+    def assign_range(state: Prioritised, first: Array, weights: Array) -> Prioritised:
+        sums = wide_sum.assign_range(state.sums, first, weights, ring.capacity)
+        return dataclasses.replace(state, sums=sums)
+
+    def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
+        return wide_sum.draw(state.sums, positions, words)
+
+    return Sampler(
+        init,
+        scale,
+        assign,
+        assign_range,
+        draw,
+        mass=lambda state, span: wide_sum.total(state.sums),
+        least=lambda state, span: _least(state.sums, wide_sum.total(state.sums)),
+        highest=lambda state: jnp.max(state.sums),
+        num_words=1,
+    )
+
+
+def _least(weights: Array, total: Array) -> Array:
+    positive = jnp.where(weights > 0, weights, np.float32(np.inf))
+    return jnp.where(total > 0, jnp.min(positive) / total, np.float32(0))

@@ -1,0 +1,172 @@
+"""Rank-based prioritised replay: what counts is an item's place in the order of priorities.
+
+The order is that of the last sort, made anew when enough priorities have changed. So an item keeps
+its slot's rank for a while, and one in a slot that never was ranked waits for the next sort.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.am.words import high_product
+from accel_rl.replay import blocks
+from accel_rl.replay.blocks import Blocks
+from accel_rl.replay.members import key_of
+from accel_rl.replay.prioritised import exponent
+from accel_rl.replay.random import uniform
+from accel_rl.replay.ring import Ring
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.replay.seldom import seldom
+from accel_rl.types import Array, ArrayLike
+
+PER_OCTAVE = 16
+Redraw = tuple[Array, Array, Array, Array]
+ROUNDS = 8  # tries to draw an item in place of one whose priority is 0 by now
+
+
+@dataclasses.dataclass(frozen=True)
+class RankBased:
+    """State; a pytree."""
+
+    blocks: Blocks  # priorities
+    order: Array  # [capacity] int32, slots from the highest priority down, at the last sort
+    ranked: Array  # int32, how many of them had a priority above 0
+    changed: Array  # int32, priorities that changed since
+    alpha: Array  # float32, exponent of ranks
+
+
+jax.tree_util.register_dataclass(
+    RankBased, [field.name for field in dataclasses.fields(RankBased)], []
+)
+
+
+def rank_based(sort_after: float = 0.25) -> MakeSampler:
+    """Rank-based prioritisation, P(i) in proportion to rank(i)^-alpha, the highest having rank 1.
+
+    From rank 17 on, ranks share a probability, that of their middle, by 16ths of a factor of two,
+    within 3 % of their own; `Sample.probabilities` are those that items are really drawn with. The
+    hyper-parameter is `alpha` (0.7).
+
+    Args:
+      sort_after: sort again once this part of the ranked items has changed, above 0. A sort takes
+        about as long as a thousand samples.
+
+    Raises:
+      ValueError: if `sort_after` is not positive.
+
+    Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3 and appendix
+      B.2.1.
+    """
+    if not sort_after > 0:
+        raise ValueError(f"sort_after must be positive, got {sort_after}")
+
+    def make(ring: Ring, selective: bool) -> Sampler:
+        return _sampler(ring, float(sort_after))
+
+    return make
+
+
+def _sampler(ring: Ring, sort_after: float) -> Sampler:
+    edges = rank_edges(ring.capacity)
+
+    def init(alpha: ArrayLike = 0.7) -> RankBased:
+        return RankBased(
+            blocks.init(ring.capacity),
+            jnp.arange(ring.capacity, dtype=jnp.int32),
+            jnp.int32(0),
+            jnp.int32(0),
+            exponent(alpha),
+        )
+
+    def keep(state: RankBased, changed: Blocks, number: Array) -> RankBased:
+        number = state.changed + number
+
+        def sort(_: Any, weights: Array) -> tuple[Array, Array, Array]:
+            stored = weights[: ring.capacity]
+            order = jnp.argsort(stored, descending=True, stable=False).astype(jnp.int32)
+            return order, jnp.sum(stored > 0, dtype=jnp.int32), jnp.int32(0)
+
+        due = number.astype(jnp.float32) > sort_after * state.ranked.astype(jnp.float32)
+        unsorted = state.order, state.ranked, number
+        order, ranked, number = seldom(due, sort, unsorted, changed.weights)
+        return RankBased(changed, order, ranked, number, state.alpha)
+
+    def assign(state: RankBased, slots: Array, weights: Array) -> RankBased:
+        inside = (slots >= 0) & (slots < ring.capacity)
+        kept = jnp.where(inside & blocks.last_of_each(slots), slots, np.int32(-1))
+        number = jnp.sum(inside, dtype=jnp.int32)
+        return keep(state, blocks.assign(state.blocks, kept, weights), number)
+
+    def assign_range(state: RankBased, first: Array, weights: Array) -> RankBased:
+        n = weights.shape[0]
+        slots = blocks.around(first, n, ring.capacity)
+        return keep(state, blocks.assign(state.blocks, slots, weights), jnp.int32(n))
+
+    def law(state: RankBased) -> tuple[Array, Array]:
+        """Sizes of the runs of ranks that share a probability, and each rank's in proportion."""
+        ends = jnp.minimum(jnp.asarray(edges), state.ranked)
+        middle = ((edges[1:] + edges[:-1] + 1) / 2).astype(np.float32)
+        return jnp.diff(ends), jnp.asarray(middle) ** -state.alpha
+
+    def draw(state: RankBased, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
+        sizes, density = law(state)
+        cumulated = jnp.cumsum(sizes.astype(jnp.float32) * density)
+        whole = cumulated[-1]
+
+        def at(positions: Array, words: Array) -> tuple[Array, Array]:
+            below = jnp.nextafter(whole, jnp.float32(0))
+            target = jnp.minimum(positions * whole, below)
+            run = jnp.sum(cumulated <= target[:, None], axis=1, dtype=jnp.int32)
+            run = jnp.minimum(run, len(edges) - 2)
+            inside = jnp.maximum(sizes[run], 1).astype(jnp.uint32)
+            rank = jnp.asarray(edges)[run] + high_product(words, inside).astype(jnp.int32)
+            slots = state.order[jnp.minimum(rank, ring.capacity - 1)]
+            return slots, jnp.where(whole > 0, density[run] / whole, np.float32(0))
+
+        slots, probabilities = at(positions, words[0])
+        alive = state.blocks.weights[slots] > 0
+
+        def again(carry: Redraw) -> Redraw:
+            slots, probabilities, alive, tries = carry
+            key = jax.random.fold_in(key_of(words[:, 0]), tries)
+            fresh = jax.random.bits(key, (2, *slots.shape))
+            new, chance = at(uniform(fresh[0]), fresh[1])
+            slots = jnp.where(alive, slots, new)
+            probabilities = jnp.where(alive, probabilities, chance)
+            return slots, probabilities, state.blocks.weights[slots] > 0, tries + np.int32(1)
+
+        def missing(carry: Redraw) -> Array:
+            return ~carry[2].all() & (carry[3] < ROUNDS)
+
+        carry = slots, probabilities, alive, jnp.int32(0)
+        slots, probabilities, alive, _ = jax.lax.while_loop(missing, again, carry)
+        return slots, jnp.where(alive, probabilities, np.float32(0))
+
+    def least(state: RankBased, span: Span) -> Array:
+        sizes, density = law(state)
+        whole = jnp.sum(sizes.astype(jnp.float32) * density)
+        lowest = jnp.min(jnp.where(sizes > 0, density, np.float32(np.inf)))
+        return jnp.where(whole > 0, lowest / whole, np.float32(0))
+
+    return Sampler(
+        init=init,
+        scale=lambda state, priorities: priorities,
+        assign=assign,
+        assign_range=assign_range,
+        draw=draw,
+        mass=lambda state, span: state.ranked.astype(jnp.float32),
+        least=least,
+        highest=lambda state: state.blocks.highest,
+        num_words=2,
+    )
+
+
+def rank_edges(capacity: int) -> np.ndarray:
+    """Where runs of ranks that share a probability begin, from 0, and the end; int32, ascending."""
+    octaves = int(capacity - 1).bit_length() + 1
+    edges = np.round(2.0 ** (np.arange(octaves * PER_OCTAVE + 1) / PER_OCTAVE)).astype(np.int64)
+    edges = np.unique(np.concatenate([np.arange(PER_OCTAVE + 1), edges]))
+    return np.append(edges[edges < capacity], capacity).astype(np.int32)

@@ -1,0 +1,207 @@
+"""Replay memories: an index and a store as one set of pure functions."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay.amper import amper_fr
+from accel_rl.replay.amper_k import amper_k
+from accel_rl.replay.checks import require
+from accel_rl.replay.index import Index, IndexState, make_index
+from accel_rl.replay.prioritised import prioritised
+from accel_rl.replay.rank_based import rank_based
+from accel_rl.replay.sampler import MakeSampler
+from accel_rl.replay.store import Store, StoreState, make_store
+from accel_rl.replay.uniform import uniform
+from accel_rl.types import Array, ArrayLike, Sample
+
+SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
+    "uniform": uniform,
+    "prioritised": prioritised,
+    "rank_based": rank_based,
+    "amper_fr": amper_fr,
+    "amper_k": amper_k,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayState:
+    """State of a replay memory; a pytree. Save it whole to restore it exactly."""
+
+    index: IndexState
+    store: StoreState
+
+
+jax.tree_util.register_dataclass(ReplayState, ["index", "store"], [])
+
+
+class Replay(NamedTuple):
+    """Pure functions over a `ReplayState`, for jit, vmap and scan.
+
+    In a loop, add first, then sample, then update: in this order XLA changes the memory in place
+    (`testing.assert_inplace` tells). Donate the state to a compiled function of your own.
+    """
+
+    init: Callable[..., ReplayState]
+    """init(**hyper-parameters): an empty memory. Hyper-parameters are the sampler's, such as
+    `alpha`, and leaves of the state."""
+
+    add: Callable[..., ReplayState]
+    """add(state, transitions, priorities=None): leaves [envs, *leaf] for one step of all
+    environments or [steps, envs, *leaf] for several; without an axis of environments if the memory
+    was made with num_envs=None. New items get the highest weight of any item unless `priorities`
+    ([envs] or [steps, envs]) are given."""
+
+    sample: Callable[..., Sample]
+    """sample(state, key, beta=1.0, gamma=None): a `Sample` of batch_size items. `beta` is the
+    exponent of importance weights; `gamma` must be given where items are transitions."""
+
+    update: Callable[..., ReplayState]
+    """update(state, sample, priorities [batch_size], where=True): new priorities of what was
+    sampled. Left out are items that were overwritten since, priorities that are NaN, negative or
+    infinite, and those where `where` (a bool or [batch_size] bools) is False: a mask, unlike
+    `lax.cond` around sample and update, copies nothing."""
+
+    can_sample: Callable[[ReplayState], Array]
+    """can_sample(state): whether there are batch_size complete items, or the least that was asked
+    for, bool."""
+
+    size: Callable[[ReplayState], Array]
+    """size(state): items that are complete, int32."""
+
+    parts: tuple[Index, Store]
+    """What it is composed of, to be placed apart."""
+
+
+def make(
+    example: Any,
+    capacity: int,
+    batch_size: int,
+    sampler: str | MakeSampler = "uniform",
+    *,
+    num_envs: int | None = None,
+    n_step: int = 1,
+    sequence_length: int | None = None,
+    sequence_period: int = 1,
+    frame_stack: int = 1,
+    stratified: bool = True,
+    weights_over: str = "batch",
+    least_size: int | None = None,
+) -> Replay:
+    """A replay memory for items like `example`.
+
+    Args:
+      example: one item, a pytree of arrays of which only shapes and dtypes matter. A
+        `types.Transition` is sampled as a `types.Batch` with n-step targets, anything else as it
+        was added.
+      capacity: items held, over all environments; any positive number, a multiple of `num_envs`.
+      batch_size: items in a sample, drawn with replacement.
+      sampler: a name of `SAMPLERS` or what a function of that name returned, with options.
+      num_envs: environments that are added together, each a row's slot; None: one, without an
+        axis for it.
+      n_step: rewards in a target; see `n_step`.
+      sequence_length: sample `types.Sequences` of so many steps instead.
+      sequence_period: rows of the ring between the starts of sequences.
+      frame_stack: observations are stacks of so many frames, of which the newest is added and
+        stored: leaves [batch_size, frame_stack, *observation].
+      stratified: draw each item from its own part of the distribution.
+      weights_over: "batch" or "buffer": what the largest importance weight is taken over.
+      least_size: complete items that there must be for `can_sample`; batch_size if None.
+
+    Raises:
+      ValueError: if a number is out of range, or no sampler has the name.
+      TypeError: if the example does not fit what is asked for.
+    """
+    if isinstance(sampler, str):
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler must be one of {', '.join(SAMPLERS)}, got {sampler!r}")
+        sampler = SAMPLERS[sampler]()
+    store = make_store(
+        example,
+        capacity,
+        num_envs=num_envs,
+        n_step=n_step,
+        sequence_length=sequence_length,
+        sequence_period=sequence_period,
+        frame_stack=frame_stack,
+    )
+    index = make_index(
+        store.ring,
+        sampler(store.ring, store.selective),
+        batch_size,
+        is_stratified=stratified,
+        weights_over=weights_over,
+    )
+    most = (store.ring.rows - store.ring.reach + 1) * store.ring.num_envs
+    least_size = batch_size if least_size is None else least_size
+    if not 1 <= least_size <= most:
+        raise ValueError(
+            f"batch_size (or least_size, if given) must be from 1 to {most}, the most complete "
+            f"items that a capacity of {capacity} holds, got {least_size}"
+        )
+    return compose(index, store, least_size)
+
+
+def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
+    """A replay memory of an index and a store over the same ring.
+
+    Raises:
+      ValueError: if their rings differ.
+    """
+    if index.ring != store.ring:
+        raise ValueError(f"index and store must share a ring, got {index.ring} and {store.ring}")
+
+    def init(**hyperparameters: ArrayLike) -> ReplayState:
+        return ReplayState(index.init(**hyperparameters), store.init())
+
+    def add(
+        state: ReplayState, transitions: Any, priorities: ArrayLike | None = None
+    ) -> ReplayState:
+        rows, steps = store.rows(transitions)
+        if priorities is not None:
+            priorities = _by_rows(priorities, steps, store.ring.num_envs)
+        drawable = store.drawable(state.store, rows, steps)
+        return ReplayState(
+            index.insert(state.index, steps, priorities, drawable),
+            store.write(state.store, rows, steps),
+        )
+
+    def sample(
+        state: ReplayState, key: Array, beta: ArrayLike = 1.0, gamma: ArrayLike | None = None
+    ) -> Sample:
+        enough = can_sample(state)
+        require(enough, f"sample needs {least_size} complete items: see can_sample")
+        drawn = index.sample(state.index, key, beta)
+        return dataclasses.replace(drawn, batch=store.gather(state.store, drawn.indices, gamma))
+
+    def update(
+        state: ReplayState, sample: Sample, priorities: ArrayLike, where: ArrayLike = True
+    ) -> ReplayState:
+        updated = index.update(state.index, sample, priorities, where)
+        # The row never changes here, but now depends on what was learned from the batch: an add
+        # that follows must wait for the batch to be read, or XLA would copy the store.
+        read = index.sampler.highest(updated.sampler) >= 0
+        cursor = state.store.cursor
+        cursor = dataclasses.replace(cursor, row=jnp.where(read, cursor.row, np.int32(0)))
+        return ReplayState(updated, dataclasses.replace(state.store, cursor=cursor))
+
+    def size(state: ReplayState) -> Array:
+        return index.span(state.index).size
+
+    def can_sample(state: ReplayState) -> Array:
+        return size(state) >= least_size
+
+    return Replay(init, add, sample, update, can_sample, size, (index, store))
+
+
+def _by_rows(priorities: ArrayLike, steps: int, num_envs: int) -> Array:
+    if np.size(priorities) != steps * num_envs:
+        raise ValueError(
+            f"priorities must be one for each of {steps * num_envs} items, got shape "
+            f"{np.shape(priorities)}"
+        )
+    return jnp.asarray(priorities, jnp.float32).reshape(steps, num_envs)

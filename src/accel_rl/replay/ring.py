@@ -1,0 +1,114 @@
+"""A ring of rows: which slots hold items, since when, and which of them may be drawn.
+
+A row is one step of all environments; slot = row * num_envs + environment. The newest rows, whose
+windows are not complete, and the oldest, whose histories are overwritten first, are not drawn.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Ring:
+    """Sizes of a ring; static.
+
+    Attributes:
+      capacity: slots.
+      num_envs: slots in a row.
+      window: rows that an item reaches over, from its own on.
+      history: rows before its own that an item needs.
+
+    Raises:
+      ValueError: if the rows are not whole, or too few for one item.
+    """
+
+    capacity: int
+    num_envs: int = 1
+    window: int = 1
+    history: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("capacity", 1), ("num_envs", 1), ("window", 1), ("history", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, got {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        if self.capacity > 2**30:
+            raise ValueError(f"capacity must be at most 2**30, got {self.capacity}")
+        if self.capacity % self.num_envs:
+            below = self.capacity // self.num_envs * self.num_envs
+            raise ValueError(
+                f"capacity must be a multiple of num_envs ({self.num_envs}), got {self.capacity}: "
+                f"try {below or self.num_envs}"
+            )
+        if self.rows < self.window + self.history:
+            raise ValueError(
+                f"capacity must hold an item's {self.window + self.history} steps of each "
+                f"environment, at least {(self.window + self.history) * self.num_envs}, got "
+                f"{self.capacity}"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Steps of each environment that the ring holds."""
+        return self.capacity // self.num_envs
+
+    @property
+    def reach(self) -> int:
+        """Rows that one item needs: its history, its own, and the rest of its window."""
+        return self.window + self.history
+
+
+@dataclasses.dataclass(frozen=True)
+class Cursor:
+    """Where the next row goes; a pytree of scalars."""
+
+    row: Array  # int32 in [0, rows)
+    laps: Array  # uint32, times that the ring was filled, modulo 2**32
+
+
+jax.tree_util.register_dataclass(Cursor, ["row", "laps"], [])
+
+
+def start() -> Cursor:
+    """The cursor of an empty ring."""
+    return Cursor(jnp.int32(0), jnp.uint32(0))
+
+
+def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
+    """The cursor after `rows` more rows, at most the ring's."""
+    row = cursor.row + np.int32(rows)
+    wraps = row >= ring.rows
+    return Cursor(
+        jnp.where(wraps, row - np.int32(ring.rows), row), cursor.laps + wraps.astype(jnp.uint32)
+    )
+
+
+def drawable(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
+    """The slots that may be drawn: the first, and how many follow it around the ring, int32."""
+    written = jnp.where(cursor.laps > 0, np.int32(ring.rows), cursor.row)
+    oldest = jnp.minimum(written, np.int32(ring.rows - ring.history))
+    first = cursor.row - oldest
+    first = jnp.where(first < 0, first + np.int32(ring.rows), first)
+    count = jnp.maximum(oldest - np.int32(ring.window - 1), np.int32(0))
+    return first * np.int32(ring.num_envs), count * np.int32(ring.num_envs)
+
+
+def generations(ring: Ring, cursor: Cursor, slots: Array) -> Array:
+    """Which lap of the ring wrote each slot, uint32 as `slots`."""
+    ahead = slots // np.int32(ring.num_envs) >= cursor.row
+    return cursor.laps - ahead.astype(jnp.uint32)
+
+
+def current(ring: Ring, cursor: Cursor, slots: Array, generation: Array) -> Array:
+    """Whether a slot still holds the item of that generation and it may be drawn, bool."""
+    age = cursor.row - np.int32(1) - slots // np.int32(ring.num_envs)
+    age = jnp.where(age < 0, age + np.int32(ring.rows), age)
+    inside = (age >= ring.window - 1) & (age < ring.rows - ring.history)
+    return inside & (generations(ring, cursor, slots) == generation)

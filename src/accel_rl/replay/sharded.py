@@ -1,0 +1,100 @@
+"""One replay memory spread over devices: each holds a part, and batches are drawn from the whole.
+
+Functions of a sharded memory run inside `jax.shard_map`, on each device's own state. A batch's
+positions in the whole distribution are the same on all devices, which exchange nothing but one
+number each, the mass of their part. Each device then draws for the positions that fall in its part
+and masks the others, so that shapes are fixed.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay import ring as rings
+from accel_rl.replay.checks import require
+from accel_rl.replay.index import importance_weights
+from accel_rl.replay.random import stratified, uniform
+from accel_rl.replay.replay import Replay, ReplayState
+from accel_rl.types import Array, ArrayLike, Sample
+
+
+def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Replay:
+    """A memory whose parts lie on the devices of a mesh axis, for use inside `jax.shard_map`.
+
+    `init`, `add` and `update` are the part's own: a device adds what its actors saw. `sample` must
+    be given the same key on all devices. It returns on each device the same batch_size items, of
+    which those of other devices are masked: their probability and weight are 0 and their batch
+    entries are not theirs. So `update` leaves them out, and a loss that is a weighted sum over the
+    items, added up over devices, is that of the whole batch. `collect` makes the whole batch.
+
+    `probabilities` are those in the whole memory and `weights` are over the whole batch's maximum.
+    `can_sample` and `size` are of the whole. Samplers for which the position does not tell the
+    item, such as AMPER's, share the batch out by the parts' masses and draw within parts.
+
+    Args:
+      replay: the memory of one device, from `make`.
+      axis_name: of the mesh axis.
+      is_stratified: as for `make`, over the whole distribution.
+    """
+    index, store = replay.parts
+    sampler = index.sampler
+
+    def sample(
+        state: ReplayState, key: Array, beta: ArrayLike = 1.0, gamma: ArrayLike | None = None
+    ) -> Sample:
+        require(can_sample(state), "sample needs more complete items: see can_sample")
+        span = index.span(state.index)
+        mass = sampler.mass(state.index.sampler, span)
+        masses = jax.lax.all_gather(mass, axis_name)  # [devices]
+        words = jax.random.bits(key, (1 + sampler.num_words, index.batch_size))
+        positions = stratified(words[0]) if is_stratified else uniform(words[0])
+        here, inside = _share(masses, positions, jax.lax.axis_index(axis_name))
+        slots, probabilities = sampler.draw(state.index.sampler, span, inside, words[1:])
+        part = mass / jnp.maximum(masses.sum(), np.float32(1e-30))
+        probabilities = jnp.where(here, probabilities * part, np.float32(0))
+        slots, probabilities = jax.lax.optimization_barrier((slots, probabilities))
+        least = jnp.min(jnp.where(probabilities > 0, probabilities, np.float32(np.inf)))
+        weights = importance_weights(probabilities, beta, jax.lax.pmin(least, axis_name))
+        return Sample(
+            store.gather(state.store, slots, gamma),
+            slots,
+            probabilities,
+            weights,
+            rings.generations(index.ring, state.index.cursor, slots),
+        )
+
+    def size(state: ReplayState) -> Array:
+        return jax.lax.psum(replay.size(state), axis_name)
+
+    def can_sample(state: ReplayState) -> Array:
+        return size(state) >= index.batch_size
+
+    return replay._replace(sample=sample, can_sample=can_sample, size=size)
+
+
+def collect(sample: Sample, axis_name: str) -> Sample:
+    """The whole batch on every device, from what `sample` of a sharded memory gave each of them.
+
+    Its indices and generations are those on the device that holds the item, so that priorities go
+    back with the sample that `collect` was given.
+    """
+    mine = sample.probabilities > 0
+
+    def join(leaf: Array) -> Array:
+        shape = mine.shape + (1,) * (leaf.ndim - 1)
+        numbers = leaf.astype(jnp.uint8) if leaf.dtype == bool else leaf
+        kept = jnp.where(mine.reshape(shape), numbers, jnp.zeros_like(numbers))
+        return jax.lax.psum(kept, axis_name).astype(leaf.dtype)
+
+    return jax.tree.map(join, sample)
+
+
+def _share(masses: Array, positions: Array, device: Array) -> tuple[Array, Array]:
+    """Which positions in the whole fall in a device's part, and where in the part they fall."""
+    ends = jnp.cumsum(masses)
+    below = jnp.nextafter(ends[-1], jnp.float32(0))
+    target = jnp.minimum(positions * ends[-1], below)
+    owner = jnp.sum(ends[None, :] <= target[:, None], axis=1, dtype=jnp.int32)
+    mass = masses[device]
+    inside = (target - (ends[device] - mass)) / jnp.maximum(mass, np.float32(1e-30))
+    return owner == device, jnp.clip(inside, 0, np.float32(1 - 2**-24))

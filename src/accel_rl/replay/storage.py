@@ -1,0 +1,98 @@
+"""Arrays of slots, written row after row around a ring, each leaf in its own dtype."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay.checks import same_structure
+from accel_rl.types import Array
+
+
+def allocate(example: Any, capacity: int) -> Any:
+    """Zeros [capacity, *leaf] for each leaf of the example."""
+    return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
+
+
+def describe(example: Any) -> Any:
+    """Shapes and dtypes of an example's leaves, without its values.
+
+    Raises:
+      TypeError: if it has no leaves, or one that is no array or number.
+    """
+    leaves = jax.tree.leaves(example)
+    if not leaves:
+        raise TypeError(f"example must have at least one array, got {example!r}")
+    try:
+        return jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(
+                np.shape(leaf),
+                jax.dtypes.canonicalize_dtype(
+                    leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+                ),
+            ),
+            example,
+        )
+    except TypeError as error:
+        raise TypeError(f"example must be a pytree of arrays: {error}") from error
+
+
+def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tuple[Any, int]:
+    """Items as leaves [steps * envs, *leaf] of the example's dtypes, and the number of steps.
+
+    Without an axis of environments (`num_envs` None) an item or [steps] of them are accepted, with
+    one [envs] or [steps, envs].
+
+    Raises:
+      TypeError: if structure or dtypes are not the example's.
+      ValueError: if shapes are not.
+    """
+    same_structure(argument, example, items)
+    envs = () if num_envs is None else (num_envs,)
+    steps: set[int | None] = set()
+    rows = []
+    for (path, item), spec in zip(
+        jax.tree_util.tree_leaves_with_path(items), jax.tree.leaves(example), strict=True
+    ):
+        name = argument + jax.tree_util.keystr(path)
+        shape, single = np.shape(item), (*envs, *spec.shape)
+        dtype = item.dtype if hasattr(item, "dtype") else np.asarray(item).dtype
+        if not np.can_cast(jax.dtypes.canonicalize_dtype(dtype), spec.dtype, "same_kind"):
+            raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
+        chunk = shape[1:] == single and len(shape) == len(single) + 1
+        if shape != single and not chunk:
+            raise ValueError(
+                f"{name} must have shape {single} or (steps, {str(single)[1:]}, got {shape}"
+            )
+        steps.add(shape[0] if chunk else None)
+        rows.append(jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape))
+    if len(steps) > 1:
+        raise ValueError(f"leaves of {argument} must have the same number of steps, got {steps}")
+    (count,) = steps
+    return jax.tree.unflatten(jax.tree.structure(items), rows), 1 if count is None else count
+
+
+def write(data: Any, first: Array, rows: Any) -> Any:
+    """Write n items into the n slots from `first` on, around the end.
+
+    Two windows of n slots are written over, one that ends with the arrays and one that begins with
+    them, so that a run around the end takes no loop and no scatter.
+    """
+    return jax.tree.map(lambda leaf, new: _write_leaf(leaf, first, new), data, rows)
+
+
+def _write_leaf(data: Array, first: Array, new: Array) -> Array:
+    n, capacity = new.shape[0], data.shape[0]
+    if n == 1:
+        return jax.lax.dynamic_update_slice_in_dim(data, new, first, 0)
+    start = jnp.minimum(first, np.int32(capacity - n))
+    shift = first - start  # how many of the new items lie around the end
+    index = jnp.arange(n, dtype=jnp.int32).reshape(-1, *[1] * (new.ndim - 1))
+    rolled = jnp.roll(new, shift, axis=0)
+    old = jax.lax.dynamic_slice_in_dim(data, start, n)
+    data = jax.lax.dynamic_update_slice_in_dim(
+        data, jnp.where(index >= shift, rolled, old), start, 0
+    )
+    old = jax.lax.slice_in_dim(data, 0, n)
+    return jax.lax.dynamic_update_slice_in_dim(data, jnp.where(index < shift, rolled, old), 0, 0)

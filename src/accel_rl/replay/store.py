@@ -1,0 +1,113 @@
+"""The store of a replay memory: what slots hold, and how a batch is put together from it.
+
+It knows nothing of priorities, so that it can live apart from the index.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay import ring as rings
+from accel_rl.replay import storage, views
+from accel_rl.replay.ring import Cursor, Ring
+from accel_rl.types import Array, ArrayLike
+
+
+@dataclasses.dataclass(frozen=True)
+class StoreState:
+    """State of a store; a pytree."""
+
+    data: Any  # the example's pytree, leaves [capacity, *leaf]
+    cursor: Cursor
+
+
+jax.tree_util.register_dataclass(StoreState, ["data", "cursor"], [])
+
+
+class Store(NamedTuple):
+    """Pure functions over a `StoreState`."""
+
+    init: Callable[[], StoreState]
+    """init()"""
+
+    rows: Callable[[Any], tuple[Any, int]]
+    """rows(items): items checked against the example, leaves [steps * envs, *leaf], and steps."""
+
+    write: Callable[[StoreState, Any, int], StoreState]
+    """write(state, rows, steps): the next steps of all environments."""
+
+    drawable: Callable[[StoreState, Any, int], Array | None]
+    """drawable(state, rows, steps): which of the new items may be drawn once their windows are
+    complete, bool [steps, envs]; None where all may."""
+
+    gather: Callable[..., Any]
+    """gather(state, slots [B], gamma=None): the batch; see `views`."""
+
+    ring: Ring
+    selective: bool
+    """Whether `drawable` may leave items out."""
+
+
+def make_store(
+    example: Any,
+    capacity: int,
+    *,
+    num_envs: int | None = None,
+    n_step: int = 1,
+    sequence_length: int | None = None,
+    sequence_period: int = 1,
+    frame_stack: int = 1,
+) -> Store:
+    """A ring of items in arrays, time-major: row after row, one row for a step of all environments.
+
+    See `replay.make` for the arguments and what is raised.
+    """
+    spec = storage.describe(example)
+    view = views.make_view(
+        spec, n_step=n_step, sequence_length=sequence_length, frame_stack=frame_stack
+    )
+    if sequence_period < 1 or (sequence_period > 1 and sequence_length is None):
+        raise ValueError(
+            "sequence_period must be at least 1, and 1 without sequence_length, got "
+            f"{sequence_period}"
+        )
+    ring = Ring(capacity, 1 if num_envs is None else num_envs, view.window, view.history)
+
+    def init() -> StoreState:
+        return StoreState(storage.allocate(spec, capacity), rings.start())
+
+    def rows(items: Any) -> tuple[Any, int]:
+        return storage.as_rows("transitions", spec, items, num_envs)
+
+    def write(state: StoreState, items: Any, steps: int) -> StoreState:
+        first = state.cursor.row * np.int32(ring.num_envs)
+        return StoreState(
+            storage.write(state.data, first, items), rings.advance(ring, state.cursor, steps)
+        )
+
+    def drawable(state: StoreState, items: Any, steps: int) -> Array | None:
+        shape = steps, ring.num_envs
+        allowed = None
+        if view.needs_more_than_truncated:
+            allowed = ~items.truncated.reshape(shape)
+        if sequence_period > 1:
+            row = state.cursor.row + jnp.arange(steps, dtype=jnp.int32)
+            row = jnp.where(row >= ring.rows, row - np.int32(ring.rows), row)
+            first = (row % np.int32(sequence_period) == 0)[:, None]
+            allowed = jnp.broadcast_to(first, shape) if allowed is None else allowed & first
+        return allowed
+
+    def offset(slots: Array, steps: Array | int) -> Array:
+        moved = slots + jnp.asarray(steps, jnp.int32) * np.int32(ring.num_envs)
+        moved = jnp.where(moved >= capacity, moved - np.int32(capacity), moved)
+        return jnp.where(moved < 0, moved + np.int32(capacity), moved)
+
+    def gather(state: StoreState, slots: Array, gamma: ArrayLike | None = None) -> Any:
+        return view.gather(state.data, slots, offset, gamma)
+
+    selective = view.needs_more_than_truncated or sequence_period > 1
+    return Store(init, rows, write, drawable, gather, ring, selective)

@@ -1,0 +1,193 @@
+"""A sum tree for CPUs: a binary heap over narrow rows of leaves, recomputed, never adjusted.
+
+Parents are sums of their children, computed anew at each update, so that errors do not add up. The
+heap is small enough for XLA's CPU backend to compile loops over it to native code; what lies below
+it is one or two levels of rows. Descent draws fresh random bits halfway down the heap and again
+inside the rows, because one float32 cannot tell the items of a large memory apart.
+
+Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay.random import uniform
+from accel_rl.types import Array
+
+LEAF_ROW = 8  # leaves that the lowest inner node adds up
+MOST_HEAP_LEAVES = 2**13
+
+
+@dataclasses.dataclass(frozen=True)
+class SumTree:
+    """Weights and their sums; a pytree. H heap leaves, M middle rows under each."""
+
+    leaves: Array  # [H * M * 8] float32, zeros behind the capacity
+    middle: Array  # [H * M] float32, sums of 8 leaves; [0] where M is 1
+    heap: Array  # [2 * H] float32, node k is over 2k and 2k + 1; 1 is the root, 0 is not used
+    peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
+    total: Array  # float32, the root of the heap: read from there it would make XLA copy the heap
+    highest: Array  # float32, the root of the peaks, likewise
+
+
+jax.tree_util.register_dataclass(SumTree, [field.name for field in dataclasses.fields(SumTree)], [])
+
+
+def init(capacity: int) -> SumTree:
+    """A tree over `capacity` leaves, all 0."""
+    rows = -(-capacity // LEAF_ROW)
+    heap_leaves = min(_power_of_two(rows), MOST_HEAP_LEAVES)
+    middle = _power_of_two(-(-rows // heap_leaves))
+    return SumTree(
+        jnp.zeros(heap_leaves * middle * LEAF_ROW, jnp.float32),
+        jnp.zeros(heap_leaves * middle if middle > 1 else 0, jnp.float32),
+        jnp.zeros(2 * heap_leaves, jnp.float32),
+        jnp.zeros(2 * heap_leaves, jnp.float32),
+        jnp.float32(0),
+        jnp.float32(0),
+    )
+
+
+def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
+    """Set leaves; the last of several weights for one slot stays, slots off the end are left out.
+
+    Args:
+      tree: the weights.
+      slots: [n] int32.
+      weights: [n] float32, finite and not negative.
+    """
+    beyond = np.int32(tree.leaves.shape[0])
+    inside = (slots >= 0) & (slots < beyond)
+    leaves = tree.leaves.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
+    changed = jnp.where(inside, slots, np.int32(0))
+    return _recompute(dataclasses.replace(tree, leaves=leaves), lambda width: changed)
+
+
+def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
+    """Set n leaves in a row, around the end of the capacity, in less time than one by one.
+
+    Args:
+      tree: the weights.
+      first: int32, the first slot.
+      weights: [n] float32, n at most the capacity.
+      capacity: slots, where the ring of leaves closes.
+    """
+    n = weights.shape[0]
+
+    def around(offsets: np.ndarray) -> Array:
+        slots = first + offsets.astype(np.int32)
+        return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+
+    def one_of_each_row(width: int) -> Array:
+        if n <= -(-n // width) + 2:
+            return around(np.arange(n))
+        # Steps of a row's width meet every row, but the last before the end and the last of all.
+        met = around(np.append(np.arange(0, n, width), n - 1))
+        return jnp.append(met, np.int32(capacity - 1))
+
+    slots = around(np.arange(n))
+    leaves = tree.leaves.at[slots].set(weights, mode="promise_in_bounds", unique_indices=True)
+    return _recompute(dataclasses.replace(tree, leaves=leaves), one_of_each_row)
+
+
+def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
+    """Slots whose cumulated weights reach over the positions, and their probabilities.
+
+    Args:
+      tree: the weights.
+      positions: [n] float32 in [0, 1), fractions of the total.
+      words: [2, n] uint32, random: which of the leaves that a position cannot tell apart.
+
+    Returns:
+      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.
+    """
+    heap, leaves = tree.heap, tree.heap.shape[0] // 2
+    depth = leaves.bit_length() - 1
+    node, rest = jnp.ones_like(positions, jnp.int32), positions * tree.total
+    node, rest = _descend(heap, node, rest, depth // 2)
+    node, rest = _descend(heap, node, uniform(words[0]) * _get(heap, node), depth - depth // 2)
+    rest = uniform(words[1]) * _get(heap, node)
+    node -= np.int32(leaves)
+    if tree.middle.size:
+        node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
+    slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
+    return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
+
+
+def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array, Array]:
+    def step(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        node, rest = carry
+        left, right = _get(heap, 2 * node), _get(heap, 2 * node + 1)
+        # Rounding may leave a rest that is too large: never go where there is nothing.
+        go_right = (rest >= left) & (right > 0)
+        return 2 * node + go_right.astype(jnp.int32), jnp.where(go_right, rest - left, rest)
+
+    return jax.lax.fori_loop(0, levels, step, (node, rest))
+
+
+def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array, Array]:
+    """Walk down a row by halves: the index of the entry in the flat rows, rest, and its value."""
+    row = _get(rows, node)
+    while (width := row.shape[-1]) > 1:
+        halves = row[:, : width // 2], row[:, width // 2 :]
+        left, right = (_sum(half) for half in halves)
+        go_right = (rest >= left) & (right > 0)
+        node = 2 * node + go_right.astype(jnp.int32)
+        rest = jnp.where(go_right, rest - left, rest)
+        row = jnp.where(go_right[:, None], halves[1], halves[0])
+    return node, rest, row[:, 0]
+
+
+def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
+    """Sums over changed leaves; `slots_over(w)` gives a slot in each changed run of w leaves."""
+    middle, heap, peaks = tree.middle, tree.heap, tree.peaks
+    leaves = heap.shape[0] // 2
+    width = LEAF_ROW
+    node = slots_over(width) // np.int32(width)
+    row = _get(tree.leaves.reshape(-1, LEAF_ROW), node)
+    sums = _sum(row)
+    if middle.size:
+        middle = _set(middle, node, sums)
+        rows = middle.reshape(leaves, -1)
+        width *= rows.shape[1]
+        node = slots_over(width) // np.int32(width)
+        sums = _sum(_get(rows, node))
+        row = _get(tree.leaves.reshape(-1, width), node)
+    node += np.int32(leaves)
+    tops = jnp.max(row, axis=1)
+
+    def step(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        heap, peaks, node = carry[:3]
+        left, right = node & ~np.int32(1), node | np.int32(1)
+        node = node // 2
+        sums = _get(heap, left) + _get(heap, right)
+        tops = jnp.maximum(_get(peaks, left), _get(peaks, right))
+        heap, peaks = _set(heap, node, sums), _set(peaks, node, tops)
+        return heap, peaks, node, sums, tops
+
+    carry = _set(heap, node, sums), _set(peaks, node, tops), node, sums, tops
+    heap, peaks, _, sums, tops = jax.lax.fori_loop(0, leaves.bit_length() - 1, step, carry)
+    return SumTree(tree.leaves, middle, heap, peaks, sums[0], tops[0])
+
+
+def _sum(rows: Array) -> Array:
+    """Sums over the last axis, a power of two, by halves: a fixed order that vectorises."""
+    while (width := rows.shape[-1]) > 1:
+        rows = rows[..., : width // 2] + rows[..., width // 2 :]
+    return rows[..., 0]
+
+
+def _get(array: Array, index: Array) -> Array:
+    return array.at[index].get(mode="promise_in_bounds")
+
+
+def _set(array: Array, index: Array, values: Array) -> Array:
+    return array.at[index].set(values, mode="promise_in_bounds")
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << (n - 1).bit_length()

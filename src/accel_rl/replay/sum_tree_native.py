@@ -1,0 +1,91 @@
+"""The sum tree in C, through XLA's FFI, on CPU: the state, signatures and bits of `sum_tree`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl import native
+from accel_rl.replay.sum_tree import SumTree
+from accel_rl.types import Array
+
+
+def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
+    """Set leaves; the last of several weights for one slot stays, slots off the end are left out.
+
+    Args:
+      tree: the weights.
+      slots: [n] int32.
+      weights: [n] float32, finite and not negative.
+
+    Raises:
+      TypeError: if a dtype does not fit.
+      ValueError: if a shape does not fit.
+    """
+    _expect("weights", weights, np.float32, (jnp.size(weights),))
+    _expect("slots", slots, np.int32, weights.shape)
+    return _assign("accel_rl_sum_tree_assign", tree, slots, weights)
+
+
+def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
+    """Set n leaves in a row, around the end of the capacity, in less time than one by one.
+
+    Args:
+      tree: the weights.
+      first: int32, the first slot.
+      weights: [n] float32, n at most the capacity.
+      capacity: slots, where the ring of leaves closes.
+
+    Raises:
+      TypeError: if a dtype does not fit.
+      ValueError: if a shape does not fit.
+    """
+    _expect("weights", weights, np.float32, (jnp.size(weights),))
+    _expect("first", first, np.int32, ())
+    return _assign("accel_rl_sum_tree_assign_range", tree, first, weights, capacity=capacity)
+
+
+def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
+    """Slots whose cumulated weights reach over the positions, and their probabilities.
+
+    Args:
+      tree: the weights.
+      positions: [n] float32 in [0, 1), fractions of the total.
+      words: [2, n] uint32, random: which of the leaves that a position cannot tell apart.
+
+    Returns:
+      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.
+
+    Raises:
+      TypeError: if a dtype does not fit.
+      ValueError: if a shape does not fit.
+    """
+    n = jnp.size(positions)
+    _expect("positions", positions, np.float32, (n,))
+    _expect("words", words, np.uint32, (2, n))
+    call = jax.ffi.ffi_call(
+        native.target("accel_rl_sum_tree_draw"),
+        [jax.ShapeDtypeStruct((n,), jnp.int32), jax.ShapeDtypeStruct((n,), jnp.float32)],
+        vmap_method="expand_dims",  # trees that draws share are not copied
+    )
+    slots, probabilities = call(tree.leaves, tree.middle, tree.heap, tree.total, positions, words)
+    return slots, probabilities
+
+
+def _assign(symbol: str, tree: SumTree, *operands: Array, **attributes: int) -> SumTree:
+    state = jax.tree.leaves(tree)
+    call = jax.ffi.ffi_call(
+        native.target(symbol),
+        [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in state],
+        vmap_method="broadcast_all",
+        input_output_aliases={k: k for k in range(len(state))},
+    )
+    return SumTree(*call(*state, *operands, **attributes))
+
+
+def _expect(name: str, array: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    if array.dtype != dtype:
+        raise TypeError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

@@ -1,0 +1,146 @@
+"""What a batch is made of: items as they were added, n-step transitions, or sequences."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay.frames import Offset, episode_ends, push, stacked_slots
+from accel_rl.replay.n_step import n_step as n_step_return
+from accel_rl.types import Array, ArrayLike, Batch, Sequences, Transition
+
+
+class View(NamedTuple):
+    """How slots are read."""
+
+    gather: Callable[[Any, Array, Offset, ArrayLike | None], Any]
+    """gather(data, slots [B], offset, gamma)"""
+
+    window: int = 1
+    """Steps that an item reaches over, from its own on."""
+
+    history: int = 0
+    """Steps before its own that an item needs."""
+
+    needs_more_than_truncated: bool = False
+    """Whether a truncated step has no target, for nobody has its final observation."""
+
+
+def make_view(
+    example: Any, *, n_step: int = 1, sequence_length: int | None = None, frame_stack: int = 1
+) -> View:
+    """The view of items like `example`, of which only shapes and dtypes matter.
+
+    Raises:
+      TypeError: if n-step returns or frame stacks are wanted of what is not a `Transition`, or a
+        field of one has the wrong dtype.
+      ValueError: if a length is below 1, or both n_step and sequence_length are above.
+    """
+    for name, value in (("n_step", n_step), ("frame_stack", frame_stack)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if sequence_length is not None and sequence_length < 1:
+        raise ValueError(f"sequence_length must be at least 1, got {sequence_length}")
+    if sequence_length is not None and n_step > 1:
+        raise ValueError(
+            "n_step is for single transitions: take replay.n_step over the steps of a sequence"
+        )
+    if isinstance(example, Transition):
+        _check_transition(example)
+    elif n_step > 1 or frame_stack > 1:
+        raise TypeError(
+            "n_step and frame_stack need items of type accel_rl.types.Transition, got "
+            f"{type(example).__name__}"
+        )
+    if sequence_length is not None:
+        return _sequences(example, sequence_length, frame_stack)
+    if isinstance(example, Transition):
+        return _transitions(example, n_step, frame_stack)
+    return View(lambda data, slots, offset, gamma: _at(data, slots))
+
+
+def _transitions(example: Transition, n: int, depth: int) -> View:
+    final = example.next_observation is not None
+    may_truncate = example.truncated is not None
+
+    def gather(data: Transition, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Batch:
+        if gamma is None:
+            raise TypeError("sample needs gamma, the discount factor, to make targets")
+        window = jnp.stack([offset(slots, j) for j in range(n)], axis=-1)
+        reward, discount, truncated = _at((data.reward, data.discount, data.truncated), window)
+        mapped = 0 if may_truncate else None
+        result = jax.vmap(n_step_return, in_axes=(0, 0, mapped, None, None))(
+            reward, discount, truncated, jnp.asarray(gamma, jnp.float32), final
+        )
+        last = offset(slots, result.steps - np.int32(1))
+        if final:
+            next_observation = _observe_after(data, last, offset, depth)
+        else:
+            next_observation = _observe(data, offset(last, 1), offset, depth)
+        return Batch(
+            _observe(data, slots, offset, depth),
+            _at(data.action, slots),
+            result.reward,
+            result.discount,
+            next_observation,
+            _at(data.extras, slots),
+        )
+
+    return View(gather, n + (not final), depth - 1, may_truncate and not final)
+
+
+def _sequences(example: Any, length: int, depth: int) -> View:
+    def gather(data: Any, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Sequences:
+        window = jnp.stack([offset(slots, j) for j in range(length)], axis=-1)
+        steps = _at(data, window)
+        if not isinstance(example, Transition):
+            return Sequences(steps, jnp.ones(window.shape, bool))
+        if depth > 1:
+            steps = dataclasses.replace(steps, observation=_observe(data, window, offset, depth))
+            if example.next_observation is not None:
+                after = _observe_after(data, window, offset, depth)
+                steps = dataclasses.replace(steps, next_observation=after)
+        stops = episode_ends(steps.discount, steps.truncated)
+        before = jnp.cumsum(stops, axis=-1, dtype=jnp.int32) - stops.astype(jnp.int32)
+        return Sequences(steps, before == 0)
+
+    return View(gather, length, depth - 1)
+
+
+def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
+    """The observations of steps, stacked on the axis behind those of `slots`."""
+    if depth == 1:
+        return _at(data.observation, slots)
+
+    def ended(slots: Array) -> Array:
+        return episode_ends(*_at((data.discount, data.truncated), slots))
+
+    return _at(data.observation, stacked_slots(ended, slots, depth, offset))
+
+
+def _observe_after(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
+    """The observations that followed steps, of the same episodes."""
+    frame = _at(data.next_observation, slots)
+    if depth == 1:
+        return frame
+    return push(_observe(data, slots, offset, depth), frame, slots.ndim)
+
+
+def _at(data: Any, slots: Array) -> Any:
+    return jax.tree.map(lambda leaf: leaf.at[slots].get(mode="promise_in_bounds"), data)
+
+
+def _check_transition(example: Transition) -> None:
+    """Raises TypeError where a scalar field has the wrong dtype, ValueError for its shape."""
+    for name, dtype in (("reward", jnp.float32), ("discount", jnp.float32), ("truncated", bool)):
+        leaf = getattr(example, name)
+        if name == "truncated" and leaf is None:
+            continue
+        if leaf is None or leaf.dtype != dtype:
+            found = None if leaf is None else leaf.dtype
+            raise TypeError(f"example.{name} must be of {np.dtype(dtype)}, got {found}")
+        if leaf.shape:
+            raise ValueError(f"example.{name} must be a scalar, got shape {leaf.shape}")
