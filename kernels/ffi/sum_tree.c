@@ -221,15 +221,15 @@ typedef struct {
 
 static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) {
   int32_t nodes[CHUNK];
-  float rests[CHUNK];
+  float rests[CHUNK], halves[CHUNK];
   const float total = draws->total;
-  for (int64_t i = 0; i < count; ++i) nodes[i] = 1, rests[i] = draws->positions[i] * total;
+  for (int64_t i = 0; i < count; ++i) nodes[i] = 1, rests[i] = larger(draws->positions[i] * total, 0);
   descend(tree->heap, nodes, rests, count, tree->depth / 2);
   for (int64_t i = 0; i < count; ++i)
-    rests[i] = uniform(draws->words[i]) * tree->heap[nodes[i]];
+    halves[i] = tree->heap[nodes[i]], rests[i] += uniform(draws->words[i]) * (total * 0x1p-24f);
   descend(tree->heap, nodes, rests, count, tree->depth - tree->depth / 2);
   for (int64_t i = 0; i < count; ++i) {
-    rests[i] = uniform(draws->words[draws->stride + i]) * tree->heap[nodes[i]];
+    rests[i] += uniform(draws->words[draws->stride + i]) * (halves[i] * 0x1p-24f);
     nodes[i] -= tree->heap_leaves;
   }
   if (tree->middle_row > 1)

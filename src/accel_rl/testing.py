@@ -1,13 +1,22 @@
 """Checks that users can make of their own compiled programs."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 
-# Opcodes that write a whole array anew. What a fusion writes shows as temporary memory instead.
-_COPY = re.compile(r"= (?P<type>\w+)\[(?P<shape>[\d,]*)\]\S* (?:copy|copy-start)\(")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(
+    r"^\s+(?P<root>ROOT )?%?[\w.\-]+ = (?P<type>\w+)\[(?P<shape>[\d,]*)\]\S* (?P<opcode>[\w\-]+)\("
+)
+_CALLED = re.compile(r"calls=%?(?P<name>[\w.\-]+)")
+_COPIES = {"copy", "copy-start"}
+# What passes an array on, fills a new one, or writes a part of one.
+_HARMLESS = {
+    *("parameter", "get-tuple-element", "bitcast", "while", "conditional", "call", "custom-call"),
+    *("constant", "broadcast", "iota", "dynamic-update-slice", "scatter", "copy-done"),
+}
 _TYPES = {
     "pred": "bool",
     **{f"s{n}": f"int{n}" for n in (8, 16, 32, 64)},
@@ -26,18 +35,18 @@ def assert_inplace(
 ) -> None:
     """Check that `fn(state, *args)`, compiled with `state` donated, changes it in place.
 
-    The program is compiled, not run. It fails if it copies an array of the size of one in the
-    state, needs temporary memory for one (as `jnp.where` over a buffer does), or does not give the
-    state's memory to its results. Arrays below `least_bytes` are not looked at; take a state whose
-    arrays are larger than batches are, and of different sizes than those.
+    The program is compiled, not run. It fails if it copies an array of the dtype and size of one in
+    the state or writes a whole one (as `jnp.where` over a buffer does), if it needs temporary
+    memory for one, or if it does not give the state's memory to its results.
 
     Args:
       fn: a function whose results hold a new state, such as a scan over training steps.
       state: a pytree of arrays, such as the state of a replay memory.
       *args: further arguments.
-      least_bytes: size of the smallest array that is looked at.
-      temporary_bytes: temporary memory that the program may take; less than the smallest array that
-        is looked at if None. Branches that are seldom taken count as well.
+      least_bytes: size of the smallest array that is looked at. Take a state whose arrays are
+        larger than batches are.
+      temporary_bytes: for programs with work over whole arrays that is seldom done: the temporary
+        memory that this may take. Whole arrays may then be written, but not copied.
 
     Raises:
       AssertionError: if the memory is not used in place, with what was found.
@@ -49,9 +58,10 @@ def assert_inplace(
     compiled = jax.jit(fn, donate_argnums=0).lower(state, *args).compile()
     sizes = {(str(leaf.dtype), leaf.size) for leaf in large}
     found = [
-        f"copy of {match['type']}[{match['shape']}]"
-        for match in _COPY.finditer(compiled.as_text() or "")
-        if (_TYPES.get(match["type"]), _size(match["shape"])) in sizes
+        f"{opcode} of {kind}[{shape}]"
+        for opcode, kind, shape in _whole_writes(compiled.as_text() or "")
+        if (_TYPES.get(kind), _size(shape)) in sizes
+        and (opcode in _COPIES or temporary_bytes is None)
     ]
     memory = compiled.memory_analysis()
     donated = sum(leaf.nbytes for leaf in large)
@@ -69,6 +79,31 @@ def assert_inplace(
         )
     if found:
         raise AssertionError(f"the program is not in place: {'; '.join(sorted(set(found)))}")
+
+
+def _whole_writes(text: str) -> Iterator[tuple[str, str, str]]:
+    """Opcode, type and shape of each instruction that writes all of its result, from HLO text."""
+    bodies: dict[str, list[tuple[re.Match[str], str]]] = {}
+    for line in text.splitlines():
+        if start := _COMPUTATION.match(line):
+            body = bodies.setdefault(start["name"], [])
+        elif instruction := _INSTRUCTION.match(line):
+            calls = _CALLED.search(line)
+            body.append((instruction, calls["name"] if calls else ""))
+    fused = {name for body in bodies.values() for _, name in body if name}
+    roots: dict[str, str] = {
+        name: instruction["opcode"]
+        for name, body in bodies.items()
+        for instruction, _ in body
+        if instruction["root"]
+    }
+    for name, body in bodies.items():
+        for instruction, called in body if name not in fused else ():
+            opcode = instruction["opcode"]
+            if opcode == "fusion":
+                opcode = roots.get(called, "fusion")
+            if opcode not in _HARMLESS:
+                yield str(opcode), instruction["type"], instruction["shape"]
 
 
 def _size(shape: str) -> int:

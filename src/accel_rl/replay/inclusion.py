@@ -73,7 +73,8 @@ def _widths(x: Array, groups: int, most: int) -> Array:
 
 
 def _aligned(x: Array, width: Array) -> tuple[Array, Array]:
-    low = jnp.floor(x / width) * width
+    # The largest key is in the last block.
+    low = jnp.floor(jnp.minimum(x, np.float32(1 - 2**-24)) / width) * width
     return low, low + width
 
 

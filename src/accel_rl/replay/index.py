@@ -113,8 +113,8 @@ def make_index(
         weights = jnp.broadcast_to(highest, shape)
         if priorities is not None:
             priorities = _as_priorities(priorities, shape)
-            sound = sound_priorities(priorities)
-            weights = jnp.where(sound, sampler.scale(state.sampler, priorities), weights)
+            given = sound_priorities(priorities) & sampler.prioritised
+            weights = jnp.where(given, sampler.scale(state.sampler, priorities), weights)
         if drawable is not None:
             weights = jnp.where(drawable, weights, np.float32(0))
         line = jnp.concatenate([state.pending, weights])
@@ -178,7 +178,7 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
     positive = probabilities > 0
     safe = jnp.where(positive, probabilities, np.float32(np.inf))
     least = jnp.min(safe) if least is None else least
-    ratio = jnp.where(positive, least / safe, np.float32(0))
+    ratio = jnp.minimum(jnp.where(positive, least / safe, np.float32(0)), 1)  # but for rounding
     return jnp.where(positive, ratio ** jnp.asarray(beta, jnp.float32), np.float32(0))
 
 

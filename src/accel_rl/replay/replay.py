@@ -68,7 +68,7 @@ class Replay(NamedTuple):
 
     can_sample: Callable[[ReplayState], Array]
     """can_sample(state): whether there are batch_size complete items, or the least that was asked
-    for, bool."""
+    for, and one of them can be drawn; bool."""
 
     size: Callable[[ReplayState], Array]
     """size(state): items that are complete, int32."""
@@ -193,7 +193,8 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return index.span(state.index).size
 
     def can_sample(state: ReplayState) -> Array:
-        return size(state) >= least_size
+        where = index.span(state.index)
+        return (where.size >= least_size) & (index.sampler.mass(state.index.sampler, where) > 0)
 
     return Replay(init, add, sample, update, can_sample, size, (index, store))
 

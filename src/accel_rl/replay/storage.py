@@ -9,6 +9,8 @@ import numpy as np
 from accel_rl.replay.checks import same_structure
 from accel_rl.types import Array
 
+NUMBERS = "biuf"  # kinds of dtypes; bfloat16 and its like are of a kind of their own
+
 
 def allocate(example: Any, capacity: int) -> Any:
     """Zeros [capacity, *leaf] for each leaf of the example."""
@@ -19,23 +21,24 @@ def describe(example: Any) -> Any:
     """Shapes and dtypes of an example's leaves, without its values.
 
     Raises:
-      TypeError: if it has no leaves, or one that is no array or number.
+      TypeError: if it has no leaves, or one that is not of numbers or bools.
     """
     leaves = jax.tree.leaves(example)
     if not leaves:
         raise TypeError(f"example must have at least one array, got {example!r}")
-    try:
-        return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(
-                np.shape(leaf),
-                jax.dtypes.canonicalize_dtype(
-                    leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
-                ),
-            ),
-            example,
-        )
-    except TypeError as error:
-        raise TypeError(f"example must be a pytree of arrays: {error}") from error
+    for path, leaf in jax.tree_util.tree_leaves_with_path(example):
+        dtype = _dtype(leaf)
+        if dtype.kind not in NUMBERS and not jnp.issubdtype(dtype, np.number):
+            name = "example" + jax.tree_util.keystr(path)
+            raise TypeError(f"{name} must be of numbers or bools, got {dtype}")
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)), example)
+
+
+def _dtype(leaf: Any) -> np.dtype:
+    """The dtype that JAX gives an array or number, or NumPy where JAX has none for it."""
+    dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    known = dtype.kind in NUMBERS or jnp.issubdtype(dtype, np.number)
+    return jax.dtypes.canonicalize_dtype(dtype) if known else dtype
 
 
 def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tuple[Any, int]:
@@ -57,8 +60,8 @@ def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tu
     ):
         name = argument + jax.tree_util.keystr(path)
         shape, single = np.shape(item), (*envs, *spec.shape)
-        dtype = item.dtype if hasattr(item, "dtype") else np.asarray(item).dtype
-        if not np.can_cast(jax.dtypes.canonicalize_dtype(dtype), spec.dtype, "same_kind"):
+        dtype = _dtype(item)
+        if not np.can_cast(dtype, spec.dtype, "same_kind"):
             raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
         chunk = shape[1:] == single and len(shape) == len(single) + 1
         if shape != single and not chunk:

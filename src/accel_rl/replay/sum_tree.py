@@ -2,8 +2,8 @@
 
 Parents are sums of their children, computed anew at each update, so that errors do not add up. The
 heap is small enough for XLA's CPU backend to compile loops over it to native code; what lies below
-it is one or two levels of rows. Descent draws fresh random bits halfway down the heap and again
-inside the rows, because one float32 cannot tell the items of a large memory apart.
+it is one or two levels of rows. Descent adds random bits below its position's last one halfway
+down the heap and again below it, because one float32 cannot tell the items of a large memory apart.
 
 Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
 """
@@ -20,6 +20,7 @@ from accel_rl.types import Array
 
 LEAF_ROW = 8  # leaves that the lowest inner node adds up
 MOST_HEAP_LEAVES = 2**13
+STEP = np.float32(2**-24)  # of a position, and at most of what is left of it, in the node's sum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,22 +101,31 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     Args:
       tree: the weights.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [2, n] uint32, random: which of the leaves that a position cannot tell apart.
+      words: [2, n] uint32, random: bits of the positions below their last one.
 
     Returns:
       Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.
     """
     heap, leaves = tree.heap, tree.heap.shape[0] // 2
     depth = leaves.bit_length() - 1
-    node, rest = jnp.ones_like(positions, jnp.int32), positions * tree.total
+    node, rest = jnp.ones_like(positions, jnp.int32), _product(positions, tree.total)
     node, rest = _descend(heap, node, rest, depth // 2)
-    node, rest = _descend(heap, node, uniform(words[0]) * _get(heap, node), depth - depth // 2)
-    rest = uniform(words[1]) * _get(heap, node)
+    half = _get(heap, node)
+    rest += _product(uniform(words[0]), tree.total * STEP)
+    node, rest = _descend(heap, node, rest, depth - depth // 2)
+    rest += _product(uniform(words[1]), half * STEP)
     node -= np.int32(leaves)
     if tree.middle.size:
         node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
     slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
     return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
+
+
+def _product(part: Array, whole: Array) -> Array:
+    """The product, at least 0."""
+    product = part * whole
+    # What follows the product also keeps XLA from contracting it with a sum, as C does not.
+    return jnp.where(product > 0, product, np.float32(0))
 
 
 def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array, Array]:

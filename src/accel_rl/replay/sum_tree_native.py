@@ -52,7 +52,7 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     Args:
       tree: the weights.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [2, n] uint32, random: which of the leaves that a position cannot tell apart.
+      words: [2, n] uint32, random: bits of the positions below their last one.
 
     Returns:
       Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.

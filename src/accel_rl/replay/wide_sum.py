@@ -1,7 +1,8 @@
 """Sums made when they are needed, for accelerators: no tree to keep, an update is one scatter.
 
-Weights lie in rows. A draw adds up the rows, picks rows by their cumulated sums, and then a leaf in
-each picked row with fresh random bits. Work grows with the capacity, but in a few wide operations.
+Weights lie in rows. A draw adds up the rows, picks rows by their cumulated sums, and then a leaf by
+those of the picked row, with random bits below the position's last one. Work grows with the
+capacity, but in a few wide operations.
 """
 
 import jax.numpy as jnp
@@ -50,16 +51,19 @@ def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
     Args:
       weights: [R * C] float32.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [1, n] uint32, random: which of a row's leaves.
+      words: [1, n] uint32, random: bits of the positions below their last one.
     """
     rows = _rows(weights)
-    cumulated = jnp.cumsum(rows.sum(axis=1))
-    row = _reach(cumulated[None, :], positions * cumulated[-1])
-    leaves = rows[row]
-    cumulated_leaves = jnp.cumsum(leaves, axis=1)
-    column = _reach(cumulated_leaves, uniform(words[0]) * cumulated_leaves[:, -1])
-    weight = jnp.take_along_axis(leaves, column[:, None], axis=1)[:, 0]
+    sums = rows.sum(axis=1)
+    cumulated = jnp.cumsum(sums)
     whole = cumulated[-1]
+    target = positions * whole
+    row = _reach(cumulated[None, :], target)
+    leaves = rows[row]
+    before = cumulated[row] - sums[row]
+    rest = jnp.maximum(target - before, 0) + uniform(words[0]) * (whole * np.float32(2**-24))
+    column = _reach(jnp.cumsum(leaves, axis=1), rest)
+    weight = jnp.take_along_axis(leaves, column[:, None], axis=1)[:, 0]
     probability = jnp.where(whole > 0, weight / whole, np.float32(0))
     return row * np.int32(rows.shape[1]) + column, probability
 
@@ -71,7 +75,8 @@ def _reach(cumulated: Array, target: Array) -> Array:
     """
     below = jnp.nextafter(cumulated[:, -1], jnp.zeros_like(cumulated[:, -1]))
     target = jnp.minimum(target, below)
-    return jnp.sum(cumulated <= target[:, None], axis=1, dtype=jnp.int32)
+    reached = jnp.sum(cumulated <= target[:, None], axis=1, dtype=jnp.int32)
+    return jnp.minimum(reached, np.int32(cumulated.shape[1] - 1))
 
 
 def _rows(weights: Array) -> Array:
