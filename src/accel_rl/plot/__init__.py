@@ -7,6 +7,12 @@ from accel_rl.plot.breakdown import draw_breakdown
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.heatmap import draw_heatmap
 from accel_rl.plot.policy import draw_policy
+from accel_rl.plot.sampling import (
+    draw_distribution,
+    draw_divergence,
+    draw_estimates,
+    draw_search,
+)
 from accel_rl.plot.scaling import draw_scaling
 from accel_rl.plot.style import COLORS
 
@@ -14,7 +20,11 @@ __all__ = [
     "COLORS",
     "draw_breakdown",
     "draw_curves",
+    "draw_distribution",
+    "draw_divergence",
+    "draw_estimates",
     "draw_heatmap",
     "draw_policy",
     "draw_scaling",
+    "draw_search",
 ]

@@ -4,6 +4,7 @@ from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.index import Index, IndexState, importance_weights, make_index
 from accel_rl.replay.n_step import NStep, n_step
+from accel_rl.replay.priorities import sequence_priority, td_priority
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.replay import SAMPLERS, Replay, ReplayState, compose, make
@@ -37,6 +38,8 @@ __all__ = [
     "n_step",
     "prioritised",
     "rank_based",
+    "sequence_priority",
     "shard",
+    "td_priority",
     "uniform",
 ]

@@ -21,13 +21,14 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.replay import blocks, inclusion
+from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.checks import require
 from accel_rl.replay.members import draw_members, key_of
 from accel_rl.replay.prioritised import exponent, power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
-from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
 from accel_rl.types import Array, ArrayLike
 
 MODES = ("exact", "prefix", "dithered")
@@ -108,7 +109,7 @@ def amper_fr(
                 low_bits = exponent_of(width / 2) + np.int32(1)
             else:
                 low_bits = exponent_of(width)
-                excess = width / jnp.exp2(low_bits.astype(jnp.float32)) - 1
+                excess = width / power_of_two(low_bits) - 1
                 low_bits += (uniform(words[1, :groups]) < excess).astype(jnp.int32)
             low_bits = jnp.clip(low_bits, 0, key_bits)
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
@@ -156,8 +157,8 @@ def amper_sampler(
     pick = _draw_by_match if by_match else _draw_by_rejection
 
     def assign_any(state: Any, slots: Array, weights: Array) -> Any:
-        kept = jnp.where(blocks.last_of_each(slots), slots, np.int32(ring.capacity))
-        return assign(state, kept, weights)
+        kept = jnp.where(blocks.last_of_each(slots), slots, np.int32(-1))
+        return assign(state, within(kept, ring.capacity), weights)
 
     def assign_range(state: Any, first: Array, weights: Array) -> Any:
         return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
@@ -234,12 +235,6 @@ def representatives(words: Array, groups: int) -> Array:
     """A value drawn uniformly in each group, as fractions of the highest, float32 [groups]."""
     start = jnp.arange(groups, dtype=jnp.float32)
     return (start + uniform(words[0, :groups])) / np.float32(groups)
-
-
-def exponent_of(x: Array) -> Array:
-    """floor(log2(x)) of normal positive float32, int32."""
-    pattern = jax.lax.bitcast_convert_type(x, jnp.int32)
-    return (pattern >> np.int32(23)) - np.int32(127)
 
 
 def positive(x: Array) -> Array:

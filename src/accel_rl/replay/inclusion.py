@@ -10,6 +10,7 @@ steps are small against the sets.
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.types import Array
 
 
@@ -68,8 +69,8 @@ def _widths(x: Array, groups: int, most: int) -> Array:
     """Powers of two that the width of a block which holds V can have if it is about x, [n, k]."""
     # With 8 groups or more V and x differ by less than a factor of 2 if they share a block.
     around = np.arange(-1 if groups >= 8 else -4, most + 1 if groups >= 8 else most + 4)
-    power = jnp.floor(jnp.log2(jnp.maximum(x, np.float32(1e-30))))
-    return jnp.exp2(power[:, None] + around.astype(np.float32))
+    exponent = exponent_of(jnp.maximum(x, np.float32(1e-30)))
+    return power_of_two(exponent[:, None] + around.astype(np.int32))
 
 
 def _aligned(x: Array, width: Array) -> tuple[Array, Array]:

@@ -158,7 +158,7 @@ def make_index(
         # That the probability is positive is also what keeps the tree in place: without a reading
         # of it here, XLA would copy the tree to read it from.
         keep = where & sound & current & (sample.probabilities > 0)
-        slots = jnp.where(keep, sample.indices, np.int32(ring.capacity))
+        slots = jnp.where(keep, sample.indices, np.int32(-1))
         weights = sampler.scale(state.sampler, jnp.where(keep, priorities, np.float32(0)))
         return dataclasses.replace(state, sampler=sampler.assign(state.sampler, slots, weights))
 

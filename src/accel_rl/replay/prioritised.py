@@ -12,7 +12,7 @@ from accel_rl import native
 from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.checks import require
 from accel_rl.replay.ring import Ring
-from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
 from accel_rl.types import Array, ArrayLike
 
 FORMS = ("auto", "tree", "native", "wide")
@@ -100,6 +100,7 @@ def _tree(ring: Ring, ops: ModuleType) -> Sampler:
         return Prioritised(sum_tree.init(ring.capacity), exponent(alpha))
 
     def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
+        slots = within(slots, ring.capacity)
         return dataclasses.replace(state, sums=ops.assign(state.sums, slots, weights))
 
     def assign_range(state: Prioritised, first: Array, weights: Array) -> Prioritised:
@@ -130,6 +131,7 @@ def _wide(ring: Ring) -> Sampler:
         return Prioritised(wide_sum.init(ring.capacity), exponent(alpha))
 
     def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
+        slots = within(slots, ring.capacity)
         return dataclasses.replace(state, sums=wide_sum.assign(state.sums, slots, weights))
 
     def assign_range(state: Prioritised, first: Array, weights: Array) -> Prioritised:

@@ -69,6 +69,11 @@ class Sampler(NamedTuple):
     """Whether priorities matter: updates are left out of a sampler for which they do not."""
 
 
+def within(slots: Array, capacity: int) -> Array:
+    """Slots, with -1 in place of those at or beyond the capacity."""
+    return jnp.where(slots < capacity, slots, np.int32(-1))
+
+
 MakeSampler = Callable[[Ring, bool], Sampler]
 """make(ring, selective): a sampler for the ring's slots. `selective` says that some slots of a
 span may have weight 0 though no priority was ever set to 0."""

@@ -1,0 +1,217 @@
+"""What a replay memory draws: distributions, distances to exact ones, and a search's candidates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from accel_rl.plot.style import COLORS, check_lengths, quiet
+
+_EXACT = "#c9ced3"
+_LEVEL = "#666666"
+
+
+def draw_distribution(
+    ax: Axes,
+    edges: Any,
+    exact: Any,
+    sampled: Any,
+    *,
+    color: str = COLORS[0],
+    labels: tuple[str, str] = ("exact", "sampled"),
+    xlabel: str = "priority",
+    ylabel: str = "part of the draws",
+) -> None:
+    """Draws two histograms over the same bins, the exact one filled and the sampled one a line.
+
+    Args:
+        ax: where to draw.
+        edges: [N + 1], of the bins.
+        exact: [N], what was wanted of each bin.
+        sampled: [N], what was drawn.
+        color: of the line.
+        labels: of both in the legend.
+        xlabel: what the bins are of.
+        ylabel: what their heights are.
+
+    Raises:
+        ValueError: lengths differ, or a height is negative or not finite.
+    """
+    bins = np.asarray(edges, np.float64)
+    for name, heights in (("exact", exact), ("sampled", sampled)):
+        check_lengths(name, heights, len(bins) - 1, "edges less one")
+        values = np.asarray(heights, np.float64)
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"{name} must be finite and 0 or more")
+    ax.stairs(exact, bins, fill=True, color=_EXACT, linewidth=0, label=labels[0])
+    ax.stairs(sampled, bins, baseline=None, color=color, linewidth=1.3, label=labels[1])
+    ax.set_xlim(bins[0], bins[-1])
+    ax.set_ylim(bottom=0)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    quiet(ax, grid=None)
+
+
+def draw_divergence(
+    ax: Axes,
+    x: Any,
+    curves: Mapping[str, Any],
+    *,
+    levels: Mapping[str, float] | None = None,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    xlabel: str = "groups",
+    ylabel: str = "KL divergence, nats",
+) -> None:
+    """Draws distances to an exact distribution over a setting, on logarithmic scales.
+
+    Args:
+        ax: where to draw.
+        x: [N] above 0, the setting; each value gets a tick.
+        curves: {label: [N]} above 0, in the order of the legend.
+        levels: {name: distance}, of what the setting does not concern; dotted, with the name on
+            the line.
+        styles: {label: line properties of matplotlib}, over the default colour cycle.
+        xlabel: what x is.
+        ylabel: what the distance is.
+
+    Raises:
+        ValueError: a curve has another length than x, a setting or a distance is not positive and
+            finite, or a style has no curve.
+    """
+    settings = np.asarray(x, np.float64)
+    _check_positive("x", settings)
+    for label in styles or {}:
+        if label not in curves:
+            raise ValueError(f"{label!r} has a style, but no curve")
+    for number, (label, distances) in enumerate(curves.items()):
+        check_lengths(f"curves[{label!r}]", distances, len(settings), "x")
+        _check_positive(f"curves[{label!r}]", distances)
+        style = {"color": COLORS[number % len(COLORS)], "marker": "o", "markersize": 3.5}
+        ax.plot(
+            settings,
+            distances,
+            label=label,
+            **{**style, "linewidth": 1.6, **(styles or {}).get(label, {})},
+        )
+    ax.set(xscale="log", yscale="log")
+    ax.margins(y=0.1)
+    for name, level in (levels or {}).items():
+        _check_positive(f"levels[{name!r}]", [level])
+        ax.axhline(level, color=_LEVEL, linewidth=1.0, linestyle=":", zorder=1)
+        ax.annotate(
+            name,
+            (1, level),
+            (0, 2),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            color=_LEVEL,
+            fontsize="small",
+        )
+    ax.xaxis.set_major_locator(FixedLocator(settings.tolist()))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    quiet(ax)
+
+
+def draw_estimates(
+    ax: Axes,
+    estimates: Mapping[str, tuple[Any, Any]],
+    *,
+    colors: Mapping[str, str] | None = None,
+    xlabel: str = "how often a draw gave it",
+    ylabel: str = "probability given with it",
+) -> None:
+    """Draws estimated probabilities over counted frequencies, and the line where they agree.
+
+    Args:
+        ax: where to draw; both axes become logarithmic.
+        estimates: {label: (frequencies [N], estimates [N])}; pairs of which one is not positive
+            and finite are left out.
+        colors: {label: colour}, over the default ones.
+        xlabel: what was counted.
+        ylabel: what was estimated.
+
+    Raises:
+        ValueError: lengths differ, or no pair is left.
+    """
+    reach = []
+    for number, (label, (frequency, estimate)) in enumerate(estimates.items()):
+        check_lengths(f"estimates[{label!r}]", estimate, len(frequency), "the frequencies")
+        pairs = np.asarray([frequency, estimate], np.float64)
+        pairs = pairs[:, (np.isfinite(pairs) & (pairs > 0)).all(axis=0)]
+        reach += [pairs.ravel()]
+        marker = "osD^vP"[number % 6]
+        color = (colors or {}).get(label, COLORS[number % len(COLORS)])
+        ax.plot(*pairs, marker, color=color, markersize=3.5, alpha=0.75, label=label)
+    if not sum(map(len, reach)):
+        raise ValueError("estimates must hold a pair of positive numbers, got none")
+    ends = np.concatenate(reach).min() / 1.3, np.concatenate(reach).max() * 1.3
+    ax.plot(ends, ends, color=_LEVEL, linewidth=1.0, linestyle=":", zorder=1)
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel=xlabel, ylabel=ylabel)
+    ax.legend(frameon=False, fontsize="small", handlelength=1.0)
+    quiet(ax)
+
+
+def draw_search(
+    ax: Axes,
+    priorities: Any,
+    members: Any,
+    *,
+    groups: Any = None,
+    values: Any = None,
+    sets: tuple[Any, Any] | None = None,
+    xlabel: str = "priority",
+) -> None:
+    """Draws one search of a memory: items in order, what was asked for, and what was found.
+
+    Args:
+        ax: where to draw.
+        priorities: [N]; items stand in their order from the bottom up.
+        members: [N] bool: the item was found.
+        groups: [m + 1], borders of groups of priorities; none are drawn if None.
+        values: [m], the priority that each group asked for.
+        sets: (lowest [m], highest [m]), ends of what each query matches, shaded.
+        xlabel: what the items are ordered by.
+
+    Raises:
+        ValueError: lengths differ.
+    """
+    check_lengths("members", members, len(priorities), "priorities")
+    order = np.argsort(np.asarray(priorities), kind="stable")
+    place = np.asarray(priorities, np.float64)[order]
+    found = np.asarray(members, bool)[order]
+    height = np.arange(1, len(place) + 1)
+    if groups is not None:
+        for border in np.asarray(groups, np.float64):
+            ax.axvline(border, color="#dddddd", linewidth=0.8, zorder=0)
+    if sets is not None:
+        low, high = sets
+        check_lengths("sets[1]", high, len(low), "sets[0]")
+        for number, (start, end) in enumerate(zip(low, high, strict=True)):
+            label = "matched by a query" if number == 0 else None
+            ax.axvspan(start, end, color=COLORS[5], alpha=0.3, linewidth=0, label=label, zorder=1)
+    ax.plot(place[~found], height[~found], "o", color="#9aa0a6", markersize=2, label="item")
+    if found.any():
+        ax.plot(
+            place[found], height[found], "o", color=COLORS[4], markersize=3.2, label="candidate"
+        )
+    ax.set_ylim(0, len(place) * 1.08)
+    if values is not None:
+        drawn = np.asarray(values, np.float64)
+        top = np.full(len(drawn), len(place) * 1.05)
+        ax.plot(drawn, top, "v", color=COLORS[0], markersize=5, label="representative value")
+    ax.set(xlabel=xlabel, ylabel="items, in order")
+    ax.legend(frameon=False, fontsize="small", loc="lower right", handlelength=1.2)
+    quiet(ax, grid=None)
+
+
+def _check_positive(name: str, values: Any) -> None:
+    numbers = np.asarray(values, np.float64)
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(f"{name} must be positive and finite")

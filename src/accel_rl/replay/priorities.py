@@ -1,0 +1,38 @@
+"""Priorities from temporal-difference errors."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array, ArrayLike
+
+
+def td_priority(td_error: Array, epsilon: ArrayLike = 1e-6) -> Array:
+    """|TD error| + epsilon: what has no error can still be drawn; float32 as `td_error`.
+
+    Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3.
+    """
+    return jnp.abs(td_error) + jnp.asarray(epsilon, jnp.float32)
+
+
+def sequence_priority(
+    td_error: Array, valid: Array, eta: ArrayLike = 0.9, epsilon: ArrayLike = 1e-6
+) -> Array:
+    """Eta * max + (1 - eta) * mean of the absolute errors of a sequence's valid steps.
+
+    Args:
+      td_error: [..., L] float32.
+      valid: [..., L] bool, as of `types.Sequences`.
+      eta: weight of the maximum, 0 to 1.
+      epsilon: added, so that what has no error can still be drawn.
+
+    Returns:
+      float32 [...].
+
+    Reference: Kapturowski et al., "Recurrent experience replay in distributed reinforcement
+      learning", ICLR 2019, section 2.3.
+    """
+    error = jnp.where(valid, jnp.abs(td_error), np.float32(0))
+    steps = jnp.maximum(jnp.sum(valid, axis=-1), 1).astype(jnp.float32)
+    eta = jnp.asarray(eta, jnp.float32)
+    mixed = eta * error.max(axis=-1) + (1 - eta) * error.sum(axis=-1) / steps
+    return mixed + jnp.asarray(epsilon, jnp.float32)
