@@ -219,6 +219,12 @@ typedef struct {
   float *probabilities;
 } draws_t;
 
+// What `_refine` of sum_tree.py says.
+static inline float refine(float rest, float part, float step, float mass) {
+  const float finer = rest + part * step;
+  return finer < mass ? finer : part * mass;
+}
+
 static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) {
   int32_t nodes[CHUNK];
   float rests[CHUNK], halves[CHUNK];
@@ -226,10 +232,12 @@ static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) 
   for (int64_t i = 0; i < count; ++i) nodes[i] = 1, rests[i] = larger(draws->positions[i] * total, 0);
   descend(tree->heap, nodes, rests, count, tree->depth / 2);
   for (int64_t i = 0; i < count; ++i)
-    halves[i] = tree->heap[nodes[i]], rests[i] += uniform(draws->words[i]) * (total * 0x1p-24f);
+    halves[i] = tree->heap[nodes[i]],
+    rests[i] = refine(rests[i], uniform(draws->words[i]), total * 0x1p-24f, halves[i]);
   descend(tree->heap, nodes, rests, count, tree->depth - tree->depth / 2);
   for (int64_t i = 0; i < count; ++i) {
-    rests[i] += uniform(draws->words[draws->stride + i]) * (halves[i] * 0x1p-24f);
+    rests[i] = refine(rests[i], uniform(draws->words[draws->stride + i]), halves[i] * 0x1p-24f,
+                      tree->heap[nodes[i]]);
     nodes[i] -= tree->heap_leaves;
   }
   if (tree->middle_row > 1)

@@ -106,7 +106,7 @@ def test_traced_bad_numbers_give_zero(form):
 
 
 def test_checkify_reports_traced_bad_numbers():
-    checked = jax.jit(checkify.checkify(lambda values: am.encode(values)))
+    checked = jax.jit(checkify.checkify(lambda values: am.encode(values, checked=True)))
     error, _ = checked(np.array([0.5, -1.0], np.float32))
     assert "values must be non-negative" in error.get()
     error, keys = checked(np.array([0.5, 1.0], np.float32))

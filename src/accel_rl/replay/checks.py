@@ -14,25 +14,27 @@ def known(*values: Any) -> bool:
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
-def require(condition: ArrayLike, message: str) -> None:
-    """Raise ValueError where `condition` is known and false; a `checkify` check where it is traced.
+def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
+    """Raise ValueError where `condition` is known and false; where it is traced, a checkify check.
 
-    The check costs nothing unless the caller compiles with `jax.experimental.checkify.checkify`.
+    The check is only made if `checked`: a function that holds one loses jax's fast path for calls,
+    whether checkify is used or not.
     """
     if isinstance(condition, jax.core.Tracer):
-        checkify.debug_check(condition, message)
+        if checked:
+            checkify.debug_check(condition, message)
     elif not np.all(np.asarray(condition)):
         raise ValueError(message)
 
 
-def sound_priorities(priorities: Array) -> Array:
+def sound_priorities(priorities: Array, checked: bool = False) -> Array:
     """Which priorities are finite and not negative, bool as `priorities`; complains of the rest.
 
     Raises:
       ValueError: if a priority is known and is NaN, negative or infinite.
     """
     sound = (priorities >= 0) & (priorities < np.float32(np.inf))
-    require(sound.all(), "priorities must be finite and not negative")
+    require(sound.all(), "priorities must be finite and not negative", checked)
     return sound
 
 

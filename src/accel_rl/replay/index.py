@@ -62,6 +62,7 @@ class Index(NamedTuple):
     sampler: Sampler
     ring: Ring
     batch_size: int
+    checked: bool
 
 
 def make_index(
@@ -71,6 +72,7 @@ def make_index(
     *,
     is_stratified: bool = True,
     weights_over: str = "batch",
+    checked: bool = False,
 ) -> Index:
     """An index over the ring's slots.
 
@@ -82,6 +84,8 @@ def make_index(
         has less variance than independent draws; samplers without an order of slots ignore it.
       weights_over: "batch": importance weights are divided by the largest of the sample; "buffer":
         by the largest that any item could have, at the price of a pass over all weights.
+      checked: let `jax.experimental.checkify.checkify` report what compiled functions find wrong,
+        at the price of slower calls.
 
     Raises:
       ValueError: if an argument is out of range.
@@ -113,7 +117,7 @@ def make_index(
         weights = jnp.broadcast_to(highest, shape)
         if priorities is not None:
             priorities = _as_priorities(priorities, shape)
-            given = sound_priorities(priorities) & sampler.prioritised
+            given = sound_priorities(priorities, checked) & sampler.prioritised
             weights = jnp.where(given, sampler.scale(state.sampler, priorities), weights)
         if drawable is not None:
             weights = jnp.where(drawable, weights, np.float32(0))
@@ -133,7 +137,8 @@ def make_index(
 
     def sample(state: IndexState, key: Array, beta: ArrayLike = 1.0) -> Sample:
         where = span(state)
-        require(where.size > 0, "sample needs at least one complete item, got an empty memory")
+        message = "sample needs at least one complete item, got an empty memory"
+        require(where.size > 0, message, checked)
         words = jax.random.bits(key, (1 + sampler.num_words, batch_size))
         positions = stratified(words[0]) if is_stratified else uniform(words[0])
         drawn = sampler.draw(state.sampler, where, positions, words[1:])
@@ -151,7 +156,7 @@ def make_index(
         state: IndexState, sample: Sample, priorities: ArrayLike, where: ArrayLike = True
     ) -> IndexState:
         priorities = _as_priorities(priorities, sample.indices.shape)
-        sound = sound_priorities(priorities)
+        sound = sound_priorities(priorities, checked)
         if not sampler.prioritised:
             return state
         current = rings.current(ring, state.cursor, sample.indices, sample.generations)
@@ -162,7 +167,7 @@ def make_index(
         weights = sampler.scale(state.sampler, jnp.where(keep, priorities, np.float32(0)))
         return dataclasses.replace(state, sampler=sampler.assign(state.sampler, slots, weights))
 
-    return Index(init, insert, sample, update, span, sampler, ring, batch_size)
+    return Index(init, insert, sample, update, span, sampler, ring, batch_size, checked)
 
 
 def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | None = None) -> Array:

@@ -10,6 +10,8 @@ from accel_rl import am
 from accel_rl.replay.sampler import Span
 from accel_rl.types import Array
 
+ROUNDS = 32  # with 16 tries a round and draw, enough where 1 in 200 slots is a member
+
 
 def key_of(words: Array) -> Array:
     """A random key made of two random words [2] uint32."""
@@ -39,7 +41,7 @@ def draw_members(
     def within(offsets: Array) -> Array:
         return member(span.slot(offsets, capacity))
 
-    offsets, accepted, tried = am.draw_by_rejection(key, within, span.size, num)
+    offsets, accepted, tried = am.draw_by_rejection(key, within, span.size, num, rounds=ROUNDS)
     part = accepted.astype(jnp.float32) / jnp.maximum(tried, 1).astype(jnp.float32)
 
     def search(carry: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -139,7 +139,8 @@ def _wide(ring: Ring) -> Sampler:
         return dataclasses.replace(state, sums=sums)
 
     def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
-        return wide_sum.draw(state.sums, positions, words)
+        slots, probabilities = wide_sum.draw(state.sums, positions, words)
+        return jnp.minimum(slots, np.int32(ring.capacity - 1)), probabilities
 
     return Sampler(
         init,

@@ -91,6 +91,7 @@ def make(
     stratified: bool = True,
     weights_over: str = "batch",
     least_size: int | None = None,
+    checked: bool = False,
 ) -> Replay:
     """A replay memory for items like `example`.
 
@@ -111,6 +112,8 @@ def make(
       stratified: draw each item from its own part of the distribution.
       weights_over: "batch" or "buffer": what the largest importance weight is taken over.
       least_size: complete items that there must be for `can_sample`; batch_size if None.
+      checked: let `jax.experimental.checkify.checkify` report what compiled functions find wrong:
+        unsound priorities, too few items. Calls of compiled functions are slower then.
 
     Raises:
       ValueError: if a number is out of range, or no sampler has the name.
@@ -135,6 +138,7 @@ def make(
         batch_size,
         is_stratified=stratified,
         weights_over=weights_over,
+        checked=checked,
     )
     most = (store.ring.rows - store.ring.reach + 1) * store.ring.num_envs
     least_size = batch_size if least_size is None else least_size
@@ -174,7 +178,7 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         state: ReplayState, key: Array, beta: ArrayLike = 1.0, gamma: ArrayLike | None = None
     ) -> Sample:
         enough = can_sample(state)
-        require(enough, f"sample needs {least_size} complete items: see can_sample")
+        require(enough, f"sample needs {least_size} complete items: see can_sample", index.checked)
         drawn = index.sample(state.index, key, beta)
         return dataclasses.replace(drawn, batch=store.gather(state.store, drawn.indices, gamma))
 

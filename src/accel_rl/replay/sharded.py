@@ -42,7 +42,8 @@ def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Repl
     def sample(
         state: ReplayState, key: Array, beta: ArrayLike = 1.0, gamma: ArrayLike | None = None
     ) -> Sample:
-        require(can_sample(state), "sample needs more complete items: see can_sample")
+        message = "sample needs more complete items: see can_sample"
+        require(can_sample(state), message, index.checked)
         span = index.span(state.index)
         mass = sampler.mass(state.index.sampler, span)
         masses = jax.lax.all_gather(mass, axis_name)  # [devices]

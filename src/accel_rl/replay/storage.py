@@ -61,7 +61,8 @@ def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tu
         name = argument + jax.tree_util.keystr(path)
         shape, single = np.shape(item), (*envs, *spec.shape)
         dtype = _dtype(item)
-        if not np.can_cast(dtype, spec.dtype, "same_kind"):
+        whole = dtype.kind in "iu" and spec.dtype.kind in "iu"
+        if not np.can_cast(dtype, spec.dtype, "safe" if whole else "same_kind"):
             raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
         chunk = shape[1:] == single and len(shape) == len(single) + 1
         if shape != single and not chunk:
@@ -76,26 +77,32 @@ def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tu
     return jax.tree.unflatten(jax.tree.structure(items), rows), 1 if count is None else count
 
 
-def write(data: Any, first: Array, rows: Any) -> Any:
-    """Write n items into the n slots from `first` on, around the end.
+def write(data: Any, first: Array, rows: Any, around: bool) -> Any:
+    """Write n items into the n slots from `first` on; around the end only if `around` allows it.
 
-    Two windows of n slots are written over, one that ends with the arrays and one that begins with
-    them, so that a run around the end takes no loop and no scatter.
+    Around the end, two windows of n slots are written over, one that ends with the arrays and one
+    that begins with them, so that it takes no loop and no scatter.
     """
-    return jax.tree.map(lambda leaf, new: _write_leaf(leaf, first, new), data, rows)
+    put = _write_around if around else jax.lax.dynamic_update_slice_in_dim
+
+    def leaf(data: Array, new: Array) -> Array:
+        return put(data, new, first, axis=0)
+
+    return jax.tree.map(leaf, data, rows)
 
 
-def _write_leaf(data: Array, first: Array, new: Array) -> Array:
-    n, capacity = new.shape[0], data.shape[0]
-    if n == 1:
-        return jax.lax.dynamic_update_slice_in_dim(data, new, first, 0)
+def _write_around(data: Array, new: Array, first: Array, axis: int) -> Array:
+    n, capacity = new.shape[axis], data.shape[axis]
     start = jnp.minimum(first, np.int32(capacity - n))
     shift = first - start  # how many of the new items lie around the end
     index = jnp.arange(n, dtype=jnp.int32).reshape(-1, *[1] * (new.ndim - 1))
-    rolled = jnp.roll(new, shift, axis=0)
-    old = jax.lax.dynamic_slice_in_dim(data, start, n)
-    data = jax.lax.dynamic_update_slice_in_dim(
-        data, jnp.where(index >= shift, rolled, old), start, 0
-    )
-    old = jax.lax.slice_in_dim(data, 0, n)
-    return jax.lax.dynamic_update_slice_in_dim(data, jnp.where(index < shift, rolled, old), 0, 0)
+    rolled = jnp.roll(new, shift, axis=axis)
+    data = _blend(data, rolled, index >= shift, start, axis)
+    # 0, but for a constant XLA's CPU backend would write over the whole array.
+    return _blend(data, rolled, index < shift, jnp.minimum(first, 0), axis)
+
+
+def _blend(data: Array, new: Array, where: Array, start: Array, axis: int) -> Array:
+    old = jax.lax.dynamic_slice_in_dim(data, start, new.shape[axis], axis)
+    blended = jnp.where(where, new, old)
+    return jax.lax.dynamic_update_slice_in_dim(data, blended, start, axis)

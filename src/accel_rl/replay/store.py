@@ -86,7 +86,8 @@ def make_store(
     def write(state: StoreState, items: Any, steps: int) -> StoreState:
         first = state.cursor.row * np.int32(ring.num_envs)
         return StoreState(
-            storage.write(state.data, first, items), rings.advance(ring, state.cursor, steps)
+            storage.write(state.data, first, items, steps > 1),
+            rings.advance(ring, state.cursor, steps),
         )
 
     def drawable(state: StoreState, items: Any, steps: int) -> Array | None:

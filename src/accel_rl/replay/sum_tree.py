@@ -111,14 +111,23 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     node, rest = jnp.ones_like(positions, jnp.int32), _product(positions, tree.total)
     node, rest = _descend(heap, node, rest, depth // 2)
     half = _get(heap, node)
-    rest += _product(uniform(words[0]), tree.total * STEP)
+    rest = _refine(rest, uniform(words[0]), tree.total * STEP, half)
     node, rest = _descend(heap, node, rest, depth - depth // 2)
-    rest += _product(uniform(words[1]), half * STEP)
+    rest = _refine(rest, uniform(words[1]), half * STEP, _get(heap, node))
     node -= np.int32(leaves)
     if tree.middle.size:
         node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
     slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
     return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
+
+
+def _refine(rest: Array, part: Array, step: Array, mass: Array) -> Array:
+    """A rest within a node of that mass, with bits below its last step; anew where it lies outside.
+
+    It does where the node is smaller than a step, and at its end, by rounding.
+    """
+    finer = rest + _product(part, step)
+    return jnp.where(finer < mass, finer, part * mass)
 
 
 def _product(part: Array, whole: Array) -> Array:

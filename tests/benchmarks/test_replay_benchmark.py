@@ -1,0 +1,192 @@
+"""The benchmark of replay measures what it says: systems agree, and claims need a rival."""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import common
+import replay as benchmark
+import replay_calls
+import replay_cases as cases
+import replay_loops as loops
+import replay_plot
+from replay_agreement import check_agreement, find_fault
+from replay_calls import Compiled, Draws
+from replay_memories import ALPHA, AUTO, DOCUMENTED, REMEDY, TREE, UNIFORM, Problem, make_memories
+
+CAPACITY, BATCH = 1024, 8
+
+
+@pytest.fixture(autouse=True)
+def promotion_as_rivals_want_it():
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return Problem(CAPACITY)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
+    return cases.Run(common.Report(("jax",)), rounds=3, steps=4, rivals=())
+
+
+def exact(problem):
+    weights = problem.priorities.astype(np.float64) ** ALPHA
+    return weights / weights.sum()
+
+
+def right_draws(problem, num=20_000, temper=1.0):
+    """Draws by the problem's probabilities, or by a power of them, that claim the former."""
+    odds = exact(problem)
+    tempered = odds**temper / (odds**temper).sum()
+    slots = np.random.default_rng(3).choice(CAPACITY, num, p=tempered)
+    return Draws(slots, problem.items["reward"][slots], odds[slots], exact=True)
+
+
+def compiled(problem, name):
+    return Compiled(name, make_memories([name], problem, BATCH)[name], problem, BATCH)
+
+
+def test_the_library_draws_what_it_must(problem):
+    systems = {name: compiled(problem, name) for name in (AUTO, TREE)}
+    check_agreement(problem, systems)
+    assert problem.agreed >= systems.keys()
+
+
+@pytest.mark.parametrize("name", [DOCUMENTED, REMEDY])
+def test_flashbax_draws_the_same(problem, name):
+    pytest.importorskip("flashbax")
+    check_agreement(problem, {name: compiled(problem, name)})
+
+
+@pytest.mark.parametrize("name", ["cpprb", "torchrl"])
+def test_rivals_called_from_python_draw_the_same(problem, name):
+    made = replay_calls.make_rivals([name], problem, BATCH)
+    if not made:
+        pytest.skip(f"{name} is not installed")
+    check_agreement(problem, made)
+    made[name].update()
+
+
+def test_right_draws_pass(problem):
+    assert find_fault(right_draws(problem), exact(problem), problem) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        (lambda draws: draws._replace(rewards=draws.rewards + 1), "items"),
+        (lambda draws: draws._replace(odds=draws.odds * 1.01), "probabilities"),
+        (lambda draws: draws._replace(odds=draws.odds**1.1, exact=False), "probabilities"),
+    ],
+)
+def test_what_is_wrong_with_draws_is_found(problem, wrong, fault):
+    assert fault in find_fault(wrong(right_draws(problem)), exact(problem), problem)
+
+
+def test_draws_by_another_exponent_are_found(problem):
+    draws = right_draws(problem, temper=0.9)
+    assert "standard errors" in find_fault(draws, exact(problem), problem)
+
+
+def test_a_system_that_draws_otherwise_is_refused(problem):
+    uniform = compiled(problem, UNIFORM)
+    with pytest.raises(RuntimeError, match="other does not draw what the others draw"):
+        check_agreement(problem, {"other": uniform})
+
+
+def test_every_case_runs_and_is_recorded(problem, run, tmp_path, monkeypatch):
+    for names in ("PROPORTIONAL", "FLOOR", "SAMPLED", "CALLED"):
+        monkeypatch.setattr(cases, names, (AUTO,))
+    cases.steps(run, problem, BATCH)
+    cases.learner_steps(run, problem, BATCH)
+    cases.seeds_steps(run, problem, BATCH, 2)
+    cases.sampling(run, problem, BATCH)
+    cases.calls(run, problem, BATCH)
+    measured = {
+        (record.case, record.system): record.value
+        for record in run.report.records
+        if record.metric.startswith(cases.LEAST)
+    }
+    assert all(value >= 0 for value in measured.values())
+    for case in (
+        cases.step_case(CAPACITY, BATCH),
+        cases.learner_case(CAPACITY, BATCH),
+        cases.seeds_case(CAPACITY, BATCH, 2),
+        cases.sampling_case(CAPACITY, BATCH),
+        cases.call_case("sample", CAPACITY, BATCH),
+        cases.call_case("update", CAPACITY, BATCH),
+    ):
+        assert (case, AUTO) in measured
+    replay_plot.plot(run.report, tmp_path / "steps.png", [CAPACITY, 2 * CAPACITY], BATCH)
+    assert (tmp_path / "steps.png").stat().st_size > 0
+
+
+def test_claims_without_rivals_are_null(run):
+    benchmark.claims(run.report)
+    assert len(run.report.claims) > 10
+    assert all(claim.value is None and claim.holds is None for claim in run.report.claims)
+
+
+def timed(run, seconds):
+    """Records of systems that take so many seconds in each of three rounds."""
+    timings = {
+        name: common.Timing(np.float64(values), np.float64(values))
+        for name, values in seconds.items()
+    }
+    cases.record_times(run.report, "case", "step", timings)
+
+
+@pytest.mark.parametrize(("bound", "holds"), [(1.9, True), (2.1, False)])
+def test_a_claim_compares_least_times(run, bound, holds):
+    timed(run, {AUTO: [3, 2, 9], DOCUMENTED: [4, 8, 8]})
+    benchmark.faster(run.report, "fast enough", bound, "case", DOCUMENTED)
+    assert run.report.claims == [common.Claim("fast enough", 2.0, bound, holds)]
+
+
+def test_a_claim_of_a_time_divides_the_time_by_it(run):
+    timed(run, {AUTO: [3e-6, 2e-6, 9e-6]})
+    benchmark.within(run.report, "in time", 3.0, "case", AUTO)
+    assert run.report.claims[0].value == pytest.approx(1.5)
+    assert run.report.claims[0].holds
+
+
+def test_what_is_absent_is_left_out_with_a_warning(problem, monkeypatch, capsys):
+    def absent(problem, batch_size):
+        raise ImportError("no such module")
+
+    monkeypatch.setitem(replay_calls.RIVALS, "absent", absent)
+    assert replay_calls.make_rivals(["absent"], problem, BATCH) == {}
+    monkeypatch.setitem(sys.modules, "flashbax", None)
+    assert make_memories([DOCUMENTED], problem, BATCH) == {}
+    warned = capsys.readouterr().err
+    assert "absent is left out" in warned
+    assert DOCUMENTED in warned
+
+
+def test_whole_array_copies_in_loops_are_counted():
+    text = (
+        "body {\n  %a = f32[2,600]{1,0} copy(%b)\n}\n\nENTRY {\n  %c = f32[2,600]{1,0} copy(%d)\n}"
+    )
+    assert loops.copies(text, 1200) == 1
+    assert loops.copies(text, 1201) == 0
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="is about XLA's CPU backend")
+def test_slices_that_are_written_over_whole_arrays_are_counted():
+    def body(table, value):
+        head = jax.lax.slice_in_dim(table, 0, 4)
+        return jax.lax.dynamic_update_slice(table, jnp.where(value > 0, head, value), (0, 0)), value
+
+    loop = loops.Loop(body, jnp.zeros((5000, 4)), jnp.arange(10.0))
+    assert loops.rewrites(loop._scan.as_text(), 20_000) == 1

@@ -1,0 +1,169 @@
+"""AMPER-k: counts, radii, candidate sets against NumPy's sort, and draws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from chi_square import assert_distributed
+from test_amper import DRAWS, GROUPS, LARGE, UNIT, N, divergence, large, queries_of, words_of
+
+from accel_rl import replay
+from accel_rl.replay.amper_k import _counts, _key, _radius
+
+FULL = replay.Span(jnp.int32(0), jnp.int32(N))
+KEYS = 65280
+forms = pytest.mark.parametrize(
+    "form", ["match", pytest.param("rejection", marks=pytest.mark.slow)]
+)
+
+
+def built(form="match", groups=GROUPS):
+    made = replay.amper_k(groups=groups, form=form)(replay.Ring(N), False)
+    return made, jax.jit(made.draw), jax.jit(made.assign), jax.jit(made.assign_range)
+
+
+def histogram(weights):
+    """Weights above 0 by the upper 16 of a float32's 31 bits without the sign."""
+    keys = np.float32(weights[weights > 0]).view(np.uint32) >> 15
+    return np.bincount(keys, minlength=KEYS)
+
+
+def test_counts_are_a_histogram_of_the_weights():
+    """After assignments with duplicates, slots off the end, zeros, and ranges around the end."""
+    made, _, assign, assign_range = built()
+    rng = np.random.default_rng(0)
+    state, weights = made.init(), np.zeros(N, np.float32)
+    for k in range(30):
+        values = np.float32(10.0 ** rng.uniform(-20, 20, 50) * (rng.random(50) < 0.8))
+        if k % 3 == 2:
+            first = int(rng.integers(N))
+            state = assign_range(state, jnp.int32(first), values)
+            weights[(first + np.arange(50)) % N] = values
+        else:
+            slots = rng.integers(-3, N + 3, 50) if k % 2 else rng.integers(0, 9, 50)
+            slots = np.where(slots < 0, N + 7, slots).astype(np.int32)
+            slots = np.where(slots >= N, 1 << 30, slots).astype(np.int32)
+            state = assign(state, slots, values)
+            for slot, value in zip(slots, values, strict=True):
+                if slot < N:
+                    weights[slot] = value
+        np.testing.assert_array_equal(state.blocks.weights[:N], weights)
+        np.testing.assert_array_equal(state.counts, histogram(weights))
+    assert int(state.counts.sum()) == (weights > 0).sum()
+
+
+@pytest.mark.parametrize("law", ["uniform", "exponential", "log"])
+def test_radii_hold_the_number_that_is_wanted(law):
+    """Up to the weights in the keys at the two ends, over which counts are taken as even."""
+    rng = np.random.default_rng(1)
+    n = 3000
+    weights = np.float32(
+        {
+            "uniform": rng.random(n),
+            "exponential": rng.exponential(size=n),
+            "log": 10.0 ** rng.uniform(-3, 0, n),
+        }[law]
+    )
+    highest = weights.max()
+    counts = _counts(jnp.asarray(histogram(weights), jnp.int32), highest)
+    values = np.float32(np.concatenate([rng.random(30), [0.02, 1.0]]) * highest)
+    sorted_distances = np.sort(np.abs(weights - values[:, None]), axis=1)
+    for number in (1, 10, 100, 1000, n):
+        wanted = np.full(values.size, number, np.float32)
+        found = np.asarray(jax.jit(_radius)(counts, values, wanted, highest))
+        for value, radius, distances in zip(values, found, sorted_distances, strict=True):
+            held = (distances <= radius).sum()
+            ends = np.float32([max(value - radius, 0), value + radius, value])
+            at_ends = sum(np.sum(np.asarray(_key(weights)) == int(_key(e))) for e in ends)
+            # A step of the bisection may hold some as well, at either end.
+            step = 2 * float(highest) * 2.0**-16
+            near = ((distances > radius - step) & (distances <= radius + step)).sum()
+            assert abs(held - number) <= at_ends + near + 1
+            true = distances[number - 1]
+            assert abs(radius - true) <= 2 * step + (value + true) / 128 or held == number
+
+
+@forms
+def test_the_set_is_about_that_of_best_match_searches(form):
+    rng = np.random.default_rng(2)
+    weights = np.float32(np.where(rng.random(N) < 0.1, 0, rng.random(N)))
+    made, draw, assign, _ = built(form)
+    csp_ratio = 0.3
+    state = assign(made.init(alpha=1.0, csp_ratio=csp_ratio), np.arange(N, dtype=np.int32), weights)
+    rate = csp_ratio / weights.mean()
+    for seed in range(3):
+        words = words_of(seed)
+        value = (np.arange(GROUPS) + queries_of(words)[0]) / GROUPS * weights.max()
+        group = np.minimum((weights / weights.max() * GROUPS).astype(int), GROUPS - 1)
+        size = np.bincount(group[weights > 0], minlength=GROUPS)
+        expected = np.zeros(N, bool)
+        for v, number in zip(value, np.round(rate * value * size).astype(int), strict=True):
+            nearest = np.argsort(np.where(weights > 0, np.abs(weights - v), np.inf))
+            expected[nearest[:number]] = True
+        slots, probabilities = draw(state, FULL, jnp.zeros(DRAWS), words)
+        found = np.unique(slots)
+        hits = expected[found].sum()
+        assert hits >= 0.9 * max(found.size, expected.sum()), "counts within a key are not even"
+        assert_distributed(slots, found)
+        assert (np.asarray(probabilities) > 0).all()
+
+
+@forms
+def test_numbers_that_round_to_none(form):
+    """lambda * V * C below 1/2 in each group: nothing is found, and the batch is uniform."""
+    weights = np.float32(np.where(np.arange(N) % 3 == 0, 0, 0.5 + UNIT[:N]))
+    made, draw, assign, _ = built(form)
+    state = assign(made.init(alpha=1.0, csp_ratio=1e-3), np.arange(N, dtype=np.int32), weights)
+    slots, probabilities = draw(state, FULL, jnp.zeros(DRAWS), words_of(0))
+    assert_distributed(slots, np.flatnonzero(weights > 0))
+    np.testing.assert_allclose(probabilities, 1 / N, rtol=1e-6)
+
+
+@forms
+def test_nothing_to_draw(form):
+    made, draw, _, _ = built(form)
+    slots, probabilities = draw(made.init(), FULL, jnp.zeros(64), words_of(0, 64))
+    np.testing.assert_array_equal(probabilities, 0)
+    assert ((np.asarray(slots) >= 0) & (np.asarray(slots) < N)).all()
+
+
+def test_distribution_is_near_that_of_prioritised_replay():
+    slots, p = large(replay.amper_k)
+    assert divergence(slots) <= 0.01
+    assert (p > 0).all()
+
+
+def test_importance_weights_make_means_nearly_unbiased():
+    """Within 5 %: how often an item is included is estimated from three radii."""
+    slots, p = large(replay.amper_k)
+    for values in (np.ones(LARGE), UNIT.astype(float), 1 - UNIT.astype(float)):
+        ratio = values[slots] / (LARGE * p.astype(float))
+        assert abs(ratio.mean() / values.mean() - 1) < 0.05
+    assert abs(UNIT[slots].mean() - 2 / 3) < 0.05
+
+
+@pytest.mark.slow
+def test_over_seeds():
+    memory = replay.make(np.float32(0), 256, 32, "amper_k")
+
+    def run(alpha, csp_ratio, key):
+        state = memory.init(alpha=alpha, csp_ratio=csp_ratio)
+        state = memory.add(state, jnp.asarray(UNIT[:256]), UNIT[:256] + np.float32(0.01))
+        drawn = memory.sample(state, key)
+        state = memory.update(state, drawn, drawn.batch + 1)
+        return state, drawn, memory.sample(state, jax.random.fold_in(key, 1))
+
+    given = np.float32([0.3, 1.0]), np.float32([0.1, 0.5]), jax.random.split(jax.random.key(0), 2)
+    many = jax.jit(jax.vmap(run))(*given)
+    one = jax.jit(run)
+    for k in range(2):
+        alone = one(*(x[k] for x in given))
+        jax.tree.map(
+            lambda a, b, k=k: np.testing.assert_allclose(a, b[k], rtol=1e-4, atol=1e-7), alone, many
+        )
+
+
+@pytest.mark.parametrize("options", [{"groups": 3}, {"groups": 300}, {"form": "tree"}])
+def test_bad_options(options):
+    with pytest.raises(ValueError, match="must be"):
+        replay.amper_k(**options)
