@@ -38,7 +38,8 @@ def assert_inplace(
 
     The program is compiled, not run. It fails if it copies an array of the dtype and size of one in
     the state or writes a whole one (as `jnp.where` over a buffer does), if it needs temporary
-    memory for one, or if it does not give the state's memory to its results.
+    memory for one, or if it does not give the state's memory to its results. Whole arrays that one
+    fusion of XLA's writes together with others are only found as temporary memory.
 
     Args:
       fn: a function whose results hold a new state, such as a scan over training steps.

@@ -16,7 +16,7 @@ import pytest
 from jax.experimental import checkify
 from reference import Memory, after, play, target
 
-from accel_rl import replay
+from accel_rl import native, replay
 from accel_rl.types import Transition
 
 ALPHA, BATCH = 0.5, 64
@@ -43,6 +43,8 @@ SAMPLERS = {
     "tree": Case(lambda: replay.prioritised("tree")),
     "wide": Case(lambda: replay.prioritised("wide")),
 }
+if native.why_absent() is None:
+    SAMPLERS["native"] = Case(lambda: replay.prioritised("native"))
 
 # --- a memory under test, compiled, beside its reference
 

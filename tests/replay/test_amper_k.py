@@ -134,11 +134,11 @@ def test_distribution_is_near_that_of_prioritised_replay():
 
 
 def test_importance_weights_make_means_nearly_unbiased():
-    """Within 5 %: how often an item is included is estimated from three radii."""
+    """Within 8 %: how often an item is included is estimated from three radii."""
     slots, p = large(replay.amper_k)
     for values in (np.ones(LARGE), UNIT.astype(float), 1 - UNIT.astype(float)):
         ratio = values[slots] / (LARGE * p.astype(float))
-        assert abs(ratio.mean() / values.mean() - 1) < 0.05
+        assert abs(ratio.mean() / values.mean() - 1) < 0.08
     assert abs(UNIT[slots].mean() - 2 / 3) < 0.05
 
 

@@ -107,8 +107,13 @@ def test_prioritised():
 def test_priorities_of_the_wrong_shape():
     made = replay.make(ITEM, 8, 4, "prioritised", num_envs=2)
     items = {"x": np.zeros((3, 2), np.float32)}
-    with pytest.raises(ValueError, match=r"priorities .* each of 6 items, got shape \(3,\)"):
-        made.add(made.init(), items, np.ones(3, np.float32))
+    for wrong in (np.ones(3, np.float32), np.ones((2, 3), np.float32)):
+        with pytest.raises(ValueError, match=r"priorities must have shape \(3, 2\), got"):
+            made.add(made.init(), items, wrong)
+    one = {"x": np.zeros(2, np.float32)}
+    with pytest.raises(ValueError, match=r"priorities must have shape \(2,\), got \(1, 2\)"):
+        made.add(made.init(), one, np.ones((1, 2), np.float32))
+    made.add(made.init(), one, np.ones(2, np.float32))
     state = made.add(made.init(), items, np.ones((3, 2), np.float32))
     drawn = made.sample(state, jax.random.key(0))
     with pytest.raises(ValueError, match=r"priorities must have shape \(4,\), got \(3,\)"):
@@ -163,3 +168,39 @@ def test_an_index_knows_nothing_of_what_is_stored():
         index.sample(index.init(), jax.random.key(0))
     with pytest.raises(ValueError, match=r"priorities must have shape \(2, 2\), got \(4,\)"):
         index.insert(state, 2, np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "message"),
+    [
+        (np.ones((4, 1), bool), ValueError, r"where must have shape \(\) or \(4,\), got \(4, 1\)"),
+        (2, TypeError, "where must be of bools, got int64"),
+        (np.ones(4, np.float32), TypeError, "where must be of bools, got float32"),
+    ],
+)
+@pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
+def test_masks_of_updates(sampler, where, error, message):
+    made = replay.make(ITEM, 8, 4, sampler)
+    state = made.add(made.init(), {"x": np.zeros(8, np.float32)})
+    drawn = made.sample(state, jax.random.key(0))
+    with pytest.raises(error, match=message):
+        made.update(state, drawn, np.ones(4, np.float32), where)
+
+
+def test_rates_are_scalars_in_range():
+    made = replay.make(ITEM, 8, 4, "prioritised")
+    state = made.add(made.init(), {"x": np.zeros(8, np.float32)})
+    with pytest.raises(ValueError, match=r"beta must be a scalar, got shape \(4,\)"):
+        made.sample(state, jax.random.key(0), np.ones(4, np.float32))
+    with pytest.raises(ValueError, match="beta must be finite and at least 0"):
+        made.sample(state, jax.random.key(0), -1.0)
+
+
+def test_what_a_sampler_cannot_tell_is_refused():
+    with pytest.raises(ValueError, match="weights_over must be 'batch'"):
+        replay.make(ITEM, 8, 4, "amper_fr", weights_over="buffer")
+    made = replay.make(ITEM, 8, 4, "prioritised", weights_over="buffer")
+    with pytest.raises(ValueError, match="weights_over must be 'batch' to be sharded"):
+        replay.shard(made, "part")
+    with pytest.raises(TypeError, match=r"batch_size must be an int, got 4\.0"):
+        replay.make(ITEM, 8, 4.0)

@@ -152,3 +152,20 @@ def test_targets_of_a_memory(n, envs, truncate, has_final):
                 np.testing.assert_array_equal(batch.observation, log[start].observation)
                 expected = after(log, start + k - 1, has_final)
                 np.testing.assert_array_equal(batch.next_observation, expected)
+
+
+def test_a_step_that_ended_and_was_truncated_has_a_target():
+    """Without final observations too: nothing is bootstrapped from, and the reward counts."""
+    reward, discount = jnp.float32([1, 2, 4]), jnp.float32([1, 0, 1])
+    truncated = jnp.asarray([False, True, False])
+    found = replay.n_step(reward, discount, truncated, 0.5, final_observations=False)
+    np.testing.assert_array_equal(found.reward, 1 + 0.5 * 2)
+    np.testing.assert_array_equal(found.discount, 0)
+    example = Transition(np.float32(0), np.int32(0), np.float32(0), np.float32(1), np.bool_(False))
+    made = replay.make(example, 8, 64, least_size=1)
+    numbers = np.arange(4, dtype=np.float32)
+    ended = np.float32([1, 1, 0, 1])
+    cut = np.asarray([False, True, True, False])
+    log = Transition(numbers, np.zeros(4, np.int32), numbers, ended, cut)
+    drawn = made.sample(made.add(made.init(), log), jax.random.key(0), gamma=0.9)
+    assert set(np.asarray(drawn.batch.observation)) == {0, 2}  # row 3 waits for what follows it

@@ -72,7 +72,7 @@ def items(ids):
 def memory(name, is_stratified=True):
     made = SAMPLERS[name]()
     made = replay.make(EXAMPLE, CAPACITY, BATCH, made, stratified=is_stratified, least_size=1)
-    return made, replay.shard(made, "part", is_stratified=is_stratified)
+    return made, replay.shard(made, "part")
 
 
 def priorities(name):

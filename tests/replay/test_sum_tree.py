@@ -9,7 +9,7 @@ import pytest
 from chi_square import assert_distributed
 
 from accel_rl.replay import sum_tree
-from accel_rl.replay.random import stratified, uniform
+from accel_rl.replay.random import positions_of, uniform
 
 CAPACITIES = (1, 5, 8, 9, 1000, 300_000)
 assign = jax.jit(sum_tree.assign)
@@ -22,7 +22,7 @@ def draw_often(tree, key, calls, num, is_stratified=False):
 
     def step(found, key):
         words = jax.random.bits(key, (3, num))
-        positions = stratified(words[0]) if is_stratified else uniform(words[0])
+        positions = positions_of(words[0], is_stratified)
         slots, probabilities = sum_tree.draw(tree, positions, words[1:])
         return found + jnp.sum(probabilities <= 0, dtype=jnp.int32), slots
 

@@ -9,7 +9,7 @@ import pytest
 from chi_square import assert_distributed
 
 from accel_rl.replay import wide_sum
-from accel_rl.replay.random import stratified, uniform
+from accel_rl.replay.random import positions_of, uniform
 
 CAPACITIES = (1, 2, 5, 8, 9, 1000, 30_000)
 
@@ -18,7 +18,7 @@ CAPACITIES = (1, 2, 5, 8, 9, 1000, 30_000)
 def draw_often(weights, key, calls, num, is_stratified=False):
     def step(found, key):
         words = jax.random.bits(key, (2, num))
-        positions = stratified(words[0]) if is_stratified else uniform(words[0])
+        positions = positions_of(words[0], is_stratified)
         slots, probabilities = wide_sum.draw(weights, positions, words[1:])
         return found + jnp.sum(probabilities <= 0, dtype=jnp.int32), slots
 
@@ -85,3 +85,12 @@ def test_extreme_positions():
     state = wide_sum.init(1000).at[:1000].set(weights)
     slots, _ = wide_sum.draw(state, np.float32([0, 1 - 2**-24]), np.uint32([[0, 2**32 - 1]]))
     assert slots.tolist() == [17, 901]
+
+
+def test_sums_that_rise_at_an_entry_of_0_do_not_meet_it():
+    """XLA adds in blocks, so that a cumulated sum may rise by rounding where nothing is added."""
+    entries = np.float32([[0, 3, 0, 2, 0]])
+    cumulated = np.float32([[0, 3, 3.5, 5, 5.5]])
+    for target, slot in ((0, 1), (2.9, 1), (3.2, 3), (4.9, 3), (5.2, 3), (7, 3)):
+        found = wide_sum._reach(jnp.asarray(cumulated), jnp.asarray(entries), jnp.float32([target]))
+        np.testing.assert_array_equal(found, [slot])

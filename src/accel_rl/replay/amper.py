@@ -33,6 +33,8 @@ from accel_rl.types import Array, ArrayLike
 
 MODES = ("exact", "prefix", "dithered")
 FORMS = ("auto", "rejection", "match")
+KEY_BITS = (16, 32)
+LEAST_INCLUDED = np.float32(1e-6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +80,8 @@ def amper_fr(
         bits are those of the radius; "dithered", the same with one bit more or less at random, so
         that the width is right on average.
       groups: m, 4 to 256.
-      key_bits: of the fixed-point keys that are searched, 8, 16 or 32.
+      key_bits: of the fixed-point keys that are searched, 16 or 32; how often an item is included
+        is told as if keys had no steps.
       form: "rejection" tries random slots, which is fast on a CPU; "match" searches all keys, for
         accelerators; "auto" takes that of the default backend.
 
@@ -88,6 +91,8 @@ def amper_fr(
     if mode not in MODES:
         raise ValueError(f"mode must be one of {MODES}, got {mode!r}")
     check_common(groups, form)
+    if key_bits not in KEY_BITS:
+        raise ValueError(f"key_bits must be one of {KEY_BITS}, got {key_bits}")
     dtype = am.key_dtype(key_bits)
 
     def search(state: Amper, span: Span, words: Array) -> Search:
@@ -186,16 +191,11 @@ def amper_sampler(
         slots = jax.lax.while_loop(lambda drawn: jnp.any(drawn == -1), any_item, slots)
         weights = stored[jnp.maximum(slots, 0)]
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
-        expected = jnp.where(empty, 1 / size, queries.included(weights) / jnp.maximum(found, 1))
+        # What was drawn can be included, whatever rounding makes of how often.
+        included = jnp.maximum(queries.included(weights), LEAST_INCLUDED)
+        expected = jnp.where(empty, 1 / size, included / jnp.maximum(found, 1))
         probabilities = jnp.where((slots >= 0) & (weights > 0), expected, np.float32(0))
         return jnp.maximum(slots, 0), probabilities
-
-    def least(state: Any, span: Span) -> Array:
-        stored = state.blocks.weights
-        smallest = jnp.min(jnp.where(stored > 0, stored, np.float32(np.inf)))
-        words = jax.random.bits(jax.random.key(0), (2, groups))
-        expected = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
-        return search(state, span, words).included(smallest[None])[0] / expected
 
     return Sampler(
         init=init,
@@ -204,7 +204,7 @@ def amper_sampler(
         assign_range=assign_range,
         draw=draw,
         mass=lambda state, span: state.blocks.total,
-        least=least,
+        least=None,
         highest=lambda state: state.blocks.highest,
         num_words=2,
     )

@@ -78,13 +78,12 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
         counts = _counts(state.counts, highest)
         number = jnp.diff(_below(counts, jnp.asarray(edges) * highest))
 
-        def radius(value: Array, group: Array) -> Array:
-            """Of the ball about each value that holds what its group takes."""
-            wanted = jnp.round(rate * value * number[group])
-            return jnp.where(wanted > 0, _radius(counts, value, wanted, highest), np.float32(-1))
+        def wanted(value: Array, group: Array) -> Array:
+            return rate * value * number[group]
 
         value = representatives(words, groups) * highest
-        reach = radius(value, jnp.arange(groups, dtype=jnp.int32))
+        taken = jnp.round(wanted(value, jnp.arange(groups, dtype=jnp.int32)))
+        reach = jnp.where(taken > 0, _radius(counts, value, taken, highest), np.float32(-1))
 
         def member(weights: Array) -> Array:
             hit = jnp.abs(weights - value[0]) <= reach[0]
@@ -100,7 +99,9 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
             low, high = (jnp.asarray(edge)[group] * highest for edge in (edges[:-1], edges[1:]))
             here = weights[:, None]
             closest = jnp.clip(here, low, high)
-            reach = radius(closest.reshape(-1), group.reshape(-1)).reshape(group.shape)
+            # Not rounded: where a group takes none at this value it may at another.
+            expected = wanted(closest, group)
+            reach = _radius(counts, closest, expected, highest)
             part = jnp.minimum(here + reach, high) - jnp.maximum(here - reach, low)
             part = jnp.clip(part / (high - low), 0, 1)
             return 1 - jnp.prod(jnp.where(exists, 1 - part, np.float32(1)), axis=1)

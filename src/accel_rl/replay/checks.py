@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax.experimental import checkify
 
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import ArrayLike
 
 
 def known(*values: Any) -> bool:
@@ -27,7 +27,7 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
         raise ValueError(message)
 
 
-def sound_priorities(priorities: Array, checked: bool = False) -> Array:
+def sound_priorities(priorities: Any, checked: bool = False) -> Any:
     """Which priorities are finite and not negative, bool as `priorities`; complains of the rest.
 
     Raises:

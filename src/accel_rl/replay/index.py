@@ -14,7 +14,7 @@ import numpy as np
 
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import known, require, sound_priorities
-from accel_rl.replay.random import stratified, uniform
+from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
 from accel_rl.types import Array, ArrayLike, Sample
@@ -62,6 +62,8 @@ class Index(NamedTuple):
     sampler: Sampler
     ring: Ring
     batch_size: int
+    stratified: bool
+    weights_over: str
     checked: bool
 
 
@@ -70,7 +72,7 @@ def make_index(
     sampler: Sampler,
     batch_size: int,
     *,
-    is_stratified: bool = True,
+    stratified: bool = True,
     weights_over: str = "batch",
     checked: bool = False,
 ) -> Index:
@@ -80,7 +82,7 @@ def make_index(
       ring: sizes.
       sampler: how items are drawn.
       batch_size: items in a sample.
-      is_stratified: draw one item from each of `batch_size` equal parts of the distribution, which
+      stratified: draw one item from each of `batch_size` equal parts of the distribution, which
         has less variance than independent draws; samplers without an order of slots ignore it.
       weights_over: "batch": importance weights are divided by the largest of the sample; "buffer":
         by the largest that any item could have, at the price of a pass over all weights.
@@ -90,10 +92,14 @@ def make_index(
     Raises:
       ValueError: if an argument is out of range.
     """
+    if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool):
+        raise TypeError(f"batch_size must be an int, got {batch_size!r}")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if weights_over not in WEIGHTS_OVER:
         raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
+    if weights_over == "buffer" and sampler.least is None:
+        raise ValueError("weights_over must be 'batch': the sampler does not know its least likely")
     most_steps = ring.rows - ring.reach + 1
 
     def init(**hyperparameters: ArrayLike) -> IndexState:
@@ -116,10 +122,11 @@ def make_index(
         highest = jnp.where(highest > 0, highest, np.float32(1))
         weights = jnp.broadcast_to(highest, shape)
         if priorities is not None:
-            priorities = _as_priorities(priorities, shape)
+            priorities = as_priorities(priorities, shape)
             given = sound_priorities(priorities, checked) & sampler.prioritised
             weights = jnp.where(given, sampler.scale(state.sampler, priorities), weights)
         if drawable is not None:
+            drawable = _as_mask("drawable", drawable, (shape,))
             weights = jnp.where(drawable, weights, np.float32(0))
         line = jnp.concatenate([state.pending, weights])
         closed = jnp.zeros((ring.reach - 1, ring.num_envs), jnp.float32)
@@ -139,8 +146,8 @@ def make_index(
         where = span(state)
         message = "sample needs at least one complete item, got an empty memory"
         require(where.size > 0, message, checked)
-        words = jax.random.bits(key, (1 + sampler.num_words, batch_size))
-        positions = stratified(words[0]) if is_stratified else uniform(words[0])
+        words = random_words(key, 1 + sampler.num_words, batch_size)
+        positions = positions_of(words[0], stratified)
         drawn = sampler.draw(state.sampler, where, positions, words[1:])
         # Computed once, whoever uses it: a second reading of the weights after an update has begun
         # would make XLA copy them.
@@ -150,24 +157,28 @@ def make_index(
         return Sample(None, slots, probabilities, weights, generations)
 
     def least_probability(state: IndexState, where: Span) -> Array | None:
-        return sampler.least(state.sampler, where) if weights_over == "buffer" else None
+        if weights_over == "batch" or sampler.least is None:
+            return None
+        return sampler.least(state.sampler, where)
 
     def update(
         state: IndexState, sample: Sample, priorities: ArrayLike, where: ArrayLike = True
     ) -> IndexState:
-        priorities = _as_priorities(priorities, sample.indices.shape)
+        priorities = as_priorities(priorities, sample.indices.shape)
+        chosen = _as_mask("where", where, ((), sample.indices.shape))
         sound = sound_priorities(priorities, checked)
         if not sampler.prioritised:
             return state
         current = rings.current(ring, state.cursor, sample.indices, sample.generations)
         # That the probability is positive is also what keeps the tree in place: without a reading
         # of it here, XLA would copy the tree to read it from.
-        keep = where & sound & current & (sample.probabilities > 0)
+        keep = chosen & sound & current & (sample.probabilities > 0)
         slots = jnp.where(keep, sample.indices, np.int32(-1))
         weights = sampler.scale(state.sampler, jnp.where(keep, priorities, np.float32(0)))
         return dataclasses.replace(state, sampler=sampler.assign(state.sampler, slots, weights))
 
-    return Index(init, insert, sample, update, span, sampler, ring, batch_size, checked)
+    options = batch_size, stratified, weights_over, checked
+    return Index(init, insert, sample, update, span, sampler, ring, *options)
 
 
 def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | None = None) -> Array:
@@ -178,18 +189,41 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
       beta: 0: no correction, 1: full correction.
       least: the smallest probability that the maximum is over; that of the batch if None.
 
+    Raises:
+      ValueError: if `beta` is no scalar, or known and negative or not finite.
+
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.4.
     """
     positive = probabilities > 0
     safe = jnp.where(positive, probabilities, np.float32(np.inf))
+    if np.shape(beta) != ():
+        raise ValueError(f"beta must be a scalar, got shape {np.shape(beta)}")
+    beta = jnp.asarray(beta, jnp.float32)
+    require((beta >= 0) & (beta < np.inf), "beta must be finite and at least 0")
     least = jnp.min(safe) if least is None else least
     ratio = jnp.minimum(jnp.where(positive, least / safe, np.float32(0)), 1)  # but for rounding
-    return jnp.where(positive, ratio ** jnp.asarray(beta, jnp.float32), np.float32(0))
+    return jnp.where(positive, ratio**beta, np.float32(0))
 
 
-def _as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> Array:
+def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> Any:
+    """Priorities as float32 [*shape], of NumPy where they are known: so that checks can see them.
+
+    Raises:
+      ValueError: if they have another shape.
+    """
     if np.shape(priorities) != shape:
         raise ValueError(f"priorities must have shape {shape}, got {np.shape(priorities)}")
     if known(priorities):
-        priorities = np.asarray(priorities)
+        return np.asarray(priorities, np.float32)
     return jnp.asarray(priorities, jnp.float32)
+
+
+def _as_mask(name: str, mask: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> ArrayLike:
+    """Raises TypeError if a mask is not of bools, ValueError if it has none of the shapes."""
+    dtype = mask.dtype if hasattr(mask, "dtype") else np.asarray(mask).dtype
+    if dtype != np.bool_:
+        raise TypeError(f"{name} must be of bools, got {dtype}")
+    if np.shape(mask) not in shapes:
+        wanted = " or ".join(map(str, shapes))
+        raise ValueError(f"{name} must have shape {wanted}, got {np.shape(mask)}")
+    return mask

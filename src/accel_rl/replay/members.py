@@ -10,7 +10,8 @@ from accel_rl import am
 from accel_rl.replay.sampler import Span
 from accel_rl.types import Array
 
-ROUNDS = 32  # with 16 tries a round and draw, enough where 1 in 200 slots is a member
+PROPOSALS = 10  # a round's tries for each draw: one round is enough where 1 in 7 is a member
+ROUNDS = 50  # and all are where 1 in 200 is
 
 
 def key_of(words: Array) -> Array:
@@ -41,7 +42,9 @@ def draw_members(
     def within(offsets: Array) -> Array:
         return member(span.slot(offsets, capacity))
 
-    offsets, accepted, tried = am.draw_by_rejection(key, within, span.size, num, rounds=ROUNDS)
+    offsets, accepted, tried = am.draw_by_rejection(
+        key, within, span.size, num, proposals=PROPOSALS, rounds=ROUNDS
+    )
     part = accepted.astype(jnp.float32) / jnp.maximum(tried, 1).astype(jnp.float32)
 
     def search(carry: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ def n_step(
     total, steps = jnp.float32(0), jnp.int32(0)
     for j in range(n):
         if j and truncated is not None and not final_observations:
-            within &= ~truncated[j]
+            within &= ~truncated[j] | (discount[j] <= 0)
         total += jnp.where(within, weight * reward[j], np.float32(0))
         steps += within.astype(jnp.int32)
         weight = jnp.where(within, weight * gamma * discount[j], weight)

@@ -46,9 +46,10 @@ jax.tree_util.register_dataclass(
 def rank_based(sort_after: float = 0.25) -> MakeSampler:
     """Rank-based prioritisation, P(i) in proportion to rank(i)^-alpha, the highest having rank 1.
 
-    From rank 17 on, ranks share a probability, that of their middle, by 16ths of a factor of two,
-    within 3 % of their own; `Sample.probabilities` are those that items are really drawn with. The
-    hyper-parameter is `alpha` (0.7).
+    From rank 17 on, ranks share a probability, that of their middle, by 16ths of a factor of two:
+    within 2.2 % times alpha of their own. `Sample.probabilities` are those that items are really
+    drawn with, but for one factor where items whose priority became 0 since the sort must be drawn
+    anew. The hyper-parameter is `alpha` (0.7).
 
     Args:
       sort_after: sort again once this part of the ranked items has changed, above 0. A sort takes

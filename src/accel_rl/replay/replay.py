@@ -11,7 +11,7 @@ import numpy as np
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.checks import require
-from accel_rl.replay.index import Index, IndexState, make_index
+from accel_rl.replay.index import Index, IndexState, as_priorities, make_index
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.sampler import MakeSampler
@@ -58,7 +58,7 @@ class Replay(NamedTuple):
 
     sample: Callable[..., Sample]
     """sample(state, key, beta=1.0, gamma=None): a `Sample` of batch_size items. `beta` is the
-    exponent of importance weights; `gamma` must be given where items are transitions."""
+    exponent of importance weights; `gamma` must be given where batches are of type `Batch`."""
 
     update: Callable[..., ReplayState]
     """update(state, sample, priorities [batch_size], where=True): new priorities of what was
@@ -72,6 +72,9 @@ class Replay(NamedTuple):
 
     size: Callable[[ReplayState], Array]
     """size(state): items that are complete, int32."""
+
+    least_size: int
+    """Complete items that there must be to sample."""
 
     parts: tuple[Index, Store]
     """What it is composed of, to be placed apart."""
@@ -99,7 +102,8 @@ def make(
       example: one item, a pytree of arrays of which only shapes and dtypes matter. A
         `types.Transition` is sampled as a `types.Batch` with n-step targets, anything else as it
         was added.
-      capacity: items held, over all environments; any positive number, a multiple of `num_envs`.
+      capacity: items held, over all environments: any number from 1 to 2**30 that is a multiple of
+        `num_envs`.
       batch_size: items in a sample, drawn with replacement.
       sampler: a name of `SAMPLERS` or what a function of that name returned, with options.
       num_envs: environments that are added together, each a row's slot; None: one, without an
@@ -109,7 +113,8 @@ def make(
       sequence_period: rows of the ring between the starts of sequences.
       frame_stack: observations are stacks of so many frames, of which the newest is added and
         stored: leaves [batch_size, frame_stack, *observation].
-      stratified: draw each item from its own part of the distribution.
+      stratified: draw each item from its own part of the distribution, where slots have an order in
+        it; AMPER draws independently.
       weights_over: "batch" or "buffer": what the largest importance weight is taken over.
       least_size: complete items that there must be for `can_sample`; batch_size if None.
       checked: let `jax.experimental.checkify.checkify` report what compiled functions find wrong:
@@ -136,7 +141,7 @@ def make(
         store.ring,
         sampler(store.ring, store.selective),
         batch_size,
-        is_stratified=stratified,
+        stratified=stratified,
         weights_over=weights_over,
         checked=checked,
     )
@@ -167,7 +172,8 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
     ) -> ReplayState:
         rows, steps = store.rows(transitions)
         if priorities is not None:
-            priorities = _by_rows(priorities, steps, store.ring.num_envs)
+            single = _rank(transitions) == _rank(store.example) + store.has_env_axis
+            priorities = _by_rows(priorities, steps, store, single)
         drawable = store.drawable(state.store, rows, steps)
         return ReplayState(
             index.insert(state.index, steps, priorities, drawable),
@@ -200,13 +206,15 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         where = index.span(state.index)
         return (where.size >= least_size) & (index.sampler.mass(state.index.sampler, where) > 0)
 
-    return Replay(init, add, sample, update, can_sample, size, (index, store))
+    return Replay(init, add, sample, update, can_sample, size, least_size, (index, store))
 
 
-def _by_rows(priorities: ArrayLike, steps: int, num_envs: int) -> Array:
-    if np.size(priorities) != steps * num_envs:
-        raise ValueError(
-            f"priorities must be one for each of {steps * num_envs} items, got shape "
-            f"{np.shape(priorities)}"
-        )
-    return jnp.asarray(priorities, jnp.float32).reshape(steps, num_envs)
+def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> Any:
+    """Priorities [steps, envs] of what an add was given: of one step, or of an axis of steps."""
+    envs = (store.ring.num_envs,) if store.has_env_axis else ()
+    given = as_priorities(priorities, envs if single else (steps, *envs))
+    return given.reshape(steps, store.ring.num_envs)
+
+
+def _rank(items: Any) -> int:
+    return np.ndim(jax.tree.leaves(items)[0])

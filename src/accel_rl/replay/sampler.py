@@ -56,8 +56,9 @@ class Sampler(NamedTuple):
     mass: Callable[[State, Span], Array]
     """mass(state, span): what this memory counts for where several are drawn from as one."""
 
-    least: Callable[[State, Span], Array]
-    """least(state, span): the smallest probability of an item that can be drawn."""
+    least: Callable[[State, Span], Array] | None
+    """least(state, span): the smallest probability of an item that can be drawn; None where it
+    cannot be told."""
 
     highest: Callable[[State], Array]
     """highest(state): the largest weight of any slot, 0 where all are."""

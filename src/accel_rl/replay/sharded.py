@@ -1,9 +1,9 @@
 """One replay memory spread over devices: each holds a part, and batches are drawn from the whole.
 
 Functions of a sharded memory run inside `jax.shard_map`, on each device's own state. A batch's
-positions in the whole distribution are the same on all devices, which exchange nothing but one
-number each, the mass of their part. Each device then draws for the positions that fall in its part
-and masks the others, so that shapes are fixed.
+positions in the whole distribution are the same on all devices, which exchange two numbers each,
+the mass of their part and the least probability that they drew. Each device then draws for the
+positions that fall in its part and masks the others, so that shapes are fixed.
 """
 
 import jax
@@ -13,12 +13,12 @@ import numpy as np
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import require
 from accel_rl.replay.index import importance_weights
-from accel_rl.replay.random import stratified, uniform
+from accel_rl.replay.random import positions_of, random_words, uniform
 from accel_rl.replay.replay import Replay, ReplayState
 from accel_rl.types import Array, ArrayLike, Sample
 
 
-def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Replay:
+def shard(replay: Replay, axis_name: str) -> Replay:
     """A memory whose parts lie on the devices of a mesh axis, for use inside `jax.shard_map`.
 
     `init`, `add` and `update` are the part's own: a device adds what its actors saw. `sample` must
@@ -29,14 +29,19 @@ def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Repl
 
     `probabilities` are those in the whole memory and `weights` are over the whole batch's maximum.
     `can_sample` and `size` are of the whole. Samplers for which the position does not tell the
-    item, such as AMPER's, share the batch out by the parts' masses and draw within parts.
+    item, such as AMPER's, share the batch out by the parts' masses and draw within parts; so do
+    ranks, which are those in a part. New items get the highest weight of their part.
 
     Args:
       replay: the memory of one device, from `make`.
       axis_name: of the mesh axis.
-      is_stratified: as for `make`, over the whole distribution.
+
+    Raises:
+      ValueError: if weights are over the buffer's maximum: they can only be over the batch's.
     """
     index, store = replay.parts
+    if index.weights_over != "batch":
+        raise ValueError(f"weights_over must be 'batch' to be sharded, got {index.weights_over!r}")
     sampler = index.sampler
 
     def sample(
@@ -47,10 +52,11 @@ def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Repl
         span = index.span(state.index)
         mass = sampler.mass(state.index.sampler, span)
         masses = jax.lax.all_gather(mass, axis_name)  # [devices]
-        words = jax.random.bits(key, (1 + sampler.num_words, index.batch_size))
-        positions = stratified(words[0]) if is_stratified else uniform(words[0])
-        here, inside = _share(masses, positions, jax.lax.axis_index(axis_name))
-        slots, probabilities = sampler.draw(state.index.sampler, span, inside, words[1:])
+        words = random_words(key, 2 + sampler.num_words, index.batch_size)
+        positions = positions_of(words[0], index.stratified)
+        device = jax.lax.axis_index(axis_name)
+        here, inside = _share(masses, positions, uniform(words[1]), device)
+        slots, probabilities = sampler.draw(state.index.sampler, span, inside, words[2:])
         part = mass / jnp.maximum(masses.sum(), np.float32(1e-30))
         probabilities = jnp.where(here, probabilities * part, np.float32(0))
         slots, probabilities = jax.lax.optimization_barrier((slots, probabilities))
@@ -68,7 +74,8 @@ def shard(replay: Replay, axis_name: str, *, is_stratified: bool = True) -> Repl
         return jax.lax.psum(replay.size(state), axis_name)
 
     def can_sample(state: ReplayState) -> Array:
-        return size(state) >= index.batch_size
+        mass = sampler.mass(state.index.sampler, index.span(state.index))
+        return (size(state) >= replay.least_size) & (jax.lax.psum(mass, axis_name) > 0)
 
     return replay._replace(sample=sample, can_sample=can_sample, size=size)
 
@@ -90,12 +97,16 @@ def collect(sample: Sample, axis_name: str) -> Sample:
     return jax.tree.map(join, sample)
 
 
-def _share(masses: Array, positions: Array, device: Array) -> tuple[Array, Array]:
-    """Which positions in the whole fall in a device's part, and where in the part they fall."""
+def _share(masses: Array, positions: Array, below: Array, device: Array) -> tuple[Array, Array]:
+    """Which positions in the whole fall in a device's part, and where in the part they fall.
+
+    `below` [n] in [0, 1) are parts of a position's last step: a small part has few such steps.
+    """
     ends = jnp.cumsum(masses)
-    below = jnp.nextafter(ends[-1], jnp.float32(0))
-    target = jnp.minimum(positions * ends[-1], below)
+    most = jnp.nextafter(ends[-1], jnp.float32(0))
+    target = jnp.minimum(positions * ends[-1], most)
     owner = jnp.sum(ends[None, :] <= target[:, None], axis=1, dtype=jnp.int32)
     mass = masses[device]
-    inside = (target - (ends[device] - mass)) / jnp.maximum(mass, np.float32(1e-30))
+    rest = target - (ends[device] - mass) + below * (ends[-1] * np.float32(2**-24))
+    inside = rest / jnp.maximum(mass, np.float32(1e-30))
     return owner == device, jnp.clip(inside, 0, np.float32(1 - 2**-24))

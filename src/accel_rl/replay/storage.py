@@ -13,7 +13,7 @@ NUMBERS = "biuf"  # kinds of dtypes; bfloat16 and its like are of a kind of thei
 
 
 def allocate(example: Any, capacity: int) -> Any:
-    """Zeros [capacity, *leaf] for each leaf of the example."""
+    """Zeros [capacity, *leaf] for each leaf: a row that was never written ends an episode."""
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
 
 

@@ -51,6 +51,12 @@ class Store(NamedTuple):
     selective: bool
     """Whether `drawable` may leave items out."""
 
+    example: Any
+    """Shapes and dtypes of an item."""
+
+    has_env_axis: bool
+    """Whether what is written has an axis of environments."""
+
 
 def make_store(
     example: Any,
@@ -93,8 +99,9 @@ def make_store(
     def drawable(state: StoreState, items: Any, steps: int) -> Array | None:
         shape = steps, ring.num_envs
         allowed = None
-        if view.needs_more_than_truncated:
-            allowed = ~items.truncated.reshape(shape)
+        if view.drops_truncated:
+            # A step that ended as well bootstraps from nothing, and so has a target.
+            allowed = (~items.truncated | (items.discount <= 0)).reshape(shape)
         if sequence_period > 1:
             row = state.cursor.row + jnp.arange(steps, dtype=jnp.int32)
             row = jnp.where(row >= ring.rows, row - np.int32(ring.rows), row)
@@ -110,5 +117,5 @@ def make_store(
     def gather(state: StoreState, slots: Array, gamma: ArrayLike | None = None) -> Any:
         return view.gather(state.data, slots, offset, gamma)
 
-    selective = view.needs_more_than_truncated or sequence_period > 1
-    return Store(init, rows, write, drawable, gather, ring, selective)
+    selective = view.drops_truncated or sequence_period > 1
+    return Store(init, rows, write, drawable, gather, ring, selective, spec, num_envs is not None)

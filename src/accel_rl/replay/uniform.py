@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.words import high_product
+from accel_rl.replay.blocks import around
 from accel_rl.replay.members import draw_members, key_of
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
@@ -74,8 +75,7 @@ def _selective(ring: Ring) -> Sampler:
         return Open(flags, jnp.sum(flags, dtype=jnp.int32))
 
     def assign_range(state: Open, first: Array, weights: Array) -> Open:
-        slots = first + jnp.arange(weights.shape[0], dtype=jnp.int32)
-        slots = jnp.where(slots >= ring.capacity, slots - np.int32(ring.capacity), slots)
+        slots = around(first, weights.shape[0], ring.capacity)
         closed = jnp.sum(state.flags[slots], dtype=jnp.int32)
         # The second condition always holds: what was read goes into what is written, or XLA would
         # copy the flags for the reading.

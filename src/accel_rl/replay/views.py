@@ -25,8 +25,8 @@ class View(NamedTuple):
     history: int = 0
     """Steps before its own that an item needs."""
 
-    needs_more_than_truncated: bool = False
-    """Whether a truncated step has no target, for nobody has its final observation."""
+    drops_truncated: bool = False
+    """Whether truncated steps have no target, for nobody has their final observations."""
 
 
 def make_view(
@@ -69,6 +69,8 @@ def _transitions(example: Transition, n: int, depth: int) -> View:
     def gather(data: Transition, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Batch:
         if gamma is None:
             raise TypeError("sample needs gamma, the discount factor, to make targets")
+        if np.shape(gamma) != ():
+            raise ValueError(f"gamma must be a scalar, got shape {np.shape(gamma)}")
         window = jnp.stack([offset(slots, j) for j in range(n)], axis=-1)
         reward, discount, truncated = _at((data.reward, data.discount, data.truncated), window)
         mapped = 0 if may_truncate else None

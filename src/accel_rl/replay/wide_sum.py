@@ -8,6 +8,7 @@ capacity, but in a few wide operations.
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.replay.blocks import around, last_of_each
 from accel_rl.replay.random import uniform
 from accel_rl.types import Array
 
@@ -25,18 +26,14 @@ def assign(weights: Array, slots: Array, values: Array) -> Array:
 
     Scatters do not say which of several values stays, so all but the last are left out first.
     """
-    n = slots.shape[0]
-    later = np.arange(n)[None, :] > np.arange(n)[:, None]
-    again = jnp.any((slots[:, None] == slots[None, :]) & later, axis=1)
     beyond = np.int32(weights.size)
-    inside = (slots >= 0) & (slots < beyond) & ~again
+    inside = (slots >= 0) & (slots < beyond) & last_of_each(slots)
     return weights.at[jnp.where(inside, slots, beyond)].set(values, mode="drop")
 
 
 def assign_range(weights: Array, first: Array, values: Array, capacity: int) -> Array:
     """Set n slots in a row, around the end of the capacity; n is at most the capacity."""
-    slots = first + jnp.arange(values.shape[0], dtype=jnp.int32)
-    slots = jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+    slots = around(first, values.shape[0], capacity)
     return weights.at[slots].set(values, mode="promise_in_bounds", unique_indices=True)
 
 
@@ -58,25 +55,25 @@ def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
     cumulated = jnp.cumsum(sums)
     whole = cumulated[-1]
     target = positions * whole
-    row = _reach(cumulated[None, :], target)
+    row = _reach(cumulated[None, :], sums[None, :], target)
     leaves = rows[row]
     before = cumulated[row] - sums[row]
     rest = jnp.maximum(target - before, 0) + uniform(words[0]) * (whole * np.float32(2**-24))
-    column = _reach(jnp.cumsum(leaves, axis=1), rest)
+    column = _reach(jnp.cumsum(leaves, axis=1), leaves, rest)
     weight = jnp.take_along_axis(leaves, column[:, None], axis=1)[:, 0]
     probability = jnp.where(whole > 0, weight / whole, np.float32(0))
     return row * np.int32(rows.shape[1]) + column, probability
 
 
-def _reach(cumulated: Array, target: Array) -> Array:
-    """The first entry of each row that is above the target, which rounding may have made too large.
+def _reach(cumulated: Array, entries: Array, target: Array) -> Array:
+    """The first positive entry of each row whose cumulated sum is above the target, else the last.
 
-    Only an entry of positive weight lifts the sum above a target, so that none of weight 0 is met.
+    Rounding may lift the sum at an entry of 0, and make the target too large for all.
     """
-    below = jnp.nextafter(cumulated[:, -1], jnp.zeros_like(cumulated[:, -1]))
-    target = jnp.minimum(target, below)
-    reached = jnp.sum(cumulated <= target[:, None], axis=1, dtype=jnp.int32)
-    return jnp.minimum(reached, np.int32(cumulated.shape[1] - 1))
+    positive = entries > 0
+    above = (cumulated > target[:, None]) & positive
+    last = entries.shape[1] - 1 - jnp.argmax(positive[:, ::-1], axis=1)
+    return jnp.where(above.any(axis=1), jnp.argmax(above, axis=1), last).astype(jnp.int32)
 
 
 def _rows(weights: Array) -> Array:

@@ -1,0 +1,193 @@
+"""How fast experience replay is: against flashbax, cpprb and torchrl, and against uniform replay.
+
+    python benchmarks/replay.py [--quick] [--json PATH] [--plot PATH]
+
+A step adds 16 transitions of five fields, samples a batch, gathers it, and sets new priorities
+that depend on it, in a compiled loop that returns the probabilities, as importance weights make it
+necessary. All systems hold the same items with the same priorities and are checked to draw from the
+same distribution. They run in interleaved rounds; claims compare least times over rounds, CPU time
+on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded. `--plot`
+draws the steps.
+
+flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. On an
+accelerator other cases run, and claims about a CPU are null, as are those about a GPU on a CPU.
+
+The process holds itself to one core: of two that others use as well, XLA waits for the busier. On
+one, CPU time is wall time without the turns of other processes.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import replay_hardware
+import replay_plot
+from common import Claim, Report, warn
+from replay_calls import CPPRB, TORCHRL
+from replay_cases import (
+    CALLS,
+    LEAST,
+    LEAST_WALL,
+    Run,
+    call_case,
+    calls,
+    learner_case,
+    learner_steps,
+    sampling,
+    sampling_case,
+    seeds_case,
+    seeds_steps,
+    step_case,
+    steps,
+)
+from replay_memories import AMPER_FR, AMPER_K, AMPER_MATCH, AUTO, DOCUMENTED, REMEDY, Problem
+from rich.console import Console
+
+CAPACITIES = (10_000, 100_000, 1_000_000)
+BATCHES = (64, 256)
+SEEDS = 16
+LAWS = ("heavy", "even")  # of priorities
+GPU_CAPACITY, GPU_BATCH = 2**20, 256
+PACKAGES = ("jax", "jaxlib", "numpy", "flashbax", "cpprb", "torchrl", "torch")
+ACCELERATOR = "accelerator: "
+
+
+def measure(run: Run, quick: bool) -> None:
+    """All cases of a CPU."""
+    for capacity in CAPACITIES:
+        problem = Problem(capacity)
+        batches = BATCHES[:1] if quick and capacity != CAPACITIES[1] else BATCHES
+        for batch_size in batches:
+            steps(run, problem, batch_size)
+        if capacity > CAPACITIES[0]:
+            learner_steps(run, problem, BATCHES[0])
+        if capacity < CAPACITIES[-1]:
+            seeds_steps(run, problem, BATCHES[0], SEEDS)
+        sampling(run, problem, BATCHES[0])
+        for batch_size in batches if not quick or len(batches) > 1 else ():
+            calls(run, problem, batch_size)
+    sampling(run, Problem(CAPACITIES[-1], LAWS[1]), BATCHES[0])
+
+
+def measure_accelerator(run: Run) -> None:
+    """The cases of a GPU or TPU."""
+    problem = Problem(GPU_CAPACITY)
+    steps(run, problem, GPU_BATCH)
+    sampling(run, problem, GPU_BATCH)
+    problem = Problem(CAPACITIES[1])
+    steps(run, problem, BATCHES[0])
+    seeds_steps(run, problem, BATCHES[0], SEEDS)
+
+
+def claims(report: Report) -> None:
+    """The targets of this benchmark."""
+    small, middle, large = CAPACITIES
+    batch_size = BATCHES[0]
+    text = "PER step in a scan, capacity {:,}, batch {}: times as fast as {}"
+    for capacity, bound in zip(CAPACITIES, (1.3, 4.0, 10.0), strict=True):
+        case = step_case(capacity, batch_size)
+        faster(report, text.format(capacity, batch_size, DOCUMENTED), bound, case, DOCUMENTED)
+    for capacity in (middle, large):
+        case = step_case(capacity, batch_size)
+        faster(report, text.format(capacity, batch_size, REMEDY), 1.4, case, REMEDY)
+    for capacity in (small, middle):
+        case = seeds_case(capacity, batch_size, SEEDS)
+        claim = f"PER step of {SEEDS} vmapped seeds, capacity {capacity:,}: times as fast as "
+        faster(report, claim + DOCUMENTED, 2.0, case, DOCUMENTED)
+    for capacity, bound in ((middle, 3.0), (large, 10.0)):
+        case = learner_case(capacity, batch_size)
+        claim = f"PER step with a learner, capacity {capacity:,}: times as fast as "
+        faster(report, claim + DOCUMENTED, bound, case, DOCUMENTED)
+        faster(report, claim + REMEDY, 1.1, case, REMEDY)
+    case = call_case("sample", middle, BATCHES[1])
+    claim = f"sample call, capacity {middle:,}, batch {BATCHES[1]}: times as fast as cpprb"
+    faster(report, claim, 1.8, case, CPPRB)
+    for capacity in CAPACITIES:
+        case = step_case(capacity, batch_size)
+        rival = TORCHRL + CALLS
+        faster(report, text.format(capacity, batch_size, rival), 5.0, case, rival)
+    for system in (AMPER_FR, AMPER_K):
+        for law in LAWS:
+            claim = (
+                f"{system}, sampling at {large:,}, {law} priorities: rate over the tree's, a third"
+            )
+            faster(report, claim, 1 / 3, sampling_case(large, batch_size, law), AUTO, system)
+    accelerator_claims(report)
+
+
+def accelerator_claims(report: Report) -> None:
+    """The targets on a GPU; null on a CPU, where these cases do not run."""
+    case = ACCELERATOR + step_case(GPU_CAPACITY, GPU_BATCH)
+    text = f"{ACCELERATOR}PER step at 2^20, batch {GPU_BATCH}: "
+    within(report, text + "steps in 30 us", 30.0, case, AUTO)
+    faster(report, text + f"times as fast as {DOCUMENTED}", 8.0, case, DOCUMENTED)
+    case = ACCELERATOR + sampling_case(GPU_CAPACITY, GPU_BATCH)
+    text = f"{ACCELERATOR}AMPER-fr by full match at 2^20: batches in 20 us"
+    within(report, text, 20.0, case, AMPER_MATCH)
+
+
+def faster(
+    report: Report, claim: str, bound: float, case: str, rival: str, system: str = AUTO
+) -> None:
+    """Claim how many times as fast as the rival the system is, by least times of this report."""
+    times = [_least(report, case, name) for name in (system, rival)]
+    _claim(report, claim, bound, times[1], times[0])
+
+
+def within(report: Report, claim: str, microseconds: float, case: str, system: str) -> None:
+    """Claim that a unit takes the system no longer than so many microseconds."""
+    _claim(report, claim, 1.0, microseconds, _least(report, case, system))
+
+
+def _least(report: Report, case: str, system: str) -> float | None:
+    clock = LEAST_WALL if case.startswith(ACCELERATOR) else LEAST
+    found = [
+        record.value
+        for record in report.records
+        if (record.case, record.system) == (case, system) and record.metric.startswith(clock)
+    ]
+    return found[0] if found else None
+
+
+def _claim(
+    report: Report, claim: str, bound: float, theirs: float | None, ours: float | None
+) -> None:
+    value = None if theirs is None or ours is None else theirs / ours
+    report.claims.append(Claim(claim, value, bound, None if value is None else value >= bound))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
+    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the steps there (PNG)")
+    options = parser.parse_args(arguments)
+    report = Report(PACKAGES)
+    rounds, count = (9, 1000) if options.quick else (25, 2000)
+    platform = jax.default_backend()
+    found = [] if platform == "cpu" else jax.devices()
+    report.add(ACCELERATOR + "devices", platform, "devices found", "", [len(found)])
+    if found:
+        measure_accelerator(Run(report, rounds, count, prefix=ACCELERATOR))
+    else:
+        warn("JAX has no accelerator here: its cases did not run, and its claims are null")
+        measure(Run(report, rounds, count), options.quick)
+        replay_hardware.beside(report, "this CPU, one core", CAPACITIES, BATCHES[0])
+    claims(report)
+    report.finish(options.json, Console(width=160))
+    if options.plot is not None:
+        replay_plot.plot(report, options.plot, CAPACITIES, BATCHES[0])
+
+
+def hold_to_one_core() -> None:
+    """Keep this process, before JAX starts its threads, on the first of its cores."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+if __name__ == "__main__":
+    hold_to_one_core()
+    main()
