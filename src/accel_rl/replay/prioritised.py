@@ -15,7 +15,8 @@ from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
 from accel_rl.types import Array, ArrayLike
 
-FORMS = ("auto", "tree", "native", "wide")
+MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
+FORMS = ("auto", *MODULES)
 
 
 LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
@@ -54,12 +55,9 @@ def prioritised(form: str = "auto") -> MakeSampler:
 
     def make(ring: Ring, selective: bool) -> Sampler:
         chosen = _form_here() if form == "auto" else form
-        if chosen == "wide":
-            return _wide(ring)
-        if chosen == "tree":
-            return _tree(ring, sum_tree)
-        native.library()
-        return _tree(ring, sum_tree_native)
+        if chosen == "native":
+            native.library()
+        return _sampler(ring, MODULES[chosen])
 
     return make
 
@@ -95,9 +93,11 @@ def _form_here() -> str:
     return "native" if native.why_absent() is None else "tree"
 
 
-def _tree(ring: Ring, ops: ModuleType) -> Sampler:
+def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
+    """The sampler over one of `MODULES`, which hold the same functions."""
+
     def init(alpha: ArrayLike = 0.6) -> Prioritised:
-        return Prioritised(sum_tree.init(ring.capacity), exponent(alpha))
+        return Prioritised(ops.init(ring.capacity), exponent(alpha))
 
     def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
         slots = within(slots, ring.capacity)
@@ -108,38 +108,8 @@ def _tree(ring: Ring, ops: ModuleType) -> Sampler:
         return dataclasses.replace(state, sums=sums)
 
     def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
-        return ops.draw(state.sums, positions, words)
-
-    def least(state: Prioritised, span: Span) -> Array:
-        return _least(state.sums.leaves, state.sums.total)
-
-    return Sampler(
-        init,
-        scale,
-        assign,
-        assign_range,
-        draw,
-        mass=lambda state, span: state.sums.total,
-        least=least,
-        highest=lambda state: state.sums.highest,
-        num_words=2,
-    )
-
-
-def _wide(ring: Ring) -> Sampler:
-    def init(alpha: ArrayLike = 0.6) -> Prioritised:
-        return Prioritised(wide_sum.init(ring.capacity), exponent(alpha))
-
-    def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
-        slots = within(slots, ring.capacity)
-        return dataclasses.replace(state, sums=wide_sum.assign(state.sums, slots, weights))
-
-    def assign_range(state: Prioritised, first: Array, weights: Array) -> Prioritised:
-        sums = wide_sum.assign_range(state.sums, first, weights, ring.capacity)
-        return dataclasses.replace(state, sums=sums)
-
-    def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
-        slots, probabilities = wide_sum.draw(state.sums, positions, words)
+        slots, probabilities = ops.draw(state.sums, positions, words)
+        # Where all weights are 0, the slot may be one of those that fill up rows.
         return jnp.minimum(slots, np.int32(ring.capacity - 1)), probabilities
 
     return Sampler(
@@ -148,10 +118,10 @@ def _wide(ring: Ring) -> Sampler:
         assign,
         assign_range,
         draw,
-        mass=lambda state, span: wide_sum.total(state.sums),
-        least=lambda state, span: _least(state.sums, wide_sum.total(state.sums)),
-        highest=lambda state: jnp.max(state.sums),
-        num_words=1,
+        mass=lambda state, span: ops.total(state.sums),
+        least=lambda state, span: _least(ops.leaves(state.sums), ops.total(state.sums)),
+        highest=lambda state: ops.highest(state.sums),
+        num_words=ops.NUM_WORDS,
     )
 
 

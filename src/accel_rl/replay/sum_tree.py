@@ -20,6 +20,7 @@ from accel_rl.types import Array
 
 LEAF_ROW = 8  # leaves that the lowest inner node adds up
 MOST_HEAP_LEAVES = 2**13
+NUM_WORDS = 2  # rows of random words that a draw takes
 STEP = np.float32(2**-24)  # of a position, and at most of what is left of it, in the node's sum
 
 
@@ -51,6 +52,21 @@ def init(capacity: int) -> SumTree:
         jnp.float32(0),
         jnp.float32(0),
     )
+
+
+def total(tree: SumTree) -> Array:
+    """The sum of all weights, float32."""
+    return tree.total
+
+
+def highest(tree: SumTree) -> Array:
+    """The largest weight, float32."""
+    return tree.highest
+
+
+def leaves(tree: SumTree) -> Array:
+    """All weights, float32 [at least capacity]."""
+    return tree.leaves
 
 
 def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:

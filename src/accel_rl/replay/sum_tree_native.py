@@ -7,8 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import native
-from accel_rl.replay.sum_tree import SumTree
+from accel_rl.replay.sum_tree import NUM_WORDS, SumTree, highest, init, leaves, total
 from accel_rl.types import Array
+
+__all__ = [
+    "NUM_WORDS",
+    "assign",
+    "assign_range",
+    "draw",
+    "highest",
+    "init",
+    "leaves",
+    "total",
+]
 
 
 def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:

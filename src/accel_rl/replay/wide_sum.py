@@ -12,6 +12,7 @@ from accel_rl.replay.blocks import around, last_of_each
 from accel_rl.replay.random import uniform
 from accel_rl.types import Array
 
+NUM_WORDS = 1  # rows of random words that a draw takes
 MOST_COLUMNS = 1024
 
 
@@ -40,6 +41,16 @@ def assign_range(weights: Array, first: Array, values: Array, capacity: int) -> 
 def total(weights: Array) -> Array:
     """The sum of all weights, float32."""
     return _rows(weights).sum(axis=1).sum()
+
+
+def highest(weights: Array) -> Array:
+    """The largest weight, float32."""
+    return jnp.max(weights)
+
+
+def leaves(weights: Array) -> Array:
+    """All weights, float32 [at least capacity]."""
+    return weights
 
 
 def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
