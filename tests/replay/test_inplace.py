@@ -244,6 +244,11 @@ def conditional_add_the_wrong_way_round(memory, state, key):
     return state, None
 
 
+COPIES_BEFORE_0_11 = pytest.mark.skipif(
+    jax.__version_info__ >= (0, 11), reason="XLA copies no longer what passes a true branch"
+)
+
+
 # XLA makes a select over a uniform memory one of the row that is written.
 @pytest.mark.parametrize(
     ("program", "name"),
@@ -251,8 +256,8 @@ def conditional_add_the_wrong_way_round(memory, state, key):
         (select_over_the_memory, "tree"),
         (sample_of_the_memory_before, "uniform"),
         (sample_of_the_memory_before, "tree"),
-        (conditional_add_the_wrong_way_round, "uniform"),
-        (conditional_add_the_wrong_way_round, "tree"),
+        pytest.param(conditional_add_the_wrong_way_round, "uniform", marks=COPIES_BEFORE_0_11),
+        pytest.param(conditional_add_the_wrong_way_round, "tree", marks=COPIES_BEFORE_0_11),
     ],
 )
 def test_programs_that_copy_are_found(program, name):

@@ -295,8 +295,8 @@ def test_bad_operands_are_refused():
         sum_tree_native.draw(tree, positions, words[0])
     with pytest.raises(FAILURES, match="capacity must be in"):
         jax.block_until_ready(sum_tree_native.assign_range(tree, slots[0], weights, 0))
-    wrong = dataclasses.replace(tree, leaves=tree.leaves[:8])
-    with pytest.raises(FAILURES, match="leaves must be 8 times 2 times a power of two"):
+    wrong = dataclasses.replace(tree, leaves=tree.leaves[:12])
+    with pytest.raises(FAILURES, match="leaves must be 8 times 1 times a power of two"):
         jax.block_until_ready(sum_tree_native.assign(wrong, slots, weights))
 
 

@@ -28,7 +28,8 @@ class IndexState:
 
     sampler: Any
     cursor: Cursor
-    pending: Array  # [w - 1, E] float32, weights of the newest rows, whose windows are not complete
+    pending: Array | None  # [w - 1, E] float32, weights of the newest rows, whose windows are not
+    # complete; None where w is 1
 
 
 jax.tree_util.register_dataclass(IndexState, ["sampler", "cursor", "pending"], [])
@@ -103,7 +104,9 @@ def make_index(
     most_steps = ring.rows - ring.reach + 1
 
     def init(**hyperparameters: ArrayLike) -> IndexState:
-        pending = jnp.zeros((ring.window - 1, ring.num_envs), jnp.float32)
+        pending = None
+        if ring.window > 1:
+            pending = jnp.zeros((ring.window - 1, ring.num_envs), jnp.float32)
         return IndexState(sampler.init(**hyperparameters), rings.start(), pending)
 
     def insert(
@@ -128,7 +131,7 @@ def make_index(
         if drawable is not None:
             drawable = _as_mask("drawable", drawable, (shape,))
             weights = jnp.where(drawable, weights, np.float32(0))
-        line = jnp.concatenate([state.pending, weights])
+        line = weights if state.pending is None else jnp.concatenate([state.pending, weights])
         closed = jnp.zeros((ring.reach - 1, ring.num_envs), jnp.float32)
         changed = jnp.concatenate([line[:steps], closed]).reshape(-1)
         row = state.cursor.row - np.int32(ring.window - 1)
@@ -136,7 +139,7 @@ def make_index(
         return IndexState(
             sampler.assign_range(state.sampler, row * np.int32(ring.num_envs), changed),
             rings.advance(ring, state.cursor, steps),
-            line[steps:],
+            None if state.pending is None else line[steps:],
         )
 
     def span(state: IndexState) -> Span:

@@ -29,7 +29,7 @@ class SumTree:
     """Weights and their sums; a pytree. H heap leaves, M middle rows under each."""
 
     leaves: Array  # [H * M * 8] float32, zeros behind the capacity
-    middle: Array  # [H * M] float32, sums of 8 leaves; [0] where M is 1
+    middle: Array  # [H * M] float32, sums of 8 leaves
     heap: Array  # [2 * H] float32, node k is over 2k and 2k + 1; 1 is the root, 0 is not used
     peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
     total: Array  # float32, the root of the heap: read from there it would make XLA copy the heap
@@ -42,11 +42,12 @@ jax.tree_util.register_dataclass(SumTree, [field.name for field in dataclasses.f
 def init(capacity: int) -> SumTree:
     """A tree over `capacity` leaves, all 0."""
     rows = -(-capacity // LEAF_ROW)
-    heap_leaves = min(_power_of_two(rows), MOST_HEAP_LEAVES)
-    middle = _power_of_two(-(-rows // heap_leaves))
+    heap_leaves = min(_power_of_two(-(-rows // 2)), MOST_HEAP_LEAVES)
+    # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
+    middle = _power_of_two(max(-(-rows // heap_leaves), 2))
     return SumTree(
         jnp.zeros(heap_leaves * middle * LEAF_ROW, jnp.float32),
-        jnp.zeros(heap_leaves * middle if middle > 1 else 0, jnp.float32),
+        jnp.zeros(heap_leaves * middle, jnp.float32),
         jnp.zeros(2 * heap_leaves, jnp.float32),
         jnp.zeros(2 * heap_leaves, jnp.float32),
         jnp.float32(0),
@@ -131,8 +132,7 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     node, rest = _descend(heap, node, rest, depth - depth // 2)
     rest = _refine(rest, uniform(words[1]), half * STEP, _get(heap, node))
     node -= np.int32(leaves)
-    if tree.middle.size:
-        node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
+    node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
     slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
     return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
 
@@ -184,14 +184,12 @@ def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
     width = LEAF_ROW
     node = slots_over(width) // np.int32(width)
     row = _get(tree.leaves.reshape(-1, LEAF_ROW), node)
-    sums = _sum(row)
-    if middle.size:
-        middle = _set(middle, node, sums)
-        rows = middle.reshape(leaves, -1)
-        width *= rows.shape[1]
-        node = slots_over(width) // np.int32(width)
-        sums = _sum(_get(rows, node))
-        row = _get(tree.leaves.reshape(-1, width), node)
+    middle = _set(middle, node, _sum(row))
+    rows = middle.reshape(leaves, -1)
+    width *= rows.shape[1]
+    node = slots_over(width) // np.int32(width)
+    sums = _sum(_get(rows, node))
+    row = _get(tree.leaves.reshape(-1, width), node)
     node += np.int32(leaves)
     tops = jnp.max(row, axis=1)
 
