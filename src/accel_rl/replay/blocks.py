@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
 MOST_BLOCK = 256
@@ -66,5 +67,4 @@ def last_of_each(slots: Array) -> Array:
 
 def around(first: Array, number: int, capacity: int) -> Array:
     """`number` slots in a row from the first on, around the end of the capacity, int32."""
-    slots = first + jnp.arange(number, dtype=jnp.int32)
-    return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+    return wrap(first + jnp.arange(number, dtype=jnp.int32), capacity)

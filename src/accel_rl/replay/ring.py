@@ -76,6 +76,11 @@ class Cursor:
 jax.tree_util.register_dataclass(Cursor, ["row", "laps"], [])
 
 
+def wrap(slots: Array, capacity: int) -> Array:
+    """Slots in [0, 2 * capacity) around the end of the capacity, int32."""
+    return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+
+
 def start() -> Cursor:
     """The cursor of an empty ring."""
     return Cursor(jnp.int32(0), jnp.uint32(0))

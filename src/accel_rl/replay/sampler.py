@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.ring import Ring
+from accel_rl.replay.ring import Ring, wrap
 from accel_rl.types import Array
 
 State = Any
@@ -20,8 +20,7 @@ class Span(NamedTuple):
 
     def slot(self, offset: Array, capacity: int) -> Array:
         """The slots at int32 offsets in [0, size) from the first."""
-        slots = self.first + offset
-        return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+        return wrap(self.first + offset, capacity)
 
 
 class Sampler(NamedTuple):

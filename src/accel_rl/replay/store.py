@@ -104,14 +104,14 @@ def make_store(
             allowed = (~items.truncated | (items.discount <= 0)).reshape(shape)
         if sequence_period > 1:
             row = state.cursor.row + jnp.arange(steps, dtype=jnp.int32)
-            row = jnp.where(row >= ring.rows, row - np.int32(ring.rows), row)
+            row = rings.wrap(row, ring.rows)
             first = (row % np.int32(sequence_period) == 0)[:, None]
             allowed = jnp.broadcast_to(first, shape) if allowed is None else allowed & first
         return allowed
 
     def offset(slots: Array, steps: Array | int) -> Array:
         moved = slots + jnp.asarray(steps, jnp.int32) * np.int32(ring.num_envs)
-        moved = jnp.where(moved >= capacity, moved - np.int32(capacity), moved)
+        moved = rings.wrap(moved, capacity)
         return jnp.where(moved < 0, moved + np.int32(capacity), moved)
 
     def gather(state: StoreState, slots: Array, gamma: ArrayLike | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 Parents are sums of their children, computed anew at each update, so that errors do not add up. The
 heap is small enough for XLA's CPU backend to compile loops over it to native code; what lies below
-it is one or two levels of rows. Descent adds random bits below its position's last one halfway
+it is two levels of rows. Descent adds random bits below its position's last one halfway
 down the heap and again below it, because one float32 cannot tell the items of a large memory apart.
 
 Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.replay.random import uniform
+from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
 LEAF_ROW = 8  # leaves that the lowest inner node adds up
@@ -97,8 +98,7 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
     n = weights.shape[0]
 
     def around(offsets: np.ndarray) -> Array:
-        slots = first + offsets.astype(np.int32)
-        return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
+        return wrap(first + offsets.astype(np.int32), capacity)
 
     def one_of_each_row(width: int) -> Array:
         if n <= -(-n // width) + 2:
