@@ -5,13 +5,16 @@ comments give shape and dtype; a leading axis, where one is allowed, is written 
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
 Array = jax.Array
 ArrayLike = Any
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 def _pytree(cls: type, static: tuple[str, ...] = ()) -> type:
@@ -128,6 +131,84 @@ class MDP:
 for _each in (Transition, Batch, Sequences, Sample, TabularTransition):
     _pytree(_each)
 _pytree(MDP, static=("time_limit",))
+
+
+@dataclasses.dataclass(frozen=True)
+class Discrete:
+    """The integers from 0 to n - 1; a description, not a pytree."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an element."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of an element."""
+        return np.dtype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """Arrays within bounds, which may be infinite; a description, not a pytree.
+
+    Bounds are tuples of the elements in C order, so that a space can be compared and hashed.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype = _FLOAT32
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every bound is finite."""
+        return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
+
+
+Space = Discrete | Box
+
+
+class Environment(NamedTuple):
+    """An environment as pure functions, its parameters bound; one, not a batch: `vmap` for more.
+
+    `step` resets by itself where an episode stops, as gymnax 1.0 does.
+    """
+
+    name: str
+    observation_space: Space
+    action_space: Space
+    reset: Callable[[Array], tuple[Any, Any]]
+    """reset(key): observation, state."""
+
+    step: Callable[[Array, Any, Array], tuple[Any, Any, Array, Array, Array, dict[str, Any]]]
+    """step(key, state, action): observation, state, reward (float32), terminated (bool), truncated
+    (bool), info. Observation and state are those after a reset where the episode stopped;
+    `info["final_observation"]` is the observation before it."""
+
+
+class ReplayPort(Protocol):
+    """A replay memory outside the program: on another device, in another process or machine.
+
+    Its methods are called from host threads, one at a time for each of them.
+    """
+
+    def add(self, transitions: Transition, priorities: Array | None = None) -> None:
+        """Adds steps, leaves [envs, ...] or [steps, envs, ...]; may wait if the memory is full."""
+
+    def can_sample(self) -> bool:
+        """Whether `sample` would answer at once."""
+
+    def sample(self, key: Array, beta: float, gamma: float) -> Sample:
+        """A sample, its batch of n-step targets; waits until there is one."""
+
+    def update(self, sample: Sample, priorities: Array) -> None:
+        """New priorities [B] of what was sampled; its batch may be None."""
+
+    def close(self) -> None:
+        """Gives back what it holds; calls that wait end with an error."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

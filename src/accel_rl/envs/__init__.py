@@ -6,6 +6,7 @@ Importing this package does not import gymnax; `make` and `TabularEnv` do.
 from typing import Any
 
 from accel_rl.envs import dynamics
+from accel_rl.envs.adapter import environment, from_gymnax, space_of
 from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import Sampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
@@ -18,6 +19,8 @@ __all__ = [
     "TabularEnv",
     "cliff_walking",
     "dynamics",
+    "environment",
+    "from_gymnax",
     "frozen_lake",
     "layout",
     "list_environments",
@@ -25,6 +28,7 @@ __all__ = [
     "make_mdp",
     "make_sampler",
     "render_ansi",
+    "space_of",
     "taxi",
 ]
 

@@ -7,7 +7,7 @@ from accel_rl.replay.n_step import NStep, n_step
 from accel_rl.replay.priorities import sequence_priority, td_priority
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
-from accel_rl.replay.replay import SAMPLERS, Replay, ReplayState, compose, make
+from accel_rl.replay.replay import SAMPLERS, Replay, ReplayState, after, compose, make
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.replay.sharded import collect, shard
@@ -27,6 +27,7 @@ __all__ = [
     "Span",
     "Store",
     "StoreState",
+    "after",
     "amper_fr",
     "amper_k",
     "collect",

@@ -192,12 +192,8 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         state: ReplayState, sample: Sample, priorities: ArrayLike, where: ArrayLike = True
     ) -> ReplayState:
         updated = index.update(state.index, sample, priorities, where)
-        # The row never changes here, but now depends on what was learned from the batch: an add
-        # that follows must wait for the batch to be read, or XLA would copy the store.
-        read = index.sampler.highest(updated.sampler) >= 0
-        cursor = state.store.cursor
-        cursor = dataclasses.replace(cursor, row=jnp.where(read, cursor.row, np.int32(0)))
-        return ReplayState(updated, dataclasses.replace(state.store, cursor=cursor))
+        state = after(ReplayState(updated, state.store), priorities)
+        return after(state, index.sampler.highest(updated.sampler))
 
     def size(state: ReplayState) -> Array:
         return index.span(state.index).size
@@ -207,6 +203,23 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return (where.size >= least_size) & (index.sampler.mass(state.index.sampler, where) > 0)
 
     return Replay(init, add, sample, update, can_sample, size, least_size, (index, store))
+
+
+def after(state: ReplayState, values: ArrayLike) -> ReplayState:
+    """The same memory, to be written only once `values` are there.
+
+    XLA copies an array that is written while somebody may still read it. So what is made of a batch
+    must be there before the next `add`, by data: the row depends on it, though it never changes.
+
+    Args:
+      state: of a memory.
+      values: numbers of any shape that were computed from the last batch, such as errors.
+    """
+    cursor = state.store.cursor
+    # Never true, not of NaN or infinity either, but a compiler does not know.
+    impossible = jnp.any(jnp.asarray(values, jnp.float32) * 0 == 1)
+    cursor = dataclasses.replace(cursor, row=jnp.where(impossible, np.int32(0), cursor.row))
+    return ReplayState(state.index, dataclasses.replace(state.store, cursor=cursor))
 
 
 def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> Any:

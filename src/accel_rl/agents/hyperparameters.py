@@ -1,0 +1,46 @@
+"""Hyper-parameters by name: defaults, limits, and the check of what a caller gives."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array, ArrayLike
+
+
+class Limits(NamedTuple):
+    """A hyper-parameter's default and the closed range it must be in."""
+
+    default: float
+    low: float
+    high: float
+    meaning: str
+
+
+def resolve(limits: Mapping[str, Limits], given: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    """Every hyper-parameter as a float32 scalar: what was given, else its default.
+
+    Raises:
+      TypeError: if a name is unknown; the message lists the known ones.
+      ValueError: if a value is no scalar, or is known and out of its range.
+    """
+    for name in given:
+        if name not in limits:
+            close = difflib.get_close_matches(name, limits, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise TypeError(f"no hyper-parameter {name!r}; {hint}there are {', '.join(limits)}")
+    return {name: _checked(name, each, given.get(name)) for name, each in limits.items()}
+
+
+def _checked(name: str, limits: Limits, value: Any) -> Array:
+    value = limits.default if value is None else value
+    if np.shape(value) != ():
+        raise ValueError(f"{name} must be a scalar (vmap over several), got {np.shape(value)}")
+    if not isinstance(value, jax.core.Tracer):
+        number = float(value)
+        if not limits.low <= number <= limits.high:
+            raise ValueError(f"{name} must be from {limits.low} to {limits.high}, got {number}")
+    return jnp.asarray(value, jnp.float32)

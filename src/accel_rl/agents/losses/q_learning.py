@@ -1,0 +1,35 @@
+"""Temporal-difference errors of Q-learning; one transition each, `vmap` over a batch."""
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from accel_rl.types import Array
+
+
+def q_learning(
+    q_tm1: Array, a_tm1: Array, r_t: Array, discount_t: Array, q_t: Array, q_t_selector: Array
+) -> Array:
+    """Target - Q(s, a), with target = r + discount * Q_target(s', argmax_a' Q_selector(s', a')).
+
+    With `q_t_selector` the same as `q_t` this is Q-learning; with the online network's values it is
+    Double Q-learning, which overestimates less.
+
+    Args:
+      q_tm1: [A] float32, the learning network's values of the observation.
+      a_tm1: [] int, the action taken.
+      r_t: [] float32, the reward, of one step or discounted over n.
+      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
+        ended.
+      q_t: [A] float32, the target network's values of the next observation.
+      q_t_selector: [A] float32, the values that choose the next action.
+
+    Returns:
+      [] float32, with a gradient with respect to `q_tm1` only.
+
+    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
+      van Hasselt et al., "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4.
+    """
+    chex.assert_rank([q_tm1, a_tm1, r_t, discount_t, q_t, q_t_selector], [1, 0, 0, 0, 1, 1])
+    target = r_t + discount_t * q_t[jnp.argmax(q_t_selector)]
+    return jax.lax.stop_gradient(target) - q_tm1[a_tm1]

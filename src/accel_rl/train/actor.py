@@ -1,0 +1,157 @@
+"""Acting: environments stepped with a policy, and the transitions that this gives."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.agents import Agent
+from accel_rl.types import Array, ArrayLike, Environment, Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorState:
+    """Where E environments stand; a pytree."""
+
+    env: Any  # leaves [E, ...]
+    observation: Any  # [E, *observation]
+    memory: Any  # of the agent, leaves [E, ...]
+    action: Array | None  # [E, *action], chosen already; None unless the agent learns from it
+    episode_return: Array  # [E] float32, rewards of the present episode so far
+    episode_length: Array  # [E] int32, its steps so far
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """Sums over the episodes that stopped; a pytree."""
+
+    count: Array  # [] int32
+    episode_return: Array  # [] float32
+    episode_length: Array  # [] float32
+
+
+jax.tree_util.register_dataclass(
+    ActorState,
+    ["env", "observation", "memory", "action", "episode_return", "episode_length"],
+    [],
+)
+jax.tree_util.register_dataclass(Episodes, ["count", "episode_return", "episode_length"], [])
+
+
+def example(env: Environment, agent: Agent) -> Transition:
+    """What one environment's step is recorded as: shapes and dtypes, for `replay.make`."""
+    observation, _ = jax.eval_shape(env.reset, jax.random.key(0))
+    space = agent.action_space
+    action = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))
+    scalar: Any = jax.ShapeDtypeStruct((), jnp.float32)
+    flag: Any = jax.ShapeDtypeStruct((), jnp.bool_)
+    return Transition(
+        observation=observation,
+        action=action,
+        reward=scalar,
+        discount=scalar,
+        truncated=flag,
+        next_observation=observation,
+        extras=action if agent.needs_next_action else None,
+    )
+
+
+def start(env: Environment, agent: Agent, num_envs: int, policy: Any, key: Array) -> ActorState:
+    """Environments at the start of their first episodes."""
+    reset_key, act_key = jax.random.split(key)
+    observation, state = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
+    memory, action = agent.memory(num_envs), None
+    if agent.needs_next_action:
+        action, memory = agent.act(policy, memory, observation, act_key, 0)
+    return ActorState(
+        env=state,
+        observation=observation,
+        memory=memory,
+        action=action,
+        episode_return=jnp.zeros(num_envs, jnp.float32),
+        episode_length=jnp.zeros(num_envs, jnp.int32),
+    )
+
+
+def collect(
+    env: Environment, agent: Agent, actor: ActorState, policy: Any, keys: Array, step: ArrayLike
+) -> tuple[ActorState, Transition, Episodes]:
+    """Steps all environments `rollout` times.
+
+    Args:
+      env: one environment.
+      agent: acts.
+      actor: where the environments stand.
+      policy: what the agent acts with.
+      keys: [rollout, 1 + E] random keys.
+      step: steps of all environments so far, int32.
+
+    Returns:
+      The new state; transitions, leaves [E, ...], or [rollout, E, ...] if rollout is above 1; sums
+      over the episodes that stopped.
+    """
+    rollout, num_envs = keys.shape[0], keys.shape[1] - 1
+    if rollout == 1:
+        return _step(env, agent, actor, policy, keys[0], step)
+
+    def one(actor: ActorState, inputs: Any) -> Any:
+        keys, number = inputs
+        actor, transition, episodes = _step(env, agent, actor, policy, keys, step + number)
+        return actor, (transition, episodes)
+
+    numbers = jnp.arange(rollout, dtype=jnp.int32) * num_envs
+    actor, (transitions, episodes) = jax.lax.scan(one, actor, (keys, numbers))
+    return actor, transitions, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), episodes)
+
+
+def _step(
+    env: Environment, agent: Agent, actor: ActorState, policy: Any, keys: Array, step: ArrayLike
+) -> tuple[ActorState, Transition, Episodes]:
+    num_envs = keys.shape[0] - 1
+    action, memory = actor.action, actor.memory
+    if action is None:
+        action, memory = agent.act(policy, actor.memory, actor.observation, keys[0], step)
+    observation, state, reward, terminated, truncated, info = jax.vmap(env.step)(
+        keys[1:], actor.env, action
+    )
+    stopped = terminated | truncated
+    memory = jax.tree.map(
+        lambda new, old: _where(stopped, new, old), agent.memory(num_envs), memory
+    )
+    final = info["final_observation"]
+    executed = extras = None
+    if agent.needs_next_action:
+        # Where no episode stopped both observations are the same, and so are the actions. At the
+        # end of a truncated one the action is drawn for the target, and never executed.
+        extras, _ = agent.act(policy, memory, final, keys[0], step)
+        executed, memory = agent.act(policy, memory, observation, keys[0], step)
+    transition = Transition(
+        observation=actor.observation,
+        action=action,
+        reward=reward,
+        discount=1 - terminated.astype(jnp.float32),
+        truncated=truncated,
+        next_observation=final,
+        extras=extras,
+    )
+    total, length = actor.episode_return + reward, actor.episode_length + 1
+    episodes = Episodes(
+        jnp.sum(stopped, dtype=jnp.int32),
+        jnp.sum(jnp.where(stopped, total, 0)),
+        jnp.sum(jnp.where(stopped, length, 0).astype(jnp.float32)),
+    )
+    actor = ActorState(
+        env=state,
+        observation=observation,
+        memory=memory,
+        action=executed,
+        episode_return=jnp.where(stopped, jnp.zeros_like(total), total),
+        episode_length=jnp.where(stopped, jnp.zeros_like(length), length),
+    )
+    return actor, transition, episodes
+
+
+def _where(condition: Array, new: Array, old: Array) -> Array:
+    """Leaves [E, ...], chosen for each environment."""
+    return jnp.where(condition.reshape(-1, *[1] * (old.ndim - 1)), new, old)

@@ -1,0 +1,58 @@
+"""Greedy episodes: what a policy is worth."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.agents import Agent
+from accel_rl.types import Array, Environment
+
+
+def evaluator(
+    env: Environment, agent: Agent, episodes: int = 100, max_steps: int = 10_000
+) -> Callable[[Any, Array], Array]:
+    """A function that plays episodes with the agent's best actions.
+
+    Args:
+      env: one environment.
+      agent: acts, without exploring.
+      episodes: how many, all at once.
+      max_steps: an episode that has not stopped by then counts with its rewards so far.
+
+    Returns:
+      evaluate(policy, key): returns of the episodes, [episodes] float32.
+
+    Raises:
+      ValueError: if a number is below 1.
+    """
+    for name, value in (("episodes", episodes), ("max_steps", max_steps)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+
+    def evaluate(policy: Any, key: Array) -> Array:
+        reset_key, step_key = jax.random.split(key)
+        observation, state = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
+        start = (
+            *(jnp.int32(0), observation, state, agent.memory(episodes)),
+            *(jnp.zeros(episodes, jnp.float32), jnp.zeros(episodes, bool)),
+        )
+
+        def unfinished(carry: Any) -> Array:
+            return (carry[0] < max_steps) & ~jnp.all(carry[-1])
+
+        def step(carry: Any) -> Any:
+            time, observation, state, memory, total, stopped = carry
+            act_key, env_key = jax.random.split(jax.random.fold_in(step_key, time))
+            action, memory = agent.act(policy, memory, observation, act_key, time, explore=False)
+            observation, state, reward, terminated, truncated, _ = jax.vmap(env.step)(
+                jax.random.split(env_key, episodes), state, action
+            )
+            total = total + jnp.where(stopped, jnp.zeros_like(reward), reward)
+            stopped = stopped | terminated | truncated
+            return time + 1, observation, state, memory, total, stopped
+
+        return jax.lax.while_loop(unfinished, step, start)[-2]
+
+    return evaluate

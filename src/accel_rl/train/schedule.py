@@ -1,0 +1,73 @@
+"""When the steps of a training program happen: all static."""
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """What one iteration holds, and how late its parts may know of each other.
+
+    Both executors keep to it, so that what they compute is the same.
+    """
+
+    num_envs: int = 1  # environments that step together, E
+    rollout: int = 1  # steps of each environment in an iteration
+    updates: int = 1  # steps of learning in an iteration
+    learning_starts: int = 1_000  # steps of all environments before the first step of learning
+    policy_lag: int = 0  # iterations by which the policy that acts is older than the newest
+    priority_lag: int = 0  # updates of priorities that a sample need not have seen
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, or TypeError for what is not an int."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            least = 1 if field.name in ("num_envs", "rollout", "updates") else 0
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{field.name} must be an int, got {value!r}")
+            if value < least:
+                raise ValueError(f"{field.name} must be at least {least}, got {value}")
+
+    @property
+    def steps(self) -> int:
+        """Environment steps in an iteration, over all environments."""
+        return self.num_envs * self.rollout
+
+    @property
+    def warmup(self) -> int:
+        """Iterations before the first that learns."""
+        return math.ceil(self.learning_starts / self.steps)
+
+
+def segments(schedule: Schedule, steps: int, period: int) -> list[tuple[int, bool]]:
+    """A training of `steps` environment steps, cut into segments of about `period` of them.
+
+    The iterations before learning are segments of their own, so that a segment either learns in
+    each of its iterations or in none. Boundaries depend on `period`, never on where a training was
+    stopped.
+
+    Args:
+      schedule: what an iteration holds.
+      steps: environment steps in all, rounded up to whole iterations.
+      period: environment steps in a segment, rounded up to whole iterations.
+
+    Returns:
+      (iterations, whether they learn) of each segment.
+
+    Raises:
+      ValueError: if `steps` or `period` is below 1, or no step of learning would be taken.
+    """
+    for name, value in (("steps", steps), ("period", period)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    total = math.ceil(steps / schedule.steps)
+    if total <= schedule.warmup:
+        raise ValueError(
+            f"steps must be more than learning_starts ({schedule.learning_starts}), got {steps}"
+        )
+    length = math.ceil(period / schedule.steps)
+    return [
+        (min(length, last - first), learning)
+        for start, last, learning in ((0, schedule.warmup, False), (schedule.warmup, total, True))
+        for first in range(start, last, length)
+    ]

@@ -1,0 +1,108 @@
+"""Independent trainings at once: seeds and hyper-parameters as batch axes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+from jax.sharding import PartitionSpec as P
+
+STRATEGIES = ("auto", "vmap", "chunked", "sharded")
+
+
+def over_seeds(
+    fn: Callable[..., Any],
+    strategy: str = "auto",
+    *,
+    in_axes: int | Sequence[int | None] = 0,
+    chunk: int | None = None,
+    devices: Sequence[jax.Device] | None = None,
+) -> Callable[..., Any]:
+    """A function of one training as a function of many, for jit.
+
+    Each training gets the same keys whatever the strategy; results are the same but for the
+    rounding of batched matrix products.
+
+    Args:
+      fn: a pure function of positional arguments, such as what `whole` returns.
+      strategy: "vmap": all in one batch, on one device. "chunked": `chunk` at a time, which bounds
+        memory. "sharded": a share on each device, in chunks if `chunk` is given; on a CPU, give JAX
+        a device for each core (`XLA_FLAGS=--xla_force_host_platform_device_count=2`), and it is the
+        fastest. "auto": sharded where there are several devices and seeds, else vmap.
+      in_axes: for each argument, or for all: 0 if its leaves have a leading axis of seeds, None if
+        all trainings share it.
+      chunk: trainings at a time on a device; all if None. Only for "chunked" and "sharded".
+      devices: to shard over; those of the default backend if None. As many are used as divide the
+        number of seeds.
+
+    Returns:
+      The function; its results have the leading axis.
+
+    Raises:
+      ValueError: if no strategy has the name, or `chunk` is below 1 or does not go with it.
+    """
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
+    if chunk is not None and (chunk < 1 or strategy not in ("chunked", "sharded")):
+        raise ValueError(
+            f"chunk must be at least 1, and goes with chunked and sharded, got {chunk}, {strategy}"
+        )
+    if chunk is None and strategy == "chunked":
+        raise ValueError("strategy 'chunked' needs chunk, the trainings at a time")
+
+    def mapped(*args: Any) -> Any:
+        axes = _axes(in_axes, args)
+        num = _number(axes, args)
+        batched = jax.vmap(fn, axes) if chunk is None else _in_chunks(fn, axes, chunk)
+        if strategy in ("vmap", "chunked"):
+            return batched(*args)
+        mesh = _mesh(num, devices)
+        if mesh.size == 1 and strategy == "auto":
+            return batched(*args)
+        specs = tuple(P() if axis is None else P("seeds") for axis in axes)
+        return jax.shard_map(
+            batched, mesh=mesh, in_specs=specs, out_specs=P("seeds"), check_vma=False
+        )(*args)
+
+    return mapped
+
+
+def _axes(in_axes: int | Sequence[int | None], args: Sequence[Any]) -> tuple[int | None, ...]:
+    axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
+    if len(axes) != len(args) or set(axes) - {0, None} or 0 not in axes:
+        raise ValueError(
+            f"in_axes must be 0, or 0 or None for each of {len(args)} arguments, got {in_axes}"
+        )
+    return axes
+
+
+def _number(axes: Sequence[int | None], args: Sequence[Any]) -> int:
+    mapped = [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
+    sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(mapped)}
+    if len(sizes) != 1 or () in sizes or (0,) in sizes:
+        raise ValueError(f"mapped arguments must share a leading axis of seeds, got {sizes}")
+    return int(sizes.pop()[0])
+
+
+def _in_chunks(
+    fn: Callable[..., Any], axes: Sequence[int | None], chunk: int
+) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        mapped = tuple(arg for arg, axis in zip(args, axes, strict=True) if axis == 0)
+
+        def one(mapped: Any) -> Any:
+            each = iter(mapped)
+            return fn(
+                *(next(each) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True))
+            )
+
+        return jax.lax.map(one, mapped, batch_size=chunk)
+
+    return run
+
+
+def _mesh(num: int, devices: Sequence[jax.Device] | None) -> Mesh:
+    found = list(jax.devices() if devices is None else devices)
+    count = max(n for n in range(1, len(found) + 1) if num % n == 0)
+    return Mesh(np.array(found[:count]), ("seeds",), axis_types=(AxisType.Auto,))
