@@ -1,4 +1,4 @@
-"""DQN, with double, dueling and prioritised learning."""
+"""DQN, with double, dueling, distributional, n-step and prioritised learning."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from accel_rl.agents import targets
+from accel_rl.agents import heads, targets
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
 from accel_rl.agents.hyperparameters import Limits, resolve
-from accel_rl.agents.losses import LOSSES, q_learning
 from accel_rl.agents.optimiser import adam, descend
 from accel_rl.agents.spaces import (
     example_features,
@@ -66,40 +65,58 @@ def dqn(
     hidden: Sequence[int] = (120, 84),
     double: bool = True,
     dueling: bool = False,
-    loss: str = "squared",
+    distributional: str | None = None,
+    num_atoms: int = 51,
+    value_range: tuple[float, float] = (-10.0, 10.0),
+    loss: str | None = None,
     optimiser: optax.GradientTransformation | None = None,
+    max_gradient_norm: float | None = None,
 ) -> Agent:
     """A DQN agent for a finite number of actions.
 
     n-step targets come with the batch (`replay.make(n_step=...)`); prioritised learning with its
-    weights.
+    weights. What the TD error of a transition is, from which priorities are made, depends on the
+    head: target - value of expected values and of quantiles, their mean; the KL divergence of the
+    prediction from the target with C51.
 
     Args:
       observation_space: Discrete, which the network reads one-hot, or a Box.
       action_space: Discrete.
-      torso: flax module from features [B, ...] to [B, width]; None: an MLP of `hidden` layers.
+      torso: flax module from features [B, ...] to [B, width]; None: an MLP of `hidden` layers over
+        features made flat.
       hidden: widths of that MLP.
       double: the online network chooses the action whose value the target network gives.
       dueling: values and advantages from streams of their own.
-      loss: "squared" (half the square) or "huber".
+      distributional: "c51", probabilities of fixed returns; "quantile", quantiles of the return
+        (QR-DQN); None: its mean alone.
+      num_atoms: how many of them, for each action; at least 2.
+      value_range: the least and the greatest return of C51's atoms.
+      loss: of the mean, "squared" (half the square, also if None) or "huber"; a distribution has
+        its own.
       optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
         does; None: Adam.
+      max_gradient_norm: the global norm that Adam's gradients are clipped to; None: they are not.
 
     Raises:
-      TypeError: if a space does not fit.
-      ValueError: if the loss has no such name.
+      TypeError: if a space does not fit, or a number is not of its type.
+      ValueError: if a name is unknown, a number out of range, or arguments exclude each other.
 
-    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015.
+    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
+      for the options, `losses.q_learning`, `networks.QNetwork` and `agents.heads`.
     """
     require_observations(observation_space)
     num_actions = require_discrete("dqn", action_space).n
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
-    cost = LOSSES[loss]
-    network = QNetwork(MLP(tuple(hidden)) if torso is None else torso, num_actions, dueling=dueling)
-    optimiser = adam() if optimiser is None else optimiser
+    head = heads.make(distributional, num_atoms, value_range, loss)
+    torso = MLP(tuple(hidden)) if torso is None else torso
+    network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
+    if optimiser is not None and max_gradient_norm is not None:
+        raise ValueError(
+            f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "
+            "chain optax.clip_by_global_norm into it"
+        )
+    optimiser = adam(max_gradient_norm) if optimiser is None else optimiser
 
-    def values(params: Any, observation: Array) -> Array:
+    def outputs(params: Any, observation: Array) -> Array:
         return jnp.asarray(network.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **hyperparameters: ArrayLike) -> DQNState:
@@ -123,19 +140,21 @@ def dqn(
         step: ArrayLike,
         explore: bool = True,
     ) -> tuple[Array, Any]:
-        action = jnp.argmax(values(policy.params, observation), axis=-1).astype(jnp.int32)
+        values = head.values(outputs(policy.params, observation))
+        action = jnp.argmax(values, axis=-1).astype(jnp.int32)
         if explore:
             action = epsilon_greedy(policy.exploration, action, num_actions, key, step)
         return action, memory
 
-    def errors(params: Any, target: Any, batch: Batch) -> tuple[Array, Array]:
-        q_tm1 = values(params, batch.observation)
-        q_t = values(target, batch.next_observation)
-        selector = values(params, batch.next_observation) if double else q_t
-        error = jax.vmap(q_learning)(
-            q_tm1, batch.action, batch.reward, batch.discount, q_t, selector
+    def learned(params: Any, target: Any, batch: Batch) -> tuple[Array, Array, Array]:
+        """Losses [B], TD errors [B] and values [B, A]."""
+        output_tm1 = outputs(params, batch.observation)
+        output_t = outputs(target, batch.next_observation)
+        chooses = outputs(params, batch.next_observation) if double else output_t
+        losses, errors = jax.vmap(head.learn)(
+            output_tm1, batch.action, batch.reward, batch.discount, output_t, head.values(chooses)
         )
-        return error, q_tm1
+        return losses, errors, head.values(output_tm1)
 
     def learn(
         state: DQNState, batch: Batch, weights: Array, key: Array
@@ -143,10 +162,10 @@ def dqn(
         del key  # nothing in it is random
 
         def total(params: Any) -> tuple[Array, tuple[Array, Array]]:
-            error, q_tm1 = errors(params, state.target, batch)
-            return jnp.mean(weights * cost(error)), (error, q_tm1)
+            losses, errors, values = learned(params, state.target, batch)
+            return jnp.mean(weights * losses), (errors, jnp.mean(values))
 
-        (loss, (error, q_tm1)), gradients = jax.value_and_grad(total, has_aux=True)(state.params)
+        (loss, (errors, value)), gradients = jax.value_and_grad(total, has_aux=True)(state.params)
         params, moments = descend(
             optimiser, gradients, state.optimiser, state.params, state.hyper["learning_rate"]
         )
@@ -155,12 +174,12 @@ def dqn(
         state = dataclasses.replace(
             state, params=params, target=target, optimiser=moments, updates=updates
         )
-        return state, Learned(error, {"loss": loss, "value": jnp.mean(q_tm1)})
+        return state, Learned(errors, {"loss": loss, "value": value})
 
     def td_error(critics: Any, batch: Batch, key: Array) -> Array:
         del key
         params, target = critics
-        return errors(params, target, batch)[0]
+        return learned(params, target, batch)[1]
 
     return Agent(
         init=init,

@@ -11,11 +11,16 @@ from accel_rl.types import Array
 def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.GradientTransformation:
     """Adam's directions, before the learning rate, of gradients clipped to a global norm.
 
+    Raises:
+      ValueError: if the norm is not above 0.
+
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
     """
     directions = optax.scale_by_adam(eps=eps)
     if max_gradient_norm is None:
         return directions
+    if not max_gradient_norm > 0:
+        raise ValueError(f"max_gradient_norm must be above 0, got {max_gradient_norm}")
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), directions)
 
 

@@ -8,21 +8,6 @@ import jax.numpy as jnp
 from accel_rl.types import Array
 
 
-def periodic(online: Any, target: Any, updates: Array, period: Array) -> Any:
-    """The online parameters after every `period` updates, else the old target.
-
-    Args:
-      online: pytree of parameters after `updates` updates.
-      target: as `online`.
-      updates: [] int32, at least 1.
-      period: [] number, at least 1; its fraction is dropped.
-
-    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015.
-    """
-    due = updates % jnp.maximum(period, 1).astype(jnp.int32) == 0
-    return jax.tree.map(lambda new, old: jnp.where(due, new, old), online, target)
-
-
 def polyak(online: Any, target: Any, tau: Array) -> Any:
     """(1 - tau) * target + tau * online.
 
@@ -39,9 +24,18 @@ def polyak(online: Any, target: Any, tau: Array) -> Any:
 
 
 def follow(online: Any, target: Any, updates: Array, hyper: dict[str, Array]) -> Any:
-    """Polyak's step of share `tau`, taken every `target_period` updates; see both.
+    """Polyak's step of share `tau`, taken every `target_period` updates, else the old target.
 
-    With tau 1 it copies periodically, with a period of 1 it moves a little each time.
+    With tau 1 it copies periodically; with a period of 1 it moves a little each time.
+
+    Args:
+      online: pytree of parameters after `updates` updates.
+      target: as `online`.
+      updates: [] int32, at least 1.
+      hyper: "tau" as of `polyak`; "target_period", at least 1, whose fraction is dropped.
+
+    Reference: for the copies, Mnih et al., "Human-level control through deep reinforcement
+      learning", Nature 2015.
     """
     due = updates % jnp.maximum(hyper["target_period"], 1).astype(jnp.int32) == 0
     return jax.lax.cond(due, lambda: polyak(online, target, hyper["tau"]), lambda: target)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 
+from accel_rl.networks.checks import require_widths
+from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
 
@@ -18,9 +20,15 @@ class MLP(nn.Module):
     hidden: Sequence[int]
     activation: Callable[[Array], Array] = nn.relu
 
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError if `hidden` is not one or more widths of at least 1."""
+        require_widths("hidden", self.hidden)
+        super().__post_init__()
+
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        """[B, features] to [B, hidden[-1]]."""
+        """Features [B, ...], made flat, to [B, hidden[-1]]."""
+        x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = self.activation(nn.Dense(width)(x))
+            x = self.activation(Dense(width)(x))
         return x

@@ -3,6 +3,8 @@
 import flax.linen as nn
 import jax.numpy as jnp
 
+from accel_rl.networks.checks import require_at_least
+from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
 
@@ -21,6 +23,13 @@ class QNetwork(nn.Module):
     num_atoms: int | None = None
     dueling: bool = False
 
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError if there are no actions, or fewer than two atoms."""
+        require_at_least("num_actions", self.num_actions, 1)
+        if self.num_atoms is not None:
+            require_at_least("num_atoms", self.num_atoms, 2)
+        super().__post_init__()
+
     @nn.compact
     def __call__(self, features: Array) -> Array:
         """Features [B, ...] to [B, A], or [B, A, N] with atoms.
@@ -37,4 +46,4 @@ class QNetwork(nn.Module):
         return values if self.num_atoms else values[..., 0]
 
     def _head(self, x: Array, num: int, atoms: int, name: str) -> Array:
-        return nn.Dense(num * atoms, name=name)(x).reshape(*x.shape[:-1], num, atoms)
+        return Dense(num * atoms, name=name)(x).reshape(*x.shape[:-1], num, atoms)

@@ -4,6 +4,7 @@ from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.index import Index, IndexState, importance_weights, make_index
 from accel_rl.replay.n_step import NStep, n_step
+from accel_rl.replay.newest import newest
 from accel_rl.replay.priorities import sequence_priority, td_priority
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
@@ -37,6 +38,7 @@ __all__ = [
     "make_index",
     "make_store",
     "n_step",
+    "newest",
     "prioritised",
     "rank_based",
     "sequence_priority",

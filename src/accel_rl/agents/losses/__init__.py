@@ -1,6 +1,37 @@
 """The mathematics of one transition, without batches: `vmap` is the caller's."""
 
+from accel_rl.agents.losses.categorical import categorical_q_learning, project
+from accel_rl.agents.losses.deterministic_policy import (
+    clipped_double_q,
+    deterministic_policy,
+    smoothed,
+    worst,
+)
 from accel_rl.agents.losses.q_learning import q_learning
+from accel_rl.agents.losses.quantile import quantile_q_learning, quantile_regression
 from accel_rl.agents.losses.regression import LOSSES, huber, squared
+from accel_rl.agents.losses.soft_actor_critic import (
+    soft_policy,
+    soft_q,
+    squashed_gaussian,
+    temperature_loss,
+)
 
-__all__ = ["LOSSES", "huber", "q_learning", "squared"]
+__all__ = [
+    "LOSSES",
+    "categorical_q_learning",
+    "clipped_double_q",
+    "deterministic_policy",
+    "huber",
+    "project",
+    "q_learning",
+    "quantile_q_learning",
+    "quantile_regression",
+    "smoothed",
+    "soft_policy",
+    "soft_q",
+    "squared",
+    "squashed_gaussian",
+    "temperature_loss",
+    "worst",
+]

@@ -1,0 +1,32 @@
+"""Several critics of one form, as one set of parameters with a leading axis."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.networks import Critic
+from accel_rl.types import Array
+
+
+class Critics(NamedTuple):
+    """C critics that start from parameters of their own."""
+
+    network: Critic
+    num: int
+
+    def init(self, key: Array, features: Array, action: Array) -> Any:
+        """Parameters, leaves [C, ...]."""
+        return jax.vmap(self.network.init, (0, None, None))(
+            jax.random.split(key, self.num), features, action
+        )
+
+    def values(self, params: Any, features: Array, action: Array) -> Array:
+        """Features [B, ...] and actions [B, D] to [B, C]."""
+        values = jax.vmap(self.network.apply, (0, None, None), -1)(params, features, action)
+        return jnp.asarray(values)
+
+    def first(self, params: Any, features: Array, action: Array) -> Array:
+        """As `values`, of the first critic only: [B]."""
+        params = jax.tree.map(lambda leaf: leaf[0], params)
+        return jnp.asarray(self.network.apply(params, features, action))

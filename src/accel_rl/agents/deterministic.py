@@ -1,0 +1,274 @@
+"""What DDPG and TD3 share: a deterministic policy that climbs a critic."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from accel_rl.agents import targets
+from accel_rl.agents.actions import components, from_cube, to_cube
+from accel_rl.agents.agent import Agent, Learned
+from accel_rl.agents.critics import Critics
+from accel_rl.agents.hyperparameters import Limits, resolve
+from accel_rl.agents.losses import LOSSES, clipped_double_q, deterministic_policy, worst
+from accel_rl.agents.noise import NOISES, RANDOM_STEPS, uniform_at_first
+from accel_rl.agents.occasionally import occasionally
+from accel_rl.agents.optimiser import adam, descend
+from accel_rl.agents.spaces import (
+    example_features,
+    features,
+    require_bounded,
+    require_observations,
+)
+from accel_rl.networks import MLP, Critic, DeterministicActor
+from accel_rl.types import Array, ArrayLike, Batch, Space
+
+Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
+"""Of hyper-parameters, the target policy's actions [B, D] and a key: actions [B, D]."""
+
+RATES = {
+    "actor_learning_rate": Limits(1e-3, 0, 1, "of the policy's optimiser"),
+    "critic_learning_rate": Limits(1e-3, 0, 1, "of the critics' optimiser"),
+    "tau": Limits(0.01, 0, 1, "share of the online networks that the targets take each time"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class DeterministicState:
+    """State of a DDPG or TD3 agent; a pytree."""
+
+    actor: Any
+    actor_target: Any  # as actor
+    critics: Any  # leaves [C, ...]
+    critics_target: Any  # as critics
+    actor_optimiser: Any
+    critics_optimiser: Any
+    actor_loss: Array  # [] float32, when the actor last learned
+    updates: Array  # [] int32
+    hyper: dict[str, Array]  # [] float32 each
+
+
+@dataclasses.dataclass(frozen=True)
+class DeterministicPolicy:
+    """What acting needs; a pytree."""
+
+    actor: Any
+    hyper: dict[str, Array]  # [] float32 each, of the noise and the first random steps
+
+
+@dataclasses.dataclass(frozen=True)
+class DeterministicCritics:
+    """What temporal-difference errors need; a pytree."""
+
+    critics: Any
+    critics_target: Any
+    actor_target: Any
+    hyper: dict[str, Array]  # [] float32 each
+
+
+jax.tree_util.register_dataclass(
+    DeterministicState,
+    [
+        *("actor", "actor_target", "critics", "critics_target", "actor_optimiser"),
+        *("critics_optimiser", "actor_loss", "updates", "hyper"),
+    ],
+    [],
+)
+jax.tree_util.register_dataclass(DeterministicPolicy, ["actor", "hyper"], [])
+jax.tree_util.register_dataclass(
+    DeterministicCritics, ["critics", "critics_target", "actor_target", "hyper"], []
+)
+
+
+def deterministic(
+    name: str,
+    observation_space: Space,
+    action_space: Space,
+    *,
+    num_critics: int,
+    smoothing: Smoothing | None,
+    hyperparameters: Mapping[str, Limits],
+    torso: nn.Module | None,
+    hidden: Sequence[int],
+    noise: str,
+    loss: str,
+    optimiser: optax.GradientTransformation | None,
+) -> Agent:
+    """An agent with a deterministic policy, one critic or several, and targets that follow slowly.
+
+    Args:
+      name: of the agent, for messages.
+      observation_space: Discrete or a Box.
+      action_space: a Box of floats with bounds.
+      num_critics: C; the target is made of the least of their values, the policy climbs the first.
+      smoothing: changes the target policy's actions before they are valued; None: nothing does.
+      hyperparameters: `RATES` and those of the agent's own. With `policy_delay` the policy and the
+        targets only move in one of so many updates.
+      torso: as of `DeterministicActor`.
+      hidden: as of `DeterministicActor`.
+      noise: a name of `NOISES`.
+      loss: a name of `LOSSES`.
+      optimiser: as of `dqn`.
+
+    Raises:
+      TypeError: if a space does not fit.
+      ValueError: if noise or loss has no such name.
+    """
+    require_observations(observation_space)
+    space = require_bounded(name, action_space)
+    if noise not in NOISES:
+        raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    cost, explorer, num = LOSSES[loss], NOISES[noise](), components(space)
+    acting = {**explorer.hyperparameters, **RANDOM_STEPS}
+    hyperparameters = {**hyperparameters, **acting}
+    actor = DeterministicActor(MLP(tuple(hidden)), num, torso)
+    critics = Critics(Critic(MLP(tuple(hidden)), torso), num_critics)
+    optimiser = adam() if optimiser is None else optimiser
+
+    def choose(params: Any, observation: Array) -> Array:
+        return jnp.asarray(actor.apply(params, features(observation_space, observation)))
+
+    def init(key: Array, **given: ArrayLike) -> DeterministicState:
+        actor_key, critics_key = jax.random.split(key)
+        example = example_features(observation_space)
+        actor_params = actor.init(actor_key, example)
+        critics_params = critics.init(critics_key, example, jnp.zeros((1, num), jnp.float32))
+        return DeterministicState(
+            actor=actor_params,
+            actor_target=actor_params,
+            critics=critics_params,
+            critics_target=critics_params,
+            actor_optimiser=optimiser.init(actor_params),
+            critics_optimiser=optimiser.init(critics_params),
+            actor_loss=jnp.float32(0),
+            updates=jnp.int32(0),
+            hyper=resolve(hyperparameters, given),
+        )
+
+    def policy(state: DeterministicState) -> DeterministicPolicy:
+        return DeterministicPolicy(state.actor, {each: state.hyper[each] for each in acting})
+
+    def act(
+        policy: DeterministicPolicy,
+        memory: Any,
+        observation: Array,
+        key: Array,
+        step: ArrayLike,
+        explore: bool = True,
+    ) -> tuple[Array, Any]:
+        action = choose(policy.actor, observation)
+        if explore:
+            noise_key, uniform_key = jax.random.split(key)
+            noise, memory = explorer.draw(policy.hyper, memory, noise_key, action.shape)
+            action = jnp.clip(action + noise, -1, 1)
+            action = uniform_at_first(action, uniform_key, step, policy.hyper["random_steps"])
+        return from_cube(space, action), memory
+
+    def errors(
+        params: Any, target: DeterministicCritics, batch: Batch, key: Array
+    ) -> tuple[Array, Array]:
+        next_action = choose(target.actor_target, batch.next_observation)
+        if smoothing is not None:
+            next_action = smoothing(target.hyper, next_action, key)
+        q_tm1 = critics.values(
+            params, features(observation_space, batch.observation), to_cube(space, batch.action)
+        )
+        next_features = features(observation_space, batch.next_observation)
+        q_t = critics.values(target.critics_target, next_features, next_action)
+        return jax.vmap(clipped_double_q)(q_tm1, batch.reward, batch.discount, q_t), q_tm1
+
+    def improve(
+        state: DeterministicState, observation: Array, included: Array
+    ) -> DeterministicState:
+        """The policy's step, and that of the targets."""
+
+        def total(params: Any) -> Array:
+            q = critics.first(
+                state.critics,
+                features(observation_space, observation),
+                choose(params, observation),
+            )
+            return jnp.mean(included * jax.vmap(deterministic_policy)(q))
+
+        loss, gradients = jax.value_and_grad(total)(state.actor)
+        params, moments = descend(
+            optimiser,
+            gradients,
+            state.actor_optimiser,
+            state.actor,
+            state.hyper["actor_learning_rate"],
+        )
+        tau = state.hyper["tau"]
+        return dataclasses.replace(
+            state,
+            actor=params,
+            actor_target=targets.polyak(params, state.actor_target, tau),
+            critics_target=targets.polyak(state.critics, state.critics_target, tau),
+            actor_optimiser=moments,
+            actor_loss=loss,
+        )
+
+    def learn(
+        state: DeterministicState, batch: Batch, weights: Array, key: Array
+    ) -> tuple[DeterministicState, Learned]:
+        target = critics_of(state)
+
+        def total(params: Any) -> tuple[Array, tuple[Array, Array]]:
+            error, q_tm1 = errors(params, target, batch, key)
+            return jnp.mean(weights * jnp.sum(cost(error), axis=-1)), (error, q_tm1)
+
+        (loss, (error, q_tm1)), gradients = jax.value_and_grad(total, has_aux=True)(state.critics)
+        params, moments = descend(
+            optimiser,
+            gradients,
+            state.critics_optimiser,
+            state.critics,
+            state.hyper["critic_learning_rate"],
+        )
+        state = dataclasses.replace(
+            state,
+            critics=params,
+            critics_optimiser=moments,
+            updates=state.updates + np.int32(1),
+        )
+        included = (weights > 0).astype(jnp.float32)
+        if "policy_delay" in hyperparameters:
+            period = jnp.maximum(state.hyper["policy_delay"], 1).astype(jnp.int32)
+            state = occasionally(
+                state.updates % period == 0,
+                lambda state: improve(state, batch.observation, included),
+                state,
+            )
+        else:
+            state = improve(state, batch.observation, included)
+        metrics = {"loss": loss, "value": jnp.mean(q_tm1), "actor_loss": state.actor_loss}
+        return state, Learned(jax.vmap(worst)(error), metrics)
+
+    def critics_of(state: DeterministicState) -> DeterministicCritics:
+        return DeterministicCritics(
+            state.critics, state.critics_target, state.actor_target, state.hyper
+        )
+
+    def td_error(target: DeterministicCritics, batch: Batch, key: Array) -> Array:
+        error, _ = errors(target.critics, target, batch, key)
+        return jax.vmap(worst)(error)
+
+    return Agent(
+        init=init,
+        policy=policy,
+        act=act,
+        learn=learn,
+        td_error=td_error,
+        critics=critics_of,
+        memory=lambda num_envs: explorer.memory(num_envs, num),
+        observation_space=observation_space,
+        action_space=action_space,
+        hyperparameters=hyperparameters,
+    )

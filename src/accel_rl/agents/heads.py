@@ -1,0 +1,120 @@
+"""What the outputs of a Q-network stand for: values, or distributions of returns."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents.losses import LOSSES, categorical_q_learning, q_learning, quantile_q_learning
+from accel_rl.types import Array
+
+OWN_LOSS = {"c51": "cross_entropy", "quantile": "huber"}  # of each kind of distribution
+
+
+class Head(NamedTuple):
+    """How outputs are read and learned.
+
+    An output has shape [A], or [A, N] with atoms.
+    """
+
+    num_atoms: int | None
+    """N, numbers of an output for each action; None: one, its value."""
+
+    values: Callable[[Array], Array]
+    """values(output [..., A] or [..., A, N]): expected returns, [..., A]."""
+
+    learn: Callable[[Array, Array, Array, Array, Array, Array], tuple[Array, Array]]
+    """learn(output_tm1, a_tm1, r_t, discount_t, output_t, q_t_selector [A]) of one transition: its
+    loss, [], with a gradient with respect to `output_tm1` only, and its TD error, []."""
+
+
+def expected(loss: str = "squared") -> Head:
+    """One value for each action; the TD error is target - value.
+
+    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015.
+    """
+    cost = LOSSES[loss]
+
+    def learn(
+        q_tm1: Array, a_tm1: Array, r_t: Array, discount_t: Array, q_t: Array, selector: Array
+    ) -> tuple[Array, Array]:
+        error = q_learning(q_tm1, a_tm1, r_t, discount_t, q_t, selector)
+        return cost(error), error
+
+    return Head(None, lambda output: output, learn)
+
+
+def categorical(num_atoms: int, value_range: tuple[float, float]) -> Head:
+    """Logits of evenly spaced atoms; the TD error is the KL divergence from the target, in nats.
+
+    So prioritised Rainbow (Hessel et al., AAAI 2018): unlike a difference of means it sees a wrong
+    distribution of the right mean. It is not in units of reward.
+
+    Reference: Bellemare, Dabney and Munos, "A distributional perspective on reinforcement
+      learning", ICML 2017.
+    """
+    atoms = np.linspace(*value_range, num_atoms, dtype=np.float32)
+
+    def learn(
+        logits_tm1: Array,
+        a_tm1: Array,
+        r_t: Array,
+        discount_t: Array,
+        logits_t: Array,
+        selector: Array,
+    ) -> tuple[Array, Array]:
+        divergence = categorical_q_learning(
+            jnp.asarray(atoms), logits_tm1, a_tm1, r_t, discount_t, logits_t, selector
+        )
+        return divergence, divergence
+
+    return Head(num_atoms, lambda output: jax.nn.softmax(output) @ atoms, learn)
+
+
+def quantile(num_atoms: int) -> Head:
+    """Quantiles of the return; the TD error is that of their mean, target - value.
+
+    Reference: Dabney et al., "Distributional reinforcement learning with quantile regression",
+      AAAI 2018.
+    """
+    return Head(num_atoms, lambda output: jnp.mean(output, axis=-1), quantile_q_learning)
+
+
+def make(
+    distributional: str | None,
+    num_atoms: int,
+    value_range: tuple[float, float],
+    loss: str | None,
+) -> Head:
+    """The head of that name; see `dqn` for the arguments.
+
+    Raises:
+      TypeError: if `num_atoms` is no int.
+      ValueError: if a name is unknown, a number out of range, or the head has no such loss.
+    """
+    if distributional is None:
+        if loss is not None and loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        return expected(loss or "squared")
+    if distributional not in OWN_LOSS:
+        known = ", ".join(repr(name) for name in OWN_LOSS)
+        raise ValueError(f"distributional must be None or one of {known}, got {distributional!r}")
+    if loss not in (None, OWN_LOSS[distributional]):
+        raise ValueError(
+            f"loss must be {OWN_LOSS[distributional]!r} where distributional is "
+            f"{distributional!r}, got {loss!r}"
+        )
+    if not isinstance(num_atoms, int) or isinstance(num_atoms, bool):
+        raise TypeError(f"num_atoms must be an int, got {num_atoms!r}")
+    if num_atoms < 2:
+        raise ValueError(f"num_atoms must be at least 2, got {num_atoms}")
+    if distributional == "quantile":
+        return quantile(num_atoms)
+    if np.shape(value_range) != (2,) or not np.all(np.isfinite(value_range)):
+        raise ValueError(f"value_range must be two finite numbers, got {value_range!r}")
+    low, high = value_range
+    if low >= high:
+        raise ValueError(f"value_range must rise, got {value_range!r}")
+    return categorical(num_atoms, (low, high))

@@ -1,0 +1,72 @@
+"""Learning the distribution of returns as probabilities of fixed atoms (C51)."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.types import Array
+
+
+def project(position: Array, probability: Array, num_atoms: int) -> Array:
+    """Gives the mass at each position to the two atoms beside it, by nearness.
+
+    Args:
+      position: [M] float32, where the mass is, counted in atoms: 0 is the first of them, and
+        num_atoms - 1 the last. What is outside goes to the nearest.
+      probability: [M] float32, the mass at each position.
+      num_atoms: N.
+
+    Returns:
+      [N] float32, the mass at each atom; its sum is that of `probability`.
+
+    Reference: Bellemare, Dabney and Munos, "A distributional perspective on reinforcement
+      learning", ICML 2017, equation 7.
+    """
+    chex.assert_rank([position, probability], 1)
+    inside = jnp.clip(position, 0, np.float32(num_atoms - 1))
+    atoms = jnp.arange(num_atoms, dtype=jnp.float32)
+    near = jnp.maximum(1 - jnp.abs(inside[None, :] - atoms[:, None]), 0)
+    return near @ probability
+
+
+def categorical_q_learning(
+    atoms: Array,
+    logits_tm1: Array,
+    a_tm1: Array,
+    r_t: Array,
+    discount_t: Array,
+    logits_t: Array,
+    q_t_selector: Array,
+) -> Array:
+    """KL divergence of the predicted distribution from the projected target, in nats.
+
+    The target moves the target network's atoms for the action that the selector holds for best to
+    r + discount * z, and projects them. The gradient is that of the cross-entropy; the divergence
+    is 0 where there is nothing left to learn, even if returns are random.
+
+    Args:
+      atoms: [N] float32, evenly spaced and rising, at least two.
+      logits_tm1: [A, N] float32, of the learning network for the observation.
+      a_tm1: [] int, the action taken.
+      r_t: [] float32, the reward, of one step or discounted over n.
+      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
+        ended.
+      logits_t: [A, N] float32, of the target network for the next observation.
+      q_t_selector: [A] float32, the values that choose the next action.
+
+    Returns:
+      [] float32, at least 0 up to rounding, with a gradient with respect to `logits_tm1` only.
+
+    Reference: Bellemare, Dabney and Munos 2017, algorithm 1; as a divergence, Hessel et al.,
+      "Rainbow: combining improvements in deep reinforcement learning", AAAI 2018, equation 3.
+    """
+    chex.assert_rank(
+        [atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, q_t_selector], [1, 2, 0, 0, 0, 2, 1]
+    )
+    num_atoms = atoms.shape[0]
+    position = (r_t + discount_t * atoms - atoms[0]) / (atoms[1] - atoms[0])
+    probability = jax.nn.softmax(logits_t[jnp.argmax(q_t_selector)])
+    target = jax.lax.stop_gradient(project(position, probability, num_atoms))
+    predicted = jax.nn.log_softmax(logits_tm1[a_tm1])
+    return jnp.sum(jax.scipy.special.xlogy(target, target) - target * predicted)

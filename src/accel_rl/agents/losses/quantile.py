@@ -1,0 +1,71 @@
+"""Learning the distribution of returns as its quantiles (QR-DQN)."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents.losses.regression import huber
+from accel_rl.types import Array
+
+
+def quantile_regression(quantiles: Array, targets: Array, delta: float = 1.0) -> Array:
+    """Quantile Huber loss: the sum over quantiles of the mean over targets.
+
+    Quantile i of N is that of the midpoint (i + 1/2) / N. Where a target is above it, the error
+    costs that share of `huber`, where below, the rest.
+
+    Args:
+      quantiles: [N] float32.
+      targets: [M] float32, as likely as each other.
+      delta: where the cost of an error becomes linear, above 0.
+
+    Returns:
+      [] float32, at least 0, with a gradient with respect to `quantiles` only.
+
+    Reference: Dabney et al., "Distributional reinforcement learning with quantile regression",
+      AAAI 2018, equation 10 and algorithm 1.
+    """
+    chex.assert_rank([quantiles, targets], 1)
+    num = quantiles.shape[0]
+    midpoints = ((np.arange(num) + 0.5) / num).astype(np.float32)[:, None]
+    error = jax.lax.stop_gradient(targets)[None, :] - quantiles[:, None]
+    share = jnp.where(error < 0, 1 - midpoints, midpoints)
+    return jnp.sum(jnp.mean(share * huber(error, delta), axis=1))
+
+
+def quantile_q_learning(
+    quantiles_tm1: Array,
+    a_tm1: Array,
+    r_t: Array,
+    discount_t: Array,
+    quantiles_t: Array,
+    q_t_selector: Array,
+    delta: float = 1.0,
+) -> tuple[Array, Array]:
+    """Quantile Huber loss of a transition, and the error of the mean.
+
+    Args:
+      quantiles_tm1: [A, N] float32, of the learning network for the observation.
+      a_tm1: [] int, the action taken.
+      r_t: [] float32, the reward, of one step or discounted over n.
+      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
+        ended.
+      quantiles_t: [A, M] float32, of the target network for the next observation.
+      q_t_selector: [A] float32, the values that choose the next action.
+      delta: as of `quantile_regression`.
+
+    Returns:
+      The loss, [] float32, with a gradient with respect to `quantiles_tm1` only, and the mean of
+      the targets less that of the quantiles, [] float32: the temporal-difference error of the
+      expected return, which unlike the loss is 0 for a value learned although returns are random.
+
+    Reference: Dabney et al. 2018, algorithm 1.
+    """
+    chex.assert_rank(
+        [quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, q_t_selector], [2, 0, 0, 0, 2, 1]
+    )
+    targets = r_t + discount_t * quantiles_t[jnp.argmax(q_t_selector)]
+    quantiles = quantiles_tm1[a_tm1]
+    error = jax.lax.stop_gradient(jnp.mean(targets) - jnp.mean(quantiles))
+    return quantile_regression(quantiles, targets, delta), error

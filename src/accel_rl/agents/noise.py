@@ -1,0 +1,90 @@
+"""How an agent with continuous actions tries others than its best."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.agents.hyperparameters import Limits
+from accel_rl.types import Array, ArrayLike
+
+RANDOM_STEPS = {
+    "random_steps": Limits(1_000, 0, 1e12, "environment steps in which actions are uniform"),
+}
+
+
+class Noise(NamedTuple):
+    """What is added to actions in [-1, 1], as pure functions."""
+
+    memory: Callable[[int, int], Any]
+    """memory(num_envs, num): what it remembers at the start of an episode, leaves [E, ...]."""
+
+    draw: Callable[[Mapping[str, Array], Any, Array, tuple[int, ...]], tuple[Array, Any]]
+    """draw(hyper, memory, key, shape (E, D)): [E, D] float32, and the new memory."""
+
+    hyperparameters: Mapping[str, Limits]
+
+
+def gaussian() -> Noise:
+    """Normal noise, drawn anew at each step."""
+
+    def draw(
+        hyper: Mapping[str, Array], memory: Any, key: Array, shape: tuple[int, ...]
+    ) -> tuple[Array, Any]:
+        return hyper["noise_scale"] * jax.random.normal(key, shape, jnp.float32), memory
+
+    scale = Limits(0.1, 0, 10, "standard deviation of the noise, in halves of an action's range")
+    return Noise(lambda num_envs, num: (), draw, {"noise_scale": scale})
+
+
+def ornstein_uhlenbeck() -> Noise:
+    """Noise that drifts: dx = -theta x dt + sigma dW, from 0 at the start of each episode.
+
+    Steps of `ou_dt` are exact, not Euler's: a step keeps exp(-theta dt) of the last noise, and the
+    variance tends to sigma^2 / (2 theta) whatever dt.
+
+    Reference: Uhlenbeck and Ornstein, "On the theory of the Brownian motion", Physical Review 1930;
+      as exploration, Lillicrap et al., "Continuous control with deep reinforcement learning",
+      ICLR 2016, section 3.
+    """
+
+    def draw(
+        hyper: Mapping[str, Array], memory: Any, key: Array, shape: tuple[int, ...]
+    ) -> tuple[Array, Any]:
+        theta, sigma, dt = hyper["ou_theta"], hyper["ou_sigma"], hyper["ou_dt"]
+        spread = sigma * jnp.sqrt(-jnp.expm1(-2 * theta * dt) / (2 * theta))
+        noise = jnp.exp(-theta * dt) * memory + spread * jax.random.normal(key, shape, jnp.float32)
+        return noise, noise
+
+    return Noise(
+        lambda num_envs, num: jnp.zeros((num_envs, num), jnp.float32),
+        draw,
+        {
+            "ou_theta": Limits(0.15, 1e-6, 1e3, "rate at which the noise returns to 0"),
+            "ou_sigma": Limits(0.2, 0, 1e3, "speed at which it spreads, in halves of the range"),
+            "ou_dt": Limits(1, 1e-6, 1e3, "time that an environment step takes"),
+        },
+    )
+
+
+NOISES: dict[str, Callable[[], Noise]] = {
+    "gaussian": gaussian,
+    "ornstein_uhlenbeck": ornstein_uhlenbeck,
+}
+
+
+def uniform_at_first(action: Array, key: Array, step: ArrayLike, random_steps: Array) -> Array:
+    """Uniform actions in [-1, 1] while fewer than `random_steps` steps have been taken.
+
+    Args:
+      action: [E, D] float32, what else would be done.
+      key: random key.
+      step: steps of all environments so far, int32.
+      random_steps: [] float32.
+
+    Returns:
+      [E, D] float32.
+    """
+    uniform = jax.random.uniform(key, action.shape, jnp.float32, -1, 1)
+    return jnp.where(jnp.asarray(step).astype(jnp.float32) < random_steps, uniform, action)

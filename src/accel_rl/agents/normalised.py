@@ -1,0 +1,132 @@
+"""Agents that see observations with mean 0 and variance 1."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents.agent import Agent, Learned
+from accel_rl.types import Array, ArrayLike, Batch, Box
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Mean and variance of each element of the observations seen so far; a pytree."""
+
+    count: Array  # [] float32, observations
+    mean: Array  # [*observation] float32
+    variance: Array  # [*observation] float32, over `count`; 1 before the first observation
+
+    @staticmethod
+    def start(shape: tuple[int, ...]) -> "Statistics":
+        """Of no observation."""
+        return Statistics(
+            jnp.float32(0), jnp.zeros(shape, jnp.float32), jnp.ones(shape, jnp.float32)
+        )
+
+    def include(self, observation: Array, included: Array) -> "Statistics":
+        """The statistics with a batch more.
+
+        Args:
+          observation: [B, *observation].
+          included: [B] bool, which of them count.
+
+        Reference: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+          computing sample variances", 1979, as shares of the whole, which do not grow.
+        """
+        x = jnp.asarray(observation, jnp.float32)
+        weight = included.astype(jnp.float32).reshape(-1, *[1] * (x.ndim - 1))
+        count = jnp.sum(weight)
+        mean = jnp.sum(weight * x, axis=0) / jnp.maximum(count, 1)
+        variance = jnp.sum(weight * jnp.square(x - mean), axis=0) / jnp.maximum(count, 1)
+        share = count / jnp.maximum(self.count + count, 1)
+        apart = mean - self.mean
+        return Statistics(
+            count=self.count + count,
+            mean=self.mean + share * apart,
+            variance=self.variance
+            + share * (variance - self.variance)
+            + share * (1 - share) * jnp.square(apart),
+        )
+
+    def normalise(self, observation: Array, clip: float) -> Array:
+        """Observations [..., *observation], less the mean, over the standard deviation, clipped."""
+        apart = jnp.asarray(observation, jnp.float32) - self.mean
+        return jnp.clip(apart * jax.lax.rsqrt(self.variance + np.float32(1e-8)), -clip, clip)
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalised:
+    """What the wrapped agent needs, and the statistics; a pytree."""
+
+    inner: Any  # the agent's state, policy or critics
+    statistics: Statistics
+
+
+jax.tree_util.register_dataclass(Statistics, ["count", "mean", "variance"], [])
+jax.tree_util.register_dataclass(Normalised, ["inner", "statistics"], [])
+
+
+def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
+    """The agent, reading observations less their mean, over their standard deviation.
+
+    Statistics are of the observations that the agent has learned from, those of weight 0 left out;
+    each counts as often as it was drawn. Before the first step of learning observations are only
+    clipped. Memories keep them as they are, so that those drawn late are normalised as those drawn
+    early. State, policy and critics hold the statistics.
+
+    Args:
+      agent: of a Box of observations.
+      clip: the largest size of what the agent reads.
+
+    Raises:
+      TypeError: if observations are not a Box.
+      ValueError: if `clip` is not above 0.
+    """
+    space = agent.observation_space
+    if not isinstance(space, Box):
+        raise TypeError(f"normalise_observations needs a Box observation space, got {space!r}")
+    if not clip > 0:
+        raise ValueError(f"clip must be above 0, got {clip}")
+
+    def normalised(statistics: Statistics, batch: Batch) -> Batch:
+        return dataclasses.replace(
+            batch,
+            observation=statistics.normalise(batch.observation, clip),
+            next_observation=statistics.normalise(batch.next_observation, clip),
+        )
+
+    def init(key: Array, **hyperparameters: ArrayLike) -> Normalised:
+        return Normalised(agent.init(key, **hyperparameters), Statistics.start(space.shape))
+
+    def act(
+        policy: Normalised,
+        memory: Any,
+        observation: Array,
+        key: Array,
+        step: ArrayLike,
+        explore: bool = True,
+    ) -> tuple[Array, Any]:
+        seen = policy.statistics.normalise(observation, clip)
+        return agent.act(policy.inner, memory, seen, key, step, explore)
+
+    def learn(
+        state: Normalised, batch: Batch, weights: Array, key: Array
+    ) -> tuple[Normalised, Learned]:
+        before = state.statistics  # as who acted has them, and `td_error`
+        inner, learned = agent.learn(state.inner, normalised(before, batch), weights, key)
+        return Normalised(inner, before.include(batch.observation, weights > 0)), learned
+
+    def td_error(critics: Normalised, batch: Batch, key: Array) -> Array:
+        return agent.td_error(critics.inner, normalised(critics.statistics, batch), key)
+
+    return agent._replace(
+        init=init,
+        policy=lambda state: Normalised(agent.policy(state.inner), state.statistics),
+        act=act,
+        learn=learn,
+        td_error=td_error,
+        critics=lambda state: Normalised(agent.critics(state.inner), state.statistics),
+    )

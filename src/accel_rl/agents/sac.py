@@ -1,0 +1,279 @@
+"""SAC: soft actor-critic with twin critics and a temperature that is learned."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from accel_rl.agents import targets
+from accel_rl.agents.actions import components, from_cube, to_cube
+from accel_rl.agents.agent import Agent, Learned
+from accel_rl.agents.critics import Critics
+from accel_rl.agents.deterministic import RATES
+from accel_rl.agents.hyperparameters import Limits, resolve
+from accel_rl.agents.losses import (
+    LOSSES,
+    soft_policy,
+    soft_q,
+    squashed_gaussian,
+    temperature_loss,
+    worst,
+)
+from accel_rl.agents.noise import RANDOM_STEPS, uniform_at_first
+from accel_rl.agents.optimiser import adam, descend
+from accel_rl.agents.spaces import (
+    example_features,
+    features,
+    require_bounded,
+    require_observations,
+)
+from accel_rl.networks import MLP, Critic, GaussianActor
+from accel_rl.types import Array, ArrayLike, Batch, Space
+
+
+@dataclasses.dataclass(frozen=True)
+class SACState:
+    """State of an SAC agent; a pytree."""
+
+    actor: Any
+    critics: Any  # leaves [2, ...]
+    critics_target: Any  # as critics
+    log_temperature: Array  # [] float32
+    actor_optimiser: Any
+    critics_optimiser: Any
+    temperature_optimiser: Any
+    hyper: dict[str, Array]  # [] float32 each
+
+
+@dataclasses.dataclass(frozen=True)
+class SACPolicy:
+    """What acting needs; a pytree."""
+
+    actor: Any
+    random_steps: Array  # [] float32
+
+
+@dataclasses.dataclass(frozen=True)
+class SACCritics:
+    """What temporal-difference errors need; a pytree."""
+
+    actor: Any
+    critics: Any
+    critics_target: Any
+    log_temperature: Array  # [] float32
+
+
+jax.tree_util.register_dataclass(
+    SACState,
+    [
+        *("actor", "critics", "critics_target", "log_temperature"),
+        *("actor_optimiser", "critics_optimiser", "temperature_optimiser", "hyper"),
+    ],
+    [],
+)
+jax.tree_util.register_dataclass(SACPolicy, ["actor", "random_steps"], [])
+jax.tree_util.register_dataclass(
+    SACCritics, ["actor", "critics", "critics_target", "log_temperature"], []
+)
+
+
+def sac(
+    observation_space: Space,
+    action_space: Space,
+    *,
+    torso: nn.Module | None = None,
+    hidden: Sequence[int] = (64, 64),
+    loss: str = "squared",
+    optimiser: optax.GradientTransformation | None = None,
+) -> Agent:
+    """An SAC agent for actions in a bounded Box.
+
+    Actions are of a squashed normal distribution; without exploring, the tanh of its mean. Entropy
+    is that of actions in [-1, 1]; its target is -D for D components unless given. With a
+    `temperature_learning_rate` of 0 the temperature stays what it is. TD errors are those of the
+    critic that errs more.
+
+    Args:
+      observation_space: Discrete, which the networks read one-hot, or a Box.
+      action_space: a Box of floats with bounds.
+      torso: flax module from features [B, ...] to [B, width], before the layers of policy and
+        critics, each with parameters of its own; None: features made flat.
+      hidden: widths of the layers of policy and critics.
+      loss: of each critic, "squared" (half the square) or "huber"; both are added.
+      optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
+        does; None: Adam.
+
+    Raises:
+      TypeError: if a space does not fit.
+      ValueError: if the loss has no such name.
+
+    Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
+      learning with a stochastic actor", ICML 2018; "Soft actor-critic algorithms and applications",
+      arXiv 1812.05905, algorithm 1.
+    """
+    require_observations(observation_space)
+    space = require_bounded("sac", action_space)
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    cost, num = LOSSES[loss], components(space)
+    hyperparameters = {
+        **RATES,
+        "temperature_learning_rate": Limits(1e-3, 0, 1, "of the temperature's optimiser"),
+        "initial_temperature": Limits(1, 1e-6, 1e6, "what entropy is worth at first"),
+        "target_entropy": Limits(-num, -1e6, 1e6, "entropy of actions in [-1, 1] to keep to"),
+        **RANDOM_STEPS,
+    }
+    actor = GaussianActor(MLP(tuple(hidden)), num, torso)
+    critics = Critics(Critic(MLP(tuple(hidden)), torso), 2)
+    optimiser = adam() if optimiser is None else optimiser
+
+    def sample(params: Any, observation: Array, noise: Array) -> tuple[Array, Array]:
+        distribution: Any = actor.apply(params, features(observation_space, observation))
+        mean, log_std = distribution
+        return jax.vmap(squashed_gaussian)(mean, log_std, noise)
+
+    def init(key: Array, **given: ArrayLike) -> SACState:
+        actor_key, critics_key = jax.random.split(key)
+        hyper = resolve(hyperparameters, given)
+        example = example_features(observation_space)
+        actor_params = actor.init(actor_key, example)
+        critics_params = critics.init(critics_key, example, jnp.zeros((1, num), jnp.float32))
+        log_temperature = jnp.log(hyper["initial_temperature"])
+        return SACState(
+            actor=actor_params,
+            critics=critics_params,
+            critics_target=critics_params,
+            log_temperature=log_temperature,
+            actor_optimiser=optimiser.init(actor_params),
+            critics_optimiser=optimiser.init(critics_params),
+            temperature_optimiser=optimiser.init(log_temperature),
+            hyper=hyper,
+        )
+
+    def policy(state: SACState) -> SACPolicy:
+        return SACPolicy(state.actor, state.hyper["random_steps"])
+
+    def act(
+        policy: SACPolicy,
+        memory: Any,
+        observation: Array,
+        key: Array,
+        step: ArrayLike,
+        explore: bool = True,
+    ) -> tuple[Array, Any]:
+        noise = jnp.zeros((observation.shape[0], num), jnp.float32)
+        if explore:
+            noise_key, uniform_key = jax.random.split(key)
+            noise = jax.random.normal(noise_key, noise.shape, jnp.float32)
+        action, _ = sample(policy.actor, observation, noise)
+        if explore:
+            action = uniform_at_first(action, uniform_key, step, policy.random_steps)
+        return from_cube(space, action), memory
+
+    def errors(params: Any, target: SACCritics, batch: Batch, noise: Array) -> tuple[Array, Array]:
+        next_action, log_prob = sample(target.actor, batch.next_observation, noise)
+        next_features = features(observation_space, batch.next_observation)
+        q_t = critics.values(target.critics_target, next_features, next_action)
+        q_tm1 = critics.values(
+            params, features(observation_space, batch.observation), to_cube(space, batch.action)
+        )
+        temperature = jnp.exp(target.log_temperature)
+        error = jax.vmap(soft_q, (0, 0, 0, 0, 0, None))(
+            q_tm1, batch.reward, batch.discount, q_t, log_prob, temperature
+        )
+        return error, q_tm1
+
+    def learn(
+        state: SACState, batch: Batch, weights: Array, key: Array
+    ) -> tuple[SACState, Learned]:
+        noise = jax.random.normal(key, (2, weights.shape[0], num), jnp.float32)
+        included = (weights > 0).astype(jnp.float32)
+        target, hyper = critics_of(state), state.hyper
+        temperature = jnp.exp(state.log_temperature)
+
+        def critics_cost(params: Any) -> tuple[Array, tuple[Array, Array]]:
+            error, q_tm1 = errors(params, target, batch, noise[0])
+            return jnp.mean(weights * jnp.sum(cost(error), axis=-1)), (error, q_tm1)
+
+        (loss, (error, q_tm1)), gradients = jax.value_and_grad(critics_cost, has_aux=True)(
+            state.critics
+        )
+        critics_params, critics_moments = descend(
+            optimiser,
+            gradients,
+            state.critics_optimiser,
+            state.critics,
+            hyper["critic_learning_rate"],
+        )
+
+        def actor_cost(params: Any) -> tuple[Array, Array]:
+            action, log_prob = sample(params, batch.observation, noise[1])
+            q = critics.values(
+                critics_params, features(observation_space, batch.observation), action
+            )
+            each = jax.vmap(soft_policy, (0, 0, None))(q, log_prob, temperature)
+            return jnp.mean(included * each), log_prob
+
+        (actor_loss, log_prob), gradients = jax.value_and_grad(actor_cost, has_aux=True)(
+            state.actor
+        )
+        actor_params, actor_moments = descend(
+            optimiser, gradients, state.actor_optimiser, state.actor, hyper["actor_learning_rate"]
+        )
+
+        def temperature_cost(log_temperature: Array) -> Array:
+            each = jax.vmap(temperature_loss, (None, 0, None))(
+                log_temperature, log_prob, hyper["target_entropy"]
+            )
+            return jnp.mean(included * each)
+
+        log_temperature, temperature_moments = descend(
+            optimiser,
+            jax.grad(temperature_cost)(state.log_temperature),
+            state.temperature_optimiser,
+            state.log_temperature,
+            hyper["temperature_learning_rate"],
+        )
+        state = SACState(
+            actor=actor_params,
+            critics=critics_params,
+            critics_target=targets.polyak(critics_params, state.critics_target, hyper["tau"]),
+            log_temperature=log_temperature,
+            actor_optimiser=actor_moments,
+            critics_optimiser=critics_moments,
+            temperature_optimiser=temperature_moments,
+            hyper=hyper,
+        )
+        metrics = {
+            "loss": loss,
+            "value": jnp.mean(q_tm1),
+            "actor_loss": actor_loss,
+            "entropy": -jnp.mean(log_prob),
+            "temperature": temperature,
+        }
+        return state, Learned(jax.vmap(worst)(error), metrics)
+
+    def critics_of(state: SACState) -> SACCritics:
+        return SACCritics(state.actor, state.critics, state.critics_target, state.log_temperature)
+
+    def td_error(target: SACCritics, batch: Batch, key: Array) -> Array:
+        noise = jax.random.normal(key, (2, batch.reward.shape[0], num), jnp.float32)[0]
+        error, _ = errors(target.critics, target, batch, noise)
+        return jax.vmap(worst)(error)
+
+    return Agent(
+        init=init,
+        policy=policy,
+        act=act,
+        learn=learn,
+        td_error=td_error,
+        critics=critics_of,
+        memory=lambda num_envs: (),
+        observation_space=observation_space,
+        action_space=action_space,
+        hyperparameters=hyperparameters,
+    )

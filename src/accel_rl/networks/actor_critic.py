@@ -1,0 +1,87 @@
+"""Networks of agents with continuous actions: policies, and values of an observation and action."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from accel_rl.networks.checks import require_at_least
+from accel_rl.networks.dense import Dense
+from accel_rl.types import Array
+
+# Lillicrap et al. 2016, section 7: so small that first actions are near the middle of their range.
+_small = nn.initializers.variance_scaling(1e-4, "fan_in", "uniform")
+
+
+class DeterministicActor(nn.Module):
+    """A policy that gives one action for an observation.
+
+    Attributes:
+      body: layers, from [B, width] to [B, width].
+      num: D, components of an action.
+      torso: from features to [B, width], before the body; None: features made flat.
+    """
+
+    body: nn.Module
+    num: int
+    torso: nn.Module | None = None
+
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError if actions have no components."""
+        require_at_least("num", self.num, 1)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, features: Array) -> Array:
+        """Features [B, ...] to [B, D], each component from -1 to 1."""
+        x = self.body(_flat(self.torso, features))
+        return jnp.tanh(Dense(self.num, kernel_init=_small, name="action")(x))
+
+
+class GaussianActor(nn.Module):
+    """A policy that gives a normal distribution for each component of an action.
+
+    Attributes:
+      body: layers, from [B, width] to [B, width].
+      num: D, components of an action.
+      torso: from features to [B, width], before the body; None: features made flat.
+      log_std_range: limits of the logarithm of the standard deviation.
+    """
+
+    body: nn.Module
+    num: int
+    torso: nn.Module | None = None
+    log_std_range: tuple[float, float] = (-20.0, 2.0)
+
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError if actions have no components."""
+        require_at_least("num", self.num, 1)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, features: Array) -> tuple[Array, Array]:
+        """Features [B, ...] to means [B, D] and logarithms of standard deviations [B, D]."""
+        x = self.body(_flat(self.torso, features))
+        numbers = Dense(2 * self.num, kernel_init=_small, name="distribution")(x)
+        mean, log_std = jnp.split(numbers, 2, axis=-1)
+        return mean, jnp.clip(log_std, *self.log_std_range)
+
+
+class Critic(nn.Module):
+    """The value of an observation and an action.
+
+    Attributes:
+      body: layers, from [B, width] to [B, width].
+      torso: from features to [B, width], before the action joins; None: features made flat.
+    """
+
+    body: nn.Module
+    torso: nn.Module | None = None
+
+    @nn.compact
+    def __call__(self, features: Array, action: Array) -> Array:
+        """Features [B, ...] and actions [B, D] to [B]."""
+        x = jnp.concatenate([_flat(self.torso, features), action], axis=-1)
+        return Dense(1, name="value")(self.body(x))[..., 0]
+
+
+def _flat(torso: nn.Module | None, features: Array) -> Array:
+    return features.reshape(features.shape[0], -1) if torso is None else torso(features)
