@@ -5,16 +5,19 @@ Importing this package does not import gymnax; `make` and `TabularEnv` do.
 
 from typing import Any
 
-from accel_rl.envs import dynamics
+from accel_rl.envs import dynamics, wrappers
 from accel_rl.envs.adapter import environment, from_gymnax, space_of
 from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import Sampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
+from accel_rl.envs.host import HostEnvironment, HostStep, host_environment
 from accel_rl.envs.registry import layout, list_environments, make, make_mdp
 from accel_rl.envs.render import render_ansi
 from accel_rl.envs.taxi import taxi
 
 __all__ = [
+    "HostEnvironment",
+    "HostStep",
     "Sampler",
     "TabularEnv",
     "cliff_walking",
@@ -22,6 +25,7 @@ __all__ = [
     "environment",
     "from_gymnax",
     "frozen_lake",
+    "host_environment",
     "layout",
     "list_environments",
     "make",
@@ -30,6 +34,7 @@ __all__ = [
     "render_ansi",
     "space_of",
     "taxi",
+    "wrappers",
 ]
 
 

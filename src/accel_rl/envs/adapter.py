@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import registry
-from accel_rl.types import Array, Box, Discrete, Environment, Space
+from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
 
 def environment(name: str, **kwargs: Any) -> Environment:
@@ -16,12 +16,18 @@ def environment(name: str, **kwargs: Any) -> Environment:
     Raises:
       ValueError: if there is none, or a space is neither Discrete nor Box.
     """
-    env, params = registry.make(name, **kwargs)
+    with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
+        env, params = registry.make(name, **kwargs)
     return from_gymnax(env, params, name)
 
 
 def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Environment:
     """A gymnax environment (1.0: the six-value step) with its parameters bound.
+
+    What gymnax leaves open is fixed: observations have the shape and dtype that their space
+    declares, and no result is of a weak type, so that a state from `reset` and one from `step` are
+    the same to a compiled function. `info` has what the environment puts there and
+    `final_observation`.
 
     Args:
       env: a `gymnax.environments.environment.Environment`.
@@ -29,44 +35,56 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
       name: what to call it; the environment's own name if None.
 
     Raises:
-      ValueError: if a space is neither Discrete nor Box.
+      TypeError: if it is no such environment.
+      ValueError: if a space is neither Discrete nor Box, or depends on a traced parameter.
     """
-    params = env.default_params if params is None else params
-    title = env.name if name is None else name
+    for method in ("reset", "step", "observation_space", "action_space"):
+        if not callable(getattr(env, method, None)):
+            raise TypeError(f"env must be a gymnax environment, got {env!r} without {method}")
+    # gymnax mixes dtypes, here and below.
+    with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
+        params = env.default_params if params is None else params
+        title = env.name if name is None else name
+        observations = space_of(env.observation_space(params), f"{title}'s observation space")
+        actions = space_of(env.action_space(params), f"{title}'s action space")
 
-    def reset(key: Array) -> tuple[Any, Any]:
-        with jax.numpy_dtype_promotion("standard"):  # gymnax mixes dtypes
+    def observed(observation: Any) -> Array:
+        held = jax.dtypes.canonicalize_dtype(observations.dtype)
+        return jnp.reshape(jnp.asarray(observation).astype(held), observations.shape)
+
+    def reset(key: Array) -> tuple[Array, Any]:
+        with jax.numpy_dtype_promotion("standard"):
             observation, state = env.reset(key, params)
-        return observation, state
+            return observed(observation), jax.tree.map(_strong, state)
 
-    def step(key: Array, state: Any, action: Array) -> Any:
+    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+        action = _action_of(actions, action, title)
         with jax.numpy_dtype_promotion("standard"):
             observation, state, reward, terminated, truncated, info = env.step(
                 key, state, action, params
             )
-        return (
-            observation,
-            state,
-            jnp.asarray(reward, jnp.float32),
-            jnp.asarray(terminated, bool),
-            jnp.asarray(truncated, bool),
-            info,
-        )
+            # What the flags repeat is left out: a wrapper may truncate, and they would not agree.
+            kept = {name: info[name] for name in info if name not in ("terminated", "truncated")}
+            final = observed(kept.pop("final_observation"))
+            return (
+                observed(observation),
+                jax.tree.map(_strong, state),
+                jnp.reshape(jnp.asarray(reward, jnp.float32), ()),
+                jnp.reshape(jnp.asarray(terminated, bool), ()),
+                jnp.reshape(jnp.asarray(truncated, bool), ()),
+                {**jax.tree.map(_strong, kept), "final_observation": final},
+            )
 
-    return Environment(
-        name=title,
-        observation_space=space_of(env.observation_space(params), f"{title}'s observation space"),
-        action_space=space_of(env.action_space(params), f"{title}'s action space"),
-        reset=reset,
-        step=step,
-    )
+    return Environment(title, observations, actions, reset, step)
 
 
 def space_of(space: Any, what: str = "space") -> Space:
     """A space of gymnax's or Gymnasium's as a plain description.
 
+    A bound of the dtype's largest number, as gymnax writes, is none: infinite.
+
     Raises:
-      ValueError: if it is neither Discrete (from 0) nor Box.
+      ValueError: if it is neither Discrete (from 0) nor Box, or a bound is traced.
     """
     if isinstance(space, (Discrete, Box)):
         return space
@@ -74,10 +92,34 @@ def space_of(space: Any, what: str = "space") -> Space:
     if kind == "Discrete" and getattr(space, "start", 0) == 0:
         return Discrete(int(space.n))
     if kind == "Box":
-        shape = tuple(int(size) for size in space.shape)
-        low, high = (
-            tuple(np.broadcast_to(np.asarray(bound, np.float64), shape).ravel().tolist())
-            for bound in (space.low, space.high)
-        )
-        return Box(low, high, shape, np.dtype(space.dtype))
+        shape, dtype = tuple(int(size) for size in space.shape), np.dtype(space.dtype)
+        if any(isinstance(bound, jax.core.Tracer) for bound in (space.low, space.high)):
+            raise ValueError(f"{what} must not depend on traced parameters, got {space.low}")
+        low, high = (_bounds(bound, shape, dtype) for bound in (space.low, space.high))
+        return Box(low, high, shape, dtype)
     raise ValueError(f"{what} must be Discrete (from 0) or Box, got {space}")
+
+
+def _bounds(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float, ...]:
+    full = np.broadcast_to(np.asarray(bound, np.float64), shape).ravel()
+    if dtype.kind == "f":
+        full = np.where(np.abs(full) >= np.finfo(dtype).max, np.copysign(np.inf, full), full)
+    return tuple(full.tolist())
+
+
+def _strong(leaf: Any) -> Array:
+    """Of the same dtype, not weakly."""
+    leaf = jnp.asarray(leaf)
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # random keys, say
+        return leaf
+    return jax.lax.convert_element_type(leaf, leaf.dtype)
+
+
+def _action_of(space: Space, action: ArrayLike, title: str) -> Array:
+    """As the space declares it: environments broadcast what is of another shape."""
+    action = jnp.asarray(action)
+    if action.shape != space.shape:
+        raise ValueError(f"an action of {title} must have the shape {space.shape}, got {action!r}")
+    if isinstance(space, Discrete) and action.dtype.kind not in "iu":
+        raise TypeError(f"an action of {title} must be an integer, got {action!r}")
+    return action.astype(jax.dtypes.canonicalize_dtype(space.dtype))

@@ -39,8 +39,9 @@ _TABULAR = {
 def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
     """Makes a gymnax environment and its default parameters.
 
-    The names of `list_environments()` give a `TabularEnv`, any other goes to `gymnax.make`. Taxi-v3
-    and Taxi-v4 are the same here: Gymnasium's v4 repaired the rain and left the rest as it was.
+    The names of `list_environments()` give a `TabularEnv`, any other goes to `gymnax.make`, except
+    MountainCarContinuous-v0, whose wall gymnax has lost. Taxi-v3 and Taxi-v4 are the same here:
+    Gymnasium's v4 repaired the rain and left the rest as it was.
 
     Args:
         name: an environment's registered name.
@@ -59,6 +60,11 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
 
         env = TabularEnv(make_mdp(name, **kwargs), name)
         return env, env.default_params
+    if name == "MountainCarContinuous-v0":
+        from accel_rl.envs.mountain_car import MountainCarContinuous
+
+        car = MountainCarContinuous(**kwargs)
+        return car, car.default_params
     import gymnax
 
     if name not in gymnax.registered_envs:

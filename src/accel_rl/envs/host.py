@@ -1,0 +1,218 @@
+"""Gymnasium environments on the host: one after the other, in threads or in processes.
+
+For the pipelined executor; nothing here compiles. Importing this does not import Gymnasium.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.envs import host_pools, host_worker
+from accel_rl.envs.adapter import space_of
+from accel_rl.types import Box, Discrete, Environment, Space
+
+BACKENDS = {
+    "sync": host_pools.here,
+    "threads": host_pools.in_threads,
+    "processes": host_pools.in_processes,
+}
+
+
+class HostStep(NamedTuple):
+    """What a step of E environments gives, NumPy arrays."""
+
+    observation: np.ndarray  # [E, *observation], of the next episode where one stopped
+    reward: np.ndarray  # [E] float32
+    terminated: np.ndarray  # [E] bool
+    truncated: np.ndarray  # [E] bool
+    final_observation: np.ndarray  # [E, *observation], that before any reset
+    episode_return: np.ndarray  # [E] float32, rewards of the episode with this step
+    episode_length: np.ndarray  # [E] int32, its steps with this one
+
+
+class HostEnvironment:
+    """E Gymnasium environments that step together. Made by `host_environment`.
+
+    A context manager; or call `close`. If an environment fails, all are closed.
+    """
+
+    def __init__(self, name: str, makes: Sequence[Callable[[], Any]], backend: str, workers: int):
+        self.name = name
+        self.num_envs = len(makes)
+        self._closing = contextlib.ExitStack()
+        shares = np.array_split(np.arange(self.num_envs), workers)
+        self._bounds = [(int(share[0]), int(share[-1]) + 1) for share in shares]
+        with contextlib.ExitStack() as stack:  # what was opened is closed if the rest fails
+            self._calls = BACKENDS[backend](name, makes, self._bounds, stack)
+            spaces = self._all("spaces", [()] * workers)
+            if any(each != spaces[0] for each in spaces):
+                raise ValueError(f"environments must have the same spaces, got {spaces}")
+            observed, acted = spaces[0]
+            self.observation_space: Space = _held(space_of(observed, f"{name}'s observation space"))
+            self.action_space: Space = _held(space_of(acted, f"{name}'s action space"))
+            self._closing = stack.pop_all()
+        self._returns = np.zeros(self.num_envs, np.float32)
+        self._lengths = np.zeros(self.num_envs, np.int32)
+
+    @property
+    def environment(self) -> Environment:
+        """What `train.make` and `train.example` need to know of one of them.
+
+        Its `reset` gives zeros, of which only shapes and dtypes mean anything; its `step` raises
+        TypeError: nothing compiled can step a host environment.
+        """
+        space = self.observation_space
+
+        def reset(key: Any) -> tuple[Any, Any]:
+            return jnp.zeros(space.shape, space.dtype), ()
+
+        def step(key: Any, state: Any, action: Any) -> Any:
+            raise TypeError(
+                f"{self.name} steps on the host: train with the pipelined executor and env="
+            )
+
+        return Environment(self.name, space, self.action_space, reset, step)
+
+    def reset(self, seed: int | None = None) -> np.ndarray:
+        """Starts new episodes everywhere; environment i with the seed `seed` + i.
+
+        Returns:
+          Observations [E, *observation].
+
+        Raises:
+          RuntimeError: if a process of environments has ended, or they are closed.
+        """
+        self._returns[:] = 0
+        self._lengths[:] = 0
+        seeds = [None if seed is None else seed + number for number in range(self.num_envs)]
+        return np.concatenate(self._all("reset", [(seeds[a:b],) for a, b in self._bounds]))
+
+    def step(self, actions: Any) -> HostStep:
+        """Steps each environment, and resets it where its episode stops.
+
+        Args:
+          actions: [E, *action] of the action space.
+
+        Raises:
+          ValueError: if the actions' shape or dtype is another.
+          RuntimeError: if a process of environments has ended, or they are closed.
+        """
+        actions = self._checked(np.asarray(actions))
+        parts = self._all("step", [(actions[a:b],) for a, b in self._bounds])
+        observation, reward, terminated, truncated, final = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        self._returns += reward
+        self._lengths += 1
+        result = HostStep(
+            *(observation, reward, terminated, truncated, final),
+            self._returns.copy(),
+            self._lengths.copy(),
+        )
+        stopped = terminated | truncated
+        self._returns[stopped] = 0
+        self._lengths[stopped] = 0
+        return result
+
+    def close(self) -> None:
+        """Closes the environments, and ends their threads or processes; may be called again."""
+        self._calls = []
+        self._closing.close()
+
+    def __enter__(self) -> "HostEnvironment":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        space, shape = self.action_space, (self.num_envs, *self.action_space.shape)
+        kinds = "iu" if np.dtype(space.dtype).kind in "iu" else "fiu"
+        if actions.shape != shape or actions.dtype.kind not in kinds:
+            raise ValueError(
+                f"actions must be of shape {shape} and dtype {space.dtype}, got {actions.shape} "
+                f"{actions.dtype}"
+            )
+        return actions if isinstance(space, Discrete) else actions.astype(space.dtype)
+
+    def _all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if not self._calls:
+            raise RuntimeError(f"{self.name} is closed")
+        try:
+            waiting = [
+                call(method, *each) for call, each in zip(self._calls, arguments, strict=True)
+            ]
+            return [wait() for wait in waiting]
+        except BaseException:
+            self.close()
+            raise
+
+
+def host_environment(
+    name: str | Callable[[], Any],
+    num_envs: int = 1,
+    backend: str = "sync",
+    *,
+    workers: int | None = None,
+    **kwargs: Any,
+) -> HostEnvironment:
+    """Gymnasium environments that step together on the host.
+
+    Args:
+      name: one that Gymnasium knows, such as "LunarLander-v3"; or a function that makes one.
+      num_envs: how many, E.
+      backend: "sync": in turn. "threads": in threads, for environments that let go of Python's
+        lock. "processes": in other processes; what makes the environments must be picklable by
+        cloudpickle.
+      workers: threads or processes, each with an equal share of the environments; as many as there
+        are processors, but no more than environments, if None.
+      **kwargs: of `gymnasium.make`, or of the function.
+
+    Raises:
+      ValueError: if a number is out of range, no backend or environment has the name, or a space is
+        neither Discrete (from 0) nor Box.
+      ImportError: if the environment needs a package that is not there.
+      RuntimeError: if an environment cannot be made in its process.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    for argument, value in (("num_envs", num_envs), ("workers", workers)):
+        if value is not None and value < 1:
+            raise ValueError(f"{argument} must be at least 1, got {value}")
+    if workers is not None and (backend == "sync" or workers > num_envs):
+        raise ValueError(
+            f"workers go with threads and processes, at most one for each environment, got "
+            f"{workers} for {num_envs} with {backend!r}"
+        )
+    if workers is None:
+        workers = 1 if backend == "sync" else min(num_envs, os.cpu_count() or 1)
+    import gymnasium
+
+    if isinstance(name, str):
+        try:
+            # Another process may not have registered it: so by its specification.
+            make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
+        except gymnasium.error.Error as error:
+            raise ValueError(f"no Gymnasium environment is named {name!r}: {error}") from error
+    else:
+        make = functools.partial(name, **kwargs)
+    title = name if isinstance(name, str) else getattr(name, "__name__", "environment")
+    try:
+        return HostEnvironment(title, [make] * num_envs, backend, workers)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ImportError(
+            f"{title} needs a package that is not there: {error}. For Box2D: pip install "
+            "'accel-rl[box2d]'"
+        ) from error
+
+
+def _held(space: Space) -> Space:
+    if isinstance(space, Box):
+        return dataclasses.replace(space, dtype=host_worker.held_dtype(space.dtype))
+    return space

@@ -1,0 +1,137 @@
+"""Gymnasium environments that step one after the other; as a script, in a process of their own.
+
+It imports neither JAX nor the rest of the library, so that such processes start soon and stay
+small.
+"""
+
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+# Wide numbers are held as JAX holds them.
+_HELD = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+
+
+def held_dtype(dtype: Any) -> np.dtype:
+    """The dtype in which observations and actions of a space's dtype are handed on."""
+    return np.dtype(_HELD.get(np.dtype(dtype).name, np.dtype(dtype)))
+
+
+class Group:
+    """Environments with the same spaces, which step in turn and are reset in the step they stop.
+
+    Args:
+      makes: one function for each, without arguments.
+      first: the number of the first, for messages.
+
+    Raises:
+      ValueError: if spaces differ.
+    """
+
+    def __init__(self, makes: Sequence[Callable[[], Any]], first: int = 0) -> None:
+        self._first = first
+        self._envs: list[Any] = []
+        for make in makes:
+            self._envs.append(make())
+            if self._spaces(-1) != self._spaces(0):
+                raise ValueError(
+                    f"environments must have the same spaces, got {self._spaces(0)} and, of number "
+                    f"{first + len(self._envs) - 1}, {self._spaces(-1)}"
+                )
+        self._dtype = held_dtype(self._envs[0].observation_space.dtype)
+
+    def spaces(self) -> tuple[Any, Any]:
+        """Gymnasium's spaces of observations and of actions."""
+        return self._spaces(0)
+
+    def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
+        """Starts new episodes; observations [n, *observation]."""
+        return self._stack([self._call(_reset, each, seed) for each, seed in enumerate(seeds)])
+
+    def step(self, actions: Sequence[Any]) -> tuple[np.ndarray, ...]:
+        """Observation, reward (float32), terminated, truncated, final observation; each [n, ...].
+
+        Where an episode stops the observation is the first of the next one, and the final
+        observation the last of the old; elsewhere both are the same.
+        """
+        rows = [self._call(_step, each, action) for each, action in enumerate(actions)]
+        observations, rewards, terminated, truncated, finals = zip(*rows, strict=True)
+        return (
+            self._stack(observations),
+            np.array(rewards, np.float32),
+            np.array(terminated, bool),
+            np.array(truncated, bool),
+            self._stack(finals),
+        )
+
+    def close(self) -> None:
+        """Closes all of them."""
+        for env in self._envs:
+            env.close()
+
+    def _spaces(self, number: int) -> tuple[Any, Any]:
+        env = self._envs[number]
+        return env.observation_space, env.action_space
+
+    def _stack(self, observations: Sequence[Any]) -> np.ndarray:
+        return np.stack([np.asarray(each, self._dtype) for each in observations])
+
+    def _call(self, function: Callable[[Any, Any], Any], number: int, argument: Any) -> Any:
+        try:
+            return function(self._envs[number], argument)
+        except Exception as error:
+            error.add_note(f"in host environment number {self._first + number}")
+            raise
+
+
+def _reset(env: Any, seed: int | None) -> Any:
+    return env.reset(seed=seed)[0]
+
+
+def _step(env: Any, action: Any) -> tuple[Any, ...]:
+    final, reward, terminated, truncated, _ = env.step(action)
+    observation = final
+    if terminated or truncated:
+        # Some environments write observations into one array.
+        final = np.array(final)
+        observation, _ = env.reset()
+    return observation, reward, terminated, truncated, final
+
+
+def serve(connection: Connection) -> None:
+    """Answers calls of a `Group`'s methods until one fails or the other end closes.
+
+    The first message is (sys.path, a pickled (makes, first)); calls are (method, arguments) and
+    answers (whether it went well, the result or a traceback).
+    """
+    path, pickled = connection.recv()
+    sys.path[:] = path
+    group = None
+    try:
+        while True:
+            try:
+                method, arguments = connection.recv()
+            except EOFError:
+                return
+            try:
+                if group is None:
+                    group = Group(*pickle.loads(pickled))
+                result = getattr(group, method)(*arguments)
+            except Exception:
+                connection.send((False, traceback.format_exc()))
+                return
+            connection.send((True, result))
+    finally:
+        if group is not None:
+            group.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to hear
+    serve(Connection(int(sys.argv[1])))

@@ -1,0 +1,27 @@
+"""gymnax's MountainCarContinuous, with Gymnasium's wall at the left end."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from gymnax.environments.classic_control import continuous_mountain_car as gymnax_car
+
+from accel_rl.types import Array
+
+
+class MountainCarContinuous(gymnax_car.ContinuousMountainCar):
+    """Gymnasium's MountainCarContinuous-v0: the left end stops the car.
+
+    gymnax 1.0 looks for the right end there, and the car leans on the wall with all its speed until
+    gravity has used it up.
+    """
+
+    def step_env(
+        self, key: Array, state: Any, action: Any, params: Any
+    ) -> tuple[Array, Any, Array, Array, dict[Any, Any]]:
+        """Takes one action, without resetting; see gymnax."""
+        _, state, reward, terminated, info = super().step_env(key, state, action, params)
+        stopped = (state.position <= params.min_position) & (state.velocity < 0)
+        velocity = jnp.where(stopped, jnp.zeros_like(state.velocity), state.velocity)
+        state = state.replace(velocity=velocity)
+        observation, state = self._apply_transition_gradient_policy(self.get_obs(state), state)
+        return observation, state, reward, terminated, info

@@ -1,0 +1,100 @@
+"""Wrappers that count an episode's steps: time limits and statistics."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.envs.wrappers.checks import require_count, require_environment
+from accel_rl.types import Array, ArrayLike, Environment
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeLimitState:
+    """An environment's state and the age of its episode; a pytree."""
+
+    env: Any  # state of the wrapped environment
+    time: Array  # [] int32, steps taken in the episode
+
+
+@dataclasses.dataclass(frozen=True)
+class StatisticsState:
+    """An environment's state and what its episode has given; a pytree."""
+
+    env: Any  # state of the wrapped environment
+    episode_return: Array  # [] float32, the rewards so far
+    episode_length: Array  # [] int32, the steps so far
+
+
+jax.tree_util.register_dataclass(TimeLimitState, ["env", "time"], [])
+jax.tree_util.register_dataclass(StatisticsState, ["env", "episode_return", "episode_length"], [])
+
+
+def time_limit(env: Environment, steps: int) -> Environment:
+    """Truncates episodes after a number of steps, if nothing stopped them before.
+
+    A step that ends the episode at the limit is terminated and truncated at once. An episode cut
+    short is reset here, as the wrapped environment does not know that it stopped.
+
+    Args:
+      env: an environment; limits of its own stay.
+      steps: of an episode.
+
+    Raises:
+      TypeError: if env is no environment, or steps no integer.
+      ValueError: if steps is below 1.
+    """
+    require_environment(env)
+    limit = np.int32(require_count("steps", steps))
+
+    def reset(key: Array) -> tuple[Any, TimeLimitState]:
+        observation, state = env.reset(key)
+        return observation, TimeLimitState(state, jnp.int32(0))
+
+    def step(key: Array, state: TimeLimitState, action: ArrayLike) -> Any:
+        step_key, reset_key = jax.random.split(key)
+        observation, inner, reward, terminated, truncated, info = env.step(
+            step_key, state.env, action
+        )
+        time = state.time + np.int32(1)
+        over, stopped = time >= limit, terminated | truncated
+        again = env.reset(reset_key)
+        observation, inner = jax.tree.map(
+            lambda new, old: jnp.where(over, new, old), again, (observation, inner)
+        )
+        state = TimeLimitState(inner, jnp.where(over | stopped, jnp.zeros_like(time), time))
+        return observation, state, reward, terminated, truncated | over, info
+
+    return env._replace(reset=reset, step=step)
+
+
+def episode_statistics(env: Environment) -> Environment:
+    """Puts `episode_return` (float32) and `episode_length` (int32) in `info`.
+
+    They count the episode up to and with the step: where it stopped, the whole episode. Rewards are
+    those of `env`, so wrap this before a wrapper that changes them to count the true ones.
+
+    Raises:
+      TypeError: if env is no environment.
+    """
+    require_environment(env)
+
+    def reset(key: Array) -> tuple[Any, StatisticsState]:
+        observation, state = env.reset(key)
+        return observation, StatisticsState(state, jnp.float32(0), jnp.int32(0))
+
+    def step(key: Array, state: StatisticsState, action: ArrayLike) -> Any:
+        observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
+        total, length = state.episode_return + reward, state.episode_length + np.int32(1)
+        info = {**info, "episode_return": total, "episode_length": length}
+        stopped = terminated | truncated
+        state = StatisticsState(
+            inner,
+            jnp.where(stopped, jnp.zeros_like(total), total),
+            jnp.where(stopped, jnp.zeros_like(length), length),
+        )
+        return observation, state, reward, terminated, truncated, info
+
+    return env._replace(reset=reset, step=step)

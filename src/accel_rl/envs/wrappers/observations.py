@@ -1,0 +1,159 @@
+"""Wrappers that change observations."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
+from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
+
+
+def map_observations(
+    env: Environment, function: Callable[[Array], Array], space: Space
+) -> Environment:
+    """Observations as a function makes them, the final ones too.
+
+    Args:
+      env: an environment.
+      function: from one of its observations to one of `space`; pure.
+      space: of the new observations.
+
+    Raises:
+      TypeError: if env is no environment.
+      ValueError: if the function gives another shape or dtype than the space has.
+    """
+    old = require_environment(env).observation_space
+    held = jax.dtypes.canonicalize_dtype
+    made = jax.eval_shape(function, jax.ShapeDtypeStruct(old.shape, held(old.dtype)))
+    if (made.shape, made.dtype) != (space.shape, held(space.dtype)):
+        raise ValueError(f"function must give elements of {space}, got {made.dtype}{made.shape}")
+
+    def reset(key: Array) -> tuple[Array, Any]:
+        observation, state = env.reset(key)
+        return function(observation), state
+
+    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+        observation, state, reward, terminated, truncated, info = env.step(key, state, action)
+        info = {**info, "final_observation": function(info["final_observation"])}
+        return function(observation), state, reward, terminated, truncated, info
+
+    return env._replace(observation_space=space, reset=reset, step=step)
+
+
+def flatten_observations(env: Environment) -> Environment:
+    """Observations as vectors, in C order.
+
+    Raises:
+      TypeError: if env is no environment, or its observations are Discrete.
+    """
+    space = require_box(env, "flatten_observations")
+    return map_observations(env, jnp.ravel, dataclasses.replace(space, shape=(len(space.low),)))
+
+
+def one_hot(env: Environment) -> Environment:
+    """Discrete observations as float32 vectors that are 1 in the place of the number.
+
+    Raises:
+      TypeError: if env is no environment, or its observations are no Discrete space.
+    """
+    space = require_environment(env).observation_space
+    if not isinstance(space, Discrete):
+        raise TypeError(f"one_hot needs Discrete observations, {env.name} has {space}")
+    n = space.n
+    return map_observations(
+        env,
+        lambda observation: jax.nn.one_hot(observation, n, dtype=jnp.float32),
+        Box((0.0,) * n, (1.0,) * n, (n,)),
+    )
+
+
+def cast_observations(env: Environment, dtype: Any) -> Environment:
+    """Observations in another dtype, to take less memory: MinAtar's zeros and ones as uint8, say.
+
+    That a conversion to integers loses nothing between the bounds is the caller's to know.
+
+    Raises:
+      TypeError: if env is no environment, or its observations are Discrete.
+      ValueError: if the dtype cannot hold the bounds of the space.
+    """
+    space = require_box(env, "cast_observations")
+    target = jax.dtypes.canonicalize_dtype(np.dtype(dtype))
+    bounds = space.low + space.high
+    if target.kind in "iu":
+        limits = np.iinfo(target)
+        held = all(limits.min <= bound <= limits.max for bound in bounds)
+    elif target.kind == "b":
+        held = set(bounds) <= {0.0, 1.0}
+    else:
+        held = jnp.issubdtype(target, jnp.floating)
+    if not held:
+        raise ValueError(f"dtype must hold the bounds of {env.name}'s observations, got {target}")
+    return map_observations(
+        env,
+        lambda observation: observation.astype(target),
+        dataclasses.replace(space, dtype=target),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameStackState:
+    """An environment's state and its latest observations; a pytree."""
+
+    env: Any  # state of the wrapped environment
+    stack: Array  # [*observation[:-1], frames * observation[-1]], the newest last
+
+
+jax.tree_util.register_dataclass(FrameStackState, ["env", "stack"], [])
+
+
+def frame_stack(env: Environment, frames: int) -> Environment:
+    """The latest observations of the episode, one after the other along the last axis.
+
+    The newest comes last; an episode begins with its first observation in every place.
+
+    Args:
+      env: an environment of Box observations of one axis or more.
+      frames: how many observations.
+
+    Raises:
+      TypeError: if env is no environment, its observations are Discrete, or frames no integer.
+      ValueError: if observations have no axis, or frames is below 1.
+    """
+    space = require_box(env, "frame_stack")
+    frames = require_count("frames", frames)
+    if not space.shape:
+        raise ValueError(f"frame_stack needs observations of one axis or more, got {space}")
+    width = space.shape[-1]
+
+    def stacked(bounds: tuple[float, ...]) -> tuple[float, ...]:
+        tiled = np.concatenate([np.reshape(bounds, space.shape)] * frames, axis=-1)
+        return tuple(tiled.ravel().tolist())
+
+    stacks = Box(
+        stacked(space.low),
+        stacked(space.high),
+        (*space.shape[:-1], frames * width),
+        space.dtype,
+    )
+
+    def first(observation: Array) -> Array:
+        return jnp.concatenate([observation] * frames, axis=-1)
+
+    def reset(key: Array) -> tuple[Array, FrameStackState]:
+        observation, state = env.reset(key)
+        stack = first(observation)
+        return stack, FrameStackState(state, stack)
+
+    def step(key: Array, state: FrameStackState, action: ArrayLike) -> Any:
+        observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
+        newest = info["final_observation"]
+        final = jnp.concatenate([state.stack[..., width:], newest], axis=-1)
+        stack = jnp.where(terminated | truncated, first(observation), final)
+        info = {**info, "final_observation": final}
+        return stack, FrameStackState(inner, stack), reward, terminated, truncated, info
+
+    return env._replace(observation_space=stacks, reset=reset, step=step)

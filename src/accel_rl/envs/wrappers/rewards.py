@@ -1,0 +1,51 @@
+"""Wrappers that change rewards."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.envs.wrappers.checks import require_environment
+from accel_rl.types import Array, ArrayLike, Environment
+
+
+def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environment:
+    """Rewards as a function, scalar to scalar, makes them.
+
+    Raises:
+      TypeError: if env is no environment.
+    """
+    require_environment(env)
+
+    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+        observation, state, reward, terminated, truncated, info = env.step(key, state, action)
+        return observation, state, function(reward), terminated, truncated, info
+
+    return env._replace(step=step)
+
+
+def scale_rewards(env: Environment, factor: ArrayLike) -> Environment:
+    """Rewards times a factor, which may be traced.
+
+    Raises:
+      TypeError: if env is no environment.
+      ValueError: if the factor is known and not finite, or zero.
+    """
+    if not isinstance(factor, jax.core.Tracer) and not (math.isfinite(factor) and factor != 0):
+        raise ValueError(f"factor must be finite and not zero, got {factor}")
+    scale = jnp.asarray(factor, jnp.float32)
+    return map_rewards(env, lambda reward: reward * scale)
+
+
+def clip_rewards(env: Environment, low: float = -1.0, high: float = 1.0) -> Environment:
+    """Rewards cut to [low, high], as V. Mnih et al. (Nature 518, 2015) cut those of Atari games.
+
+    Raises:
+      TypeError: if env is no environment.
+      ValueError: if low is not below high.
+    """
+    if not low < high:
+        raise ValueError(f"low must be below high, got {low} and {high}")
+    return map_rewards(env, lambda reward: jnp.clip(reward, low, high))
