@@ -20,11 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
+from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.checks import require
-from accel_rl.replay.members import draw_members, key_of
+from accel_rl.replay.members import draw_members, in_this_loop, key_of
 from accel_rl.replay.prioritised import exponent, power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
@@ -169,7 +170,7 @@ def amper_sampler(
         return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
 
     def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
-        bits = jax.random.bits(key_of(words[:, 0]), (2, groups + 1))
+        bits = jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 1, dtype=jnp.uint32)))
         key = key_of(bits[:, groups])
         queries = search(state, span, bits)
         stored = state.blocks.weights
@@ -178,7 +179,7 @@ def amper_sampler(
 
         def any_item(drawn: Array) -> Array:
             slots, _ = draw_members(
-                jax.random.fold_in(key, 2),
+                jax.random.fold_in(key, 2 + in_this_loop(drawn)),
                 span,
                 ring.capacity,
                 lambda slots: stored[slots] > 0,
@@ -206,7 +207,7 @@ def amper_sampler(
         mass=lambda state, span: state.blocks.total,
         least=None,
         highest=lambda state: state.blocks.highest,
-        num_words=2,
+        num_words=SEEDS,
     )
 
 

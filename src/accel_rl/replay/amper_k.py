@@ -22,6 +22,7 @@ from accel_rl.replay.amper import (
     positive,
     representatives,
 )
+from accel_rl.replay.binary import power_of_two
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.ring import Ring
@@ -33,7 +34,7 @@ STEPS = 16  # of the bisection for a radius
 _LEFT_OUT = np.uint32(31 - KEY_BITS)  # bits of a non-negative float32 that a key leaves out
 _KEYS = 255 << (KEY_BITS - 8)  # of finite numbers
 _WINDOW = 1 << 12  # keys up to the highest that counts are summed over: 16 factors of two
-_ROW = 64
+_ROW = 64  # the square root of the window, so that rows are as many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +80,23 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
         number = jnp.diff(_below(counts, jnp.asarray(edges) * highest))
 
         def wanted(value: Array, group: Array) -> Array:
-            return rate * value * number[group]
+            return rate * value * _at(number, group)
 
         value = representatives(words, groups) * highest
-        taken = jnp.round(wanted(value, jnp.arange(groups, dtype=jnp.int32)))
-        reach = jnp.where(taken > 0, _radius(counts, value, taken, highest), np.float32(-1))
+        group = jnp.arange(groups, dtype=jnp.int32)
+        taken = jnp.round(wanted(value, group))
+        # Of the groups next to an item's own, what counts is where they come closest: at an edge.
+        low, high = (jnp.asarray(each) * highest for each in (edges[:-1], edges[1:]))
+        at_edges = jnp.concatenate([low, high])
+        radii = _radius(
+            counts,
+            jnp.concatenate([value, at_edges]),
+            # Not rounded: where a group takes none at this value it may at another.
+            jnp.concatenate([taken, wanted(at_edges, jnp.concatenate([group, group]))]),
+            highest,
+        )
+        reach = jnp.where(taken > 0, radii[:groups], np.float32(-1))
+        low_reach, high_reach = radii[groups:].reshape(2, groups)
 
         def member(weights: Array) -> Array:
             hit = jnp.abs(weights - value[0]) <= reach[0]
@@ -93,18 +106,17 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
 
         def included(weights: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
-            group = own[:, None] + np.arange(-1, 2, dtype=np.int32)
-            exists = (group >= 0) & (group < groups)
-            group = jnp.clip(group, 0, groups - 1)
-            low, high = (jnp.asarray(edge)[group] * highest for edge in (edges[:-1], edges[1:]))
-            here = weights[:, None]
-            closest = jnp.clip(here, low, high)
-            # Not rounded: where a group takes none at this value it may at another.
-            expected = wanted(closest, group)
-            reach = _radius(counts, closest, expected, highest)
-            part = jnp.minimum(here + reach, high) - jnp.maximum(here - reach, low)
-            part = jnp.clip(part / (high - low), 0, 1)
-            return 1 - jnp.prod(jnp.where(exists, 1 - part, np.float32(1)), axis=1)
+            own_reach = _radius(counts, weights, wanted(weights, own), highest)
+            missed = jnp.ones_like(weights)
+            for beside, reaches in ((-1, high_reach), (0, None), (1, low_reach)):
+                exists = (own + beside >= 0) & (own + beside < groups)
+                group = jnp.clip(own + beside, 0, groups - 1)
+                radius = own_reach if reaches is None else _at(reaches, group)
+                start, end = _at(low, group), _at(high, group)
+                part = jnp.minimum(weights + radius, end) - jnp.maximum(weights - radius, start)
+                part = jnp.clip(part / (end - start), 0, 1)
+                missed = missed * jnp.where(exists, 1 - part, np.float32(1))
+            return 1 - missed
 
         return Search(member, included)
 
@@ -144,10 +156,12 @@ class _Counts(NamedTuple):
 def _counts(counts: Array, highest: Array) -> _Counts:
     first = jnp.clip(_key(highest) + 1 - _WINDOW, 0, _KEYS - _WINDOW)
     each = jax.lax.dynamic_slice(counts, (first,), (_WINDOW,)).astype(jnp.float32)
-    # In rows: a sum cumulated over one long axis is slow on a CPU.
-    within = jnp.cumsum(each.reshape(-1, _ROW), axis=1)
-    rows_before = jnp.cumsum(within[:, -1]) - within[:, -1]
-    return _Counts(first, each, (within + rows_before[:, None]).reshape(-1) - each)
+    # In rows, by a product: all is exact, and XLA's cumulated sums are slow on a CPU.
+    rows = each.reshape(-1, _ROW)
+    strictly = jnp.asarray(np.triu(np.ones((_ROW, _ROW), np.float32), 1))
+    before = jnp.dot(rows, strictly, precision=jax.lax.Precision.HIGHEST)
+    rows_before = jnp.dot(rows.sum(axis=1), strictly, precision=jax.lax.Precision.HIGHEST)
+    return _Counts(first, each, (before + rows_before[:, None]).reshape(-1))
 
 
 def _below(counts: _Counts, value: Array) -> Array:
@@ -157,21 +171,28 @@ def _below(counts: _Counts, value: Array) -> Array:
     part = (pattern & np.uint32((1 << 15) - 1)).astype(jnp.float32) * np.float32(2**-15)
     part = jnp.where(key < 0, np.float32(0), jnp.where(key >= _WINDOW, np.float32(1), part))
     key = jnp.clip(key, 0, _WINDOW - 1)
-    return counts.before[key] + part * counts.each[key]
+    return _at(counts.before, key) + part * _at(counts.each, key)
 
 
 def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
-    """The radius of the ball about each value that holds that many weights."""
+    """The radius of the ball about each value that holds that many weights.
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
-        middle = (low + high) / 2
+    Found by bisection, up to 2^-16 of the highest. The carry is the lower bound alone: XLA makes
+    one pass of each step then, several times as fast on a CPU as with two.
+    """
+
+    def halve(step: Array, low: Array) -> Array:
+        middle = low + highest * power_of_two(np.int32(-1) - step)
         held = _below(counts, value + middle) - _below(counts, value - middle)
-        enough = held >= number
-        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+        return jnp.where(held >= number, low, middle)
 
-    bounds = jnp.zeros_like(value), jnp.broadcast_to(highest, value.shape)
-    return jax.lax.fori_loop(0, STEPS, halve, bounds)[1]
+    low = jax.lax.fori_loop(np.int32(0), np.int32(STEPS), halve, jnp.zeros_like(value))
+    return low + highest * np.float32(2.0**-STEPS)
+
+
+def _at(array: Array, places: Array) -> Array:
+    """The elements at places that are within the array: not checked, which costs a CPU time."""
+    return array.at[places].get(mode="promise_in_bounds")
 
 
 def _key(weights: Array) -> Array:

@@ -19,6 +19,14 @@ def key_of(words: Array) -> Array:
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
+def in_this_loop(drawn: Array) -> Array:
+    """0, int32, to add to what a loop's body starts from while draws are missing.
+
+    What depends on the carry XLA cannot move before the loop, that is, to every call.
+    """
+    return jnp.where(jnp.any(drawn == -1), np.int32(0), np.int32(1))
+
+
 def draw_members(
     key: Array, span: Span, capacity: int, member: Callable[[Array], Array], num: int
 ) -> tuple[Array, Array]:
@@ -49,11 +57,10 @@ def draw_members(
 
     def search(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         drawn, _ = carry
-        # Adds 0. What depends on the carry XLA cannot move before the loop, that is, to every call.
-        here = jnp.where(jnp.any(drawn == -1), np.int32(0), np.int32(1))
+        here = in_this_loop(drawn)
         every = jnp.arange(capacity, dtype=jnp.int32) + here
         lines = am.pack(within(every) & (every < span.size))
-        found = am.draw(jax.random.fold_in(key, 1), lines, num)
+        found = am.draw(jax.random.fold_in(key, 1 + here), lines, num)
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
         part = am.count_packed(lines).astype(jnp.float32) / size
         return jnp.where(found < 0, np.int32(-2), found), part
