@@ -48,10 +48,10 @@ def atomic_write(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
         raise
-    _sync_directory(directory)
+    sync_directory(directory)
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
     """Makes the new name itself survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

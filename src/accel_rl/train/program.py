@@ -5,6 +5,7 @@ a segment is a loop of iterations. What runs them is an executor's business.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from accel_rl.train import actor as actors
 from accel_rl.train import delay
 from accel_rl.train.actor import ActorState, Episodes
 from accel_rl.train.schedule import Schedule
-from accel_rl.types import Array, ArrayLike, Environment, ReplayPort, Sample
+from accel_rl.types import Array, ArrayLike, Batch, Environment, ReplayPort, Sample
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
@@ -72,9 +73,9 @@ class Keys(NamedTuple):
     learn: Array  # [updates]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """The steps of a training, as pure functions. Made by `make`; not a pytree."""
+    """The steps of a training, as pure functions. Made by `make`; not a pytree, equal to itself."""
 
     env: Environment
     agent: Agent
@@ -260,8 +261,8 @@ class Program:
         return self.memory
 
     def _no_priorities(self, memory: Any) -> Any:
-        """A queue of updates that change nothing."""
-        if self.schedule.priority_lag == 0:
+        """A queue of updates that change nothing; a port, outside the state, has none."""
+        if self.schedule.priority_lag == 0 or memory is None:
             return None
         sample = jax.eval_shape(
             lambda: self.require_replay().sample(memory, jax.random.key(0), 1.0, 1.0)
@@ -320,14 +321,33 @@ def _check_memory(env: Environment, agent: Agent, memory: Replay, plan: Schedule
         for a, b in zip(jax.tree.leaves(wanted), jax.tree.leaves(got), strict=True)
     ):
         raise ValueError(f"memory must be made for example(env, agent), {wanted}, got {got}")
-    if not store.has_env_axis or store.ring.num_envs != plan.num_envs:
+    ring = store.ring
+    if not store.has_env_axis or ring.num_envs != plan.num_envs:
         raise ValueError(f"memory must be made with num_envs={plan.num_envs}")
-    complete = plan.warmup + 1 - (store.ring.reach - 1) // plan.rollout
-    least = memory.least_size
-    if complete * plan.steps < least:
+    most = ring.rows - ring.reach + 1
+    if plan.rollout > most:
+        raise ValueError(f"rollout must be at most {most} for this memory, got {plan.rollout}")
+    sampled = jax.eval_shape(lambda: memory.sample(memory.init(), jax.random.key(0), 1.0, 1.0))
+    observation = jax.tree.map(lambda leaf: leaf.shape, wanted.observation)
+    if not isinstance(sampled.batch, Batch) or observation != jax.tree.map(
+        lambda leaf: leaf.shape[1:], sampled.batch.observation
+    ):
         raise ValueError(
-            f"learning_starts must be at least {least + plan.num_envs * store.ring.reach}, so that "
-            f"there are {least} complete items to sample from, got {plan.learning_starts}"
+            "memory must sample a types.Batch of single observations: without sequence_length and "
+            "frame_stack"
+        )
+    if agent.needs_next_action and ring.window > 1:
+        raise ValueError(
+            "memory must have n_step=1: the agent learns from the action that follows a step"
+        )
+    # Learning comes first in an iteration: what the warm-up collected must do for it.
+    complete = (plan.warmup * plan.rollout - (ring.window - 1)) * ring.num_envs
+    if complete < memory.least_size:
+        rows = math.ceil(memory.least_size / ring.num_envs) + ring.window - 1
+        least = (math.ceil(rows / plan.rollout) - 1) * plan.steps + 1
+        raise ValueError(
+            f"learning_starts must be at least {least}, so that there are {memory.least_size} "
+            f"complete items to sample from, got {plan.learning_starts}"
         )
 
 

@@ -1,0 +1,286 @@
+"""Checkpoints of a training in a folder: written whole or not at all, and checked when read."""
+
+import contextlib
+import dataclasses
+import datetime
+import fcntl
+import importlib
+import json
+import logging
+import math
+import os
+import pathlib
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from accel_rl.io.atomic import sync_directory
+from accel_rl.io.manifest import DamagedError, check_manifest, write_manifest
+
+Row = dict[str, Any]
+
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose files are as they were written."""
+
+    path: pathlib.Path
+    about: dict[str, Any]  # what it is from
+    rows: list[Row]  # of the training's log so far
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return int(self.path.name)
+
+    def state(self, template: Any) -> Any:
+        """The state.
+
+        Args:
+          template: a pytree of jax.ShapeDtypeStruct, with shardings where it matters.
+
+        Raises:
+          ValueError: if the template is another program's; the message has the first leaf that
+            differs.
+          DamagedError: if Orbax cannot read it.
+        """
+        from accel_rl.io.leaves import from_host  # late: it imports JAX
+
+        try:
+            with _orbax() as orbax:
+                arrays = orbax.restore((self.path / "state").absolute())
+        except Exception as error:
+            raise DamagedError(f"{self.path}: {error}") from error
+        try:
+            return from_host(arrays, template)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is of another program: {error}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one training.
+
+    One process writes to the folder at a time, inside `writing`.
+    """
+
+    folder: str | os.PathLike[str]
+    every: int | None = None  # environment steps between two; None: only where a training stops
+    keep: int = 2  # the newest that stay
+    best: str | None = (
+        None  # an entry of rows: where it was highest there is one more, and it stays
+    )
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if a number is below 1."""
+        for name in ("every", "keep"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+
+    def due(self, rows: Sequence[Row]) -> bool:
+        """Whether there is to be one after the last of the rows.
+
+        It depends on the rows alone, so that a training that was resumed has them where one that
+        was not has them.
+        """
+        if self.every is not None:
+            before = rows[-2]["steps"] if len(rows) > 1 else 0
+            if rows[-1]["steps"] // self.every > before // self.every:
+                return True
+        if self.best is None:
+            return False
+        score = _score(rows[-1], self.best)
+        return score is not None and all(
+            earlier is None or score > earlier
+            for earlier in (_score(row, self.best) for row in rows[:-1])
+        )
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keeps the folder for this process, and clears away what a killed one left unfinished.
+
+        Raises:
+          BlockingIOError: if another process has it.
+        """
+        folder = pathlib.Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BlockingIOError(f"another process trains in {folder}") from None
+            for draft in folder.glob(".[0-9]*.tmp"):
+                shutil.rmtree(draft)
+            yield
+
+    def save(self, state: Any, about: Mapping[str, Any], rows: Sequence[Row]) -> pathlib.Path:
+        """Writes the state after the last of the rows, then removes what need not be kept.
+
+        The state's memory may be given away as soon as this returns.
+
+        Args:
+          state: a pytree of arrays.
+          about: what the checkpoint is from, for JSON.
+          rows: the log so far, for JSON; the last one's `steps` is the checkpoint's name.
+
+        Returns:
+          The folder of the new checkpoint.
+
+        Raises:
+          OSError: if the disk is full, ...; nothing is left of the new one, and all others stay.
+        """
+        from accel_rl.io.leaves import to_host  # late: it imports JAX
+
+        folder = pathlib.Path(self.folder)
+        step = int(rows[-1]["steps"])
+        about = {
+            "format": FORMAT,
+            "step": step,
+            "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "score": None if self.best is None else {self.best: _score(rows[-1], self.best)},
+            **about,
+        }
+        name = f"{step:012d}"
+        draft = _hidden(folder, name)
+        try:
+            draft.mkdir()
+            _save_arrays(draft / "state", to_host(state))
+            for file, value in (("about.json", about), ("rows.json", list(rows))):
+                (draft / file).write_text(json.dumps(value), encoding="utf-8")
+            write_manifest(draft)
+            if (folder / name).exists():  # it was damaged, else the training had gone on from it
+                _discard(folder / name)
+            draft.rename(folder / name)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        sync_directory(os.fspath(folder))
+        self._prune(step)
+        return folder / name
+
+    def steps(self) -> list[int]:
+        """The steps of all checkpoints, damaged or not, in ascending order."""
+        return sorted(
+            int(path.name)
+            for path in pathlib.Path(self.folder).glob("[0-9]*")
+            if path.name.isdecimal()
+        )
+
+    def open(self, step: int) -> Checkpoint:
+        """A checkpoint, checked.
+
+        Raises:
+          DamagedError: if it is not as it was written, or not there.
+        """
+        path = pathlib.Path(self.folder) / f"{step:012d}"
+        try:
+            check_manifest(path)
+            about, rows = (
+                json.loads((path / name).read_text(encoding="utf-8"))
+                for name in ("about.json", "rows.json")
+            )
+        except OSError as error:
+            raise DamagedError(f"{path}: {error}") from error
+        except DamagedError as error:
+            raise DamagedError(f"{path}: {error}") from error
+        if about.get("format") != FORMAT:
+            raise DamagedError(f"{path}: format {about.get('format')}, this version reads {FORMAT}")
+        return Checkpoint(path, about, rows)
+
+    def newest(self) -> Checkpoint | None:
+        """The newest that is whole, with a warning where newer ones are damaged.
+
+        Returns:
+          It, or None if there are none at all.
+
+        Raises:
+          DamagedError: if all are damaged.
+        """
+        return self._first(self.steps()[::-1])
+
+    def highest(self) -> Checkpoint | None:
+        """As `newest`, of those where `best` was highest."""
+        scores = {step: score for step in self.steps() if (score := self._score(step)) is not None}
+        return self._first(sorted(scores, key=lambda step: (-scores[step], step)))
+
+    def _first(self, steps: Sequence[int]) -> Checkpoint | None:
+        damages = []
+        for step in steps:
+            try:
+                found = self.open(step)
+            except DamagedError as error:
+                damages.append(str(error))
+                continue
+            if damages:
+                warnings.warn(f"damaged: {'; '.join(damages)}. {found.path} is used", stacklevel=3)
+            return found
+        if damages:
+            raise DamagedError(f"no checkpoint is whole: {'; '.join(damages)}")
+        return None
+
+    def _score(self, step: int) -> float | None:
+        """The score that a checkpoint says it has."""
+        path = pathlib.Path(self.folder) / f"{step:012d}" / "about.json"
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))["score"][self.best]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _prune(self, newest: int) -> None:
+        """Removes what need not be kept. Any later ones were damaged: the training is not there."""
+        steps = self.steps()
+        kept = {step for step in steps if step <= newest}
+        kept = set(sorted(kept)[-self.keep :])
+        scores = {step: self._score(step) for step in steps if step <= newest}
+        known = {step: score for step, score in scores.items() if score is not None}
+        if known:
+            kept.add(max(known, key=lambda step: (known[step], -step)))
+        for step in steps:
+            if step not in kept:
+                _discard(pathlib.Path(self.folder) / f"{step:012d}")
+
+
+def _score(row: Row, name: str) -> float | None:
+    value = row.get(name)
+    return None if value is None or math.isnan(value) else value
+
+
+def _hidden(folder: pathlib.Path, name: str) -> pathlib.Path:
+    return folder / f".{name}.{secrets.token_hex(8)}.tmp"
+
+
+def _discard(path: pathlib.Path) -> None:
+    """Removes a folder; a killed process leaves all of it or nothing under its name."""
+    hidden = _hidden(path.parent, path.name)
+    path.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _orbax() -> Iterator[Any]:
+    """Orbax's reader and writer, without its logging: what goes wrong is raised."""
+    ocp: Any = importlib.import_module("orbax.checkpoint")  # late: it takes time
+
+    logger = logging.getLogger("absl")
+    before, logger.disabled = logger.disabled, True
+    try:
+        with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as orbax:
+            yield orbax
+    finally:
+        logger.disabled = before
+
+
+def _save_arrays(path: pathlib.Path, arrays: Mapping[str, Any]) -> None:
+    present = {name: array for name, array in arrays.items() if array.size}  # Orbax takes no others
+    try:
+        with _orbax() as orbax:
+            orbax.save(path.absolute(), present)
+    except ValueError as error:
+        if "os_error_code" not in str(error):
+            raise
+        raise OSError(str(error)) from error  # a full disk, as TensorStore says it

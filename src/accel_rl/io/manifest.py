@@ -1,0 +1,61 @@
+"""A list of a folder's files with their SHA-256, by which damage is found."""
+
+import hashlib
+import json
+import os
+import pathlib
+
+from accel_rl.io.atomic import atomic_write, sync_directory
+
+NAME = "manifest.json"
+
+
+class DamagedError(ValueError):
+    """A folder does not hold what was written to it."""
+
+
+def write_manifest(folder: pathlib.Path) -> None:
+    """Lists every file below a folder, once all of them are on disk.
+
+    Raises:
+      OSError: if the disk is full, ...
+    """
+    listed = {}
+    for path in _files(folder):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            listed[path.relative_to(folder).as_posix()] = hashlib.file_digest(
+                file, "sha256"
+            ).hexdigest()
+    for directory, _, _ in os.walk(folder):
+        sync_directory(directory)
+    with atomic_write(folder / NAME, "w") as file:
+        json.dump({"sha256": listed}, file, indent=1)
+
+
+def check_manifest(folder: pathlib.Path) -> None:
+    """Compares a folder's files with their list.
+
+    Raises:
+      DamagedError: if a file, or the list, is missing or was changed.
+    """
+    try:
+        listed = dict(json.loads((folder / NAME).read_text(encoding="utf-8"))["sha256"])
+    except FileNotFoundError:
+        raise DamagedError(f"{NAME} is missing") from None
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise DamagedError(f"{NAME} cannot be read: {error}") from error
+    for name, digest in listed.items():
+        try:
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise DamagedError(f"{name} is missing") from None
+        except OSError as error:
+            raise DamagedError(f"{name} cannot be read: {error}") from error
+        if found != digest:
+            raise DamagedError(f"{name} was changed after it was written")
+
+
+def _files(folder: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

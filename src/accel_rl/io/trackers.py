@@ -1,0 +1,94 @@
+"""Loggers for TensorBoard, and for Weights & Biases."""
+
+import importlib
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from accel_rl.io.loggers import Row, scalars
+
+
+class TensorBoard:
+    """Event files for TensorBoard; needs tensorboardX."""
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        """Names the folder of the event files.
+
+        Raises:
+          ModuleNotFoundError: if tensorboardX is not installed.
+        """
+        self._module = _extra("tensorboardX", "tensorboard")
+        self._folder = pathlib.Path(folder)
+        self._writer: Any = None
+
+    def begin(self, rows: Sequence[Row] | None) -> None:
+        """Opens a new event file; TensorBoard hides what earlier ones have of later steps."""
+        earlier = list(self._folder.glob("events.out.tfevents.*"))
+        if rows is None and earlier:
+            raise FileExistsError(f"{self._folder} holds the log of another training")
+        next_step = rows[-1]["steps"] + 1 if rows else 0
+        self._writer = self._module.SummaryWriter(
+            str(self._folder),
+            purge_step=next_step if earlier else None,
+            # A file's name otherwise holds no more than the second.
+            filename_suffix=f".{len(earlier):04d}",
+        )
+
+    def log(self, row: Row) -> None:
+        """Writes the numbers that are finite."""
+        for name, value in scalars(row).items():
+            self._writer.add_scalar(name, value, row["steps"])
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Closes the event file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class WeightsAndBiases:
+    """A run of Weights & Biases; needs wandb."""
+
+    def __init__(self, **init: Any):
+        """Takes the arguments of `wandb.init`; `id` is needed to resume.
+
+        Raises:
+          ModuleNotFoundError: if wandb is not installed.
+        """
+        self._module = _extra("wandb", "wandb")
+        self._init = init
+        self._run: Any = None
+
+    def begin(self, rows: Sequence[Row] | None) -> None:
+        """Starts the run, or goes on with it.
+
+        Raises:
+          ValueError: if the training is resumed and there is no `id`.
+        """
+        if rows is not None and "id" not in self._init:
+            raise ValueError("id must be given, so that the run can be found to go on with it")
+        self._run = self._module.init(resume="never" if rows is None else "allow", **self._init)
+
+    def log(self, row: Row) -> None:
+        """Sends the numbers that are finite.
+
+        A row that the run has already, from before the training was resumed, is the same again, and
+        would be refused.
+        """
+        if row["steps"] >= self._run.step:
+            self._run.log(scalars(row), step=row["steps"])
+
+    def close(self) -> None:
+        """Ends the run."""
+        if self._run is not None:
+            self._run.finish()
+
+
+def _extra(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{module} is not installed: pip install 'accel-rl[{extra}]'", name=module
+        ) from error

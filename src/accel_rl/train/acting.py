@@ -1,0 +1,155 @@
+"""Actors of the pipelined executor: what steps environments with a published policy."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.train import actor as actors
+from accel_rl.train.actor import ActorState, Episodes
+from accel_rl.train.judging import judge
+from accel_rl.train.program import Program
+from accel_rl.types import Array, ArrayLike, Transition
+
+# Iterations are numbered with an int32, so no key of theirs is made with these.
+ACTORS = np.uint32(3 << 30)
+
+Exploration = Callable[[Any, Array], Any]
+"""exploration(policy, numbers [E] int32): the policy with which environments of these numbers, of
+all, are to act; pure."""
+
+
+class Published(NamedTuple):
+    """What actors get of an agent; a pytree that is never given away."""
+
+    policy: Any
+    critics: Any  # None unless actors give priorities
+
+
+class Version(NamedTuple):
+    """What was published, and after how many updates."""
+
+    published: Published
+    updates: int
+
+
+class Rollout(NamedTuple):
+    """What an actor did in an iteration."""
+
+    transitions: Transition  # leaves [E, ...], or [rollout, E, ...] if rollout is above 1
+    priorities: Array | None  # of the transitions, with the same leading axes
+    episodes: Episodes  # of NumPy
+    updates: int  # those that the policy had seen
+
+
+def stopped(count: Any, episode_return: Any, episode_length: Any) -> Episodes:
+    """Of NumPy."""
+    numbers: Any = np.int32(count), np.float32(episode_return), np.float32(episode_length)
+    return Episodes(*numbers)
+
+
+class Actor(Protocol):
+    """Steps its environments."""
+
+    def collect(self, version: Version, iteration: int) -> Rollout:
+        """Steps them as often as an iteration says; returns once it is done."""
+
+    @property
+    def state(self) -> ActorState:
+        """Where they stand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """An actor's part of a program."""
+
+    program: Program
+    number: int  # of the actor
+    actors: int  # of all
+    device: jax.Device
+    key: ArrayLike  # [2] uint32, of the training
+    gamma: ArrayLike
+    priority_steps: int  # rewards in the targets that priorities come from; 0: none
+    exploration: Exploration | None
+
+    @property
+    def num_envs(self) -> int:
+        """Its environments."""
+        return self.program.schedule.num_envs // self.actors
+
+    def own_key(self) -> Array:
+        """[2] uint32, of this actor; of the only one, the training's."""
+        if self.actors == 1:
+            return self.key
+        key = jax.random.wrap_key_data(self.key)
+        return jax.random.key_data(jax.random.fold_in(key, ACTORS + np.uint32(self.number)))
+
+    def keys(self, key: Array, iteration: Array) -> Array:
+        """The random keys of an iteration, [rollout, 1 + its environments]."""
+        plan = dataclasses.replace(self.program.schedule, num_envs=self.num_envs)
+        return dataclasses.replace(self.program, schedule=plan).keys(key, iteration).collect
+
+    def policy(self, published: Published) -> Any:
+        """The policy that its environments act with."""
+        if self.exploration is None:
+            return published.policy
+        first = self.number * self.num_envs
+        return self.exploration(
+            published.policy, jnp.arange(first, first + self.num_envs, dtype=jnp.int32)
+        )
+
+    def priorities(self, published: Published, transitions: Transition, key: Array) -> Array | None:
+        """Of transitions, leaves [E, ...] or [rollout, E, ...]; None if the memory gives them."""
+        if not self.priority_steps:
+            return None
+        single = self.program.schedule.rollout == 1
+        rows = jax.tree.map(lambda leaf: leaf[None], transitions) if single else transitions
+        critics, steps = published.critics, self.priority_steps
+        key = jax.random.fold_in(key, 1)  # it chose actions already
+        found = judge(self.program.agent, critics, rows, steps, self.gamma, key)
+        return found[0] if single else found
+
+
+class DeviceActor:
+    """Environments that are pure functions, on a device.
+
+    Args:
+      part: what it acts in.
+      state: of its own environments; copied.
+    """
+
+    def __init__(self, part: Part, state: ActorState) -> None:
+        program = part.program
+        # Steps of all environments, as schedules of exploration count them.
+        steps = np.int32(program.schedule.steps)
+
+        def collect(state: ActorState, published: Published, key: Array, iteration: Array) -> Any:
+            keys = part.keys(key, iteration)
+            policy = part.policy(published)
+            state, transitions, episodes = actors.collect(
+                program.env, program.agent, state, policy, keys, iteration * steps
+            )
+            priorities = part.priorities(published, transitions, keys[0, 0])
+            return state, transitions, priorities, episodes
+
+        self._collect = jax.jit(collect, donate_argnums=0)
+        self._device = part.device
+        self._key = jax.device_put(part.own_key(), part.device)
+        self._state = jax.device_put(state, part.device, may_alias=False)
+
+    @property
+    def state(self) -> ActorState:
+        """Where the environments stand."""
+        return self._state
+
+    def collect(self, version: Version, iteration: int) -> Rollout:
+        """See `Actor`."""
+        published = jax.device_put(version.published, self._device)
+        self._state, transitions, priorities, episodes = self._collect(
+            self._state, published, self._key, np.int32(iteration)
+        )
+        jax.block_until_ready(transitions)
+        return Rollout(transitions, priorities, jax.device_get(episodes), version.updates)

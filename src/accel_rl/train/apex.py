@@ -1,0 +1,44 @@
+"""Exploration that differs from environment to environment."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents.exploration import EpsilonGreedy
+from accel_rl.train.acting import Exploration
+from accel_rl.types import Array
+
+
+def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -> Exploration:
+    """Environment i of N acts at random with probability epsilon^(1 + alpha i / (N - 1)), always.
+
+    Args:
+      num_envs: N, those of all actors.
+      epsilon: 0 to 1.
+      alpha: at least 0.
+
+    Returns:
+      For `pipelined`; it raises TypeError where a policy has no epsilon-greedy exploration.
+
+    Raises:
+      ValueError: if a number is out of range.
+
+    Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
+    """
+    if num_envs < 1:
+        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be from 0 to 1, got {epsilon}")
+    if not 0 <= alpha < np.inf:
+        raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
+
+    def exploration(policy: Any, numbers: Array) -> Any:
+        if not isinstance(getattr(policy, "exploration", None), EpsilonGreedy):
+            raise TypeError(f"a policy must explore epsilon-greedily, got {type(policy).__name__}")
+        place = numbers.astype(jnp.float32) / np.float32(max(1, num_envs - 1))
+        share = jnp.float32(epsilon) ** (1 + alpha * place)
+        return dataclasses.replace(policy, exploration=EpsilonGreedy(share, share, jnp.float32(1)))
+
+    return exploration

@@ -1,0 +1,125 @@
+"""The pipeline's asynchronous mode: each worker goes on as soon as it may.
+
+Actors use the newest policy there is. An actor may begin an iteration up to `queue_size` before the
+learner has ended it; the learner never begins one before what was collected until then is in the
+memory. So there are at most as many updates for what was inserted as the schedule says, fewer by at
+most queue_size iterations, and no policy is older than queue_size iterations of updates when its
+transitions are inserted.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from accel_rl.train import delay
+from accel_rl.train.acting import Rollout
+from accel_rl.train.job import Job, without_batch
+from accel_rl.train.program import TrainState
+from accel_rl.train.queues import Counter, Queue
+
+
+class Asynchronous:
+    """Workers: the actors, and one each for inserting, sampling, learning, updating priorities.
+
+    Args:
+      job: has a queue of transitions for each actor.
+      state: from which it starts.
+      queue_size: see above.
+      device: where the transitions of several actors are put together.
+    """
+
+    def __init__(self, job: Job, state: TrainState, queue_size: int, device: jax.Device) -> None:
+        schedule, workers = job.program.schedule, job.workers
+        self._state = state
+        self._job, self._size, self._device = job, queue_size, device
+        self._inserted = Counter(workers, job.first)
+        self._learned = Counter(workers, max(job.first, schedule.warmup))
+        self._applied = Counter(workers, job.learner.updates)
+        self._priorities = Queue(workers, queue_size * schedule.updates)
+        axis = 0 if schedule.rollout == 1 else 1
+        self._join = jax.jit(
+            lambda parts: jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis), *parts)
+        )
+
+    def start(self) -> None:
+        """Starts the workers."""
+        workers = self._job.workers
+        for number in range(len(self._job.actors)):
+            name = "actor" if len(self._job.actors) == 1 else f"actor_{number}"
+            workers.start(name, functools.partial(self._act, number))
+        for name, work in (
+            ("inserter", self._insert),
+            ("sampler", self._sample),
+            ("learner", self._learn),
+            ("updater", self._update),
+        ):
+            workers.start(name, work)
+
+    def rest(self) -> tuple[Any, Any]:
+        """Policies and late updates of priorities of the state at the end.
+
+        All updates were applied by then, and from there on actors begin with the newest policy.
+        """
+        newest, lag = (
+            self._job.learner.version.published.policy,
+            self._job.program.schedule.policy_lag,
+        )
+        late = self._state.late
+        if late is not None:
+            late = (late[0], late[1], jnp.zeros_like(late[2]))
+        return delay.start(newest, lag), late
+
+    def _act(self, number: int) -> None:
+        job = self._job
+        for iteration in range(job.first, job.last):
+            self._learned.wait_for(iteration - self._size + 1)
+            job.collect(number, job.learner.version, iteration)
+
+    def _insert(self) -> None:
+        job = self._job
+        for iteration in range(job.first, job.last):
+            parts = [queue.get() for queue in job.rollouts]
+            ages = [job.learner.updates - part.updates for part in parts]
+            job.insert(self._together(parts))
+            self._inserted.advance(iteration + 1)
+            episodes = jax.tree.map(lambda *each: sum(each), *(part.episodes for part in parts))
+            job.ledger.inserted(iteration, episodes, ages)
+
+    def _sample(self) -> None:
+        job = self._job
+        for iteration in filter(job.learns, range(job.first, job.last)):
+            self._inserted.wait_for(iteration)
+            keys, beta = job.drawing.sampling(iteration)
+            for key in keys:
+                applied = self._applied.value
+                job.batches.put((job.sample(key, beta), applied))
+
+    def _learn(self) -> None:
+        job = self._job
+        for iteration in range(job.first, job.last):
+            metrics, ages = [], []
+            if job.learns(iteration):
+                for key in job.drawing.learning(iteration):
+                    sample, applied = job.batches.get()
+                    ages.append(job.learner.updates - applied)
+                    priorities, found = job.learn(sample, key)
+                    self._priorities.put((without_batch(sample), priorities))
+                    metrics.append(found)
+                job.publish()
+                self._learned.advance(iteration + 1)
+            job.ledger.learned(iteration, metrics, ages)
+
+    def _update(self) -> None:
+        job = self._job
+        for number in range(self._applied.value, job.updates):
+            job.update(*self._priorities.get())
+            self._applied.advance(number + 1)
+
+    def _together(self, parts: list[Rollout]) -> Rollout:
+        if len(parts) == 1:
+            return parts[0]
+        fields = [(part.transitions, part.priorities) for part in parts]
+        transitions, priorities = self._join(jax.device_put(fields, self._device))
+        return parts[0]._replace(transitions=transitions, priorities=priorities)

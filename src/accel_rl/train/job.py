@@ -1,0 +1,105 @@
+"""What the workers of a pipelined training share."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents import Agent
+from accel_rl.train.acting import Actor, Rollout, Version
+from accel_rl.train.actor import example
+from accel_rl.train.learning import Drawing, Learner
+from accel_rl.train.ledger import Ledger
+from accel_rl.train.program import Program
+from accel_rl.train.queues import Queue, Workers
+from accel_rl.train.schedule import Schedule
+from accel_rl.types import Array, Batch, ReplayPort, Sample
+
+
+@dataclasses.dataclass
+class Job:
+    """A pipelined training under way."""
+
+    program: Program
+    first: int  # iteration
+    last: int  # the iteration after the last
+    actors: Sequence[Actor]
+    port: ReplayPort
+    learner: Learner
+    drawing: Drawing
+    workers: Workers
+    ledger: Ledger
+    rollouts: Sequence[Queue]  # one for each actor
+    batches: Queue
+
+    def collect(self, number: int, version: Version, iteration: int) -> None:
+        """An actor's part of an iteration, to its queue."""
+        with self.workers.working("collect"):
+            rollout = self.actors[number].collect(version, iteration)
+        self.rollouts[number].put(rollout)
+
+    def insert(self, rollout: Rollout) -> None:
+        """Adds transitions to the memory."""
+        with self.workers.working("insert"):
+            self.port.add(rollout.transitions, rollout.priorities)
+
+    def sample(self, key: Array, beta: float) -> Sample:
+        """A batch from the memory."""
+        with self.workers.working("sample"):
+            return jax.block_until_ready(self.port.sample(key, beta, self.drawing.gamma))
+
+    def learn(self, sample: Sample, key: Array) -> tuple[Array, dict[str, np.ndarray]]:
+        """An update; priorities and metrics."""
+        with self.workers.working("learn"):
+            return self.learner.learn(sample, key)
+
+    def update(self, sample: Sample, priorities: Array) -> None:
+        """Gives priorities to the memory."""
+        with self.workers.working("update"):
+            self.port.update(sample, priorities)
+
+    def publish(self) -> Version:
+        """A copy of the newest policy."""
+        with self.workers.working("sync"):
+            return self.learner.publish()
+
+    @property
+    def updates(self) -> int:
+        """From the start of the training to its end."""
+        return updates_until(self.program.schedule, self.last - 1)
+
+    def learns(self, iteration: int) -> bool:
+        """Whether there are updates in an iteration."""
+        return iteration >= self.program.schedule.warmup
+
+
+def updates_until(schedule: Schedule, iteration: int) -> int:
+    """Updates from the start to the end of an iteration, in the order of the program."""
+    return schedule.updates * max(0, iteration + 1 - schedule.warmup)
+
+
+def without_batch(sample: Sample) -> Sample:
+    """What an update of priorities needs of a sample."""
+    return dataclasses.replace(sample, batch=None)
+
+
+def metric_names(program: Program) -> list[str]:
+    """Of the agent's metrics."""
+    step = example(program.env, program.agent)
+
+    def learn() -> dict[str, Any]:
+        def one(leaf: Any) -> Array:
+            return jnp.zeros((1, *leaf.shape), leaf.dtype)
+
+        agent: Agent = program.agent
+        observation, action, reward, extras = jax.tree.map(
+            one, (step.observation, step.action, step.reward, step.extras)
+        )
+        batch = Batch(observation, action, reward, reward, observation, extras)
+        state = agent.init(jax.random.key(0))
+        return agent.learn(state, batch, reward, jax.random.key(0))[1].metrics
+
+    return list(jax.eval_shape(learn))

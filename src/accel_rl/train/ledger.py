@@ -1,0 +1,120 @@
+"""Rows of a pipelined training: metrics of the program, staleness, who waited and who worked."""
+
+import bisect
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from accel_rl.train.acting import stopped
+from accel_rl.train.actor import Episodes
+from accel_rl.train.program import Program, Totals, TrainState
+from accel_rl.train.queues import Queue, Workers
+from accel_rl.train.rows import Row, row
+
+
+@dataclasses.dataclass
+class _Sums:
+    """Of the iterations of one row, in their order."""
+
+    episodes: Episodes = dataclasses.field(default_factory=lambda: stopped(0, 0, 0))
+    updates: int = 0
+    learned: dict[str, Any] = dataclasses.field(default_factory=dict)
+    policy_ages: list[int] = dataclasses.field(default_factory=list)
+    priority_ages: list[int] = dataclasses.field(default_factory=list)
+
+
+class Ledger:
+    """What workers did, iteration by iteration, as rows.
+
+    Args:
+      program: what is run.
+      state: from which.
+      ends: the iteration after the last of each row.
+      metrics: names of the agent's.
+      workers: who works.
+      queues: by name, what rows say of how full they were.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        state: TrainState,
+        ends: Sequence[int],
+        metrics: Sequence[str],
+        workers: Workers,
+        queues: Mapping[str, Queue],
+    ) -> None:
+        self._ends, self._workers, self._queues = ends, workers, queues
+        self._sums = [_Sums(learned={name: np.float32(0) for name in metrics}) for _ in ends]
+        self._inserted = self._learned = int(state.iteration)
+        self._next = 0
+        self._before = self._accounts()
+
+        def totals(iteration: Any, totals: Totals) -> Any:
+            return program.metrics(dataclasses.replace(state, iteration=iteration), totals)
+
+        self._metrics: Callable[..., Any] = jax.jit(totals)
+
+    def inserted(self, iteration: int, episodes: Episodes, ages: Sequence[int]) -> None:
+        """Notes an iteration's transitions, and how many updates old their policies were."""
+        with self._workers.changed:
+            sums = self._of(iteration)
+            sums.episodes = jax.tree.map(np.add, sums.episodes, episodes)
+            sums.policy_ages.extend(ages)
+            self._inserted = iteration + 1
+            self._workers.changed.notify_all()
+
+    def learned(
+        self, iteration: int, metrics: Sequence[Mapping[str, Any]], ages: Sequence[int]
+    ) -> None:
+        """Notes an iteration's updates, and how many updates' priorities their samples lacked."""
+        with self._workers.changed:
+            sums = self._of(iteration)
+            for each in metrics:
+                sums.learned = {name: sums.learned[name] + each[name] for name in sums.learned}
+            sums.updates += len(metrics)
+            sums.priority_ages.extend(ages)
+            self._learned = iteration + 1
+            self._workers.changed.notify_all()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a row is complete."""
+        done = min(self._inserted, self._learned)
+        return self._next < len(self._ends) and self._ends[self._next] <= done
+
+    def row(self) -> Row:
+        """The next complete row."""
+        with self._workers.changed:
+            sums, end = self._sums[self._next], self._ends[self._next]
+            self._sums[self._next] = _Sums()
+            self._next += 1
+            before, self._before = self._before, self._accounts()
+        updates: Any = np.int32(sums.updates)
+        totals = Totals(sums.episodes, updates, sums.learned)
+        values = row(jax.device_get(self._metrics(np.int32(end), totals)), self._workers.seconds)
+        for name, ages in (("policy", sums.policy_ages), ("priority", sums.priority_ages)):
+            values[f"{name}_age_mean"] = float(np.mean(ages)) if ages else float("nan")
+            values[f"{name}_age_max"] = max(ages, default=0)
+        spent = {name: value - before.get(name, 0) for name, value in self._before.items()}
+        for name in self._queues:
+            items, gets = spent.pop(f"{name}_items"), spent.pop(f"{name}_gets")
+            values[f"{name}_queued"] = items / gets if gets else float("nan")
+        return values | spent
+
+    def _of(self, iteration: int) -> _Sums:
+        return self._sums[bisect.bisect_right(self._ends, iteration)]
+
+    def _accounts(self) -> dict[str, float]:
+        """What only grows."""
+        accounts = {"overlap_seconds": self._workers.overlapped()}
+        for name, seconds in self._workers.waited.items():
+            accounts[f"waited_seconds_{name}"] = seconds
+        for name, seconds in self._workers.worked.items():
+            accounts[f"worked_seconds_{name}"] = seconds
+        for name, queue in self._queues.items():
+            accounts[f"{name}_items"], accounts[f"{name}_gets"] = queue.found
+        return accounts

@@ -1,0 +1,86 @@
+"""What the pipelined executor is given, checked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from accel_rl.envs import HostEnvironment
+from accel_rl.train.compiled import number_of_seeds
+from accel_rl.train.program import Program, TrainState
+from accel_rl.train.schedule import segments
+
+
+def check_sizes(
+    program: Program,
+    deterministic: bool,
+    queue_size: int | None,
+    num_actors: int,
+    actor_priorities: int,
+) -> int:
+    """The size of the queue; raises ValueError where numbers are out of range, or do not fit."""
+    if deterministic and (queue_size is not None or num_actors != 1):
+        raise ValueError(
+            "queue_size and num_actors are for the asynchronous mode (deterministic=False), got "
+            f"{queue_size} and {num_actors}: in deterministic mode the lags of the schedule say "
+            "how far one actor is ahead"
+        )
+    size = max(1, program.schedule.policy_lag) if queue_size is None else queue_size
+    for name, value, least in (
+        ("queue_size", size, 1),
+        ("num_actors", num_actors, 1),
+        ("actor_priorities", actor_priorities, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+    if program.schedule.num_envs % num_actors:
+        raise ValueError(
+            f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
+        )
+    return size
+
+
+def checked_hosts(
+    program: Program, env: HostEnvironment | Sequence[HostEnvironment] | None, num_actors: int
+) -> list[HostEnvironment] | None:
+    """One for each actor; raises ValueError if they do not fit the program."""
+    if env is None:
+        return None
+    hosts = [env] if isinstance(env, HostEnvironment) else list(env)
+    if len(hosts) != num_actors:
+        raise ValueError(f"env must be one for each of {num_actors} actors, got {len(hosts)}")
+    share = program.schedule.num_envs // num_actors
+    for host in hosts:
+        if host.num_envs != share:
+            raise ValueError(
+                f"env must have {share} environments for each actor, got {host.num_envs}"
+            )
+        for name in ("observation_space", "action_space"):
+            ours, theirs = getattr(program.env, name), getattr(host, name)
+            if ours != theirs:
+                raise ValueError(f"env's {name} must be the program's, {ours}, got {theirs}")
+    return hosts
+
+
+def state_of(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> TrainState:
+    """From which training starts, of a key or a state; raises ValueError, TypeError of neither."""
+    if isinstance(start, TrainState):
+        if hyper:
+            raise ValueError(f"hyper is the state's where training goes on from one, got {hyper}")
+        return start
+    if number_of_seeds(start) is not None:
+        raise ValueError(f"start must be a single key, got {start.shape} of them")
+    given = dict(hyper or {})
+    jax.eval_shape(lambda: program.init(start, **given))  # which checks known values
+    return jax.jit(lambda key, given: program.init(key, **given))(start, given)
+
+
+def ends_of(program: Program, steps: int, period: int | None, first: int) -> list[int]:
+    """The iteration after the last of each row that is still to come."""
+    plan = segments(program.schedule, steps, max(1, steps // 100) if period is None else period)
+    ends = np.cumsum([iterations for iterations, _ in plan]).tolist()
+    if ends[-1] <= first:
+        done = first * program.schedule.steps
+        raise ValueError(f"steps must be more than the {done} of the state, got {steps}")
+    return [end for end in ends if end > first]

@@ -1,0 +1,48 @@
+"""Which devices the steps of a program run on."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, Sharding, SingleDeviceSharding
+from jax.sharding import PartitionSpec as P
+
+Devices: TypeAlias = jax.Device | Sequence[jax.Device] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Devices of the pipelined executor; None: JAX's default device."""
+
+    act: Devices = None  # several: actors take them in turn
+    replay: jax.Device | None = None
+    learn: Devices = None  # several: each learns from an equal part of the batch
+
+    def actor(self, number: int) -> jax.Device:
+        """The device of an actor."""
+        devices = _devices("act", self.act)
+        return devices[number % len(devices)]
+
+    def memory(self) -> jax.Device:
+        """The device of the replay memory."""
+        return _devices("replay", self.replay)[0]
+
+    def learner(self) -> tuple[Sharding, Sharding]:
+        """How the learner's state and its batches lie on its devices."""
+        devices = _devices("learn", self.learn)
+        if len(devices) == 1:
+            return (SingleDeviceSharding(devices[0]),) * 2
+        mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
+        return NamedSharding(mesh, P()), NamedSharding(mesh, P("batch"))
+
+
+def _devices(name: str, devices: Devices) -> list[jax.Device]:
+    if devices is None:
+        return list(jnp.zeros(()).devices())
+    found = [devices] if isinstance(devices, jax.Device) else list(devices)
+    if not found or not all(isinstance(each, jax.Device) for each in found):
+        raise ValueError(f"placement.{name} must be a device or several, got {devices!r}")
+    return found

@@ -1,0 +1,84 @@
+"""When a training stops before its last step: functions of its rows, so that resuming asks again.
+
+A rule takes all rows so far and returns why to stop, or None.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from accel_rl.train.rows import Row
+
+Rule = Callable[[Sequence[Row]], str | None]
+
+
+def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
+    """Stop once a metric is `value` or more.
+
+    Args:
+      metric: an entry of the rows, such as "evaluation".
+      value: the least that will do.
+      every_seed: whether each seed must reach it, rather than their mean.
+
+    Returns:
+      A rule; it raises ValueError where rows have no such entry.
+    """
+
+    def rule(rows: Sequence[Row]) -> str | None:
+        row = rows[-1]
+        reached = [_entry(row, metric)]
+        if every_seed and "per_seed" in row:
+            reached = row["per_seed"][metric]
+        if all(each >= value for each in reached):
+            return f"{metric} is {min(reached):g}, {value:g} or more"
+        return None
+
+    return rule
+
+
+def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
+    """Stop where a metric has not risen for some time.
+
+    Args:
+      metric: an entry of the rows, such as "evaluation". Rows in which it is NaN do not count.
+      patience: as many rows in a row must not have risen.
+      least: what is a rise: more than this above the highest of the rows before.
+
+    Returns:
+      A rule; it raises ValueError where rows have no such entry.
+
+    Raises:
+      ValueError: if `patience` is below 1, or `least` below 0.
+    """
+    if patience < 1:
+        raise ValueError(f"patience must be at least 1, got {patience}")
+    if not least >= 0:
+        raise ValueError(f"least must be at least 0, got {least}")
+
+    def rule(rows: Sequence[Row]) -> str | None:
+        highest, since = -math.inf, 0
+        for row in rows:
+            value = _entry(row, metric)
+            if value > highest + least:
+                highest, since = value, 0
+            elif not math.isnan(value):
+                since += 1
+        if since < patience:
+            return None
+        return f"{metric} has not risen above {highest:g} for {since} rows"
+
+    return rule
+
+
+def first_of(*rules: Rule) -> Rule:
+    """Stop as soon as one of several rules says so."""
+
+    def rule(rows: Sequence[Row]) -> str | None:
+        return next((why for each in rules if (why := each(rows))), None)
+
+    return rule
+
+
+def _entry(row: Row, metric: str) -> float:
+    if metric not in row:
+        raise ValueError(f"no {metric!r} in the rows; there are {', '.join(row)}")
+    return row[metric]
