@@ -1,7 +1,7 @@
 """A small run, made once through the command itself."""
 
 import pytest
-from commands import SMALL, as_json
+from commands import SMALL, TINY, as_json
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +16,11 @@ def run(dataset, tmp_path_factory):
     """The folder of a run, and what `train --json` printed."""
     path = tmp_path_factory.mktemp("run") / "lake"
     return path, as_json("train", dataset, *SMALL, "--out", path)
+
+
+@pytest.fixture(scope="session")
+def training(tmp_path_factory):
+    """The folder of an agent's training, and what `train --json` printed."""
+    path = tmp_path_factory.mktemp("training") / "cartpole"
+    words = ("--replay", "amper-fr", "--log", "jsonl,csv", "--out", path)
+    return path, as_json("train", "dqn", "CartPole-v1", *TINY, *words)

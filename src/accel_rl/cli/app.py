@@ -1,5 +1,6 @@
 """The command's tree, and its exit codes: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -8,7 +9,17 @@ import typer
 import typer.core
 
 from accel_rl import __version__
-from accel_rl.cli import collect, demo, doctor, environments, evaluate, plot, train
+from accel_rl.cli import (
+    collect,
+    demo,
+    doctor,
+    environments,
+    evaluate,
+    plot,
+    resume,
+    sweep,
+    train,
+)
 from accel_rl.cli.console import examples
 
 # Newer typers carry their own copy of click, so its exceptions are reached by inheritance.
@@ -29,6 +40,8 @@ class _OneLineErrors(typer.core.TyperGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command; see `click.Command.main`."""
+        words = sys.argv[1:] if args is None else list(args)
+        extra.setdefault("obj", shlex.join(["accel-rl", *words]))  # as it was given, for the record
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except _Complaint as error:
@@ -36,7 +49,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         except OSError as error:
             code = _complain(str(error), 1)
         except MemoryError:
-            code = _complain("out of memory: take fewer transitions or DPUs", 1)
+            code = _complain("out of memory: take fewer transitions, DPUs or seeds", 1)
         except typer.Abort:
             code = 1
         except RuntimeError as error:
@@ -66,7 +79,8 @@ app = typer.Typer(
     epilog=examples(
         "accel-rl collect Taxi-v3 --num 1000000 --out taxi.npz",
         "accel-rl train taxi.npz --rule q_learning --numerics int32_scaled --out runs/taxi",
-        "accel-rl evaluate runs/taxi --json",
+        "accel-rl train dqn CartPole-v1 --replay amper-fr --seeds 16 --out runs/cartpole",
+        "accel-rl evaluate runs/cartpole --json",
         "accel-rl demo",
     ),
 )
@@ -77,7 +91,9 @@ def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Reinforcement learning from logged experience, on thousands of emulated DPUs.
+    """Reinforcement learning that compiles whole.
+
+    Agents train on many seeds at once, and tables from logs on thousands of emulated DPUs.
 
     Commands that print figures take --json. Exit codes: 0 done, 1 failed, 2 bad usage or input.
     """
@@ -89,7 +105,9 @@ def _root(
 
 app.add_typer(environments.app, name="envs")
 app.command(epilog=collect.EXAMPLES)(collect.collect)
-app.command(epilog=train.EXAMPLES)(train.train)
+app.add_typer(train.app, name="train")
+app.command(epilog=resume.EXAMPLES)(resume.resume)
+app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

@@ -20,6 +20,9 @@ BackendName = Literal["auto", "jax", "cpu", "upmem"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
+]
 Transitions = Annotated[int, typer.Option("--num", min=1, max=2**31 - 1, help="Transitions.")]
 
 

@@ -57,6 +57,11 @@ def print_table(
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
+def print_line(message: str) -> None:
+    """Writes a line to stdout."""
+    typer.echo(message)
+
+
 def note(message: str) -> None:
     """Writes a line to stderr."""
     typer.echo(message, err=True)

@@ -18,15 +18,16 @@ import platform
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accel_rl import __version__
-from accel_rl.cli.runs import Outcome
-from accel_rl.datasets import TabularDataset
-from accel_rl.datasets.validation import columns
 from accel_rl.io import atomic_write
+
+if TYPE_CHECKING:
+    from accel_rl.cli.runs import Outcome
+    from accel_rl.datasets import TabularDataset
 
 CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
 _FORMAT = "accel_rl.table"
@@ -55,8 +56,10 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def describe(dataset: TabularDataset) -> dict[str, Any]:
+def describe(dataset: "TabularDataset") -> dict[str, Any]:
     """Where a dataset comes from, its number of rows, and a SHA-256 of its columns."""
+    from accel_rl.datasets.validation import columns
+
     digest = hashlib.sha256()
     for column in columns(dataset).values():
         digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
@@ -79,7 +82,7 @@ def check_free(directory: Path, overwrite: bool) -> None:
 def write(
     directory: Path,
     config: Mapping[str, Any],
-    outcome: Outcome,
+    outcome: "Outcome",
     environment: str | None,
     results: Mapping[str, Any],
 ) -> None:

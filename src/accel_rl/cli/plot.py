@@ -1,57 +1,74 @@
-"""`accel-rl plot`: pictures of a run."""
+"""`accel-rl plot`: pictures of runs, by their kind."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from accel_rl.cli import console, runtime
+from accel_rl.cli import console, plot_table, runtime
 from accel_rl.cli.arguments import Json
 
 EXAMPLES = console.examples(
-    "accel-rl plot runs/lake", "accel-rl plot runs/taxi --out pictures --json"
+    "accel-rl plot runs/cartpole",
+    "accel-rl plot runs/uniform runs/per runs/amper --out pictures --metric episode_return",
+    "accel-rl plot runs/taxi --out pictures --json",
 )
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run's folder, from train.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN_DIR...", help="Folders of runs; of agents, several at once."),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the pictures; default: the run's.")
+        Path | None,
+        typer.Option(help="Folder for the pictures; default: the run's, if there is one run."),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of agents: which entry of metrics.jsonl. Default: evaluation, greedy episodes.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of agents: of the intervals over seeds. Default: 0.95"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Draw a run's learning curve, policy and modelled time parts as PNG files."""
+    """Draw learning curves of agents, or a table's curve, policy and modelled time, as PNG files.
+
+    Curves are inter-quartile means over seeds, with bootstrap intervals.
+    """
     runtime.prepare_jax()
-    from accel_rl import envs
-    from accel_rl.cli import folders, pictures
+    from accel_rl.cli.training import folder, sweeping
 
     with console.bad_input("RUN_DIR"):
-        results = folders.read_json(run, folders.RESULTS)
-        history = folders.read_json(run, folders.HISTORY)
-        table = folders.load_table(run)
-    directory = out or run
+        agents = [sweeping.is_sweep(run) or folder.is_training(run) for run in runs]
+    if not all(agents):
+        if len(runs) > 1:
+            other = runs[agents.index(False)]
+            raise typer.BadParameter(f"{other} is no agent's run: draw it alone")
+        for option, value in (("--metric", metric), ("--confidence", confidence)):
+            if value is not None:
+                raise typer.BadParameter("is of agents, this is a table", param_hint=option)
+    if out is None and len(runs) > 1:
+        raise typer.BadParameter(
+            "must say where the picture of several runs goes", param_hint="--out"
+        )
+    directory = out or runs[0]
+    if all(agents):
+        from accel_rl.cli.training import drawing
+
+        with console.bad_input():
+            figures = drawing.figures(runs, metric or "evaluation", confidence or 0.95)
+    else:
+        figures = plot_table.figures(runs[0])
+    from accel_rl.cli import pictures
+
     with console.bad_input("--out"):
         directory.mkdir(parents=True, exist_ok=True)
-    environment = results["environment"]
-    label = f"{results['rule']}, {results['numerics']}, {results['order']}"
-    where = f"{environment}, {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
-    figures = {
-        "time.png": pictures.parts_figure(
-            f"Modelled time: {where}", {label: results["modelled_seconds"]}
-        )
-    }
-    if history["episode_return"] is not None:
-        figures["curve.png"] = pictures.curve_figure(
-            environment,
-            history["passes"],
-            history["episode_return"],
-            label,
-            results["optimal_return"],
-        )
-    if table.environment in envs.list_environments():
-        figures["policy.png"] = pictures.policy_figure(
-            table.environment, table.values, f"{label}, {results['dpus']:,} DPUs"
-        )
     with console.progress("drawing", len(figures)) as advance:
         for name, figure in figures.items():
             pictures.save(figure, directory / name)
@@ -60,4 +77,4 @@ def plot(
     if json:
         console.print_json({"files": files})
     else:
-        typer.echo("\n".join(files))
+        console.print_line("\n".join(files))

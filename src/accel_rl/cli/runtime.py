@@ -1,8 +1,11 @@
-"""Settings that jax reads once, at its first import."""
+"""Start-up: settings that jax reads once, at its first import, and imports that are slow."""
 
+import importlib
 import os
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 _DEVICE_FLAG = "--xla_force_host_platform_device_count"
 _CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
@@ -45,3 +48,33 @@ def cache_directory() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "accel_rl" / "jax"
+
+
+def import_gymnax() -> None:
+    """Imports gymnax in a tenth of the time.
+
+    Some of its modules import what they draw with, pyplot and seaborn, which bring pandas and
+    SciPy. Modules that import themselves on first use stand in for these meanwhile.
+    """
+    if "gymnax" in sys.modules:
+        return
+    names = [name for name in ("matplotlib.pyplot", "seaborn") if name not in sys.modules]
+    sys.modules.update({name: _StandIn(name) for name in names})
+    try:
+        importlib.import_module("gymnax")
+    finally:
+        for name in names:
+            if isinstance(sys.modules.get(name), _StandIn):
+                del sys.modules[name]
+
+
+class _StandIn(types.ModuleType):
+    """What `import` gives for a module that is imported only when it is used."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        name = self.__name__
+        if attribute.startswith("__"):  # asked by who looks through all modules
+            raise AttributeError(attribute)
+        if sys.modules.get(name) is self:
+            del sys.modules[name]
+        return getattr(importlib.import_module(name), attribute)

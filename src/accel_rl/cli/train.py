@@ -1,296 +1,54 @@
-"""`accel-rl train`: a tabular rule on logged experience, split over emulated DPUs."""
+"""`accel-rl train`: agents in environments, and tabular rules on logs."""
 
-import dataclasses
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any
 
 import typer
+import typer.core
 
-from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import (
-    BackendName,
-    Json,
-    Merge,
-    Numerics,
-    OrderName,
-    Rule,
-    Seed,
-    Transitions,
-    load_dataset,
-    make_mdp,
-    names_file,
+from accel_rl.cli import console, train_agent, train_log
+
+_LOG = "log"
+
+
+class _AgentsOrLog(typer.core.TyperGroup):
+    """Commands by the names of agents; anything else is the argument of `log`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The agent's command, however its name is spelt, or that of a log."""
+        name = args[0].replace("_", "-")
+        if name in self.commands:
+            return name, self.commands[name], args[1:]
+        return _LOG, self.commands[_LOG], args
+
+
+app = typer.Typer(
+    cls=_AgentsOrLog,
+    # Options may come before the log's name, as those of other commands may.
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    subcommand_metavar="AGENT ENV [section.name=value]... | ENV|DATASET.npz",
+    epilog=console.examples(
+        "accel-rl train dqn CartPole-v1 --replay amper-fr --seeds 16",
+        "accel-rl train sac Pendulum-v1 --steps 20000 agent.hidden=[128,128]",
+        "accel-rl train sarsa FrozenLake-v1 --seeds 4 --json",
+        *train_log.EXAMPLES,
+    ),
 )
 
-if TYPE_CHECKING:
-    from accel_rl.cli.runs import Outcome, Settings
-    from accel_rl.datasets import TabularDataset
-    from accel_rl.types import MDP
 
-_ALGORITHM, _SCHEDULE, _MODEL = "Algorithm", "DPUs and schedule", "Modelled time"  # help panels
+@app.callback(invoke_without_command=True)
+def train(context: typer.Context) -> None:
+    """Train an agent in an environment, or a tabular rule on a log, and write the run's folder.
 
-EXAMPLES = console.examples(
-    "accel-rl train FrozenLake-v1 --out runs/lake",
-    "accel-rl train taxi.npz --rule sarsa_epsilon_greedy --numerics int32_scaled --order RAN",
-    "accel-rl train taxi.npz --preset swiftrl --dpus 125 --out runs/swiftrl --json",
-)
-
-
-def train(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENV|DATASET.npz",
-            help="An environment, of which --num transitions are collected with a random "
-            "policy, or a file from collect.",
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder. Default: runs/, and what was asked.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
-    ] = False,
-    rule: Annotated[
-        Rule, typer.Option(rich_help_panel=_ALGORITHM, help="The update rule.")
-    ] = "q_learning",
-    numerics: Annotated[
-        Numerics, typer.Option(rich_help_panel=_ALGORITHM, help="Arithmetic of the tables.")
-    ] = "fp32",
-    order: Annotated[
-        OrderName, typer.Option(rich_help_panel=_ALGORITHM, help="Order of a chunk's rows.")
-    ] = "SEQ",
-    stride: Annotated[
-        int, typer.Option(rich_help_panel=_ALGORITHM, min=1, help="Distance of rows in STR.")
-    ] = 4,
-    dpus: Annotated[
-        int, typer.Option(rich_help_panel=_SCHEDULE, min=1, help="DPUs that share the rows.")
-    ] = 2000,
-    passes: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=_SCHEDULE, min=1, help="Passes over every chunk. Default: 100."
-        ),
-    ] = None,
-    period: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=_SCHEDULE, min=1, help="Passes between merges, tau. Default: 1."
-        ),
-    ] = None,
-    merge: Annotated[
-        Merge | None,
-        typer.Option(rich_help_panel=_SCHEDULE, help="How tables become one. Default: visits."),
-    ] = None,
-    preset: Annotated[
-        Literal["swiftrl"] | None,
-        typer.Option(
-            rich_help_panel=_SCHEDULE,
-            help="swiftrl: 2,000 passes, period 50, merge mean, unless given.",
-        ),
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option(rich_help_panel=_ALGORITHM, help="Step size, 0 to 1.")
-    ] = 0.1,
-    gamma: Annotated[
-        float, typer.Option(rich_help_panel=_ALGORITHM, help="Discount factor, 0 to 1.")
-    ] = 0.95,
-    epsilon: Annotated[
-        float,
-        typer.Option(rich_help_panel=_ALGORITHM, help="Exploration of SARSA's targets, 0 to 1."),
-    ] = 0.1,
-    target_block: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=_ALGORITHM, min=1, help="Rows whose targets read the same table."
-        ),
-    ] = 128,
-    tasklets: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=_MODEL,
-            min=1,
-            help="Tasklets of a DPU. Learning does not depend on them.",
-        ),
-    ] = 16,
-    machine: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=_MODEL, help="Modelled machine: a name (see doctor), or a .toml file."
-        ),
-    ] = "upmem-2560",
-    backend: Annotated[
-        BackendName, typer.Option(rich_help_panel=_SCHEDULE, help="What runs the chunks.")
-    ] = "auto",
-    env: Annotated[
-        str | None, typer.Option(help="Environment to score in; default: the dataset's.")
-    ] = None,
-    num: Transitions = 1_000_000,
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
-    """Train a tabular rule on emulated DPUs, and write the run's folder.
-
-    The return is exact: dynamic programming on the environment's tables, greedy policy. Seconds by
-    part are modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem
-    from the cycles that the DPU programs counted.
+    `train AGENT ENV` trains an agent while it acts: `train dqn --help` says more. `train ENV` and
+    `train DATASET.npz` train a tabular rule on logged experience, on emulated DPUs: `train log
+    --help`.
     """
-    runtime.prepare_jax()
-    from accel_rl import pim
-    from accel_rl.cli import folders, runs
-    from accel_rl.pim import load_machine, modelled
+    if context.invoked_subcommand is None:
+        raise typer.BadParameter("say what to train: AGENT ENV, or ENV|DATASET.npz")
 
-    schedule = pim.SWIFTRL if preset == "swiftrl" else pim.Schedule(passes=100)
-    settings = runs.Settings(
-        rule=rule,
-        numerics=numerics,
-        order=order,
-        stride=stride,
-        dpus=dpus,
-        passes=passes or schedule.passes,
-        period=period or schedule.period,
-        merge=merge or schedule.merge,
-        alpha=alpha,
-        gamma=gamma,
-        epsilon=epsilon,
-        target_block=target_block,
-        tasklets=tasklets,
-        backend=backend,
-        seed=seed,
+
+for _agent in train_agent.AGENTS:
+    app.command(_agent, cls=train_agent.AgentCommand, epilog=train_agent.epilog(_agent))(
+        train_agent.command(_agent)
     )
-    with console.bad_input("--machine"):
-        described = load_machine(machine)
-    dataset, mdp, environment = _data(data, env, num, seed)
-    missing = dataset.info.missing_next_action
-    if rule == "sarsa" and missing:
-        raise typer.BadParameter(
-            f"sarsa takes next actions from the log, and {missing} rows of {data} have none",
-            param_hint="--rule",
-        )
-    directory = out or _directory(dataset, settings)
-    with console.bad_input("--out"):
-        folders.check_free(directory, overwrite)
-    with console.bad_input():
-        load = modelled.load_of(dataset)
-        workload = modelled.workload(described, load, settings.kernel, dpus)
-        chunks = runs.chunks_of(dataset, dpus)
-        pim.select_backend(backend, tasklets=tasklets, machine=described.name)
-        seconds = modelled.parts(described, workload)
-
-    probe = None if mdp is None else runs.return_probe(mdp, runs.horizon_of(mdp))
-    what = f"{rule} {numerics} {order} on {dpus:,} DPUs"
-    on_dpus = backend == "upmem"
-    with (
-        console.progress(f"training {what}", settings.passes) as advance,
-        console.bad_input(),
-        pim.upmem.recording() as recorded,
-    ):
-        # On DPUs in one call: each would send the rows again.
-        outcome = runs.train(
-            chunks, settings, probe, advance, segmented=not on_dpus, machine=described
-        )
-    if on_dpus and recorded.report is not None:
-        weighted = settings.merge != "mean"
-        seconds = modelled.parts_of_run(described, recorded.report, weighted_merge=weighted)
-
-    config = {
-        "command": "train",
-        "data": data,
-        "preset": preset,
-        "machine": machine,
-        "settings": dataclasses.asdict(settings),
-        "dataset": folders.describe(dataset),
-        "versions": folders.versions(),
-    }
-    results = _results(environment or dataset.info.environment, settings, outcome, seconds, mdp)
-    results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
-    folders.write(directory, config, outcome, environment, results)
-    if json:
-        console.print_json({"run": str(directory), **results})
-    else:
-        _report(directory, results)
-
-
-def _data(
-    data: str, env: str | None, num: int, seed: int
-) -> "tuple[TabularDataset, MDP | None, str | None]":
-    """The dataset, and the environment to score in, where there is one."""
-    from accel_rl import datasets, envs
-
-    if names_file(data):
-        dataset = load_dataset(data, "DATASET.npz")
-        name = env or dataset.info.environment
-        if env is None and name not in envs.list_environments():
-            return dataset, None, None
-        mdp = make_mdp(name, "--env")
-        sizes = (dataset.info.num_states, dataset.info.num_actions)
-        if sizes != (mdp.num_states, mdp.num_actions):
-            raise typer.BadParameter(
-                f"{data} has {sizes[0]} states and {sizes[1]} actions, {name} has "
-                f"{mdp.num_states} and {mdp.num_actions}",
-                param_hint="--env",
-            )
-        return dataset, mdp, name
-    mdp = make_mdp(data, "ENV|DATASET.npz")
-    with console.progress(f"collecting {num:,} transitions of {data}"):
-        dataset = datasets.collect(mdp, "random", num, seed=seed, environment=data)
-        dataset.episode.block_until_ready()
-    return dataset, mdp, data
-
-
-def _directory(dataset: "TabularDataset", settings: "Settings") -> Path:
-    parts = (
-        dataset.info.environment.replace("/", "_"),
-        settings.rule,
-        settings.numerics,
-        settings.order,
-        f"{settings.dpus}dpus",
-        f"{settings.merge}{settings.period}",
-        f"seed{settings.seed}",
-    )
-    return Path("runs") / "-".join(parts)
-
-
-def _results(
-    environment: str,
-    settings: "Settings",
-    outcome: "Outcome",
-    seconds: dict[str, float],
-    mdp: "MDP | None",
-) -> dict[str, Any]:
-    from accel_rl import tabular
-    from accel_rl.cli import runs
-
-    final = None if outcome.returns is None else float(outcome.returns[-1])
-    best = None if mdp is None else float(tabular.optimal_return(mdp, runs.horizon_of(mdp)))
-    return {
-        **runs.record(environment, settings, final, seconds),
-        "optimal_return": best,
-        "horizon": None if mdp is None else runs.horizon_of(mdp),
-        "tasklets": settings.tasklets,
-        "effective": outcome.effective,
-        "measured_seconds": round(outcome.measured_seconds, 3),
-    }
-
-
-def _report(directory: Path, results: dict[str, Any]) -> None:
-    worth = results["episode_return"]
-    score = (
-        "no environment to score in (--env)"
-        if worth is None
-        else f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best"
-    )
-    rows = [
-        ("return, exact", score),
-        *(
-            (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
-            for name, seconds in results["modelled_seconds"].items()
-        ),
-        ("modelled from", results["modelled_from"]),
-        ("emulation, measured", f"{results['measured_seconds']:.2f} s"),
-        ("folder", directory),
-    ]
-    title = (
-        f"{results['rule']}, {results['numerics']}, {results['order']}: {results['environment']} "
-        f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
-    )
-    console.print_table(title, ("", ""), rows)
+app.command(_LOG, epilog=console.examples(*train_log.EXAMPLES))(train_log.train_log)

@@ -6,6 +6,13 @@ Figures that come from a cost model are labelled *modelled* by default.
 from accel_rl.plot.breakdown import draw_breakdown
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.heatmap import draw_heatmap
+from accel_rl.plot.learning import (
+    Curve,
+    Interval,
+    bootstrap,
+    draw_learning,
+    interquartile_mean,
+)
 from accel_rl.plot.policy import draw_policy
 from accel_rl.plot.sampling import (
     draw_distribution,
@@ -18,13 +25,18 @@ from accel_rl.plot.style import COLORS
 
 __all__ = [
     "COLORS",
+    "Curve",
+    "Interval",
+    "bootstrap",
     "draw_breakdown",
     "draw_curves",
     "draw_distribution",
     "draw_divergence",
     "draw_estimates",
     "draw_heatmap",
+    "draw_learning",
     "draw_policy",
     "draw_scaling",
     "draw_search",
+    "interquartile_mean",
 ]

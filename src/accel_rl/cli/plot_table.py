@@ -1,0 +1,45 @@
+"""Pictures of a tabular run, for `accel-rl plot`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accel_rl.cli import console
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def figures(run: Path) -> "dict[str, Figure]":
+    """Modelled time parts, and where they are known learning curve and policy, by file name.
+
+    Raises:
+      typer.BadParameter: if it is not the folder of a complete run.
+    """
+    from accel_rl import envs
+    from accel_rl.cli import folders, pictures
+
+    with console.bad_input("RUN_DIR"):
+        results = folders.read_json(run, folders.RESULTS)
+        history = folders.read_json(run, folders.HISTORY)
+        table = folders.load_table(run)
+    environment = results["environment"]
+    label = f"{results['rule']}, {results['numerics']}, {results['order']}"
+    where = f"{environment}, {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
+    found = {
+        "time.png": pictures.parts_figure(
+            f"Modelled time: {where}", {label: results["modelled_seconds"]}
+        )
+    }
+    if history["episode_return"] is not None:
+        found["curve.png"] = pictures.curve_figure(
+            environment,
+            history["passes"],
+            history["episode_return"],
+            label,
+            results["optimal_return"],
+        )
+    if table.environment in envs.list_environments():
+        found["policy.png"] = pictures.policy_figure(
+            table.environment, table.values, f"{label}, {results['dpus']:,} DPUs"
+        )
+    return found

@@ -1,0 +1,69 @@
+"""`accel-rl resume`: a training that was stopped goes on, bit for bit."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accel_rl.cli import console, runtime, train_agent
+from accel_rl.cli.arguments import Json
+
+if TYPE_CHECKING:
+    from accel_rl.cli.training.assemble import Assembly
+    from accel_rl.cli.training.configuration import Configuration
+
+EXAMPLES = console.examples(
+    "accel-rl resume runs/cartpole", "accel-rl resume runs/cartpole --steps 1_000_000 --json"
+)
+
+
+def resume(
+    context: typer.Context,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", help="The folder of an agent's training or sweep.")
+    ],
+    steps: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Environment steps in all; default: as configured."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Go on with a training from its newest whole checkpoint, to the configured number of steps.
+
+    It ends with the same bits as one that was never stopped, on the same versions and devices.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli.training import execute, folder, sweeping
+
+    command, shown = train_agent.said(context), train_agent.bar()
+    if not sweeping.is_sweep(run):
+        with console.bad_input("RUN_DIR"):
+            assembly = _longer(run, folder.read(run), steps)
+        results = execute.run(run, assembly, command, resume=True, bar=shown)
+        execute.finish(run, results, json)
+        return
+    groups = []
+    with console.bad_input("RUN_DIR"):
+        for group in sweeping.read(run):
+            made = _longer(run / group.name, group.configuration, steps)
+            groups.append((dataclasses.replace(group, configuration=made.configuration), made))
+    sweeping.write(run, [group for group, _ in groups], command)
+    results = sweeping.run(run, groups, command, bar=shown)
+    sweeping.finish(run, results, json)
+
+
+def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Assembly":
+    """What the folder's configuration describes, with another number of steps."""
+    from accel_rl.cli.training import assemble, execute, folder, values
+
+    if steps is not None:
+        number: Any = values.conform(int, values.parse(steps), "--steps")
+        done = max(folder.checkpoints(directory, complete).steps(), default=0)
+        if number < done:
+            raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
+        training = dataclasses.replace(complete.training, steps=number)
+        complete = dataclasses.replace(complete, training=training)
+    made = assemble.assemble(complete)
+    execute.check(made)
+    return made

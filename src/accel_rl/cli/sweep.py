@@ -1,0 +1,76 @@
+"""`accel-rl sweep`: an agent with every combination of some settings."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accel_rl.cli import console, runtime, train_agent
+from accel_rl.cli.arguments import Json, Overwrite
+from accel_rl.cli.train_agent import Config, Log, Sampler, Seed, Seeds, Steps
+
+if TYPE_CHECKING:
+    from accel_rl.cli.training.assemble import Assembly
+
+EXAMPLES = console.examples(
+    "accel-rl sweep dqn CartPole-v1 agent.learning_rate=1e-4,3e-4,1e-3 --seeds 4",
+    "accel-rl sweep td3 Pendulum-v1 agent.tau=0.005,0.02 agent.hidden=[64,64],[256,256] --json",
+    "accel-rl sweep dqn Acrobot-v1 replay.sampler=uniform,prioritised,amper_fr --out runs/memories",
+)
+
+
+def sweep(
+    context: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="As of train: dqn, td3, ...")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ENV] section.name=VALUE,VALUE...",
+            help="Settings, some of them with several values.",
+        ),
+    ],
+    config: Config = None,
+    replay: Sampler = None,
+    steps: Steps = None,
+    seeds: Seeds = None,
+    seed: Seed = None,
+    log: Log = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The sweep's folder. Default: runs/, and its name.")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train an agent with every combination of some settings, and say which is best.
+
+    Hyper-parameters such as agent.learning_rate are mapped over together with the seeds, in one
+    compiled program; settings that change the program, such as agent.hidden, one after the other.
+    Combinations are compared by their seeds' inter-quartile mean of greedy episodes.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli import folders
+    from accel_rl.cli.training import sweeping
+
+    name = agent.replace("_", "-")
+    if name not in train_agent.AGENTS:
+        raise typer.BadParameter(
+            f"no agent is named {agent!r}; there are {', '.join(train_agent.AGENTS)}",
+            param_hint="AGENT",
+        )
+    env, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
+    given = train_agent.options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
+
+    def make(words: Sequence[str], swept: Mapping[str, Sequence[Any]]) -> "Assembly":
+        return train_agent.assemble(name, env, words, config, given, swept)
+
+    with console.bad_input():
+        groups = sweeping.plan(settings, make)
+    directory = out or Path(f"{train_agent.default_directory(groups[0][1])}-sweep")
+    with console.bad_input("--out"):
+        folders.check_free(directory, overwrite)
+        sweeping.clear(directory)
+    command = train_agent.said(context)
+    sweeping.write(directory, [group for group, _ in groups], command)
+    results = sweeping.run(directory, groups, command, bar=train_agent.bar())
+    sweeping.finish(directory, results, json)

@@ -1,0 +1,213 @@
+"""`accel-rl train AGENT ENV`: an agent that learns while it acts, on many seeds at once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+
+from accel_rl.cli import console, runtime
+from accel_rl.cli.arguments import Json, Overwrite
+
+if TYPE_CHECKING:
+    from accel_rl.cli.training.assemble import Assembly
+
+# Names that the library knows, repeated here so that --help needs no jax; a test compares them.
+AGENTS = {
+    "dqn": "DQN: double, dueling, prioritised; for a finite number of actions",
+    "ddpg": "DDPG, for bounded continuous actions",
+    "td3": "TD3, for bounded continuous actions",
+    "sac": "SAC, for bounded continuous actions",
+    "q-learning": "Q-learning in a table, on-line",
+    "sarsa": "SARSA in a table, on-line",
+    "expected-sarsa": "Expected SARSA in a table, on-line",
+    "double-q-learning": "Double Q-learning in two tables, on-line",
+}
+SAMPLERS = ("uniform", "prioritised", "rank-based", "amper-fr", "amper-k", "newest")
+_ENVIRONMENTS = {
+    **dict.fromkeys(("ddpg", "td3", "sac"), "Pendulum-v1"),
+    **dict.fromkeys(("q-learning", "sarsa"), "FrozenLake-v1"),
+    **dict.fromkeys(("expected-sarsa", "double-q-learning"), "Taxi-v3"),
+}
+
+Env = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ENV", help="An environment's name; may be left out if --config says it."
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="section.name=value",
+        help="Any setting: agent.learning_rate=1e-3 environment.time_limit=200. They come last: "
+        "over options, over --config, over presets, over defaults.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Settings: a .toml file, or the config.json of another run."),
+]
+Sampler = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="SAMPLER", help=f"The replay memory: {', '.join(SAMPLERS)}."),
+]
+Steps = Annotated[str | None, typer.Option(metavar="N", help="Environment steps, for each seed.")]
+Seeds = Annotated[int | None, typer.Option(metavar="N", help="Independent trainings at once.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything random.")]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Where metrics go: of console, jsonl, csv, tensorboard, parted by commas.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="The run's folder. Default: runs/, and its name.")]
+
+
+class AgentCommand(typer.core.TyperCommand):
+    """A command whose help ends with what its agent accepts."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help, then the agent's settings, for which the library is imported."""
+        super().format_help(ctx, formatter)
+        runtime.prepare_jax()
+        from accel_rl.cli.training import catalogue, values
+
+        name = str(self.name)
+        rows = [
+            (f"agent.{each}", values.text(setting.default), setting.meaning)
+            for each, setting in catalogue.describe_agent(name.replace("-", "_")).items()
+        ]
+        console.print_table(
+            "Settings of the agent, beside those of docs/configuration.md",
+            ("name", "default", "meaning"),
+            rows,
+            numbers_from=3,
+        )
+
+
+def command(agent: str) -> Callable[..., None]:
+    """The function behind `accel-rl train AGENT`."""
+
+    def train_agent(
+        context: typer.Context,
+        env: Env = None,
+        overrides: Overrides = None,
+        config: Config = None,
+        replay: Sampler = None,
+        steps: Steps = None,
+        seeds: Seeds = None,
+        seed: Seed = None,
+        log: Log = None,
+        out: Out = None,
+        overwrite: Overwrite = False,
+        show: Annotated[
+            bool, typer.Option("--show", help="Print the whole configuration, and train nothing.")
+        ] = False,
+        json: Json = False,
+    ) -> None:
+        runtime.prepare_jax()
+        from accel_rl.cli import folders
+        from accel_rl.cli.training import configuration, execute, folder
+
+        given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
+        assembly = assemble(agent, env, overrides or (), config, given)
+        if show:
+            console.print_json(configuration.to_mapping(assembly.configuration))
+            return
+        directory = out or default_directory(assembly)
+        with console.bad_input("--out"):
+            folders.check_free(directory, overwrite)
+        folder.clear(directory, folder.checkpoints(directory, assembly.configuration))
+        results = execute.run(directory, assembly, said(context), resume=False, bar=bar())
+        execute.finish(directory, results, json)
+
+    train_agent.__doc__ = f"""Train {AGENTS[agent]}.
+
+    Settings come from presets for the agent and the environment, from --config, from options and
+    from words like agent.gamma=0.98, each over those before. The run's folder holds them all.
+    """
+    return train_agent
+
+
+def epilog(agent: str) -> str:
+    """The examples of an agent's help."""
+    environment = _ENVIRONMENTS.get(agent, "CartPole-v1")
+    return console.examples(
+        f"accel-rl train {agent} {environment} --seeds 4 --out runs/{agent}",
+        f"accel-rl train {agent} {environment} --steps 20000 agent.gamma=0.95 --json",
+        f"accel-rl train {agent} --config runs/{agent}/config.json --seed 1",
+        f"accel-rl train {agent} {environment} --show",
+    )
+
+
+def options(
+    *,
+    replay: str | None,
+    steps: str | None,
+    seeds: int | None,
+    seed: int | None,
+    log: str | None,
+) -> dict[str, Any]:
+    """The options that were given, by the names of their settings."""
+    from accel_rl.cli.training import values
+
+    given = {
+        "replay.sampler": replay,
+        "training.steps": None if steps is None else values.parse(steps),
+        "training.seeds": seeds,
+        "training.seed": seed,
+        "training.log": None if log is None else [each.strip() for each in log.split(",")],
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def assemble(
+    agent: str,
+    env: str | None,
+    overrides: Sequence[str],
+    config: Path | None,
+    given: Mapping[str, Any],
+    sweep: Mapping[str, Sequence[float]] | None = None,
+) -> "Assembly":
+    """What the command's words describe, made and checked."""
+    from accel_rl.cli.training import assemble as assembly
+    from accel_rl.cli.training import configuration, execute, layers
+
+    if env is not None and "=" in env:  # ENV was left out
+        overrides, env = (env, *overrides), None
+    with console.bad_input():
+        tables = layers.resolve(agent.replace("-", "_"), env, config, given, overrides)
+        if sweep:
+            tables[configuration.SWEEP] = {name: list(each) for name, each in sweep.items()}
+        made = assembly.assemble(configuration.from_mapping(tables))
+        execute.check(made)
+    return made
+
+
+def default_directory(assembly: "Assembly") -> Path:
+    """runs/, and what was asked."""
+    complete = assembly.configuration
+    parts = (
+        complete.agent.name,
+        complete.environment.name.replace("/", "_"),
+        complete.replay.sampler,
+        f"{complete.training.steps}steps",
+        f"{complete.training.seeds}seeds",
+        f"seed{complete.training.seed}",
+    )
+    return Path("runs") / "-".join(parts)
+
+
+def said(context: typer.Context) -> str:
+    """The command as it was given."""
+    return context.obj or context.command_path
+
+
+def bar() -> bool:
+    """Whether there is somebody to show a progress bar to."""
+    import sys
+
+    return sys.stderr.isatty()

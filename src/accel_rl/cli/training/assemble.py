@@ -1,0 +1,211 @@
+"""A configuration as what it describes: environment, agent, memory, program."""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl import envs, replay, train
+from accel_rl.agents import Agent
+from accel_rl.cli import runtime
+from accel_rl.cli.training import catalogue, configuration, values
+from accel_rl.cli.training.configuration import Configuration
+from accel_rl.types import Array, Environment
+
+# Hyper-parameters of the program, and where a configuration has them.
+_PROGRAM = {
+    "gamma": "agent.gamma",
+    "beta": "replay.beta",
+    "beta_end": "replay.beta_end",
+    "beta_steps": "replay.beta_steps",
+}
+_CAPACITY, _BATCH = 10_000, 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Assembly:
+    """What a configuration describes."""
+
+    configuration: Configuration  # complete: nothing in it is left to a default
+    env: Environment  # as it is learned from
+    scored: Environment  # the same with the rewards that are reported
+    program: train.Program
+    hyper: dict[
+        str, Any
+    ]  # arguments of `program.init`: floats, or [trainings] where they are swept
+    key: Array  # of the training, or [trainings] of them
+    leaves: tuple[str, ...]  # dotted names of all hyper-parameters
+
+    @property
+    def trainings(self) -> int:
+        """How many run at once: seeds times combinations of the sweep."""
+        return math.prod(self.key.shape)
+
+
+def assemble(wanted: Configuration) -> Assembly:
+    """Makes everything, and fills in what the configuration leaves to defaults.
+
+    Raises:
+      ValueError: if something is unknown, out of range or does not fit.
+    """
+    with _as_value_errors():
+        scored, env = _environments(wanted.environment)
+        agent, agent_options = _agent(wanted, env)
+        memory, replay_config = _memory(wanted, env, agent)
+        program = train.make(env, agent, memory, **dataclasses.asdict(wanted.schedule))
+        complete = dataclasses.replace(
+            wanted,
+            agent=dataclasses.replace(wanted.agent, options=agent_options),
+            replay=replay_config,
+        )
+        paths = _paths(agent, memory)
+        _check_sweep(complete, paths)
+        for combination in complete.combinations():
+            hyper = _hyper(complete, paths, combination)
+            jax.eval_shape(lambda hyper=hyper: program.init(jax.random.key(0), **hyper))
+            memory.parts[0].sampler.init(**hyper["replay"])  # it checks values, not tracers
+    if len(complete.combinations()) > 1:
+        hyper = _swept(complete, paths)
+    return Assembly(complete, env, scored, program, hyper, _keys(complete), tuple(paths))
+
+
+@contextlib.contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """The library blames types where a program is wrong; here it is what the user wrote."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
+    runtime.import_gymnax()
+    env = envs.environment(wanted.name, **wanted.arguments)
+    if wanted.time_limit is not None:
+        env = envs.wrappers.time_limit(env, wanted.time_limit)
+    if wanted.dtype is not None:
+        env = envs.wrappers.cast_observations(env, wanted.dtype)
+    if wanted.flatten:
+        env = envs.wrappers.flatten_observations(env)
+    if wanted.reward_scale == 1:
+        return env, env
+    return env, envs.wrappers.scale_rewards(env, wanted.reward_scale)
+
+
+def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Any]]:
+    name, given = wanted.agent.name, wanted.agent.options
+    if name not in catalogue.AGENTS:
+        raise values.unknown(name, catalogue.AGENTS, "agent")
+    factory = catalogue.AGENTS[name]
+    static = catalogue.static_settings(factory)
+    arguments = catalogue.chosen("agent", given, static)
+    agent = factory(env.observation_space, env.action_space, **arguments)
+    known = {**static, **catalogue.agent_leaves(agent)}
+    own = configuration.fields("agent")
+    return agent, catalogue.check("agent", name, given, known, own)
+
+
+def _memory(
+    wanted: Configuration, env: Environment, agent: Agent
+) -> tuple[replay.Replay, configuration.ReplayConfig]:
+    config, num_envs = wanted.replay, wanted.schedule.num_envs
+    name, given, own = config.sampler, config.options, configuration.fields("replay")
+    if name not in catalogue.SAMPLERS:
+        raise values.unknown(name, catalogue.SAMPLERS, "sampler")
+    example = train.example(env, agent)
+    online = name == catalogue.NEWEST
+    default_capacity, default_batch = (num_envs, num_envs) if online else (_CAPACITY, _BATCH)
+    capacity = default_capacity if config.capacity is None else config.capacity
+    batch_size = default_batch if config.batch_size is None else config.batch_size
+    static = catalogue.static_settings(catalogue.SAMPLERS[name])
+    if online:
+        if (capacity, batch_size, config.n_step) != (num_envs, num_envs, 1):
+            raise ValueError(
+                f"replay.sampler newest learns from each step once: replay.capacity and "
+                f"replay.batch_size must be schedule.num_envs, {num_envs}, and replay.n_step 1, "
+                f"got {capacity}, {batch_size} and {config.n_step}"
+            )
+        memory = replay.newest(example, num_envs)
+    else:
+        memory = replay.make(
+            example,
+            capacity,
+            batch_size,
+            catalogue.SAMPLERS[name](**catalogue.chosen("replay", given, static)),
+            num_envs=num_envs,
+            n_step=config.n_step,
+            stratified=config.stratified,
+            weights_over=config.weights_over,
+        )
+    known = {**static, **catalogue.sampler_leaves(memory)}
+    return memory, dataclasses.replace(
+        config,
+        capacity=capacity,
+        batch_size=batch_size,
+        options=catalogue.check("replay", name, given, known, own),
+    )
+
+
+def _paths(agent: Agent, memory: replay.Replay) -> dict[str, tuple[str, ...]]:
+    """Where `program.init` takes each hyper-parameter, by dotted name."""
+    return {
+        **{f"agent.{name}": ("agent", name) for name in agent.hyperparameters},
+        **{f"replay.{name}": ("replay", name) for name in catalogue.sampler_leaves(memory)},
+        **{dotted: (name,) for name, dotted in _PROGRAM.items()},
+    }
+
+
+def _hyper(
+    complete: Configuration,
+    paths: Mapping[str, tuple[str, ...]],
+    instead: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Arguments of `program.init`: the configuration's values, others for what is in `instead`."""
+    tables = configuration.to_mapping(complete)
+    hyper: dict[str, Any] = {"agent": {}, "replay": {}}
+    for dotted, path in paths.items():
+        section, name = dotted.split(".")
+        value = (instead or {}).get(dotted, tables[section][name])
+        (hyper if len(path) == 1 else hyper[path[0]])[path[-1]] = value
+    return hyper
+
+
+def _check_sweep(complete: Configuration, paths: Mapping[str, Any]) -> None:
+    for name, each in complete.sweep.items():
+        if name not in paths:
+            raise values.unknown(name, paths, "hyper-parameter that is an array")
+        if not each:
+            raise ValueError(f"sweep.{name} must have at least one value")
+
+
+def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Hyper-parameters [combinations * seeds] in place of those that are swept."""
+    combinations, seeds = complete.combinations(), complete.training.seeds
+    arrays = {
+        name: np.repeat(np.array([each[name] for each in combinations], np.float32), seeds)
+        for name in complete.sweep
+    }
+    return _hyper(complete, paths, arrays)
+
+
+def _keys(complete: Configuration) -> Array:
+    """A key for each seed, the same ones for each combination; without an axis if it is one.
+
+    Seed number n has the same key however many there are.
+    """
+    training = complete.training
+    if training.seeds < 1:
+        raise ValueError(f"training.seeds must be at least 1, got {training.seeds}")
+    if not 0 <= training.seed < 2**32:
+        raise ValueError(f"training.seed must be from 0 to {2**32 - 1}, got {training.seed}")
+    key = jax.random.key(np.uint32(training.seed))
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(training.seeds))
+    number = len(complete.combinations())
+    if training.seeds == number == 1:
+        return keys[0]
+    return jnp.tile(keys, number)

@@ -1,0 +1,167 @@
+"""The agents and samplers that can be named, and what each accepts."""
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from accel_rl import agents, networks, replay, tabular
+from accel_rl.agents import Agent
+from accel_rl.cli.training import values
+from accel_rl.types import Box, Discrete, Space
+
+NEWEST = "newest"  # the memory of on-line learning
+TABULAR = ("q_learning", "sarsa", "expected_sarsa", "double_q_learning")
+
+
+class Setting(NamedTuple):
+    """What an agent or a sampler accepts under a name."""
+
+    kind: Any  # type
+    default: Any
+    meaning: str
+    leaf: bool  # an array of the state, so that a sweep over it compiles once
+
+
+def _dqn(
+    observation_space: Space,
+    action_space: Space,
+    *,
+    torso: Literal["mlp", "convolution"] = "mlp",
+    filters: Sequence[int] = (16,),
+    **options: Any,
+) -> Agent:
+    """A DQN agent whose torso is chosen by name.
+
+    Args:
+      observation_space: as of `agents.dqn`.
+      action_space: as of `agents.dqn`.
+      torso: "convolution" puts 3 by 3 convolutions before the layers of `hidden`, for pictures.
+      filters: channels after each convolution.
+      **options: of `agents.dqn`.
+    """
+    if torso == "convolution":
+        options["torso"] = networks.ConvTorso(filters, hidden=options.pop("hidden"))
+    return agents.dqn(observation_space, action_space, **options)
+
+
+def _rule(name: str) -> Callable[..., Agent]:
+    def make(
+        observation_space: Space,
+        action_space: Space,
+        *,
+        numerics: Literal["fp32", "int32_scaled", "int32_pow2"] = "fp32",
+    ) -> Agent:
+        """A tabular rule as an agent.
+
+        Args:
+          observation_space: Discrete.
+          action_space: Discrete.
+          numerics: arithmetic of the tables; fixed point allows for gamma up to 0.99.
+        """
+        rule = tabular.make_rule(name, tabular.make_numerics(numerics))
+        return agents.tabular(rule, observation_space, action_space)
+
+    return make
+
+
+AGENTS: dict[str, Callable[..., Agent]] = {
+    "dqn": _dqn,
+    "ddpg": agents.ddpg,
+    "td3": agents.td3,
+    "sac": agents.sac,
+    **{name: _rule(name) for name in TABULAR},
+}
+_PASSED_ON: dict[Callable[..., Any], Callable[..., Any]] = {_dqn: agents.dqn}  # other arguments
+SAMPLERS: dict[str, Callable[..., Any]] = {**replay.SAMPLERS, NEWEST: lambda: None}
+
+
+def static_settings(factory: Callable[..., Any]) -> dict[str, Setting]:
+    """Arguments of a factory, besides its first two spaces, for which text can stand."""
+    hints = typing.get_type_hints(factory)
+    meanings = documented(factory)
+    found = static_settings(_PASSED_ON[factory]) if factory in _PASSED_ON else {}
+    for name, parameter in inspect.signature(factory).parameters.items():
+        kind = hints.get(name)
+        if parameter.default is inspect.Parameter.empty or not values.configurable(kind):
+            continue
+        found[name] = Setting(kind, parameter.default, meanings.get(name, ""), False)
+    return found
+
+
+def agent_leaves(agent: Agent) -> dict[str, Setting]:
+    """An agent's hyper-parameters."""
+    return {
+        name: Setting(float, limits.default, limits.meaning, True)
+        for name, limits in agent.hyperparameters.items()
+    }
+
+
+def sampler_leaves(memory: replay.Replay) -> dict[str, Setting]:
+    """The hyper-parameters of a memory's sampler."""
+    accepted = inspect.signature(memory.parts[0].sampler.init).parameters
+    return {
+        name: Setting(float, parameter.default, "", True) for name, parameter in accepted.items()
+    }
+
+
+def chosen(section: str, given: Mapping[str, Any], static: Mapping[str, Setting]) -> dict[str, Any]:
+    """Arguments of a factory: what was given of them, over their defaults.
+
+    Raises:
+      ValueError: if a value is of the wrong type.
+    """
+    return check(section, "", {each: given[each] for each in given if each in static}, static, ())
+
+
+def check(
+    section: str,
+    what: str,
+    given: Mapping[str, Any],
+    known: Mapping[str, Setting],
+    own: Iterable[str],
+) -> dict[str, Any]:
+    """What was given, as the types of the settings, over their defaults.
+
+    Args:
+      section: of the configuration.
+      what: whose settings they are, for the message.
+      given: names and values.
+      known: what it accepts.
+      own: names of the section's own fields, for the message.
+
+    Raises:
+      ValueError: if a name is unknown or a value of the wrong type.
+    """
+    for name in given:
+        if name not in known:
+            names = [f"{section}.{each}" for each in (*known, *own)]
+            raise values.unknown(f"{section}.{name}", names, f"setting of {what}")
+    return {
+        name: values.conform(setting.kind, given.get(name, setting.default), f"{section}.{name}")
+        for name, setting in known.items()
+    }
+
+
+@functools.cache
+def documented(factory: Callable[..., Any]) -> dict[str, str]:
+    """What a docstring of Google's style says of each argument, on one line."""
+    text = inspect.getdoc(factory) or ""
+    _, _, section = text.partition("\nArgs:\n")
+    section = re.split(r"\n\n", section)[0]
+    found = re.findall(r"^ +(\w+): (.*?)(?=^ +\w+: |\Z)", section, re.DOTALL | re.MULTILINE)
+    return {name: " ".join(meaning.split()).rstrip(".") for name, meaning in found}
+
+
+def describe_agent(name: str) -> dict[str, Setting]:
+    """Everything that an agent accepts, in spaces for which it is made."""
+    factory = AGENTS[name]
+    for actions in (Discrete(2), Box((-1.0,), (1.0,), (1,))):
+        try:
+            agent = factory(Discrete(2), actions)
+        except TypeError:
+            continue
+        return {**static_settings(factory), **agent_leaves(agent)}
+    raise AssertionError(name)

@@ -1,0 +1,138 @@
+"""Learning curves of trainings and sweeps: what is drawn, and under which label."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from accel_rl import plot
+from accel_rl.cli import pictures
+from accel_rl.cli.training import configuration, execute, folder, sweeping, values
+from accel_rl.io.loggers import Row
+from accel_rl.plot import Curve
+
+# Settings that two runs may differ in without learning differently, or only by chance.
+_ASIDE = ("training.seed", "training.seeds", "training.strategy", "training.log", "training.period")
+_MOST = 3  # settings in a label
+
+
+class _Drawn(NamedTuple):
+    """A curve, and what it is of."""
+
+    path: Path
+    environment: str
+    settings: dict[str, Any]  # by dotted name
+    curve: Curve
+
+
+def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, Figure]:
+    """One figure, with a part for each environment.
+
+    Args:
+      runs: folders of trainings or sweeps.
+      metric: an entry of `metrics.jsonl`.
+      confidence: of the intervals over seeds.
+
+    Raises:
+      ValueError: if a run has no metrics, or none of the name, or `confidence` is out of range.
+    """
+    drawn = [each for run in runs for each in _curves(run, metric)]
+    named = dict(zip(_labels(drawn), drawn, strict=True))
+    environments = list(dict.fromkeys(each.environment for each in drawn))
+    figure = pictures.new_figure(6.4 * len(environments), 4.2)
+    parts = figure.subplots(1, len(environments), squeeze=False).flat
+    for ax, environment in zip(parts, environments, strict=True):
+        curves = {
+            label: each.curve for label, each in named.items() if each.environment == environment
+        }
+        shown = metric.replace("_", " ")
+        plot.draw_learning(ax, curves, confidence=confidence, ylabel=_YLABELS.get(metric, shown))
+        share = f"{100 * confidence:g} % bootstrap interval"
+        ax.set_title(f"{environment}: inter-quartile mean, {share}", fontsize="medium")
+    return {f"{metric}.png": figure}
+
+
+_YLABELS = {
+    "evaluation": "return of greedy episodes",
+    "episode_return": "return of episodes while exploring",
+}
+
+
+def _curves(run: Path, metric: str) -> list[_Drawn]:
+    """The curves of a training's combinations, or of all of a sweep's."""
+    if sweeping.is_sweep(run):
+        inside = [(run / group.name, group.settings) for group in sweeping.read(run)]
+    else:
+        inside = [(run, {})]
+    found = []
+    for path, own in inside:
+        complete, rows = folder.read(path), folder.read_rows(path)
+        if not rows or metric not in rows[0]:
+            there = ", ".join(rows[0]) if rows else "nothing yet"
+            raise ValueError(f"{path} has no metric {metric!r}; there is {there}")
+        flat = _flat(configuration.to_mapping(complete))
+        for number, settings in enumerate(complete.combinations()):
+            curve = _curve(complete, rows, metric, number)
+            if curve is None:
+                raise ValueError(f"{path} has no value of {metric} for all seeds yet")
+            name = path if not settings else path / str(number)
+            found.append(
+                _Drawn(name, complete.environment.name, {**flat, **own, **settings}, curve)
+            )
+    return found
+
+
+def _curve(
+    complete: configuration.Configuration, rows: Sequence[Row], metric: str, number: int
+) -> Curve | None:
+    """Steps at which a combination's seeds were scored, and their scores.
+
+    A seed that has none in a row, as no episode of it ended, keeps the one before. Rows before all
+    have one, and where none has one, are left out.
+    """
+    steps, scores = [], []
+    last = np.full(complete.training.seeds, np.nan)
+    for row in rows:
+        present = execute.per_combination(complete, row, metric)[number]
+        known = np.isfinite(present)
+        last = np.where(known, present, last)
+        if known.any() and np.isfinite(last).all():
+            steps.append(row["steps"])
+            scores.append(last)
+    return Curve(np.array(steps), np.array(scores).T) if steps else None
+
+
+def _labels(drawn: Sequence[_Drawn]) -> list[str]:
+    """What tells each curve from the others: the settings in which they differ, or the folder."""
+    if len(drawn) == 1:
+        return [f"{drawn[0].settings['agent.name']}, {drawn[0].settings['replay.sampler']} replay"]
+    differ = [
+        name
+        for name in drawn[0].settings
+        if all(name in each.settings for each in drawn)  # others follow from the sampler, say
+        and name not in _ASIDE
+        and not name.startswith(("evaluation.", "checkpoints.", "sweep.", "environment.name"))
+        and len({str(each.settings.get(name)) for each in drawn}) > 1
+    ]
+    labels = [
+        ", ".join(
+            f"{name.rpartition('.')[2]} {values.text(each.settings[name])}" for name in differ
+        )
+        for each in drawn
+    ]
+    within = [(each.environment, label) for each, label in zip(drawn, labels, strict=True)]
+    if len(differ) > _MOST or len(set(within)) < len(within) or not all(labels):
+        labels = [str(each.path) for each in drawn]
+    if len(set(labels)) < len(labels):  # the same settings in several environments
+        labels = [f"{label}, {each.environment}" for label, each in zip(labels, drawn, strict=True)]
+    return labels
+
+
+def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{section}.{name}": value
+        for section, table in tables.items()
+        for name, value in table.items()
+    }

@@ -1,0 +1,192 @@
+"""Trainings from start to results, and what is said of them."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from accel_rl import train
+from accel_rl.cli import console, folders
+from accel_rl.cli.training import folder, values
+from accel_rl.cli.training.assemble import Assembly
+from accel_rl.cli.training.configuration import Configuration
+from accel_rl.io.loggers import Row
+
+
+def check(assembly: Assembly) -> None:
+    """Refuses, before anything is written, what a training would refuse.
+
+    Raises:
+      ValueError: if a number is out of range.
+    """
+    complete = assembly.configuration
+    train.segments(assembly.program.schedule, complete.training.steps, complete.training.period)
+    evaluation(complete)
+    seeds(complete)
+    folder.checkpoints(Path(), complete)
+
+
+def evaluation(complete: Configuration) -> train.Evaluation:
+    """When a training is evaluated."""
+    settings = complete.evaluation
+    return train.Evaluation(settings.episodes, settings.every, settings.max_steps)
+
+
+def seeds(complete: Configuration) -> dict[str, Any]:
+    """How trainings share the devices, for `train.over_seeds`."""
+    training = complete.training
+    arguments: dict[str, Any] = {"strategy": training.strategy}
+    if training.chunk is not None:
+        arguments["chunk"] = training.chunk
+    train.over_seeds(lambda key: key, **arguments)
+    return arguments
+
+
+def run(
+    directory: Path, assembly: Assembly, command: str, *, resume: bool, bar: bool
+) -> dict[str, Any]:
+    """Trains, into a folder.
+
+    Args:
+      directory: the folder; made where it is absent.
+      assembly: what to train.
+      command: as it was given.
+      resume: go on from the newest checkpoint in the folder.
+      bar: show progress on stderr.
+
+    Returns:
+      What `results.json` holds; it is written unless the training was interrupted.
+
+    Raises:
+      typer.BadParameter: if what is in the folder is of another training, or damaged.
+      OSError: if a file cannot be written, ...
+    """
+    complete = assembly.configuration
+    record = folder.Record(directory, complete, command)
+    rule, target = None, complete.evaluation.stop_at
+    scale = complete.environment.reward_scale
+    if target is not None:
+        rule = train.stop_at("evaluation", target * scale, every_seed=True)
+    began = time.perf_counter()
+    try:
+        outcome = train.chunked(
+            assembly.program,
+            assembly.key,
+            complete.training.steps,
+            period=complete.training.period,
+            hyper=assembly.hyper,
+            seeds=seeds(complete),
+            evaluation=evaluation(complete),
+            stop=rule,
+            loggers=[record, *folder.loggers(directory, complete, bar)],
+            checkpoints=folder.checkpoints(directory, complete),
+            resume=resume,
+        )
+    except ValueError as error:
+        if record.started:  # a defect of ours: it keeps its traceback
+            raise
+        raise typer.BadParameter(str(error), param_hint="RUN_DIR") from error
+    rows = [folder.unscaled(row, scale) for row in outcome.rows]
+    results = {
+        **summary(complete, rows),
+        "reason": outcome.reason,
+        "command": command,
+        "wall_seconds": round(time.perf_counter() - began, 3),
+        "versions": folders.versions(),
+    }
+    if outcome.reason != "interrupted":
+        folders.write_json(directory / folder.RESULTS, results)
+    return results
+
+
+def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:
+    """The figures of a training, from its rows."""
+    last = rows[-1]
+    return {
+        "environment": complete.environment.name,
+        "agent": complete.agent.name,
+        "sampler": complete.replay.sampler,
+        "steps": last["steps"],
+        "seeds": complete.training.seeds,
+        "episodes": complete.evaluation.episodes,
+        "trainings": [
+            {"settings": settings, **figures(scores)}
+            for settings, scores in zip(
+                complete.combinations(), per_combination(complete, last, "evaluation"), strict=True
+            )
+        ],
+        "training_seconds": round(last["seconds"], 3),
+    }
+
+
+def figures(scores: Any) -> dict[str, Any]:
+    """Mean, inter-quartile mean, least and greatest of the seeds' scores, None where one is NaN."""
+    from accel_rl.plot import interquartile_mean  # late: it imports matplotlib
+
+    array = np.asarray(scores, np.float64)
+    known = bool(np.isfinite(array).all())
+    found = {
+        "mean": array.mean(),
+        "interquartile_mean": interquartile_mean(array) if known else np.nan,
+        "lowest": array.min(),
+        "highest": array.max(),
+    }
+    shown = {name: float(each) if known else None for name, each in found.items()}
+    return {**shown, "per_seed": [float(each) if np.isfinite(each) else None for each in array]}
+
+
+def per_combination(complete: Configuration, row: Row, name: str) -> np.ndarray:
+    """A metric as [combinations, seeds]; NaN where a row has null."""
+    found = row["per_seed"][name] if "per_seed" in row else [row[name]]
+    array = np.array([np.nan if each is None else each for each in found], np.float64)
+    return array.reshape(len(complete.combinations()), complete.training.seeds)
+
+
+def report(directory: Path, results: dict[str, Any]) -> None:
+    """Says what a training is worth."""
+    print_figures(results)
+    seconds = results["training_seconds"]
+    console.print_line(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
+
+
+def print_figures(results: dict[str, Any]) -> None:
+    """Prints the table of a training's scores."""
+    rows = [
+        (
+            " ".join(f"{name}={values.text(of)}" for name, of in each["settings"].items()),
+            *(number(each[name]) for name in ("mean", "interquartile_mean", "lowest", "highest")),
+        )
+        for each in results["trainings"]
+    ]
+    console.print_table(
+        f"{results['agent']} in {results['environment']}, {results['steps']:,} steps, seeds: "
+        f"{results['seeds']}; means of {results['episodes']:,} greedy episodes",
+        ("", "mean", "inter-quartile mean", "lowest seed", "highest seed"),
+        rows,
+    )
+
+
+def number(value: float | None) -> str:
+    """A figure as tables show it."""
+    return "none" if value is None else f"{value:.2f}"
+
+
+def finish(directory: Path, results: dict[str, Any], json: bool) -> None:
+    """Prints what came of a training, and leaves with the exit code that says how it ended.
+
+    Raises:
+      typer.Exit: with 1 if it diverged, 130 if it was interrupted.
+    """
+    reason = results["reason"]
+    if reason == "interrupted":
+        console.note(f"accel-rl: after {results['steps']:,} steps: accel-rl resume {directory}")
+        raise typer.Exit(130)
+    if reason.startswith("diverged"):
+        console.note(f"accel-rl: {reason}")
+        raise typer.Exit(1)
+    if json:
+        console.print_json({"run": str(directory), **results})
+    else:
+        report(directory, results)

@@ -1,0 +1,201 @@
+"""A training's folder: what was asked, how it went, what it is worth, and how to go on.
+
+| file | |
+| --- | --- |
+| `README.txt` | what this is, and the commands that take it further |
+| `config.json` | the configuration, complete; `--config` takes it to train the same again |
+| `metrics.jsonl` | a row for each `training.period` steps: means over seeds, each seed's values |
+| `checkpoints/` | the newest states and the best, to resume and to evaluate |
+| `results.json` | final figures; written last, so its presence says that the training ended |
+
+With `training.log`, also `metrics.csv` and `tensorboard/`.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accel_rl import io
+from accel_rl.cli import folders
+from accel_rl.cli.training import configuration, layers
+from accel_rl.cli.training.configuration import Configuration
+from accel_rl.io.loggers import Row
+
+CONFIG, RESULTS, README = folders.CONFIG, folders.RESULTS, "README.txt"
+METRICS, TABLE, EVENTS, CHECKPOINTS = "metrics.jsonl", "metrics.csv", "tensorboard", "checkpoints"
+
+# Metrics that are in units of reward.
+_REWARDS = ("episode_return", "evaluation")
+
+_README = """\
+{agent} in {environment}, {seeds}, trained by accel_rl {version}:
+
+  {command}
+
+config.json     every setting; accel-rl train {agent} --config {folder}/config.json repeats it
+metrics.jsonl   a row for each {period:,} environment steps
+checkpoints/    the newest states of the training and the best one
+results.json    what it is worth; there once the training has ended
+
+Commands:
+
+  accel-rl evaluate {folder}    greedy episodes of the final policy, or of the best
+  accel-rl plot {folder}        its learning curve
+  accel-rl resume {folder}      go on, if it was stopped; --steps N trains longer
+"""
+
+
+class Record:
+    """A logger that writes what a folder needs to be understood, once a training really starts."""
+
+    def __init__(self, directory: Path, complete: Configuration, command: str):
+        """Takes the folder, its configuration and the command that was given."""
+        self._directory, self._complete, self._command = directory, complete, command
+        self.started = False
+
+    def begin(self, rows: Sequence[Row] | None) -> None:
+        """Writes `config.json` and `README.txt`; `results.json` goes until the training ends."""
+        self.started = True
+        directory, complete = self._directory, self._complete
+        (directory / RESULTS).unlink(missing_ok=True)
+        versions = folders.versions()
+        by: dict[str, Any] = {"command": self._command, "versions": versions}
+        if not rows:
+            text = _README.format(
+                agent=complete.agent.name.replace("_", "-"),
+                environment=complete.environment.name,
+                seeds=f"{complete.training.seeds} seeds",
+                version=versions["accel_rl"],
+                command=self._command,
+                folder=directory,
+                period=complete.training.period,
+            )
+            with io.atomic_write(directory / README, "w") as file:
+                file.write(text)
+        else:
+            by = {**layers.written_by(directory / CONFIG), "resumed": by}
+        tables = configuration.to_mapping(complete)
+        folders.write_json(directory / CONFIG, {**tables, layers.WRITTEN_BY: by})
+
+    def log(self, row: Row) -> None:
+        """Rows are the other loggers' business."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Unscaled:
+    """A logger that tells another one of rewards as the environment gives them."""
+
+    def __init__(self, logger: io.Logger, scale: float):
+        """Takes the logger, and what rewards were multiplied by."""
+        self._logger, self._scale = logger, scale
+
+    def begin(self, rows: Sequence[Row] | None) -> None:
+        """See `io.Logger`."""
+        self._logger.begin(None if rows is None else [unscaled(row, self._scale) for row in rows])
+
+    def log(self, row: Row) -> None:
+        """See `io.Logger`."""
+        self._logger.log(unscaled(row, self._scale))
+
+    def close(self) -> None:
+        """See `io.Logger`."""
+        self._logger.close()
+
+
+def unscaled(row: Mapping[str, Any], scale: float) -> Row:
+    """A row whose returns are sums of the environment's own rewards."""
+    changed = {name: value / scale if name in _REWARDS else value for name, value in row.items()}
+    if "per_seed" in row:
+        changed["per_seed"] = {
+            name: [value / scale for value in each] if name in _REWARDS else each
+            for name, each in row["per_seed"].items()
+        }
+    return changed
+
+
+def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logger]:
+    """The loggers that the configuration names, and a progress bar on demand.
+
+    Raises:
+      ValueError: if what a logger needs is not installed.
+    """
+    make: dict[str, Any] = {
+        "console": io.Console,
+        "jsonl": lambda: io.JsonLines(directory / METRICS),
+        "csv": lambda: io.Csv(directory / TABLE),
+        "tensorboard": lambda: io.TensorBoard(directory / EVENTS),
+    }
+    try:
+        chosen = [make[name]() for name in complete.training.log]
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from error
+    if bar and "console" not in complete.training.log:
+        chosen.append(io.ProgressBar(complete.training.steps))
+    scale = complete.environment.reward_scale
+    return chosen if scale == 1 else [Unscaled(each, scale) for each in chosen]
+
+
+def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:
+    """The folder's checkpoints.
+
+    Raises:
+      ValueError: if a number is out of range.
+    """
+    settings = complete.checkpoints
+    return io.Checkpoints(
+        directory / CHECKPOINTS, every=settings.every, keep=settings.keep, best="evaluation"
+    )
+
+
+def is_training(directory: Path) -> bool:
+    """Whether the folder is that of an agent's training, complete or not."""
+    if not (directory / CONFIG).is_file():
+        return False
+    return "agent" in folders.read_json(directory, CONFIG)
+
+
+def read(directory: Path) -> Configuration:
+    """The configuration of a training's folder.
+
+    Raises:
+      ValueError: if it is not such a folder, or its configuration was damaged.
+    """
+    if not is_training(directory):
+        raise ValueError(f"{directory} is not the folder of an agent's training")
+    return configuration.from_mapping(layers.read(directory / CONFIG))
+
+
+def read_rows(directory: Path) -> list[Row]:
+    """The rows of `metrics.jsonl`; a last line that a crash cut short is left out.
+
+    Raises:
+      ValueError: if there is none, or it is damaged.
+    """
+    import json
+
+    path = directory / METRICS
+    if not path.is_file():
+        raise ValueError(f"{directory} has no {METRICS}: training.log was without jsonl")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    try:
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def clear(directory: Path, of: io.Checkpoints) -> None:
+    """Removes what a training writes, and nothing else.
+
+    Raises:
+      BlockingIOError: if a process trains there.
+    """
+    if not directory.is_dir():
+        return
+    with of.writing():
+        for name in (RESULTS, CONFIG, README, METRICS, TABLE):
+            (directory / name).unlink(missing_ok=True)
+        for name in (EVENTS, CHECKPOINTS):
+            shutil.rmtree(directory / name, ignore_errors=True)

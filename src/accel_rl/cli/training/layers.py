@@ -1,0 +1,198 @@
+"""Where settings come from, lowest first, and how they become one.
+
+1. the defaults of `configuration` and of the library;
+2. `presets.toml`: of the agent, then of the agent in the environment;
+3. the file of `--config`: TOML, or the `config.json` of another run;
+4. options of the command, such as `--steps`;
+5. words like `agent.learning_rate=1e-3`.
+
+Counts of environment steps may be given as a share of `training.steps`: `"50%"`.
+"""
+
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from accel_rl.cli.training import configuration, values
+
+WRITTEN_BY = "written_by"  # of a saved configuration: versions and the like, not read
+
+Tables = dict[str, dict[str, Any]]
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+_OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
+_NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
+
+
+def resolve(
+    agent: str,
+    environment: str | None,
+    file: Path | None,
+    options: Mapping[str, Any],
+    overrides: Sequence[str],
+) -> Tables:
+    """The settings of all layers; library defaults are not yet among them.
+
+    Args:
+      agent: the agent's name; the file must not say another.
+      environment: its name, if the command says it.
+      file: of `--config`.
+      options: dotted names and values of the command's options that were given.
+      overrides: words of the form `a.b=c`.
+
+    Raises:
+      ValueError: if the file is no configuration, a word is none, or no environment is named.
+      OSError: if the file cannot be read.
+    """
+    upper: list[Tables] = [{} if file is None else read(file)]
+    upper[0] = _spelt(upper[0])
+    of = upper[0].get("agent", {}).get("name", agent)
+    if of != agent:
+        raise ValueError(f"{file} is of agent {of}, not of {agent}")
+    named = {} if environment is None else {"environment.name": environment}
+    words = [values.assignment(word) for word in overrides]
+    if any(name == "agent.name" for name, _ in words):
+        raise ValueError("the agent is named by the command: agent.name cannot be set")
+    upper += [
+        _spelt(tables({"agent.name": agent, **named, **options})),
+        _spelt(tables({name: values.parse(text) for name, text in words})),
+    ]
+    over = functools.reduce(merge, upper)
+    name = over.get("environment", {}).get("name")
+    if name is None:
+        raise ValueError("no environment is named: give ENV, or environment.name in the file")
+    found = shares(functools.reduce(merge, [*preset(agent, name), over]))
+    swept = upper[0].get(configuration.SWEEP)
+    return {**found, configuration.SWEEP: swept} if swept else found
+
+
+def read(path: Path) -> Tables:
+    """The tables in a TOML or JSON file, without `written_by`.
+
+    Raises:
+      ValueError: if it is neither, or what it holds is no table of tables.
+      OSError: if it cannot be read.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise ValueError(f"{path} is not a {kind} file: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must hold tables of settings, got {found!r}")
+    found.pop(WRITTEN_BY, None)
+    for section, table in found.items():
+        known = (*configuration.SECTIONS, configuration.SWEEP)
+        if section not in known:
+            raise values.unknown(section, known, f"section of {path}")
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: {section} must be a table of settings, got {table!r}")
+    return found
+
+
+def written_by(path: Path) -> dict[str, Any]:
+    """What a saved configuration says of who wrote it."""
+    return dict(json.loads(path.read_text(encoding="utf-8")).get(WRITTEN_BY, {}))
+
+
+def preset(agent: str, environment: str) -> list[Tables]:
+    """The layers of an agent in an environment, lowest first.
+
+    An environment's preset may be that of a family: `MinAtar` is for every name that has it as the
+    part after the last hyphen, such as `Breakout-MinAtar`.
+    """
+    found = presets().get(agent, {})
+    of = found.get("environments", {})
+    family = environment.rpartition("-")[2]
+    below = preset(found["like"], environment) if "like" in found else []
+    own = {name: table for name, table in found.items() if name in configuration.SECTIONS}
+    return [*below, own, of.get(family, {}), of.get(environment, {})]
+
+
+@functools.cache
+def presets() -> dict[str, Any]:
+    """`presets.toml`."""
+    file = resources.files("accel_rl.cli.training") / "presets.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def tables(flat: Mapping[str, Any]) -> Tables:
+    """Tables of dotted names.
+
+    Raises:
+      ValueError: if a name has no section, or an unknown one.
+    """
+    found: Tables = {}
+    for name, value in flat.items():
+        section, *path = name.split(".")
+        if section not in configuration.SECTIONS or not path:
+            raise values.unknown(name, configuration.settings())
+        table = found.setdefault(section, {})
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ValueError(f"{name} is set below {part}, which is set itself")
+        table[path[-1]] = value
+    return found
+
+
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Tables:
+    """Both layers, the upper one's values where both have one.
+
+    What the lower layer says of an agent, a sampler or an environment that the upper one replaces
+    by another is left out, but for the settings that all have.
+    """
+    merged: Tables = {}
+    for section in configuration.SECTIONS:
+        below, above = dict(lower.get(section, {})), upper.get(section, {})
+        name = _NAMES.get(section)
+        if name in above and name in below and above[name] != below[name]:
+            common = configuration.fields(section).keys() - {"arguments"}
+            below = {each: value for each, value in below.items() if each in common}
+        for each, value in above.items():
+            both = isinstance(value, dict) and isinstance(below.get(each), dict)
+            below[each] = {**below[each], **value} if both else value
+        if below:
+            merged[section] = below
+    return merged
+
+
+def shares(merged: Tables) -> Tables:
+    """With numbers in place of shares of `training.steps`.
+
+    Raises:
+      ValueError: if there is a share and `training.steps` is no integer.
+    """
+    default = configuration.TrainingConfig().steps
+    steps = merged.get("training", {}).get("steps", default)
+
+    def number(value: Any) -> Any:
+        match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+        if not match:
+            return value
+        return max(1, round(float(match[1]) / 100 * values.conform(int, steps, "training.steps")))
+
+    return {
+        section: {name: number(value) for name, value in table.items()}
+        for section, table in merged.items()
+    }
+
+
+def _spelt(layer: Tables) -> Tables:
+    """With the library's spelling of agents and samplers."""
+
+    def name(value: Any) -> Any:
+        spelt = value.replace("-", "_") if isinstance(value, str) else value
+        return _OTHER_NAMES.get(spelt, spelt)
+
+    spelt = {section: dict(table) for section, table in layer.items()}
+    for section, field in (("agent", "name"), ("replay", "sampler")):
+        if field in spelt.get(section, {}):
+            spelt[section][field] = name(spelt[section][field])
+    return spelt

@@ -1,0 +1,212 @@
+"""Sweeps: trainings with every combination of some settings' values, and which is best.
+
+Hyper-parameters that are arrays of the agent's or the memory's state are mapped over, together with
+the seeds: all their combinations train in one compiled program, a group. Every other setting makes
+another program, and these run one after the other. A sweep's folder has `sweep.json`, from which it
+can be resumed, a training's folder for each group, and `results.json`.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accel_rl.cli import console, folders
+from accel_rl.cli.training import configuration, execute, folder, layers, values
+from accel_rl.cli.training.assemble import Assembly
+from accel_rl.cli.training.configuration import Configuration
+
+SWEEP, RESULTS = "sweep.json", folders.RESULTS
+
+Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Assembly]
+"""make(words, sweep): what is trained with these words in place, sweeping over these values."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Combinations that train together."""
+
+    name: str  # of its folder, in the sweep's
+    settings: dict[str, Any]  # that it has to itself
+    configuration: Configuration
+
+
+def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
+    """The groups of a sweep.
+
+    Args:
+      words: `a.b=c`, with several values parted by commas where they are swept.
+      make: as `Make`.
+
+    Raises:
+      ValueError: if no word has several values, or one of them is none.
+    """
+    fixed, axes = [], {}
+    for word in words:
+        name, text = values.assignment(word)
+        several = values.split(text)
+        if len(several) == 1:
+            fixed.append(word)
+        elif name in axes:
+            raise ValueError(f"{name} is swept twice")
+        else:
+            axes[name] = several
+    if not axes:
+        raise ValueError("a sweep needs a setting with several values: section.name=1,2,3")
+    first = make([*fixed, *(f"{name}={each[0]}" for name, each in axes.items())], {})
+    together = {name: each for name, each in axes.items() if name in first.leaves}
+    apart = {name: each for name, each in axes.items() if name not in first.leaves}
+    mapped = {name: [values.parse(text) for text in each] for name, each in together.items()}
+    groups = []
+    for number, chosen in enumerate(itertools.product(*apart.values()), start=1):
+        own = dict(zip(apart, chosen, strict=True))
+        made = make([*fixed, *(f"{name}={text}" for name, text in own.items())], mapped)
+        settings = {name: values.parse(text) for name, text in own.items()}
+        groups.append((Group(str(number), settings, made.configuration), made))
+    return groups
+
+
+def write(directory: Path, groups: Sequence[Group], command: str) -> None:
+    """Writes `sweep.json`.
+
+    Raises:
+      OSError: if it cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    listed = [
+        {
+            "folder": group.name,
+            "settings": group.settings,
+            "configuration": configuration.to_mapping(group.configuration),
+        }
+        for group in groups
+    ]
+    by = {"command": command, "versions": folders.versions()}
+    folders.write_json(directory / SWEEP, {"groups": listed, layers.WRITTEN_BY: by})
+
+
+def is_sweep(directory: Path) -> bool:
+    """Whether the folder is that of a sweep."""
+    return (directory / SWEEP).is_file()
+
+
+def read(directory: Path) -> list[Group]:
+    """The groups of a sweep's folder.
+
+    Raises:
+      ValueError: if `sweep.json` is damaged.
+    """
+    found = folders.read_json(directory, SWEEP)
+    return [
+        Group(each["folder"], each["settings"], configuration.from_mapping(each["configuration"]))
+        for each in found["groups"]
+    ]
+
+
+def clear(directory: Path) -> None:
+    """Removes what a sweep wrote, and nothing else.
+
+    Raises:
+      ValueError: if `sweep.json` is damaged.
+      BlockingIOError: if a process trains there.
+    """
+    if not is_sweep(directory):
+        return
+    for group in read(directory):
+        inner = directory / group.name
+        folder.clear(inner, folder.checkpoints(inner, group.configuration))
+        if inner.is_dir() and not any(inner.iterdir()):
+            inner.rmdir()
+    for name in (SWEEP, RESULTS):
+        (directory / name).unlink(missing_ok=True)
+
+
+def run(
+    directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, *, bar: bool
+) -> dict[str, Any]:
+    """Trains what is not yet trained, and compares.
+
+    Returns:
+      What `results.json` holds; it is written unless the sweep was interrupted.
+
+    Raises:
+      OSError: if a file cannot be written.
+    """
+    (directory / RESULTS).unlink(missing_ok=True)
+    found = []
+    for number, (group, assembly) in enumerate(groups, start=1):
+        shown = settings_text(group.settings) or "all in one program"
+        console.note(f"group {number} of {len(groups)}: {shown}, {assembly.trainings} trainings")
+        each = execute.run(directory / group.name, assembly, command, resume=True, bar=bar)
+        if each["reason"] == "interrupted":
+            return each
+        found.append((group, each))
+    results = compare(directory, found)
+    results["command"] = command
+    folders.write_json(directory / RESULTS, results)
+    return results
+
+
+def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> dict[str, Any]:
+    """All combinations, and the one with the highest inter-quartile mean (then mean)."""
+    combinations = [
+        {
+            "settings": {**group.settings, **each["settings"]},
+            **{name: value for name, value in each.items() if name != "settings"},
+            "run": str(directory / group.name),
+            "reason": results["reason"],
+        }
+        for group, results in found
+        for each in results["trainings"]
+    ]
+    scored = [each for each in combinations if each["mean"] is not None]
+    best = max(scored, key=lambda each: (each["interquartile_mean"], each["mean"]), default=None)
+    common = ("environment", "agent", "steps", "seeds", "episodes")
+    return {
+        "reason": "done",
+        **{name: found[0][1][name] for name in common},
+        "combinations": [{**each, "best": each is best} for each in combinations],
+        "best": None if best is None else best["settings"],
+        "training_seconds": round(sum(each["training_seconds"] for _, each in found), 3),
+        "versions": folders.versions(),
+    }
+
+
+def report(directory: Path, results: dict[str, Any]) -> None:
+    """Prints the table of a sweep, and how to train the best again."""
+    names = list(results["combinations"][0]["settings"])
+    figures = ("mean", "interquartile_mean", "lowest", "highest")
+    rows = [
+        (
+            *(values.text(each["settings"][name]) for name in names),
+            *(execute.number(each[name]) for name in figures),
+            "best" if each["best"] else "",
+        )
+        for each in results["combinations"]
+    ]
+    console.print_table(
+        f"{results['agent']} in {results['environment']}, {results['steps']:,} steps, seeds: "
+        f"{results['seeds']}; means of {results['episodes']} greedy episodes",
+        (*names, "mean", "inter-quartile mean", "lowest seed", "highest seed", ""),
+        rows,
+        numbers_from=0,
+    )
+    if results["best"] is not None:
+        console.print_line(f"best: {settings_text(results['best'])}")
+    console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings as words of a command."""
+    return " ".join(f"{name}={values.text(value)}" for name, value in settings.items())
+
+
+def finish(directory: Path, results: dict[str, Any], json: bool) -> None:
+    """Prints what came of a sweep; see `execute.finish`."""
+    if results["reason"] == "interrupted":
+        execute.finish(directory, results, json)
+    elif json:
+        console.print_json({"run": str(directory), **results})
+    else:
+        report(directory, results)

@@ -1,0 +1,155 @@
+"""Learning curves over seeds: inter-quartile means and bootstrap intervals.
+
+Source: Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice",
+NeurIPS 2021.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from accel_rl.plot.curves import draw_curves
+
+_TRIM = 0.25  # of the values, left out at either end
+_BLOCK = 4_000_000  # resampled numbers held at once
+
+
+class Interval(NamedTuple):
+    """A confidence interval; arrays of the statistic's shape."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Curve(NamedTuple):
+    """A learning curve of several seeds."""
+
+    steps: Any  # [N], when the policy was scored
+    scores: Any  # [R, N], of R seeds
+
+
+def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
+    """The mean of the middle half: floor(n / 4) values are left out at either end.
+
+    With fewer than four values it is the plain mean.
+
+    Args:
+      scores: array of numbers.
+      axis: over which it is taken.
+
+    Returns:
+      float64, the shape of `scores` without the axis.
+
+    Raises:
+      ValueError: if the axis holds nothing, or a score is NaN or infinite.
+    """
+    values = np.moveaxis(_finite(scores), axis, -1)
+    number = values.shape[-1]
+    cut = int(_TRIM * number)
+    if cut:
+        # The values between the cuts, in whatever order.
+        values = np.partition(values, (cut, number - cut - 1), axis=-1)[..., cut : number - cut]
+    return np.asarray(values.mean(axis=-1))
+
+
+def bootstrap(
+    groups: Sequence[Any],
+    statistic: Callable[..., Any] | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Interval:
+    """A percentile interval from runs resampled with replacement within their groups (strata).
+
+    A run is drawn whole, with all of its N scores.
+
+    Args:
+      groups: G arrays [R_g, N] or [R_g] of scores: the runs of a task, or of a method.
+      statistic: of resampled groups, G arrays [K, R_g, N] or [K, R_g], to [K, N] or [K], for K
+        resamples; None: the inter-quartile mean of all groups' runs together. For a difference of
+        two methods: `lambda a, b: interquartile_mean(a, 1) - interquartile_mean(b, 1)`.
+      confidence: share of the resamples that lie in the interval.
+      resamples: K in all.
+      seed: of the drawing.
+
+    Raises:
+      ValueError: if there is no group or no run, shapes differ, a score is NaN or infinite, or a
+        number is out of range.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    arrays = [_finite(group) for group in groups]
+    if not arrays or len({array.shape[1:] for array in arrays}) != 1 or arrays[0].ndim > 2:
+        shapes = [array.shape for array in arrays]
+        raise ValueError(f"groups must be arrays [R, N] of the same N, or [R], got shapes {shapes}")
+    of = _pooled if statistic is None else statistic
+    rng = np.random.default_rng(seed)
+    at_once = max(1, _BLOCK // sum(array.size for array in arrays))
+    found = []
+    for first in range(0, resamples, at_once):
+        number = min(at_once, resamples - first)
+        drawn = [
+            array[rng.integers(len(array), size=(number, len(array)), dtype=np.int64)]
+            for array in arrays
+        ]
+        found.append(np.asarray(of(*drawn)))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(np.concatenate(found), (tail, 1 - tail), axis=0)
+    return Interval(low, high)
+
+
+def draw_learning(
+    ax: Axes,
+    curves: Mapping[str, Curve],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+    reference: tuple[str, float] | None = None,
+    xlabel: str = "environment steps",
+    ylabel: str = "return per episode",
+) -> None:
+    """Draws the inter-quartile mean over seeds of each curve, and its bootstrap interval.
+
+    Args:
+      ax: where to draw.
+      curves: {label: Curve} in the order of the legend, which adds the number of seeds.
+      confidence: of the intervals; a curve of one seed has none.
+      resamples: of the bootstrap.
+      reference: name and value of a level to compare with.
+      xlabel: what steps are.
+      ylabel: what scores are.
+
+    Raises:
+      ValueError: if scores are not [R, N] with N steps, or a score is NaN or infinite.
+    """
+    steps, means, bands = {}, {}, {}
+    for label, curve in curves.items():
+        scores = _finite(curve.scores)
+        if scores.ndim != 2 or scores.shape[1] != len(curve.steps):
+            raise ValueError(
+                f"scores of {label!r} must be [seeds, {len(curve.steps)}], got {scores.shape}"
+            )
+        seeds = len(scores)
+        shown = f"{label} ({seeds} seed{'s' if seeds > 1 else ''})"
+        steps[shown], means[shown] = curve.steps, interquartile_mean(scores)
+        if seeds > 1:
+            bands[shown] = bootstrap([scores], confidence=confidence, resamples=resamples)
+    draw_curves(ax, steps, means, bands=bands, reference=reference, xlabel=xlabel, ylabel=ylabel)
+
+
+def _pooled(*groups: np.ndarray) -> np.ndarray:
+    return interquartile_mean(np.concatenate(groups, axis=1), axis=1)
+
+
+def _finite(scores: Any) -> np.ndarray:
+    values = np.asarray(scores, np.float64)
+    if values.ndim == 0 or values.size == 0:
+        raise ValueError(f"scores must be arrays of at least one value, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("scores must be finite, got NaN or infinity")
+    return values

@@ -1,0 +1,351 @@
+"""train AGENT -> evaluate -> plot, resume and sweep, and what each leaves behind."""
+
+import csv
+import json
+import signal
+
+import jax
+import numpy as np
+import pytest
+from commands import SMALL, TINY, as_json, invoke, succeed
+
+from accel_rl import io, train
+from accel_rl.cli.training import assemble, configuration, drawing, execute, folder, layers
+from accel_rl.plot import interquartile_mean
+
+DQN = ("train", "dqn", "CartPole-v1", *TINY, "--replay", "amper-fr")
+
+
+def rows_of(path):
+    """The rows of a run without the times, which differ."""
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        del row["seconds"]
+        row.get("per_seed", {}).pop("seconds", None)
+    return rows
+
+
+def scores(results):
+    return [each["per_seed"] for each in results["trainings"]]
+
+
+@pytest.fixture(scope="module")
+def assembly(training):
+    return assemble.assemble(folder.read(training[0]))
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """The folder of a sweep, and what it printed."""
+    path = tmp_path_factory.mktemp("sweep") / "sweep"
+    words = ("agent.learning_rate=2.5e-4,1e-2", "replay.sampler=uniform,amper-fr")
+    return path, as_json("sweep", "dqn", "CartPole-v1", *TINY, "--out", path, *words)
+
+
+def test_train_is_the_library_s_training(training, assembly):
+    """Whole, by `train.whole`: the same metrics, and so the same training."""
+    path, printed = training
+    whole = train.whole(assembly.program, 400, period=80)
+    run = train.over_seeds(lambda key: whole(key, **assembly.hyper))
+    metrics = jax.jit(run)(assembly.key).metrics
+    rows = rows_of(path)
+    assert [row["steps"] for row in rows] == np.asarray(metrics["steps"])[0].tolist()
+    for name in ("episode_return", "loss", "value"):
+        ours = np.array([row["per_seed"][name] for row in rows], np.float64).T
+        np.testing.assert_allclose(ours, metrics[name], rtol=1e-5)
+    assert printed["steps"] == 400
+    assert printed["trainings"][0]["per_seed"] == rows[-1]["per_seed"]["evaluation"]
+
+
+def test_folder_explains_itself(training, assembly):
+    path, printed = training
+    assert {file.name for file in path.iterdir()} == {
+        "README.txt", "checkpoints", "config.json", "metrics.csv", "metrics.jsonl", "results.json",
+    }  # fmt: skip
+    results = json.loads((path / "results.json").read_text())
+    assert printed == {"run": str(path), **results}
+    assert results["reason"] == "done"
+    assert results["command"].startswith("accel-rl train dqn CartPole-v1 --steps 400")
+    assert results["versions"]["jax"] == jax.__version__
+    (figures,) = results["trainings"]
+    assert figures["mean"] == pytest.approx(np.mean(figures["per_seed"]))
+    assert figures["interquartile_mean"] == pytest.approx(interquartile_mean(figures["per_seed"]))
+    assert (figures["lowest"], figures["highest"]) == tuple(sorted(figures["per_seed"]))
+    readme = (path / "README.txt").read_text()
+    for word in (results["command"], f"accel-rl resume {path}", f"accel-rl plot {path}"):
+        assert word in readme
+    config = json.loads((path / "config.json").read_text())
+    assert config.pop("written_by")["command"] == results["command"]
+    assert config == configuration.to_mapping(assembly.configuration)
+    assert config["agent"]["hidden"] == [8]
+    with (path / "metrics.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [int(row["steps"]) for row in table] == [row["steps"] for row in rows_of(path)]
+
+
+def test_saved_configuration_repeats_the_run_exactly(training, tmp_path):
+    path, printed = training
+    again, words = tmp_path / "again", ("--config", path / "config.json")
+    (again / "checkpoints").mkdir(parents=True)
+    (again / "mine.txt").touch()
+    assert "--overwrite" in invoke("train", "dqn", *words, "--out", again).stderr
+    results = as_json("train", "dqn", *words, "--out", again, "--overwrite")
+    assert scores(results) == scores(printed)
+    assert rows_of(again) == rows_of(path)
+    assert (again / "mine.txt").exists()
+    shown = as_json("train", "dqn", *words, "training.seed=5", "--show")
+    assert shown["training"]["seed"] == 5
+    assert shown["agent"] == json.loads((path / "config.json").read_text())["agent"]
+
+
+def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypatch):
+    path, printed = training
+    out, loggers = tmp_path / "run", folder.loggers
+
+    class Stop(io.Console):
+        def log(self, row):
+            if row["steps"] == 200:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(folder, "loggers", lambda *words: [*loggers(*words), Stop()])
+    stopped = invoke("train", "dqn", "--config", path / "config.json", "--out", out)
+    monkeypatch.undo()
+    assert (stopped.exit_code, stopped.stdout) == (130, "")
+    assert f"accel-rl resume {out}" in stopped.stderr
+    assert not (out / "results.json").exists()
+    assert [row["steps"] for row in rows_of(out)] == [40, 120, 200]
+    assert invoke("train", "dqn", "--config", path / "config.json", "--out", out).exit_code == 2
+    resumed = as_json("resume", out)
+    assert scores(resumed) == scores(printed)
+    assert rows_of(out) == rows_of(path)
+    by = json.loads((out / "config.json").read_text())["written_by"]
+    assert by["command"].startswith("accel-rl train dqn")
+    assert by["resumed"]["command"] == f"accel-rl resume {out} --json"
+
+
+def test_resumed_with_more_steps_it_is_the_longer_training(training, tmp_path):
+    path, printed = training
+    out = tmp_path / "run"
+    words = ("--config", path / "config.json", "--steps", 250, "--out", out)
+    assert as_json("train", "dqn", *words)["steps"] == 252  # whole iterations
+    longer = as_json("resume", out, "--steps", 400)
+    assert scores(longer) == scores(printed)
+    assert json.loads((out / "config.json").read_text())["training"]["steps"] == 400
+    refused = invoke("resume", out, "--steps", 120)
+    assert refused.exit_code == 2
+    assert "--steps must be at least 400, which are done, got 120" in refused.stderr
+
+
+def test_evaluate_plays_the_policy(training, assembly):
+    path, _ = training
+    figures = as_json("evaluate", path, "--episodes", 3, "--seed", 7)
+    state = train.restore(assembly.program, io.Checkpoints(path / "checkpoints").newest())
+    play = train.evaluator(assembly.env, assembly.program.agent, 3, 50)
+    keys = jax.random.split(jax.random.key(np.uint32(7)), 2)
+    policies = jax.vmap(assembly.program.agent.policy)(state.agent)
+    expected = jax.jit(jax.vmap(play))(policies, keys).mean(axis=1)
+    np.testing.assert_allclose(scores(figures)[0], expected, rtol=1e-6)
+    assert (figures["steps"], figures["episodes"]) == (400, 3)
+    best = as_json("evaluate", path, "--checkpoint", "best", "--episodes", 3)
+    evaluations = {row["steps"]: row["evaluation"] for row in rows_of(path)}
+    known = {step: value for step, value in evaluations.items() if value is not None}
+    assert best["steps"] == max(known, key=lambda step: (known[step], -step))
+    assert "means of 4 greedy episodes" in succeed("evaluate", path)  # as configured
+
+
+def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
+    (path, _), (sweep, _) = training, sweep
+    out = tmp_path / "pictures"
+    for words in ((path, sweep), (path, sweep / "1", "--metric", "episode_return")):
+        (file,) = as_json("plot", *words, "--out", out)["files"]
+        with open(file, "rb") as picture:
+            assert picture.read(8) == b"\x89PNG\r\n\x1a\n"
+    assert {file.name for file in out.iterdir()} == {"evaluation.png", "episode_return.png"}
+    assert as_json("plot", sweep)["files"] == [str(sweep / "evaluation.png")]
+    for words, part in (
+        ((path, sweep), "--out"),
+        ((path, "--metric", "los"), "no metric 'los'"),
+        ((path, "--confidence", 2), "confidence must be in (0, 1)"),
+        ((path, tmp_path, "--out", out), "is no agent's run"),
+    ):
+        refused = invoke("plot", *words)
+        assert refused.exit_code == 2
+        assert part in refused.stderr
+
+
+def test_curves_are_told_apart_by_what_they_differ_in(training, sweep):
+    runs = [training[0], sweep[0]]
+    figure = drawing.figures(runs, "evaluation", 0.9)["evaluation.png"]
+    (ax,) = figure.axes
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[1:] == [
+        f"sampler {sampler}, learning_rate {rate} (2 seeds)"
+        for sampler in ("uniform", "amper_fr")
+        for rate in (0.00025, 0.01)
+    ]
+
+
+def test_sweep_trains_every_combination(training, sweep):
+    """Hyper-parameters at once, each as it would be trained alone; other settings in groups."""
+    out, results = sweep
+    found = results["combinations"]
+    settings = [tuple(each["settings"].values()) for each in found]
+    samplers, rates = ("uniform", "amper-fr"), (2.5e-4, 1e-2)
+    assert settings == [(sampler, rate) for sampler in samplers for rate in rates]
+    ranks = [(each["interquartile_mean"], each["mean"]) for each in found]
+    (best,) = [each for each in found if each["best"]]
+    assert (best["interquartile_mean"], best["mean"]) == max(ranks)
+    assert best["settings"] == results["best"]
+    assert found[2]["per_seed"] == pytest.approx(scores(training[1])[0], rel=1e-6)
+    assert json.loads((out / "results.json").read_text())["combinations"] == found
+    played = as_json("evaluate", out, "--episodes", 4)
+    assert [tuple(each["settings"].values()) for each in played["trainings"]] == settings
+    text = succeed("resume", out)  # nothing is left to do
+    assert text.count("best") == 2
+    assert f"best: replay.sampler={results['best']['replay.sampler']} agent.learning_rate=" in text
+
+
+def test_rewards_are_reported_as_they_are(tmp_path):
+    """CartPole's returns are its episodes' lengths, however rewards are scaled for learning."""
+    out = tmp_path / "scaled"
+    succeed(*DQN, "environment.reward_scale=0.5", "evaluation.stop_at=1", "--out", out)
+    rows = rows_of(out)
+    for row in rows:
+        assert row["episode_return"] == pytest.approx(row["episode_length"])
+    results = json.loads((out / "results.json").read_text())
+    assert results["reason"].startswith("stopped: evaluation is")
+    assert results["steps"] == 200  # the first that is evaluated
+    played = as_json("evaluate", out, "--episodes", 4)["trainings"][0]["mean"]
+    assert played == pytest.approx(results["trainings"][0]["mean"], rel=0.5)
+
+
+def test_tables_learn_on_line(tmp_path):
+    """SARSA on a lake without ice, of one state of four: the goal is found."""
+    words = ("environment.arguments.is_slippery=false", "schedule.num_envs=1", "--seeds", 2)
+    out = tmp_path / "lake"
+    for agent in ("q-learning", "expected_sarsa"):
+        text = succeed(
+            "train", agent, "FrozenLake-v1", *words, "--steps", 20_000, "--out", out, "--overwrite",
+            "agent.alpha=0.5",
+        )  # fmt: skip
+        assert "1.00" in text
+    config = json.loads((out / "config.json").read_text())
+    assert config["replay"]["sampler"] == "newest"
+    assert config["replay"]["capacity"] == 1
+
+
+def test_first_word_that_is_no_agent_is_a_log(dataset, tmp_path):
+    out = tmp_path / "lake"
+    plain = as_json("train", dataset, *SMALL, "--out", out)
+    explicit = as_json("train", "log", dataset, *SMALL, "--out", out, "--overwrite")
+    before = as_json("train", *SMALL, "--overwrite", "--out", out, dataset)
+    times = ("measured_seconds",)
+    for other in (explicit, before):
+        assert {k: v for k, v in other.items() if k not in times} == {
+            k: v for k, v in plain.items() if k not in times
+        }
+    for words in (("--epsilon", 0.1), ("--horizon", 5), ("--env", "Taxi-v3")):
+        assert invoke("evaluate", out, *words, "--episodes", 10).exit_code in (0, 2)
+    assert "--checkpoint" in invoke("evaluate", out, "--checkpoint", "best").stderr
+
+
+def test_diverged_training_is_exit_code_1(tmp_path):
+    out = tmp_path / "run"
+    result = invoke(*DQN, "agent.learning_rate=1", "environment.reward_scale=1e30", "--out", out)
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("accel-rl: diverged: ")
+    results = json.loads((out / "results.json").read_text())
+    assert results["reason"].startswith("diverged")
+    assert results["trainings"][0]["mean"] is None
+
+
+def test_existing_folder_is_replaced_only_on_demand(training):
+    path, _ = training
+    before = (path / "results.json").read_bytes()
+    refused = invoke(*DQN, "--out", path)
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.stderr
+    assert (path / "results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("train",), ("AGENT ENV",)),
+        (("train", "dqn"), ("no environment is named",)),
+        (("train", "dqn", "CartPole"), ("did you mean CartPole-v1",)),
+        (("train", "dqn", "Pendulum-v1"), ("Discrete action space",)),
+        (("train", "dqn", "CartPole-v1", "agent.lr=1"), ("no setting of dqn", "'agent.lr'")),
+        (("train", "dqn", "CartPole-v1", "--steps", "x"), ("training.steps", '"x"')),
+        (("train", "dqn", "CartPole-v1", "--steps", "9"), ("steps must be more than", "9")),
+        (("train", "dqn", "CartPole-v1", "--log", "papyrus"), ("training.log", "papyrus")),
+        (("train", "dqn", "CartPole-v1", "--replay", "xyz"), ("sampler", "amper_fr")),
+        (("train", "dqn", "CartPole-v1", "evaluation.every=0"), ("every must be at least 1",)),
+        (("train", "dqn", "CartPole-v1", "checkpoints.keep=0"), ("keep must be at least 1",)),
+        (("train", "dqn", "CartPole-v1", "training.strategy=chunked"), ("needs chunk",)),
+        (("train", "dqn", "--config", "absent.toml"), ("absent.toml",)),
+        (("sweep", "dqn", "CartPole-v1", "agent.gamma=0.9"), ("several values",)),
+        (("sweep", "dqm", "CartPole-v1", "agent.gamma=0.9,1"), ("AGENT", "dqm")),
+        (("sweep", "dqn", "CartPole-v1", "agent.gamma=0.9,2"), ("gamma must be from 0 to 1",)),
+        (("resume", "absent"), ("RUN_DIR", "absent")),
+    ],
+)
+def test_bad_input_is_one_line(words, parts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    for part in ("accel-rl: ", *parts):
+        assert part in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_training_is_refused(training, tmp_path):
+    """Its configuration was changed since: a checkpoint cannot go on from it."""
+    path, _ = training
+    out = tmp_path / "copy"
+    out.mkdir()
+    assert "no agent's training" in invoke("resume", out).stderr.replace(
+        "not the folder of an", "no"
+    )
+    (out / "config.json").write_text((path / "config.json").read_text().replace("[8]", "3"))
+    for name in ("metrics.jsonl",):
+        (out / name).write_bytes((path / name).read_bytes())
+    assert "checkpoint" in invoke("evaluate", out).stderr
+
+
+def test_options_of_tables_are_not_for_agents(training):
+    for words in (("--env", "Taxi-v3"), ("--epsilon", 0.1), ("--horizon", 3)):
+        refused = invoke("evaluate", training[0], *words)
+        assert refused.exit_code == 2
+        assert words[0] in refused.stderr
+
+
+def test_help_lists_what_an_agent_accepts():
+    text = succeed("train", "ddpg", "--help")
+    for word in ("agent.noise_scale", "standard deviation of the noise", "agent.hidden", "[64,64]"):
+        assert word in text
+    text = succeed("train", "--help")
+    for word in ("dqn", "double-q-learning", "DATASET.npz", "log"):
+        assert word in text
+
+
+def test_rows_of_a_run_that_crashed_are_read(training, tmp_path):
+    text = (training[0] / "metrics.jsonl").read_text()
+    (tmp_path / "metrics.jsonl").write_text(text[:-20])
+    assert len(folder.read_rows(tmp_path)) == len(text.splitlines()) - 1
+
+
+def test_seeds_without_a_score_keep_the_last():
+    complete = configuration.from_mapping(
+        {
+            **layers.tables({"environment.name": "x", "agent.name": "y", "training.seeds": 2}),
+            "sweep": {"agent.a": [1, 2]},
+        }
+    )
+    row = {"per_seed": {"evaluation": [1.0, None, 3.0, 4.0]}}
+    found = execute.per_combination(complete, row, "evaluation")
+    np.testing.assert_array_equal(found, [[1, np.nan], [3, 4]])
+    assert execute.figures(found[0])["mean"] is None
+    assert execute.figures(found[0])["per_seed"] == [1, None]
