@@ -11,7 +11,7 @@ import training_plain
 from common import Report, Timing
 from learning_curves import curve
 from training_rivals import Rivals
-from training_settings import MAX_STEPS, Setting
+from training_settings import LEARNING_STARTS, MAX_STEPS, Setting
 
 from accel_rl import train
 
@@ -84,7 +84,7 @@ def chunks(run: Run, setting: Setting, seconds: float, count: int) -> None:
     period = 10 * setting.num_envs
     probe = 20 * period
     period = int(seconds * probe / _chunk_seconds(program, setting, probe, 1)[1][0])
-    period -= period % setting.num_envs
+    period = max(period - period % setting.num_envs, 2 * LEARNING_STARTS)
     steps = count * period
     whole = jax.jit(training_ours.make_train(setting, steps)).lower(key).compile()
     trainer = _trainer(whole, key)

@@ -34,6 +34,14 @@ def weights(seed=0):
     return jnp.asarray(values, jnp.float32)
 
 
+def after_two_steps(agent, state, batch, weights):
+    """A state whose targets are not its networks."""
+    keys = jax.random.split(jax.random.key(1))
+    return jax.lax.scan(
+        lambda state, key: (agent.learn(state, batch, weights, key)[0], None), state, keys
+    )[0]
+
+
 def double(tree):
     """A pytree as float64 NumPy, to take differences of."""
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), tree)

@@ -16,7 +16,7 @@ from accel_rl.types import Batch, Box
 
 SPACES = (continuous.OBSERVATIONS, continuous.ACTIONS)
 KEY = jax.random.key(0)
-RATES = {"actor_learning_rate": 1.0, "critic_learning_rate": 1.0}
+RATES = ("actor_learning_rate", "critic_learning_rate")
 
 
 def act_of(params, observation):
@@ -25,17 +25,15 @@ def act_of(params, observation):
 
 @pytest.fixture(scope="module")
 def steps():
-    """Three states, one after the other, of steps along plain gradients, and what was learned."""
+    """A state, the next along plain gradients, and what was learned."""
     agent = agents.ddpg(*SPACES, **continuous.NET, optimiser=optax.identity())
 
     @jax.jit
     def run(batch, weights):
-        slow = {"actor_learning_rate": 0.1, "critic_learning_rate": 0.1, "tau": 0.3}
-        states = [agent.init(KEY, **slow)]
-        for _ in range(2):  # so that targets and networks differ
-            states.append(agent.learn(states[-1], batch, weights, KEY)[0])
-        hyper = {**states[-1].hyper, **{name: jnp.float32(rate) for name, rate in RATES.items()}}
-        before = dataclasses.replace(states[-1], hyper=hyper)
+        slow = {**dict.fromkeys(RATES, 0.1), "tau": 0.3}
+        state = continuous.after_two_steps(agent, agent.init(KEY, **slow), batch, weights)
+        hyper = {**state.hyper, **{name: jnp.float32(1) for name in RATES}}
+        before = dataclasses.replace(state, hyper=hyper)
         after, learned = agent.learn(before, batch, weights, KEY)
         return before, after, learned, agent.td_error(agent.critics(before), batch, KEY)
 
@@ -151,14 +149,13 @@ def test_actions_are_uniform_at_first_then_the_policys_with_noise():
 def test_hyperparameters_are_swept_by_vmap():
     agent = agents.ddpg(*SPACES, **continuous.NET, noise="ornstein_uhlenbeck")
     rates, taus = jnp.asarray([1e-3, 1e-2, 0.1]), jnp.asarray([0.01, 0.5, 1.0])
+    batch, weights = continuous.batch(), continuous.weights()
 
     @jax.jit
     def run(rate, tau):
         def one(rate, tau):
             state = agent.init(KEY, critic_learning_rate=rate, tau=tau)
-            for _ in range(2):
-                state, _ = agent.learn(state, continuous.batch(), continuous.weights(), KEY)
-            return state
+            return continuous.after_two_steps(agent, state, batch, weights)
 
         return jax.vmap(one)(rate, tau), one(rate[1], tau[1])
 

@@ -13,7 +13,7 @@ from accel_rl.agents.normalised import Statistics
 from accel_rl.types import Batch, Box, Discrete
 
 KEY = jax.random.key(0)
-CENTER, SCALE = np.float32([1e3, 0, -50]), np.float32([20, 1e-3, 4])
+CENTER, SCALE = np.float32([1e3, 0, -50]), np.float32([20, 1e-2, 4])
 
 
 def scaled(seed):
@@ -31,45 +31,45 @@ def seen():
     """An agent after three batches of which some items are left out, and those batches."""
     agent = agents.ddpg(continuous.OBSERVATIONS, continuous.ACTIONS, **continuous.NET)
     wrapped = agents.normalise_observations(agent, clip=2.0)
-    batches = [scaled(seed) for seed in range(3)]
-    weights = [continuous.weights(seed).at[:4].set(0) for seed in range(3)]
+    batches = jax.tree.map(lambda *leaves: np.stack(leaves), *(scaled(n) for n in range(3)))
+    weights = np.stack([continuous.weights(seed) for seed in range(3)])
+    weights[:, :4] = 0
 
     @jax.jit
-    def run():
+    def run(batches, weights):
+        def step(state, inputs):
+            return wrapped.learn(state, *inputs, KEY)[0], None
+
         state = wrapped.init(KEY, random_steps=0)
-        for batch, weight in zip(batches, weights, strict=True):
-            state, _ = wrapped.learn(state, batch, weight, KEY)
-        after, learned = wrapped.learn(state, batches[0], weights[0], KEY)
+        state, _ = jax.lax.scan(step, state, (batches, weights))
+        batch = jax.tree.map(lambda leaf: leaf[0], batches)
+        after, learned = wrapped.learn(state, batch, weights[0], KEY)
         mean, variance = state.statistics.mean, state.statistics.variance
 
         def by_hand(x):
             return jnp.clip((x - mean) / jnp.sqrt(variance), -2, 2)
 
         plain = dataclasses.replace(
-            batches[0],
-            observation=by_hand(batches[0].observation),
-            next_observation=by_hand(batches[0].next_observation),
+            batch,
+            observation=by_hand(batch.observation),
+            next_observation=by_hand(batch.next_observation),
         )
-        acting, observation = (wrapped.policy(state), agent.policy(state.inner)), plain.observation
+        policies = wrapped.policy(state), agent.policy(state.inner)
         return {
             "state": state,
             "learned": (after.inner, learned),
             "learned_by_hand": agent.learn(state.inner, plain, weights[0], KEY),
-            "td_error": wrapped.td_error(wrapped.critics(state), batches[0], KEY),
-            "action": wrapped.act(acting[0], (), batches[0].observation, KEY, 0)[0],
-            "action_by_hand": agent.act(acting[1], (), observation, KEY, 0)[0],
+            "td_error": wrapped.td_error(wrapped.critics(state), batch, KEY),
+            "action": wrapped.act(policies[0], (), batch.observation, KEY, 0)[0],
+            "action_by_hand": agent.act(policies[1], (), plain.observation, KEY, 0)[0],
         }
 
-    return run(), batches, weights
+    return run(batches, weights), batches, weights
 
 
 def test_statistics_are_numpys_of_all_that_counts(seen):
     found, batches, weights = seen
-    kept = [
-        np.asarray(batch.observation, np.float64)[np.asarray(weight) > 0]
-        for batch, weight in zip(batches, weights, strict=True)
-    ]
-    everything = np.concatenate(kept)
+    everything = batches.observation[weights > 0].astype(np.float64)
     statistics = found["state"].statistics
     assert statistics.count == len(everything)
     np.testing.assert_allclose(statistics.mean, everything.mean(axis=0), rtol=1e-5, atol=1e-8)
@@ -102,7 +102,7 @@ def test_many_batches_are_as_one():
         return jax.lax.scan(step, Statistics.start((2, 2)), (x, included))[0]
 
     found, want = run(x, included), x[included].astype(np.float64)
-    assert found.count == included.sum()
+    assert found.count == int(included.sum())
     np.testing.assert_allclose(found.mean, want.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(found.variance, want.var(axis=0), rtol=1e-4)
 

@@ -1,4 +1,4 @@
-"""The benchmarks of training: systems do equal work, claims need a rival, tasks are what they say."""
+"""Benchmarks of training: systems do equal work, claims need a rival, tasks are as they say."""
 
 import dataclasses
 import json

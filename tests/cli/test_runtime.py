@@ -1,6 +1,7 @@
 """What is set before jax is imported, and what is left as the user set it."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,3 +64,24 @@ def test_nothing_once_jax_is_imported(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")
     runtime.prepare_jax()
     assert "XLA_FLAGS" not in os.environ
+
+
+def test_gymnax_comes_without_what_draws():
+    """Stand-ins are gone once it is there, and those it kept import themselves when used."""
+    program = """
+import sys
+from accel_rl.cli import runtime
+runtime.import_gymnax()
+assert "gymnax" in sys.modules
+heavy = ("matplotlib.pyplot", "seaborn", "pandas", "scipy.stats")
+assert not [name for name in heavy if name in sys.modules]
+from gymnax.environments.bsuite import catch
+assert callable(catch.plt.figure)
+import matplotlib.pyplot
+assert catch.plt.figure is matplotlib.pyplot.figure
+"""
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr

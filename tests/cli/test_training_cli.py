@@ -179,7 +179,7 @@ def test_curves_are_told_apart_by_what_they_differ_in(training, sweep):
     (ax,) = figure.axes
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[1:] == [
-        f"sampler {sampler}, learning_rate {rate} (2 seeds)"
+        f"learning_rate {rate}, sampler {sampler} (2 seeds)"
         for sampler in ("uniform", "amper_fr")
         for rate in (0.00025, 0.01)
     ]
@@ -349,3 +349,19 @@ def test_seeds_without_a_score_keep_the_last():
     np.testing.assert_array_equal(found, [[1, np.nan], [3, 4]])
     assert execute.figures(found[0])["mean"] is None
     assert execute.figures(found[0])["per_seed"] == [1, None]
+
+
+def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
+    out = tmp_path / "sweep"
+    results = as_json(
+        "sweep", "dqn", "CartPole-v1", *TINY, "--out", out, "agent.hidden=[8,8,8]",
+        "agent.learning_rate=1e-9,1", "agent.target_period=1", "schedule.updates=4",
+    )  # fmt: skip
+    sound, lost = results["combinations"]
+    assert (sound["best"], lost["best"]) == (True, False)
+    assert None not in sound["per_seed"]
+    assert lost["mean"] is None
+    assert results["reason"] == "done"
+    text = succeed("resume", out)
+    assert "none" in text
+    assert "best: agent.learning_rate=1e-09" in text

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import pathlib
+import re
 import tomllib
 
 import jax
@@ -270,3 +272,22 @@ def test_every_setting_of_an_agent_is_documented():
     for name in catalogue.AGENTS:
         for setting, about in catalogue.describe_agent(name).items():
             assert about.meaning, f"{name}: {setting}"
+
+
+def test_page_tells_every_setting_and_its_default():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    lines = re.findall(r"^\| `(\w+\.\w+)` \|(.*?)\|", page, re.MULTILINE)
+    assert [name for name, _ in lines] == list(configuration.settings())
+    for name, told in lines:
+        section, field = name.split(".")
+        default = {each.name: each.default for each in _fields(section)}[field]
+        if told.strip():
+            assert _said(default) == told.strip(), name
+
+
+def _said(default):
+    if isinstance(default, tuple):
+        return ", ".join(default)
+    if isinstance(default, (int, float)) and not isinstance(default, bool):
+        return f"{default:,g}" if default < 1000 else f"{default:,.0f}"
+    return {None: "none", True: "true", False: "false"}.get(default, default)

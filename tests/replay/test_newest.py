@@ -54,7 +54,7 @@ def test_samples_the_newest_step_of_each_environment_in_order(memory):
         np.testing.assert_array_equal(drawn.weights, np.ones(ENVS))
         np.testing.assert_array_equal(drawn.indices, np.arange(ENVS))
         np.testing.assert_allclose(drawn.probabilities, 1 / ENVS)
-        np.testing.assert_array_equal(drawn.generations, number + 1)
+        np.testing.assert_array_equal(drawn.generations, number)
 
 
 def test_nothing_can_be_sampled_before_the_first_step(memory):

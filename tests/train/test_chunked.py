@@ -286,6 +286,16 @@ def test_divergence_names_metric_seeds_step_and_the_last_good_checkpoint(uphill,
     assert np.isfinite(found.rows[-1]["per_seed"]["loss"]).tolist() == [True, False]
 
 
+def test_seeds_that_do_not_diverge_go_on_where_asked(uphill):
+    hyper = {"agent": {**HYPER["agent"], "learning_rate": [1e-4, 1]}}
+    settings = {"seeds": "vmap", "evaluation": train.Evaluation(2, 200, 20)}
+    found = go(uphill, 2, hyper=hyper, stop_diverged=False, **settings)
+    assert (found.reason, found.rows[-1]["steps"]) == ("done", 900)
+    played = found.rows[-1]["per_seed"]["evaluation"]
+    assert np.isfinite(played).tolist() == [True, False]
+    assert found.rows[-1]["evaluation"] == played[0]
+
+
 def poisoned(one, at):
     """The program, with its parameters lost in a certain update, which no metric of it tells."""
 

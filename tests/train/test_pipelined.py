@@ -47,6 +47,9 @@ def exact(sampler, policy_lag, priority_lag, **schedule):
     return program, jax.block_until_ready(run(KEY, **walk.HYPER))
 
 
+plain = functools.cache(walk.program)
+
+
 def check_equality(*args, **schedule):
     program, wanted = exact(*args, **schedule)
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD)
@@ -60,7 +63,7 @@ LONG = {"updates": 2, "rollout": 2, "n_step": 3}
 
 @pytest.mark.parametrize(
     ("sampler", "policy_lag", "priority_lag", "schedule"),
-    [("uniform", 0, 0, {}), ("prioritised", 1, 0, {}), ("prioritised", 2, 1, LONG)],
+    [("prioritised", 1, 0, {}), ("prioritised", 2, 1, LONG)],
 )
 def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
     _, got = check_equality(sampler, policy_lag, priority_lag, **schedule)
@@ -92,9 +95,11 @@ def test_goes_on_from_a_state():
     again = jax.jit(program.segment, static_argnums=2)(half.state, 1, True)[0]
     assert int(again.iteration) == int(half.state.iteration) + 1
     # Rows end where they would have, and the first is of what was left of its period.
-    assert [row["steps"] for row in rest.rows] == [200, 264, 300][-len(rest.rows) :]
+    assert [row["steps"] for row in rest.rows] == [168, 272, 304]
+    assert rest.rows[0]["updates"] == 2 * (168 - 152) // 8
 
 
+@pytest.mark.slow
 def test_rounding_is_all_that_a_fence_changes():
     program = walk.program("prioritised", policy_lag=2, priority_lag=1, **LONG)
     wanted = exact("prioritised", 2, 1, **LONG)[1]
@@ -161,7 +166,9 @@ def busy():
     return walk.program("prioritised", updates=4, rollout=2, n_step=2, priority_lag=1)
 
 
-@pytest.mark.parametrize(("queue_size", "num_actors"), [(1, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("queue_size", "num_actors"), [pytest.param(1, 1, marks=pytest.mark.slow), (3, 2)]
+)
 def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
     program = busy()
     state = jax.jit(program.init)(KEY)
@@ -208,6 +215,7 @@ def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
     assert rest.state.agent.updates > got.state.agent.updates
 
 
+@pytest.mark.slow
 def test_actors_have_seeds_of_their_own():
     program = walk.program(num_envs=4)
     got = train.pipelined(program, KEY, 400, hyper=walk.HYPER, deterministic=False, num_actors=2)
@@ -264,7 +272,10 @@ def test_host_environments_in_deterministic_mode():
     check_learned(program, got.state)
     assert all(row["episodes"] > 0 for row in got.rows)
     assert got.rows[-1]["episode_length"] < walk.LIMIT
-    data = got.state.replay.store.data
+    # The first steps, when acts are random: episodes are long enough to be cut.
+    with envs.host_environment(walk.HostWalk, 4) as env:
+        early = train.pipelined(program, KEY, 160, hyper=walk.HYPER, env=env)
+    data = jax.tree.map(lambda leaf: np.asarray(leaf)[:160], early.state.replay.store.data)
     ends = np.asarray(data.next_observation)[:, 2] * 4
     stopped = np.asarray(data.discount) == 0
     np.testing.assert_array_equal(stopped, (ends == 0) | (ends == 4))
@@ -295,10 +306,14 @@ def tabular_rule():
     return tabular.sarsa()
 
 
+_td_error = functools.cache(jax.jit)
+
+
 def judged(agent, critics, steps, n, gamma):
     """Priorities of steps [R, E], written as a loop."""
     rollout, num_envs = steps.reward.shape
     found = np.zeros((rollout, num_envs))
+    td_error = _td_error(agent.td_error)
     for t in range(rollout):
         for e in range(num_envs):
             reward, weight, k = 0.0, 1.0, 0
@@ -314,7 +329,7 @@ def judged(agent, critics, steps, n, gamma):
                 *(np.float32([reward]), np.float32([weight])),
                 steps.next_observation[t + k, e][None],
             )
-            error = agent.td_error(critics, jax.tree.map(jnp.asarray, batch), None)
+            error = td_error(critics, batch, KEY)
             found[t, e] = abs(error[0]) + 1e-6
     return found
 
@@ -333,9 +348,8 @@ def test_actors_judge_by_n_step_targets():
     agent = walk.program().agent
     critics = agent.critics(agent.init(jax.random.key(0)))
     for n in (1, 3, 9):
-        got = jax.jit(judge, static_argnums=(0, 3))(
-            agent, critics, jax.tree.map(jnp.asarray, steps), n, 0.9, jax.random.key(0)
-        )
+        judging = jax.jit(lambda critics, steps, n=n: judge(agent, critics, steps, n, 0.9, KEY))
+        got = judging(critics, jax.tree.map(jnp.asarray, steps))
         np.testing.assert_allclose(got, judged(agent, critics, steps, n, 0.9), rtol=1e-4)
 
 
@@ -355,14 +369,14 @@ def test_priorities_of_actors_reach_the_memory():
     first = jax.jit(program.init)(KEY, **walk.HYPER).agent
     data = got.state.replay.store.data
     steps = jax.tree.map(
-        lambda leaf: np.asarray(leaf)[:160].reshape(20, 2, 4, *leaf.shape[1:]), data
+        lambda leaf: np.asarray(leaf)[:168].reshape(21, 2, 4, *leaf.shape[1:]), data
     )
     wanted = np.stack(
         [
             judged(
                 agent, agent.critics(first), jax.tree.map(lambda leaf, n=n: leaf[n], steps), 2, 0.9
             )
-            for n in range(20)
+            for n in range(21)
         ]
     ).ravel()
     samples = [
@@ -370,10 +384,12 @@ def test_priorities_of_actors_reach_the_memory():
     ]
     slots = np.concatenate([sample.indices for sample in samples])
     odds = np.concatenate([sample.probabilities for sample in samples])
-    # Update by update some got others: most have kept what they were given.
-    kept = np.isclose(odds / odds[0], wanted[slots] / wanted[slots[0]], rtol=1e-2)
+    # One update has given 16 items others; the rest have what they were given, but for the sum.
+    ratio = odds / wanted[slots]
+    kept = np.isclose(ratio, np.median(ratio), rtol=1e-3)
     assert kept.mean() > 0.5
-    assert np.unique(odds).size > 10
+    # Of several priorities: if the memory had given one to all, the ratio would fit one alone.
+    assert np.unique(wanted[slots][kept].round(4)).size >= 4
 
 
 def test_epsilon_of_ape_x():
@@ -405,9 +421,16 @@ class Failing(train.LocalPort):
         setattr(self, method, fail)
 
 
-@pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize(
-    ("method", "worker"), [("add", "inserter"), ("sample", "sampler"), ("update", "updater")]
+    ("method", "worker", "deterministic"),
+    [
+        ("add", "memory", True),
+        ("sample", "sampler", False),
+        pytest.param("add", "inserter", False, marks=pytest.mark.slow),
+        pytest.param("update", "updater", False, marks=pytest.mark.slow),
+        pytest.param("sample", "memory", True, marks=pytest.mark.slow),
+        pytest.param("update", "memory", True, marks=pytest.mark.slow),
+    ],
 )
 def test_errors_of_the_memory(method, worker, deterministic):
     port = functools.partial(Failing, method=method)
@@ -415,7 +438,6 @@ def test_errors_of_the_memory(method, worker, deterministic):
     before = threading.active_count()
     with pytest.raises(ConnectionError, match="line is dead") as error:
         train.pipelined(program, KEY, STEPS, deterministic=deterministic)
-    worker = "memory" if deterministic else worker
     assert error.value.__notes__ == [f"in the pipeline's worker {worker!r}"]
     assert threading.active_count() == before
     with pytest.raises(RuntimeError, match="closed"):
@@ -453,7 +475,7 @@ def test_errors_of_the_caller():
             raise StopIteration("enough")
 
     with pytest.raises(StopIteration, match="enough"):
-        train.pipelined(walk.program(), KEY, STEPS, period=PERIOD, on_row=on_row)
+        train.pipelined(plain(), KEY, STEPS, period=PERIOD, on_row=on_row)
     assert rows == [64, 164]
     assert threading.active_count() == before
 
@@ -497,11 +519,11 @@ def test_a_host_environment_must_be_given():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        train.pipelined(walk.program(), KEY, **{"steps": STEPS, **arguments})
+        train.pipelined(plain(), KEY, **{"steps": STEPS, **arguments})
 
 
 def test_bad_starts_and_environments():
-    program = walk.program()
+    program = plain()
     with pytest.raises(TypeError, match="key must be"):
         train.pipelined(program, 3, STEPS)
     with pytest.raises(ValueError, match="start must be a single key"):

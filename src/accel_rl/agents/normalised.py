@@ -46,8 +46,9 @@ class Statistics:
         return Statistics(
             count=self.count + count,
             mean=self.mean + share * apart,
-            variance=self.variance
-            + share * (variance - self.variance)
+            # Written so that a share of 1, of the first batch, leaves nothing of what was there.
+            variance=(1 - share) * self.variance
+            + share * variance
             + share * (1 - share) * jnp.square(apart),
         )
 

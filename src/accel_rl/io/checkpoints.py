@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import errno
 import fcntl
 import importlib
 import json
@@ -17,9 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from accel_rl.io.atomic import sync_directory
+from accel_rl.io.loggers import Row
 from accel_rl.io.manifest import DamagedError, check_manifest, write_manifest
-
-Row = dict[str, Any]
 
 FORMAT = 1
 
@@ -71,9 +71,7 @@ class Checkpoints:
     folder: str | os.PathLike[str]
     every: int | None = None  # environment steps between two; None: only where a training stops
     keep: int = 2  # the newest that stay
-    best: str | None = (
-        None  # an entry of rows: where it was highest there is one more, and it stays
-    )
+    best: str | None = None  # an entry of rows: there is one where it is highest, and that stays
 
     def __post_init__(self) -> None:
         """Raises ValueError if a number is below 1."""
@@ -114,6 +112,9 @@ class Checkpoints:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BlockingIOError(f"another process trains in {folder}") from None
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # the file system has no locks
+                    raise
             for draft in folder.glob(".[0-9]*.tmp"):
                 shutil.rmtree(draft)
             yield

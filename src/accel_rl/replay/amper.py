@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
-from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
@@ -170,7 +169,7 @@ def amper_sampler(
         return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
 
     def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
-        bits = jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 1, dtype=jnp.uint32)))
+        bits = jax.random.bits(key_of(words[:, 0]), (2, groups + 1))
         key = key_of(bits[:, groups])
         queries = search(state, span, bits)
         stored = state.blocks.weights
@@ -207,7 +206,7 @@ def amper_sampler(
         mass=lambda state, span: state.blocks.total,
         least=None,
         highest=lambda state: state.blocks.highest,
-        num_words=SEEDS,
+        num_words=2,
     )
 
 

@@ -1,6 +1,7 @@
 """Actors of the pipelined executor: what steps environments with a published policy."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,8 @@ from accel_rl.train.actor import ActorState, Episodes
 from accel_rl.train.judging import judge
 from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike, Transition
+
+CACHED = 16  # programs whose compiled functions are kept
 
 # Iterations are numbered with an int32, so no key of theirs is made with these.
 ACTORS = np.uint32(3 << 30)
@@ -63,45 +66,34 @@ class Actor(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """An actor's part of a program."""
+class Setting:
+    """How actors act in a program: all static, and the same for all of them."""
 
     program: Program
-    number: int  # of the actor
-    actors: int  # of all
-    device: jax.Device
-    key: ArrayLike  # [2] uint32, of the training
-    gamma: ArrayLike
+    actors: int  # that share the environments
     priority_steps: int  # rewards in the targets that priorities come from; 0: none
     exploration: Exploration | None
 
     @property
     def num_envs(self) -> int:
-        """Its environments."""
+        """Environments of an actor."""
         return self.program.schedule.num_envs // self.actors
 
-    def own_key(self) -> Array:
-        """[2] uint32, of this actor; of the only one, the training's."""
-        if self.actors == 1:
-            return self.key
-        key = jax.random.wrap_key_data(self.key)
-        return jax.random.key_data(jax.random.fold_in(key, ACTORS + np.uint32(self.number)))
-
     def keys(self, key: Array, iteration: Array) -> Array:
-        """The random keys of an iteration, [rollout, 1 + its environments]."""
+        """An actor's random keys of an iteration, [rollout, 1 + its environments]."""
         plan = dataclasses.replace(self.program.schedule, num_envs=self.num_envs)
         return dataclasses.replace(self.program, schedule=plan).keys(key, iteration).collect
 
-    def policy(self, published: Published) -> Any:
-        """The policy that its environments act with."""
+    def policy(self, published: Published, first: Array) -> Any:
+        """The policy of an actor, of whose environments `first` is the number of the first."""
         if self.exploration is None:
             return published.policy
-        first = self.number * self.num_envs
-        return self.exploration(
-            published.policy, jnp.arange(first, first + self.num_envs, dtype=jnp.int32)
-        )
+        numbers = first + jnp.arange(self.num_envs, dtype=jnp.int32)
+        return self.exploration(published.policy, numbers)
 
-    def priorities(self, published: Published, transitions: Transition, key: Array) -> Array | None:
+    def priorities(
+        self, published: Published, transitions: Transition, key: Array, gamma: Array
+    ) -> Array | None:
         """Of transitions, leaves [E, ...] or [rollout, E, ...]; None if the memory gives them."""
         if not self.priority_steps:
             return None
@@ -109,36 +101,48 @@ class Part:
         rows = jax.tree.map(lambda leaf: leaf[None], transitions) if single else transitions
         critics, steps = published.critics, self.priority_steps
         key = jax.random.fold_in(key, 1)  # it chose actions already
-        found = judge(self.program.agent, critics, rows, steps, self.gamma, key)
+        found = judge(self.program.agent, critics, rows, steps, gamma, key)
         return found[0] if single else found
+
+
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """Where one actor sits."""
+
+    setting: Setting
+    number: int
+    device: jax.Device
+    key: ArrayLike  # [2] uint32, of the training
+    gamma: ArrayLike
+
+    @property
+    def first(self) -> np.int32:
+        """The number of the first of its environments."""
+        return np.int32(self.number * self.setting.num_envs)
+
+    def own_key(self) -> Array:
+        """[2] uint32, of this actor, on its device; of the only one, the training's."""
+        key = jnp.asarray(self.key)
+        if self.setting.actors > 1:
+            folded = jax.random.fold_in(
+                jax.random.wrap_key_data(key), ACTORS + np.uint32(self.first)
+            )
+            key = jax.random.key_data(folded)
+        return jax.device_put(key, self.device)
 
 
 class DeviceActor:
     """Environments that are pure functions, on a device.
 
     Args:
-      part: what it acts in.
+      seat: where it acts.
       state: of its own environments; copied.
     """
 
-    def __init__(self, part: Part, state: ActorState) -> None:
-        program = part.program
-        # Steps of all environments, as schedules of exploration count them.
-        steps = np.int32(program.schedule.steps)
-
-        def collect(state: ActorState, published: Published, key: Array, iteration: Array) -> Any:
-            keys = part.keys(key, iteration)
-            policy = part.policy(published)
-            state, transitions, episodes = actors.collect(
-                program.env, program.agent, state, policy, keys, iteration * steps
-            )
-            priorities = part.priorities(published, transitions, keys[0, 0])
-            return state, transitions, priorities, episodes
-
-        self._collect = jax.jit(collect, donate_argnums=0)
-        self._device = part.device
-        self._key = jax.device_put(part.own_key(), part.device)
-        self._state = jax.device_put(state, part.device, may_alias=False)
+    def __init__(self, seat: Seat, state: ActorState) -> None:
+        self._collect, self._seat = _collect(seat.setting), seat
+        self._key = seat.own_key()
+        self._state = jax.device_put(state, seat.device, may_alias=False)
 
     @property
     def state(self) -> ActorState:
@@ -147,9 +151,35 @@ class DeviceActor:
 
     def collect(self, version: Version, iteration: int) -> Rollout:
         """See `Actor`."""
-        published = jax.device_put(version.published, self._device)
+        published = jax.device_put(version.published, self._seat.device)
+        numbers = np.int32(iteration), self._seat.first, self._seat.gamma
         self._state, transitions, priorities, episodes = self._collect(
-            self._state, published, self._key, np.int32(iteration)
+            self._state, published, self._key, *numbers
         )
         jax.block_until_ready(transitions)
         return Rollout(transitions, priorities, jax.device_get(episodes), version.updates)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _collect(setting: Setting) -> Callable[..., Any]:
+    program = setting.program
+    # Steps of all environments, as schedules of exploration count them.
+    steps = np.int32(program.schedule.steps)
+
+    def collect(
+        state: ActorState,
+        published: Published,
+        key: Array,
+        iteration: Array,
+        first: Array,
+        gamma: Array,
+    ) -> Any:
+        keys = setting.keys(key, iteration)
+        policy = setting.policy(published, first)
+        state, transitions, episodes = actors.collect(
+            program.env, program.agent, state, policy, keys, iteration * steps
+        )
+        priorities = setting.priorities(published, transitions, keys[0, 0], gamma)
+        return state, transitions, priorities, episodes
+
+    return jax.jit(collect, donate_argnums=0)

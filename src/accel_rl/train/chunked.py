@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_rl.io import Checkpoint, Checkpoints, Logger
+from accel_rl.io.loggers import Row
 from accel_rl.train.compiled import Evaluation, compiled
 from accel_rl.train.divergence import divergence
 from accel_rl.train.interruption import deferred
 from accel_rl.train.origin import check_origin, origin
 from accel_rl.train.program import Program, TrainState
-from accel_rl.train.rows import Row, row
+from accel_rl.train.rows import row
 from accel_rl.train.schedule import segments
 from accel_rl.train.stopping import Rule
 from accel_rl.types import Array

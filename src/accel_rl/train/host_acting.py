@@ -1,59 +1,37 @@
 """Actors on host environments."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import HostEnvironment, HostStep
-from accel_rl.train.acting import Part, Published, Rollout, Version, stopped
+from accel_rl.train.acting import CACHED, Published, Rollout, Seat, Setting, Version, stopped
 from accel_rl.train.actor import ActorState, Episodes
 from accel_rl.types import Array, Transition
 
 
 class HostActor:
-    """Environments on the host; what chooses their actions is compiled, on the part's device.
+    """Environments on the host; what chooses their actions is compiled, on the seat's device.
 
     Args:
-      part: what it acts in.
+      seat: where it acts.
       env: its environments, which start new episodes.
       state: what is said of an actor before its first step, whatever this one does.
-      first: iteration at which it begins, of which its seeds are a function.
+      begin: iteration at which it begins, of which its seeds are a function.
     """
 
-    def __init__(self, part: Part, env: HostEnvironment, state: ActorState, first: int) -> None:
-        agent, num_envs = part.program.agent, part.num_envs
-        # Steps of all environments, as schedules of exploration count them.
-        steps = np.int32(part.program.schedule.steps)
-        in_row = np.int32(part.program.schedule.num_envs)
-
-        def act(
-            published: Published,
-            memory: Any,
-            observation: Any,
-            keys: Array,
-            iteration: Array,
-            row: Array,
-        ) -> Any:
-            step = iteration * steps + row * in_row
-            return agent.act(part.policy(published), memory, observation, keys[row, 0], step)
-
-        def forget(memory: Any, stopped: Array) -> Any:
-            def one(stopped: Array, new: Any, old: Any) -> Any:
-                return jax.tree.map(lambda a, b: jnp.where(stopped, a, b), new, old)
-
-            return jax.vmap(one)(stopped, agent.memory(num_envs), memory)
-
-        self._act = jax.jit(act)
-        self._forget = jax.jit(forget)
-        self._keys = jax.jit(part.keys)
-        self._priorities = jax.jit(part.priorities)
-        self._part, self._env, self._state = part, env, state
-        self._key = jax.device_put(part.own_key(), part.device)
-        self._memory = agent.memory(num_envs)
+    def __init__(self, seat: Seat, env: HostEnvironment, state: ActorState, begin: int) -> None:
+        agent = seat.setting.program.agent
+        self._compiled = _compiled(seat.setting)
+        self._seat, self._env, self._state = seat, env, state
+        self._key = seat.own_key()
+        self._memory = agent.memory(seat.setting.num_envs)
         self._action: Any = None  # chosen already, where the agent learns from it
-        self._observation = env.reset(_seed(part, first))
+        self._observation = env.reset(_seed(seat, begin))
 
     @property
     def state(self) -> ActorState:
@@ -62,38 +40,39 @@ class HostActor:
 
     def collect(self, version: Version, iteration: int) -> Rollout:
         """See `acting.Actor`."""
-        device, schedule = self._part.device, self._part.program.schedule
-        published = jax.device_put(version.published, device)
-        keys = self._keys(self._key, np.int32(iteration))
+        seat, rollout = self._seat, self._seat.setting.program.schedule.rollout
+        published = jax.device_put(version.published, seat.device)
+        keys = self._compiled.keys(self._key, np.int32(iteration))
         rows, episodes = [], stopped(0, 0, 0)
-        for row in range(schedule.rollout):
+        for row in range(rollout):
             done, transition = self._step(published, keys, np.int32(iteration), np.int32(row))
             rows.append(transition)
             episodes = jax.tree.map(np.add, episodes, _episodes(done))
         transitions = rows[0]
-        if schedule.rollout > 1:
+        if rollout > 1:
             transitions = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
         priorities = None
-        if self._part.priority_steps:
-            priorities = self._priorities(published, transitions, keys[0, 0])
+        if seat.setting.priority_steps:
+            priorities = self._compiled.priorities(published, transitions, keys[0, 0], seat.gamma)
         return Rollout(transitions, priorities, episodes, version.updates)
 
     def _step(
         self, published: Published, keys: Array, iteration: np.int32, row: np.int32
     ) -> tuple[HostStep, Transition]:
-        agent = self._part.program.agent
+        needs_next_action = self._seat.setting.program.agent.needs_next_action
+        numbers = iteration, row, self._seat.first
 
         def act(memory: Any, observation: Any) -> Any:
-            return self._act(published, memory, observation, keys, iteration, row)
+            return self._compiled.act(published, memory, observation, keys, *numbers)
 
         before, action, memory = self._observation, self._action, self._memory
         if action is None:
             action, memory = act(memory, before)
         done = self._env.step(action)
         if jax.tree.leaves(memory):
-            memory = self._forget(memory, done.terminated | done.truncated)
+            memory = self._compiled.forget(memory, done.terminated | done.truncated)
         extras = None
-        if agent.needs_next_action:
+        if needs_next_action:
             # As environments that are compiled do it: see `actor.collect`.
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
@@ -115,8 +94,44 @@ def _episodes(done: HostStep) -> Episodes:
     return stopped(ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum())
 
 
-def _seed(part: Part, first: int) -> int:
+def _seed(seat: Seat, begin: int) -> int:
     """Of the first of its environments: seeds of all actors' are different."""
-    key = jax.random.fold_in(jax.random.wrap_key_data(part.key), np.uint32(7 << 29))
-    bits = int(jax.random.bits(jax.random.fold_in(key, first), (), jnp.uint32))
-    return (bits >> 2) + part.number * part.num_envs
+    key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seat.key)), np.uint32(7 << 29))
+    bits = int(jax.random.bits(jax.random.fold_in(key, begin), (), jnp.uint32))
+    return (bits >> 2) + int(seat.first)
+
+
+class _Compiled(NamedTuple):
+    act: Callable[..., Any]
+    forget: Callable[..., Any]
+    keys: Callable[..., Any]
+    priorities: Callable[..., Any]
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _compiled(setting: Setting) -> _Compiled:
+    agent, schedule = setting.program.agent, setting.program.schedule
+    # Steps of all environments, as schedules of exploration count them.
+    steps, in_row = np.int32(schedule.steps), np.int32(schedule.num_envs)
+
+    def act(
+        published: Published,
+        memory: Any,
+        observation: Any,
+        keys: Array,
+        iteration: Array,
+        row: Array,
+        first: Array,
+    ) -> Any:
+        policy, step = setting.policy(published, first), iteration * steps + row * in_row
+        return agent.act(policy, memory, observation, keys[row, 0], step)
+
+    def forget(memory: Any, stopped: Array) -> Any:
+        def one(stopped: Array, new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda a, b: jnp.where(stopped, a, b), new, old)
+
+        return jax.vmap(one)(stopped, agent.memory(setting.num_envs), memory)
+
+    return _Compiled(
+        jax.jit(act), jax.jit(forget), jax.jit(setting.keys), jax.jit(setting.priorities)
+    )

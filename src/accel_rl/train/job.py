@@ -1,6 +1,7 @@
 """What the workers of a pipelined training share."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents import Agent
-from accel_rl.train.acting import Actor, Rollout, Version
+from accel_rl.train.acting import CACHED, Actor, Rollout, Version
 from accel_rl.train.actor import example
 from accel_rl.train.learning import Drawing, Learner
 from accel_rl.train.ledger import Ledger
@@ -86,6 +87,7 @@ def without_batch(sample: Sample) -> Sample:
     return dataclasses.replace(sample, batch=None)
 
 
+@functools.lru_cache(maxsize=CACHED)
 def metric_names(program: Program) -> list[str]:
     """Of the agent's metrics."""
     step = example(program.env, program.agent)

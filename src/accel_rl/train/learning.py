@@ -1,5 +1,7 @@
 """The learner of the pipelined executor, and what it publishes."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -7,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.replay import td_priority
-from accel_rl.train.acting import Published, Version
+from accel_rl.train.acting import CACHED, Published, Version
 from accel_rl.train.placement import Placement
 from accel_rl.train.program import Program, TrainState
 from accel_rl.types import Array, Sample
@@ -32,18 +34,7 @@ class Learner:
         critics: bool,
         updates: int,
     ) -> None:
-        agent = program.agent
-
-        def learn(state: Any, batch: Any, weights: Array, key: Array) -> Any:
-            state, learned = agent.learn(state, batch, weights, key)
-            return state, td_priority(learned.td_error), learned.metrics
-
-        def publish(state: Any) -> Published:
-            given = Published(agent.policy(state), agent.critics(state) if critics else None)
-            return jax.tree.map(jnp.copy, given)  # the state itself is given away
-
-        self._learn = jax.jit(learn, donate_argnums=0)
-        self._publish = jax.jit(publish)
+        self._learn, self._publish = _learner(program, critics)
         self._whole, self._split = placement.learner()
         self._state = jax.device_put(state.agent, self._whole, may_alias=False)
         self.updates = updates
@@ -75,13 +66,7 @@ class Drawing:
     """What the sampling and the learning of an iteration need to know."""
 
     def __init__(self, program: Program, state: TrainState) -> None:
-        def keys(key: Array, iteration: Array) -> tuple[list[Array], list[Array]]:
-            found = program.keys(key, iteration)
-            numbers = range(program.schedule.updates)
-            return [found.sample[n] for n in numbers], [found.learn[n] for n in numbers]
-
-        self._keys = jax.jit(keys)
-        self._beta = jax.jit(program.beta)
+        self._keys, self._beta = _drawing(program)
         self._key = jax.device_get(state.key)
         self._hyper = jax.device_get(state.hyper)
         self.gamma = float(self._hyper["gamma"])
@@ -94,3 +79,28 @@ class Drawing:
     def learning(self, iteration: int) -> list[Array]:
         """Keys of its updates."""
         return self._keys(self._key, np.int32(iteration))[1]
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    agent = program.agent
+
+    def learn(state: Any, batch: Any, weights: Array, key: Array) -> Any:
+        state, learned = agent.learn(state, batch, weights, key)
+        return state, td_priority(learned.td_error), learned.metrics
+
+    def publish(state: Any) -> Published:
+        given = Published(agent.policy(state), agent.critics(state) if critics else None)
+        return jax.tree.map(jnp.copy, given)  # the state itself is given away
+
+    return jax.jit(learn, donate_argnums=0), jax.jit(publish)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _drawing(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def keys(key: Array, iteration: Array) -> tuple[list[Array], list[Array]]:
+        found = program.keys(key, iteration)
+        numbers = range(program.schedule.updates)
+        return [found.sample[n] for n in numbers], [found.learn[n] for n in numbers]
+
+    return jax.jit(keys), jax.jit(program.beta)

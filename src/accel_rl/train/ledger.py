@@ -2,17 +2,19 @@
 
 import bisect
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from accel_rl.train.acting import stopped
+from accel_rl.train.acting import CACHED, stopped
 from accel_rl.train.actor import Episodes
 from accel_rl.train.program import Program, Totals, TrainState
 from accel_rl.train.queues import Queue, Workers
 from accel_rl.train.rows import Row, row
+from accel_rl.types import Array
 
 
 @dataclasses.dataclass
@@ -52,11 +54,7 @@ class Ledger:
         self._inserted = self._learned = int(state.iteration)
         self._next = 0
         self._before = self._accounts()
-
-        def totals(iteration: Any, totals: Totals) -> Any:
-            return program.metrics(dataclasses.replace(state, iteration=iteration), totals)
-
-        self._metrics: Callable[..., Any] = jax.jit(totals)
+        self._metrics = _metrics(program)
 
     def inserted(self, iteration: int, episodes: Episodes, ages: Sequence[int]) -> None:
         """Notes an iteration's transitions, and how many updates old their policies were."""
@@ -118,3 +116,13 @@ class Ledger:
         for name, queue in self._queues.items():
             accounts[f"{name}_items"], accounts[f"{name}_gets"] = queue.found
         return accounts
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _metrics(program: Program) -> Callable[..., Any]:
+    def metrics(iteration: Array, totals: Totals) -> dict[str, Array]:
+        # Of a state, metrics say nothing but how far it has come.
+        fields: Any = {field.name: None for field in dataclasses.fields(TrainState)}
+        return program.metrics(TrainState(**{**fields, "iteration": iteration}), totals)
+
+    return jax.jit(metrics)

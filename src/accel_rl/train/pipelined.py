@@ -9,7 +9,7 @@ import numpy as np
 
 from accel_rl.envs import HostEnvironment
 from accel_rl.replay import Replay
-from accel_rl.train.acting import Actor, DeviceActor, Exploration, Part
+from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
 from accel_rl.train.job import Job, metric_names, updates_until
@@ -113,17 +113,16 @@ def pipelined(
         workers, schedule.priority_lag + 1 if deterministic else max(1, schedule.priority_lag)
     )
     drawing = Drawing(program, state)
+    setting = Setting(program, num_actors, actor_priorities, exploration)
 
     def actor(number: int) -> Actor:
-        part = Part(
-            *(program, number, num_actors, placement.actor(number), jax.device_get(state.key)),
-            *(np.float32(drawing.gamma), actor_priorities, exploration),
-        )
-        begin = number * part.num_envs
-        own = jax.tree.map(lambda leaf: leaf[begin : begin + part.num_envs], state.actor)
+        device, gamma = placement.actor(number), np.float32(drawing.gamma)
+        seat = Seat(setting, number, device, jax.device_get(state.key), gamma)
+        own = slice(int(seat.first), int(seat.first) + setting.num_envs)
+        mine = jax.tree.map(lambda leaf: leaf[own], state.actor)
         if hosts is None:
-            return DeviceActor(part, own)
-        return HostActor(part, hosts[number], own, first)
+            return DeviceActor(seat, mine)
+        return HostActor(seat, hosts[number], mine, first)
 
     queues = {"rollouts": rollouts[0], "batches": batches}
     job = Job(

@@ -1,12 +1,14 @@
 """What the pipelined executor is given, checked."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from accel_rl.envs import HostEnvironment
+from accel_rl.train.acting import CACHED
 from accel_rl.train.compiled import number_of_seeds
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.schedule import segments
@@ -73,7 +75,7 @@ def state_of(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> T
         raise ValueError(f"start must be a single key, got {start.shape} of them")
     given = dict(hyper or {})
     jax.eval_shape(lambda: program.init(start, **given))  # which checks known values
-    return jax.jit(lambda key, given: program.init(key, **given))(start, given)
+    return _init(program)(start, given)
 
 
 def ends_of(program: Program, steps: int, period: int | None, first: int) -> list[int]:
@@ -84,3 +86,8 @@ def ends_of(program: Program, steps: int, period: int | None, first: int) -> lis
         done = first * program.schedule.steps
         raise ValueError(f"steps must be more than the {done} of the state, got {steps}")
     return [end for end in ends if end > first]
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _init(program: Program) -> Callable[..., TrainState]:
+    return jax.jit(lambda key, given: program.init(key, **given))

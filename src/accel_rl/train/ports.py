@@ -1,9 +1,10 @@
 """A replay memory of this process behind the interface of a replay port."""
 
 import dataclasses
+import functools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -38,25 +39,15 @@ class LocalPort:
     ) -> None:
         if state is not None and hyper:
             raise ValueError(f"hyper-parameters are the state's where one is given, got {hyper}")
-
-        def add(state: ReplayState, transitions: Any, priorities: Any) -> Any:
-            state = replay.add(state, transitions, priorities)
-            return state, replay.can_sample(state)
-
-        def update(state: ReplayState, sample: Sample, priorities: Array) -> Any:
-            state = replay.update(state, sample, priorities)
-            return state, replay.can_sample(state)
-
-        self._add = jax.jit(add, donate_argnums=0)
-        self._update = jax.jit(update, donate_argnums=0)
-        self._sample = jax.jit(replay.sample)
+        functions = replay.add, replay.sample, replay.update, replay.can_sample
+        self._add, self._sample, self._update, can_sample = _compiled(*functions)
         self._changed = threading.Condition()
         self._open = True
         given = replay.init(**(hyper or {})) if state is None else state
         # A copy: what is given away must be nobody else's.
         self._state = jax.device_put(given, device, may_alias=False)
         (self._device,) = jax.tree.leaves(self._state)[0].devices()
-        self._ready = jax.jit(replay.can_sample)(self._state)
+        self._ready = can_sample(self._state)
 
     @property
     def state(self) -> ReplayState:
@@ -134,3 +125,28 @@ class LocalPort:
     def _check_open(self) -> None:
         if not self._open:
             raise RuntimeError("the replay port is closed")
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(
+    add: Callable[..., ReplayState],
+    sample: Callable[..., Sample],
+    update: Callable[..., ReplayState],
+    can_sample: Callable[..., Array],
+) -> tuple[Callable[..., Any], ...]:
+    """Of a memory's functions; those that change it also say whether it can be sampled then."""
+
+    def add_and_look(state: ReplayState, transitions: Any, priorities: Any) -> Any:
+        state = add(state, transitions, priorities)
+        return state, can_sample(state)
+
+    def update_and_look(state: ReplayState, sample: Sample, priorities: Array) -> Any:
+        state = update(state, sample, priorities)
+        return state, can_sample(state)
+
+    return (
+        jax.jit(add_and_look, donate_argnums=0),
+        jax.jit(sample),
+        jax.jit(update_and_look, donate_argnums=0),
+        jax.jit(can_sample),
+    )

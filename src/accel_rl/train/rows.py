@@ -1,11 +1,12 @@
 """What a chunk's metrics look like in a log."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-Row = dict[str, Any]
+from accel_rl.io.loggers import Row
+
+__all__ = ["COUNTED", "Row", "row"]
 
 # What `Program.metrics` gives besides the agent's own metrics.
 COUNTED = ("steps", "episodes", "episode_return", "episode_length", "updates")

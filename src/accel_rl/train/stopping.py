@@ -6,7 +6,7 @@ A rule takes all rows so far and returns why to stop, or None.
 import math
 from collections.abc import Callable, Sequence
 
-from accel_rl.train.rows import Row
+from accel_rl.io.loggers import Row
 
 Rule = Callable[[Sequence[Row]], str | None]
 

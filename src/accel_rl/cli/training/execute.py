@@ -83,6 +83,7 @@ def run(
             loggers=[record, *folder.loggers(directory, complete, bar)],
             checkpoints=folder.checkpoints(directory, complete),
             resume=resume,
+            stop_diverged=not complete.sweep,  # one combination must not end the others
         )
     except ValueError as error:
         if record.started:  # a defect of ours: it keeps its traceback

@@ -1,0 +1,136 @@
+"""Many trainings at once: whatever the strategy, each is the one it would be alone."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import walk
+from programs import close, equal, line_program
+
+from accel_rl import agents, envs, replay, tabular, train
+
+SEEDS = 8
+KEYS = jax.random.split(jax.random.key(2), SEEDS)
+STRATEGIES = {
+    "vmap": {},
+    "chunked": {"chunk": 3},
+    "sharded": {},
+    "sharded in chunks": {"strategy": "sharded", "chunk": 2, "devices": jax.devices()[:2]},
+    "auto": {},
+}
+
+
+@functools.cache
+def tabular_run():
+    """INT32 Q-learning on FrozenLake: nothing is rounded."""
+    env = envs.environment("FrozenLake-v1")
+    rule = tabular.q_learning(tabular.int32_pow2())
+    agent = agents.tabular(rule, env.observation_space, env.action_space)
+    memory = replay.newest(train.example(env, agent), 2)
+    program = train.make(env, agent, memory, num_envs=2, learning_starts=2)
+    whole = train.whole(program, 2000, period=500)
+    run = jax.jit(lambda key: whole(key, agent={"epsilon_steps": 1000.0, "alpha": 0.25}))
+    return run, [run(key) for key in KEYS]
+
+
+@functools.cache
+def network_run():
+    env = walk.environment()
+    agent = agents.dqn(*walk.SPACES, hidden=(8,))
+    memory = replay.make(train.example(env, agent), 128, 8, num_envs=2)
+    program = train.make(env, agent, memory, num_envs=2, learning_starts=64)
+    run = jax.jit(train.whole(program, 160))
+    return run, [run(key) for key in KEYS]
+
+
+def over(run, name):
+    options = {"strategy": name, **STRATEGIES[name]}
+    return jax.jit(train.over_seeds(run, **options))(KEYS)
+
+
+def one_of(result, number):
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[number], result)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_tables_are_the_same_bits(name):
+    run, alone = tabular_run()
+    result = over(run, name)
+    for number, single in enumerate(alone):
+        equal(one_of(result.state, number), single.state)
+    tables = np.asarray(result.state.agent.tables)
+    assert len({table.tobytes() for table in tables}) == SEEDS
+
+
+@pytest.mark.parametrize("name", ["vmap", "chunked", "sharded"])
+def test_networks_are_the_same_but_for_rounding(name):
+    run, alone = network_run()
+    result = over(run, name)
+    for number, single in enumerate(alone):
+        close(one_of(result.state.agent.params, number), single.state.agent.params, rtol=2e-3)
+
+
+def test_shards_lie_on_all_devices_that_divide_the_seeds():
+    def fn(key):
+        return jax.random.uniform(key)
+
+    for seeds, devices, wanted in ((8, 8, 8), (6, 8, 6), (7, 4, 1), (6, 4, 3)):
+        keys, given = jax.random.split(jax.random.key(0), seeds), jax.devices()[:devices]
+        assert len(given) == devices
+        found = jax.jit(train.over_seeds(fn, "sharded", devices=given))(keys)
+        assert len(found.sharding.device_set) == wanted
+        np.testing.assert_array_equal(found, jax.vmap(fn)(keys))
+
+
+def test_some_arguments_are_shared():
+    def fn(key, scale, tree):
+        return jax.random.uniform(key) * scale + tree["a"] + tree["b"].sum()
+
+    tree, scale = {"a": jnp.arange(8.0), "b": jnp.ones((8, 3))}, jnp.float32(3)
+    wanted = jax.vmap(fn, (0, None, 0))(KEYS, scale, tree)
+    for name, options in STRATEGIES.items():
+        options = {"strategy": name, **options}
+        mapped = train.over_seeds(fn, in_axes=(0, None, 0), **options)
+        np.testing.assert_allclose(jax.jit(mapped)(KEYS, scale, tree), wanted, rtol=1e-6)
+
+
+def test_rates_are_swept_with_seeds():
+    run = train.whole(line_program(), 100)
+    fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "chunked", chunk=2)
+    rates = jnp.linspace(0.1, 0.8, 4)
+    result = jax.jit(fn)(KEYS[:4], rates)
+    np.testing.assert_allclose(result.state.agent.hyper["rate"], rates)
+    single = jax.jit(run)(KEYS[2], agent={"rate": rates[2]})
+    close(one_of(result.state, 2), jax.device_get(single.state))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"strategy": "pmap"}, "strategy must be one of auto, vmap, chunked, sharded, got 'pmap'"),
+        ({"strategy": "chunked"}, "strategy 'chunked' needs chunk"),
+        ({"strategy": "chunked", "chunk": 0}, "chunk must be at least 1"),
+        ({"strategy": "vmap", "chunk": 2}, "goes with chunked and sharded"),
+    ],
+)
+def test_bad_strategies(options, match):
+    with pytest.raises(ValueError, match=match):
+        train.over_seeds(lambda key: key, **options)
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "args", "match"),
+    [
+        ((0, 0), (jnp.ones(4),), "in_axes must be 0, or 0 or None for each of 1"),
+        ((None,), (jnp.ones(4),), "in_axes must be 0"),
+        ((1,), (jnp.ones((4, 4)),), "in_axes must be 0"),
+        (0, (jnp.ones(4), jnp.ones(3)), "must share a leading axis of seeds"),
+        (0, (jnp.float32(1),), "must share a leading axis of seeds"),
+        (0, (jnp.ones(0),), "must share a leading axis of seeds"),
+    ],
+)
+def test_bad_arguments(in_axes, args, match):
+    with pytest.raises(ValueError, match=match):
+        train.over_seeds(lambda *args: args, "vmap", in_axes=in_axes)(*args)
