@@ -87,6 +87,8 @@ def study(
             for system in (AMPER_K, AMPER_FR, UNIFORM):
                 compare(report, case, system, results, task, size)
             report.load["after"] = list(os.getloadavg())
+            report.claims.clear()
+            claims(report, tasks, sizes, seeds)
             write(report, path)
     return results
 
@@ -187,7 +189,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report, console = Report(PACKAGES), Console(width=180)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if options.quick else (SIZES, SEEDS)
     results = study(report, TASKS, sizes, seeds, console, options.json)
-    claims(report, TASKS, sizes, seeds)
     console.print(table(report, TASKS, sizes, seeds))
     for claim in report.claims:
         console.print(claim, highlight=False)

@@ -94,12 +94,12 @@ def control() -> list[Task]:
         environment="CartPole-v1",
         steps=500_000,
         seeds=16,
-        agent=partial(dqn, optimiser=decaying_adam(49_900)),
+        agent=partial(dqn, double=False, optimiser=decaying_adam(49_900)),
         statistic=LEAST,
         bound=475.0,
         max_steps=500,
         num_envs=10,
-        hyper={"agent": {"target_period": 10, "epsilon_steps": 250_000}},
+        hyper={"agent": {"epsilon_steps": 250_000}},
     )
     acrobot = dataclasses.replace(
         cartpole,

@@ -15,8 +15,9 @@ from chi_square import assert_distributed
 from tcam import Tcam
 
 from accel_rl import replay
+from accel_rl.am.words import SEEDS
 from accel_rl.replay import inclusion
-from accel_rl.replay.members import key_of
+from accel_rl.replay.amper import query_words
 
 MODES = ("exact", "prefix", "dithered")
 FORMS = ("rejection", "match")
@@ -45,12 +46,12 @@ def filled(mode, form, weights, csp_ratio=RATIO, **options):
 
 
 def words_of(seed, num=DRAWS):
-    return jax.random.bits(jax.random.key(seed), (2, num))
+    return jax.random.bits(jax.random.key(seed), (SEEDS, num))
 
 
 def queries_of(words, groups=GROUPS):
     """The random numbers of a call, in [0, 1): for representatives, and for dithering."""
-    bits = np.asarray(jax.random.bits(key_of(words[:, 0]), (2, groups + 1)))
+    bits = np.asarray(query_words(words, groups))
     return (bits[:, :groups] >> 8) / 2.0**24
 
 

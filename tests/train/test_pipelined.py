@@ -73,8 +73,13 @@ def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lags", [(0, 0), (1, 0), (1, 1), (2, 1), (1, 3)])
-@pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
+@pytest.mark.parametrize(
+    ("sampler", "lags"),
+    [
+        *(("uniform", lags) for lags in [(0, 0), (1, 0), (1, 1), (2, 1)]),
+        *(("prioritised", lags) for lags in [(0, 0), (1, 1), (2, 1), (1, 3)]),
+    ],
+)
 def test_equals_whole_with_any_lags(sampler, lags):
     check_equality(sampler, *lags)
 

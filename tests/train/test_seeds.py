@@ -31,7 +31,8 @@ def tabular_run():
     memory = replay.newest(train.example(env, agent), 2)
     program = train.make(env, agent, memory, num_envs=2, learning_starts=2)
     whole = train.whole(program, 2000, period=500)
-    run = jax.jit(lambda key: whole(key, agent={"epsilon_steps": 1000.0, "alpha": 0.25}))
+    hyper = {"epsilon_steps": 1000.0, "alpha": 0.25, "initial_value": 1.0}  # or few have rewards
+    run = jax.jit(lambda key: whole(key, agent=hyper))
     return run, [run(key) for key in KEYS]
 
 

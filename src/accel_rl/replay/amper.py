@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
+from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
@@ -169,7 +170,7 @@ def amper_sampler(
         return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
 
     def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
-        bits = jax.random.bits(key_of(words[:, 0]), (2, groups + 1))
+        bits = query_words(words, groups)
         key = key_of(bits[:, groups])
         queries = search(state, span, bits)
         stored = state.blocks.weights
@@ -206,7 +207,7 @@ def amper_sampler(
         mass=lambda state, span: state.blocks.total,
         least=None,
         highest=lambda state: state.blocks.highest,
-        num_words=2,
+        num_words=SEEDS,
     )
 
 
@@ -229,6 +230,14 @@ def _draw_by_match(
     """Slots [num], -1 where there is none, and the size of the candidate set."""
     lines = am.pack(queries.member(stored) & (stored > 0))
     return am.draw(key, lines, num), am.count_packed(lines).astype(jnp.float32)
+
+
+def query_words(words: Array, groups: int) -> Array:
+    """A call's random words: two for each group, then those of a key, uint32 [2, groups + 1].
+
+    Mixed from the given ones: XLA makes a loop of many small operations of threefry on a CPU.
+    """
+    return jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 1, dtype=jnp.uint32)))
 
 
 def representatives(words: Array, groups: int) -> Array:

@@ -18,7 +18,8 @@ def fenced(program: Program) -> Program:
     A compiler that has a whole training before it fuses across steps, and where a product and a sum
     meet in one loop a CPU rounds once instead of twice. So `whole` and `pipelined`, which compiles
     steps apart, differ in last bits, and after many updates in more. Of a fenced program they agree
-    bit for bit on one kind of CPU, with the same lags. It costs `whole` little, but not nothing.
+    bit for bit on one kind of CPU, with the same lags. Its cost to `whole` depends on the program:
+    see docs/pipelined.md.
 
     Args:
       program: its memory may be a port.

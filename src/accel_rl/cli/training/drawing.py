@@ -39,13 +39,15 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
       ValueError: if a run has no metrics, or none of the name, or `confidence` is out of range.
     """
     drawn = [each for run in runs for each in _curves(run, metric)]
-    named = dict(zip(_labels(drawn), drawn, strict=True))
+    labels = _labels(drawn)
     environments = list(dict.fromkeys(each.environment for each in drawn))
     figure = pictures.new_figure(6.4 * len(environments), 4.2)
     parts = figure.subplots(1, len(environments), squeeze=False).flat
     for ax, environment in zip(parts, environments, strict=True):
         curves = {
-            label: each.curve for label, each in named.items() if each.environment == environment
+            label: each.curve
+            for label, each in zip(labels, drawn, strict=True)
+            if each.environment == environment
         }
         shown = metric.replace("_", " ")
         plot.draw_learning(ax, curves, confidence=confidence, ylabel=_YLABELS.get(metric, shown))
@@ -62,12 +64,10 @@ _YLABELS = {
 
 def _curves(run: Path, metric: str) -> list[_Drawn]:
     """The curves of a training's combinations, or of all of a sweep's."""
-    if sweeping.is_sweep(run):
-        inside = [(run / group.name, group.settings) for group in sweeping.read(run)]
-    else:
-        inside = [(run, {})]
+    sweep = sweeping.is_sweep(run)
+    inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
     found = []
-    for path, own in inside:
+    for path in inside:
         complete, rows = folder.read(path), folder.read_rows(path)
         if not rows or metric not in rows[0]:
             there = ", ".join(rows[0]) if rows else "nothing yet"
@@ -78,9 +78,7 @@ def _curves(run: Path, metric: str) -> list[_Drawn]:
             if curve is None:
                 raise ValueError(f"{path} has no value of {metric} for all seeds yet")
             name = path if not settings else path / str(number)
-            found.append(
-                _Drawn(name, complete.environment.name, {**flat, **own, **settings}, curve)
-            )
+            found.append(_Drawn(name, complete.environment.name, {**flat, **settings}, curve))
     return found
 
 
@@ -122,12 +120,13 @@ def _labels(drawn: Sequence[_Drawn]) -> list[str]:
         )
         for each in drawn
     ]
+    if not differ or len(differ) > _MOST:
+        return [str(each.path) for each in drawn]
     within = [(each.environment, label) for each, label in zip(drawn, labels, strict=True)]
-    if len(differ) > _MOST or len(set(within)) < len(within) or not all(labels):
-        labels = [str(each.path) for each in drawn]
-    if len(set(labels)) < len(labels):  # the same settings in several environments
-        labels = [f"{label}, {each.environment}" for label, each in zip(labels, drawn, strict=True)]
-    return labels
+    return [
+        f"{label}, {each.path}" if within.count((each.environment, label)) > 1 else label
+        for each, label in zip(drawn, labels, strict=True)
+    ]
 
 
 def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
