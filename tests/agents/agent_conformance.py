@@ -47,6 +47,14 @@ def _dqn(box=True, **options):
     return Case(functools.partial(agents.dqn, **NET, **options), hyper, box=box)
 
 
+def _normalised():
+    """Reads observations less their mean, over their standard deviation."""
+    plain = _dqn()
+    return dataclasses.replace(
+        plain, make=lambda *spaces: agents.normalise_observations(plain.make(*spaces))
+    )
+
+
 def _actor_critic(make, **hyper):
     rates = {"actor_learning_rate": 0.001, "critic_learning_rate": 0.01, "tau": 0.05}
     hyper = {**rates, "random_steps": 4000.0, **hyper}
@@ -66,6 +74,7 @@ CASES = {
     "double_dueling_dqn": _dqn(double=True, dueling=True, loss="huber"),
     "c51": _dqn(distributional="c51", num_atoms=25, value_range=(-3.0, 3.0)),
     "quantile": _dqn(distributional="quantile", num_atoms=8),
+    "normalised_dqn": _normalised(),
     "ddpg": _actor_critic(agents.ddpg, noise_scale=0.3),
     "td3": _actor_critic(agents.td3, noise_scale=0.3),
     "sac": _actor_critic(agents.sac, initial_temperature=0.01, temperature_learning_rate=0.0),
@@ -75,6 +84,8 @@ CASES = {
     "double_q_learning": _tabular(tabular.double_q_learning()),
     "int32_q_learning": _tabular(tabular.q_learning(tabular.int32_pow2())),
 }
+# One of each kind trains on the probes in every run of the tests, the others in the slow ones.
+QUICK = {"double_dueling_dqn", "c51", "td3", "sac", "q_learning", "sarsa"}
 
 ENVS, ITEMS = 5, 6
 LEFT_OUT = 2  # the item of weight 0

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import probes
 import pytest
-from agent_conformance import CASES
+from agent_conformance import CASES, QUICK
 from probe_training import DEFECTS, failures, learn_probes
 
 
@@ -59,19 +59,25 @@ def test_states_are_visited(number):
     assert seen == set(np.flatnonzero(probes.VISITED[number]).tolist())
 
 
+every_agent = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CASES],
+)
+
+
 @functools.cache
 def learned(name):
     """Values and actions of an agent, of each defect and probe."""
     return [np.asarray(each) for each in learn_probes(CASES[name])]
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_agent
 def test_learns_the_probes(name):
     values, actions = learned(name)
     assert failures(CASES[name], values[0], actions[0]) == set(), values[0]
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_agent
 def test_probes_find_what_is_broken(name):
     for number, (defect, probes_that_fail) in enumerate(DEFECTS.items()):
         values, actions = (each[number] for each in learned(name))
