@@ -1,7 +1,9 @@
 """train AGENT -> evaluate -> plot, resume and sweep, and what each leaves behind."""
 
 import csv
+import importlib.util
 import json
+import shutil
 import signal
 
 import jax
@@ -370,3 +372,30 @@ def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
     text = succeed("resume", out)
     assert "none" in text
     assert "best: agent.learning_rate=1e-09" in text
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_damaged_checkpoint_is_told_of_and_the_one_before_is_used(training, tmp_path):
+    copy = shutil.copytree(training[0], tmp_path / "copy")
+    newest, before = sorted(io.Checkpoints(copy / "checkpoints").steps())[:-3:-1]
+    (copy / "checkpoints" / f"{newest:012d}" / "rows.json").write_text("[]")
+    result = invoke("evaluate", copy, "--json")
+    assert json.loads(result.stdout)["steps"] == before
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("accel-rl: warning: damaged: ")
+    assert "rows.json was changed after it was written" in line
+    assert scores(as_json("resume", copy)) == scores(training[1])
+
+
+def test_tensorboard_is_written_or_told_to_be_absent(training, tmp_path):
+    words = ("train", "dqn", "--config", training[0] / "config.json", "--log", "tensorboard")
+    if importlib.util.find_spec("tensorboardX") is None:
+        refused = invoke(*words, "--out", tmp_path / "run")
+        assert refused.exit_code == 2
+        assert "pip install 'accel-rl[tensorboard]'" in refused.stderr
+        assert list(tmp_path.iterdir()) == []
+    else:
+        succeed(*words, "--out", tmp_path / "run")
+        (events,) = (tmp_path / "run" / "tensorboard").iterdir()
+        assert events.name.startswith("events.out.tfevents.")
+        assert "without jsonl" in invoke("plot", tmp_path / "run").stderr

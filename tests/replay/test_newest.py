@@ -67,8 +67,8 @@ def test_nothing_can_be_sampled_before_the_first_step(memory):
 
 
 def test_priorities_do_not_matter(memory):
-    state = memory.add(memory.init(), steps_of(0), np.arange(ENVS))
-    drawn = memory.sample(state, jax.random.key(0), 1.0, GAMMA)
+    state = jax.jit(memory.add)(memory.init(), steps_of(0), np.arange(ENVS))
+    drawn = jax.jit(memory.sample)(state, jax.random.key(0), 1.0, GAMMA)
     same = memory.update(state, drawn, jnp.arange(ENVS, dtype=jnp.float32))
     jax.tree.map(np.testing.assert_array_equal, same, state)
     np.testing.assert_array_equal(drawn.weights, np.ones(ENVS))
@@ -76,9 +76,11 @@ def test_priorities_do_not_matter(memory):
 
 def test_over_seeds(memory):
     steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(steps_of(n) for n in range(4)))
-    states = jax.vmap(lambda steps: memory.add(memory.init(), steps))(steps)
-    keys = jax.random.split(jax.random.key(0), 4)
-    drawn = jax.vmap(lambda state, key: memory.sample(state, key, 1.0, GAMMA))(states, keys)
+
+    def held(steps, key):
+        return memory.sample(memory.add(memory.init(), steps), key, 1.0, GAMMA)
+
+    drawn = jax.jit(jax.vmap(held))(steps, jax.random.split(jax.random.key(0), 4))
     np.testing.assert_array_equal(drawn.batch.action, steps.action)
 
 

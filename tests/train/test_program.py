@@ -183,25 +183,19 @@ def test_metrics_are_a_recount():
 
 
 def test_metrics_of_learning_are_means_over_updates():
-    program = line_program(updates=2)
+    """Of the weight before each update, of which Python's loop knows every other."""
+    program, weights = line_program(updates=2), []
     state, _ = jax.jit(program.segment, static_argnums=2)(first(program), 16, False)
-    weights = []
+    sample, learn = jax.jit(program.memory.sample), jax.jit(program.agent.learn)
     iterate = jax.jit(program.iterate, static_argnums=3)
     totals = program._zeros(state)
     for number in range(16, 26):
         keys = program.keys(state.key, number)
-        for n in range(2):  # the weight before each update
-            weights.append(float(state.agent.weight))
-            if n == 0:
-                drawn = program.memory.sample(
-                    state.replay, keys.sample[0], program.beta(state.hyper, number), 0.9
-                )
-                learner, _ = program.agent.learn(
-                    state.agent, drawn.batch, drawn.weights, keys.learn[0]
-                )
-                weights.append(float(learner.weight))
-                break
+        drawn = sample(state.replay, keys.sample[0], program.beta(state.hyper, number), 0.9)
+        between, _ = learn(state.agent, drawn.batch, drawn.weights, keys.learn[0])
+        weights += [float(state.agent.weight), float(between.weight)]
         state, totals = iterate(state, totals, keys, True)
+    assert len(set(weights)) == 20
     metrics = program.metrics(state, totals)
     np.testing.assert_allclose(metrics["weight"], np.mean(weights), rtol=1e-5)
 

@@ -11,6 +11,7 @@ import typer.core
 from accel_rl import __version__
 from accel_rl.cli import (
     collect,
+    console,
     demo,
     doctor,
     environments,
@@ -43,7 +44,10 @@ class _OneLineErrors(typer.core.TyperGroup):
         words = sys.argv[1:] if args is None else list(args)
         extra.setdefault("obj", shlex.join(["accel-rl", *words]))  # as it was given, for the record
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with console.warnings_in_a_line():
+                code = super().main(
+                    args, prog_name, complete_var, False, windows_expand_args, **extra
+                )
         except _Complaint as error:
             code = _complain(error.format_message(), error.exit_code)
         except OSError as error:

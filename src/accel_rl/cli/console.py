@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -65,6 +66,18 @@ def print_line(message: str) -> None:
 def note(message: str) -> None:
     """Writes a line to stderr."""
     typer.echo(message, err=True)
+
+
+@contextlib.contextmanager
+def warnings_in_a_line() -> Iterator[None]:
+    """Shows warnings as a line on stderr each, without the place in the code they come from."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        note(f"accel-rl: warning: {' '.join(str(message).split())}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ def check(assembly: Assembly) -> None:
     evaluation(complete)
     seeds(complete)
     folder.checkpoints(Path(), complete)
+    folder.loggers(Path(), complete, bar=False)
 
 
 def evaluation(complete: Configuration) -> train.Evaluation:
