@@ -109,7 +109,9 @@ def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypat
             if row["steps"] == 200:
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(folder, "loggers", lambda *words: [*loggers(*words), Stop()])
+    monkeypatch.setattr(
+        folder, "loggers", lambda *words, **more: [*loggers(*words, **more), Stop()]
+    )
     stopped = invoke("train", "dqn", "--config", path / "config.json", "--out", out)
     monkeypatch.undo()
     assert (stopped.exit_code, stopped.stdout) == (130, "")
