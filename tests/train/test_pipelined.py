@@ -486,15 +486,22 @@ def test_errors_of_the_caller():
 
 
 def test_ctrl_c():
+    main = threading.main_thread().ident
+    assert threading.get_ident() == main
+    interrupt = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+
+    def on_row(row):
+        # Not before: jax dies of an interrupt that meets its compiler.
+        if row["steps"] == 64:
+            interrupt.start()
+
     with envs.host_environment(walk.HostWalk, 4, seconds=0.01) as env:
         program = walk.program(env=env.environment)
-        main = threading.main_thread().ident
-        assert threading.get_ident() == main
-        interrupt = threading.Timer(3, signal.pthread_kill, (main, signal.SIGINT))
         before = threading.active_count()
-        interrupt.start()
         with pytest.raises(KeyboardInterrupt):
-            train.pipelined(program, KEY, 100_000, env=env, deterministic=False)
+            train.pipelined(
+                program, KEY, 100_000, env=env, deterministic=False, period=64, on_row=on_row
+            )
         interrupt.join()
         assert threading.active_count() == before
 
