@@ -30,3 +30,13 @@ def dpus_are_given_back():
     upmem = sys.modules.get("accel_rl.pim.upmem")
     if upmem is not None:
         upmem.release()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mappings_do_not_run_out():
+    """Each compiled function keeps some; a process may have 65,530, and dies of one more."""
+    yield
+    mappings = pathlib.Path("/proc/self/maps")
+    jax = sys.modules.get("jax")
+    if jax is not None and mappings.exists() and len(mappings.read_bytes().splitlines()) > 20_000:
+        jax.clear_caches()

@@ -53,8 +53,8 @@ jax.tree_util.register_dataclass(Amper, ["blocks", "alpha", "csp_ratio"], [])
 class Search(NamedTuple):
     """One call's queries, and what is known of the sets that they find."""
 
-    member: Callable[[Array], Array]
-    """member(weights [...]): whether they are in the candidate set, bool [...]."""
+    member: Callable[[Array, Array], Array]
+    """member(weights [...], slots [...]): whether they are in the candidate set, bool [...]."""
 
     included: Callable[[Array], Array]
     """included(weights [n]): how often calls include them, float32 [n]."""
@@ -108,7 +108,7 @@ def amper_fr(
         def keys(weights: Array) -> Array:
             return am.encode(weights / highest, bits=key_bits)
 
-        def member(weights: Array) -> Array:
+        def member(weights: Array, slots: Array) -> Array:
             if mode == "exact":
                 return am.any_radius(keys(weights), center, (width / 2).astype(dtype))
             if mode == "prefix":
@@ -218,7 +218,7 @@ def _draw_by_rejection(
 
     def member(slots: Array) -> Array:
         weights = stored[slots]
-        return queries.member(weights) & (weights > 0)
+        return queries.member(weights, slots) & (weights > 0)
 
     slots, part = draw_members(key, span, capacity, member, num)
     return slots, part * span.size.astype(jnp.float32)
@@ -228,7 +228,8 @@ def _draw_by_match(
     key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
 ) -> tuple[Array, Array]:
     """Slots [num], -1 where there is none, and the size of the candidate set."""
-    lines = am.pack(queries.member(stored) & (stored > 0))
+    slots = jnp.arange(stored.shape[0], dtype=jnp.int32)
+    lines = am.pack(queries.member(stored, slots) & (stored > 0))
     return am.draw(key, lines, num), am.count_packed(lines).astype(jnp.float32)
 
 

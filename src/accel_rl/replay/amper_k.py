@@ -2,10 +2,12 @@
 
 An associative memory finds them by best-match searches. Here the radius that holds that many is
 found instead, from counts of weights by key: 16-bit float keys, 256 to a factor of two, counts
-taken as evenly spread within a key. The same balls then serve as in AMPER-fr.
+taken as evenly spread within a key. Of the weights of a key that a ball covers in part, such a part
+is included, by chance: many weights may be equal, as those of items that were never drawn are.
 """
 
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -13,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
+from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.replay import blocks
 from accel_rl.replay.amper import (
     Search,
@@ -25,6 +28,7 @@ from accel_rl.replay.amper import (
 from accel_rl.replay.binary import power_of_two
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.prioritised import exponent
+from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, ArrayLike
@@ -53,12 +57,12 @@ jax.tree_util.register_dataclass(AmperK, ["blocks", "counts", "alpha", "csp_rati
 def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
     """AMPER by nearest neighbours: group g includes the N_g weights nearest to V_g.
 
-    N_g = round(lambda * V_g * C_g), C_g being how many weights the group has, so that it is in
-    proportion to the group's share of the probability; groups where it rounds to 0 take none.
+    N_g = lambda * V_g * C_g, C_g being how many weights the group has, so that it is in proportion
+    to the group's share of the probability. It is not rounded: the fraction is included by chance.
 
     Hyper-parameters, `form` and what `Sample.probabilities` mean are as for `amper_fr`; lambda is
-    csp_ratio over the mean of p^alpha. How often calls include an item is estimated from the radius
-    that its own group and the two beside it have where they are closest to it.
+    csp_ratio over the mean of p^alpha. How often calls include an item is estimated from the radii
+    at the edges of its group and of the two beside it, and at the item itself.
 
     Args:
       groups: m, 4 to 256.
@@ -77,45 +81,51 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
         rate = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
         rate = rate / positive(state.blocks.total)  # lambda, for each unit of weight
         counts = _counts(state.counts, highest)
-        number = jnp.diff(_below(counts, jnp.asarray(edges) * highest))
+        at_edges = jnp.asarray(edges) * highest
+        low, high = at_edges[:-1], at_edges[1:]
+        # The last group has the whole key of the highest, of which many weights may be.
+        number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(highest)[1])))
 
         def wanted(value: Array, group: Array) -> Array:
             return rate * value * _at(number, group)
 
         value = representatives(words, groups) * highest
         group = jnp.arange(groups, dtype=jnp.int32)
-        taken = jnp.round(wanted(value, group))
-        # Of the groups next to an item's own, what counts is where they come closest: at an edge.
-        low, high = (jnp.asarray(each) * highest for each in (edges[:-1], edges[1:]))
-        at_edges = jnp.concatenate([low, high])
-        radii = _radius(
-            counts,
-            jnp.concatenate([value, at_edges]),
-            # Not rounded: where a group takes none at this value it may at another.
-            jnp.concatenate([taken, wanted(at_edges, jnp.concatenate([group, group]))]),
-            highest,
-        )
-        reach = jnp.where(taken > 0, radii[:groups], np.float32(-1))
-        low_reach, high_reach = radii[groups:].reshape(2, groups)
+        centers = jnp.concatenate([value, low, high])
+        numbers = jnp.concatenate([wanted(each, group) for each in (value, low, high)])
+        radii = _radius(counts, centers, numbers, highest)
+        reach, low_reach, high_reach = radii.reshape(3, groups)
+        ties = words[1, :SEEDS]
 
-        def member(weights: Array) -> Array:
-            hit = jnp.abs(weights - value[0]) <= reach[0]
-            for g in range(1, groups):
-                hit |= jnp.abs(weights - value[g]) <= reach[g]
-            return hit
+        def member(weights: Array, slots: Array) -> Array:
+            start, end = _cell(weights)
+            covered = jnp.full_like(weights, -1)
+            for g in range(groups):
+                upper = jnp.minimum(value[g] + reach[g], end)
+                covered = jnp.maximum(covered, upper - jnp.maximum(value[g] - reach[g], start))
+            chance = uniform(mixed_words(ties, slots.astype(jnp.uint32))[0])
+            return covered > chance * (end - start)
 
         def included(weights: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
             own_reach = _radius(counts, weights, wanted(weights, own), highest)
             missed = jnp.ones_like(weights)
-            for beside, reaches in ((-1, high_reach), (0, None), (1, low_reach)):
+            for beside in (-1, 0, 1):
                 exists = (own + beside >= 0) & (own + beside < groups)
                 group = jnp.clip(own + beside, 0, groups - 1)
-                radius = own_reach if reaches is None else _at(reaches, group)
-                start, end = _at(low, group), _at(high, group)
-                part = jnp.minimum(weights + radius, end) - jnp.maximum(weights - radius, start)
-                part = jnp.clip(part / (end - start), 0, 1)
-                missed = missed * jnp.where(exists, 1 - part, np.float32(1))
+                first = _Ball(_at(low, group), _at(low_reach, group))
+                last = _Ball(_at(high, group), _at(high_reach, group))
+                path = [first, last]
+                if beside == 0:  # where V is near, its ball is about as that of the weight itself
+                    near = (weights - 2 * own_reach, weights + 2 * own_reach)
+                    ends = (jnp.clip(each, first.center, last.center) for each in near)
+                    path[1:1] = [_Ball(each, own_reach) for each in ends]
+                found = sum(
+                    (b.center - a.center) * _mean_cover(weights, a, b)
+                    for a, b in itertools.pairwise(path)
+                )
+                found = jnp.clip(found / (last.center - first.center), 0, 1)
+                missed = missed * jnp.where(exists, 1 - found, np.float32(1))
             return 1 - missed
 
         return Search(member, included)
@@ -188,6 +198,45 @@ def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Arr
 
     low = jax.lax.fori_loop(np.int32(0), np.int32(STEPS), halve, jnp.zeros_like(value))
     return low + highest * np.float32(2.0**-STEPS)
+
+
+def _cell(weights: Array) -> tuple[Array, Array]:
+    """The ends of the keys that weights have: those from the first to below the second."""
+    pattern = jax.lax.bitcast_convert_type(weights, jnp.uint32) >> _LEFT_OUT
+    start, end = (
+        jax.lax.bitcast_convert_type(each << _LEFT_OUT, jnp.float32)
+        for each in (pattern, pattern + np.uint32(1))
+    )
+    return start, end
+
+
+class _Ball(NamedTuple):
+    center: Array
+    radius: Array
+
+
+def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
+    """What part of the key of each weight a ball covers, on average from the first to the last.
+
+    Center and radius change evenly on the way, and so do both ends of the ball.
+    """
+    start, end = _cell(weights)
+
+    def passed(a: Array, b: Array) -> Array:
+        """The mean of clip(x, 0, 1) over x from one of these to the other, in widths of the key."""
+        a, b = (a - start) / (end - start), (b - start) / (end - start)
+        far = jnp.abs(b - a) > np.float32(1e-3)
+        mean = (_ramp(b) - _ramp(a)) / jnp.where(far, b - a, np.float32(1))
+        return jnp.where(far, mean, jnp.clip((a + b) / 2, 0, 1))
+
+    upper = passed(first.center + first.radius, last.center + last.radius)
+    return upper - passed(first.center - first.radius, last.center - last.radius)
+
+
+def _ramp(x: Array) -> Array:
+    """The integral of clip(x, 0, 1)."""
+    inside = jnp.clip(x, 0, 1)
+    return inside * inside / 2 + jnp.maximum(x - 1, 0)
 
 
 def _at(array: Array, places: Array) -> Array:
