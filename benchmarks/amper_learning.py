@@ -49,8 +49,8 @@ PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "gymnax")
 
 
 TASKS = (
-    Task("CartPole-v1", 50_000, 500, -25.0),
-    Task("Acrobot-v1", 30_000, 500, -10.0),
+    Task("CartPole-v1", 100_000, 500, -25.0),
+    Task("Acrobot-v1", 100_000, 500, -10.0),
 )
 Results = dict[tuple[str, int, str], Learned]
 

@@ -86,6 +86,7 @@ def test_intervals_hold_the_difference_as_often_as_they_say():
     assert 160 <= held < 200
 
 
+@pytest.mark.slow
 def test_the_study_trains_and_records(tmp_path, monkeypatch):
     names = (study.PER, study.AMPER_K, study.AMPER_FR, study.UNIFORM)
     monkeypatch.setattr(study, "TASKS", (TASK,))
