@@ -204,12 +204,7 @@ def empty(path):
     path.mkdir()
 
 
-def no_format(path):
-    (path / "manifest.json").write_text('{"sha256": {}}')
-    (path / "about.json").write_text('{"format": 99}')
-
-
-@pytest.mark.parametrize("damage", [truncate, empty, no_format])
+@pytest.mark.parametrize("damage", [truncate, empty])
 def test_the_one_before_a_damaged_one_is_used_and_both_are_named(tmp_path, damage):
     into = save(tmp_path, 10, 20, 30, keep=3)
     damage(tmp_path / "000000000030")
@@ -221,6 +216,26 @@ def test_the_one_before_a_damaged_one_is_used_and_both_are_named(tmp_path, damag
     with into.writing():
         into.save(make_state(30), {}, rows(10, 20, 30))
     assert into.newest().step == 30
+
+
+def test_one_of_a_newer_version_is_refused_and_stays(tmp_path):
+    into = save(tmp_path, 10, 20)
+    newest = tmp_path / "000000000020"
+    (newest / "manifest.json").write_text('{"sha256": {}}')
+    (newest / "about.json").write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="0020: format 99, this version reads 1"):
+        into.newest()
+
+
+def test_what_cannot_be_read_now_is_not_damaged(tmp_path, monkeypatch):
+    into = save(tmp_path, 10, 20)
+
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "not now")
+
+    monkeypatch.setattr("accel_rl.io.manifest.hashlib.file_digest", refuse)
+    with pytest.raises(PermissionError, match="not now"):
+        into.newest()
 
 
 def test_a_damaged_one_does_not_count_among_the_kept(tmp_path):

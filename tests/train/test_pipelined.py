@@ -130,11 +130,15 @@ def test_a_port_is_a_memory_elsewhere():
         train.whole(program, STEPS)
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD)
     assert got.state.replay is None
-    np.testing.assert_array_equal(got.state.agent.updates, wanted.state.agent.updates)
-    np.testing.assert_array_equal(
-        ports[0].state.store.cursor.row, wanted.state.replay.store.cursor.row
-    )
+    assert_same(got.state.agent, wanted.state.agent)
+    assert_same(ports[0].state, wanted.state.replay)
     assert ports[0].can_sample()  # it was not closed
+
+
+def test_a_memory_that_is_too_empty_to_learn_from_is_refused():
+    program = walk.program(port=train.LocalPort, learning_starts=0)
+    with pytest.raises(ValueError, match="learning_starts must be larger"):
+        train.pipelined(program, KEY, STEPS)
 
 
 def test_devices():

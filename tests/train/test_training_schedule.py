@@ -48,6 +48,13 @@ def test_a_longer_training_begins_with_the_shorter_ones_segments(schedule, more,
     assert (length <= longer, learning) == (True, same)
 
 
+def test_steps_are_counted_in_int32():
+    schedule = Schedule(num_envs=4, learning_starts=4)
+    assert len(segments(schedule, 2**31 - 4, 2**20)) > 1
+    with pytest.raises(ValueError, match="steps must be at most 2,147,483,647"):
+        segments(schedule, 2**31 - 3, 2**20)
+
+
 def test_by_hand():
     plan = segments(Schedule(num_envs=4, rollout=2, learning_starts=20), 100, 30)
     assert plan == [(3, False), (4, True), (4, True), (2, True)]

@@ -177,6 +177,8 @@ class Checkpoints:
 
         Raises:
           DamagedError: if it is not as it was written, or not there.
+          ValueError: if it is of another version's format.
+          OSError: if it cannot be read now, for permissions or a network, say.
         """
         path = pathlib.Path(self.folder) / f"{step:012d}"
         try:
@@ -185,12 +187,10 @@ class Checkpoints:
                 json.loads((path / name).read_text(encoding="utf-8"))
                 for name in ("about.json", "rows.json")
             )
-        except OSError as error:
-            raise DamagedError(f"{path}: {error}") from error
         except DamagedError as error:
             raise DamagedError(f"{path}: {error}") from error
         if about.get("format") != FORMAT:
-            raise DamagedError(f"{path}: format {about.get('format')}, this version reads {FORMAT}")
+            raise ValueError(f"{path}: format {about.get('format')}, this version reads {FORMAT}")
         return Checkpoint(path, about, rows)
 
     def newest(self) -> Checkpoint | None:
@@ -201,6 +201,7 @@ class Checkpoints:
 
         Raises:
           DamagedError: if all are damaged.
+          ValueError, OSError: as for `open`; no older one is used then.
         """
         return self._first(self.steps()[::-1])
 

@@ -1,9 +1,11 @@
 """A list of a folder's files with their SHA-256, by which damage is found."""
 
+import errno
 import hashlib
 import json
 import os
 import pathlib
+from typing import NoReturn
 
 from accel_rl.io.atomic import atomic_write, sync_directory
 
@@ -43,8 +45,10 @@ def check_manifest(folder: pathlib.Path) -> None:
         listed = dict(json.loads((folder / NAME).read_text(encoding="utf-8"))["sha256"])
     except FileNotFoundError:
         raise DamagedError(f"{NAME} is missing") from None
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{NAME} cannot be read: {error}") from error
+    except OSError as error:
+        raise_damage(NAME, error)
     for name, digest in listed.items():
         try:
             with (folder / name).open("rb") as file:
@@ -52,9 +56,16 @@ def check_manifest(folder: pathlib.Path) -> None:
         except FileNotFoundError:
             raise DamagedError(f"{name} is missing") from None
         except OSError as error:
-            raise DamagedError(f"{name} cannot be read: {error}") from error
+            raise_damage(name, error)
         if found != digest:
             raise DamagedError(f"{name} was changed after it was written")
+
+
+def raise_damage(name: str, error: OSError) -> NoReturn:
+    """Raises DamagedError if a file is damaged; the error itself if it only cannot be read now."""
+    if error.errno in (errno.EIO, errno.ENOENT, errno.EISDIR, errno.ENOTDIR):
+        raise DamagedError(f"{name} cannot be read: {error}") from error
+    raise error
 
 
 def _files(folder: pathlib.Path) -> list[pathlib.Path]:

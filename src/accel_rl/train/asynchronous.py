@@ -8,6 +8,7 @@ transitions are inserted.
 """
 
 import functools
+import warnings
 from typing import Any
 
 import jax
@@ -15,8 +16,8 @@ import jax.numpy as jnp
 
 from accel_rl.train import delay
 from accel_rl.train.acting import Rollout
-from accel_rl.train.job import Job, without_batch
-from accel_rl.train.program import TrainState
+from accel_rl.train.job import Job
+from accel_rl.train.program import TrainState, without_batch
 from accel_rl.train.queues import Counter, Queue
 
 
@@ -94,6 +95,12 @@ class Asynchronous:
             keys, beta = job.drawing.sampling(iteration)
             for key in keys:
                 applied = self._applied.value
+                if not job.port.can_sample():
+                    warnings.warn(
+                        "the memory cannot be sampled when learning starts: the training waits "
+                        "for others to add to it",
+                        stacklevel=2,
+                    )
                 job.batches.put((job.sample(key, beta), applied))
 
     def _learn(self) -> None:

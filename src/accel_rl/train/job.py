@@ -82,11 +82,6 @@ def updates_until(schedule: Schedule, iteration: int) -> int:
     return schedule.updates * max(0, iteration + 1 - schedule.warmup)
 
 
-def without_batch(sample: Sample) -> Sample:
-    """What an update of priorities needs of a sample."""
-    return dataclasses.replace(sample, batch=None)
-
-
 @functools.lru_cache(maxsize=CACHED)
 def metric_names(program: Program) -> list[str]:
     """Of the agent's metrics."""

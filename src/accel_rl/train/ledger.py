@@ -37,7 +37,7 @@ class Ledger:
       ends: the iteration after the last of each row.
       metrics: names of the agent's.
       workers: who works.
-      queues: by name, what rows say of how full they were.
+      queues: by name, some of which rows say how full they were on average.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Ledger:
         ends: Sequence[int],
         metrics: Sequence[str],
         workers: Workers,
-        queues: Mapping[str, Queue],
+        queues: Mapping[str, Sequence[Queue]],
     ) -> None:
         self._ends, self._workers, self._queues = ends, workers, queues
         self._sums = [_Sums(learned={name: np.float32(0) for name in metrics}) for _ in ends]
@@ -113,8 +113,9 @@ class Ledger:
             accounts[f"waited_seconds_{name}"] = seconds
         for name, seconds in self._workers.worked.items():
             accounts[f"worked_seconds_{name}"] = seconds
-        for name, queue in self._queues.items():
-            accounts[f"{name}_items"], accounts[f"{name}_gets"] = queue.found
+        for name, queues in self._queues.items():
+            found = np.sum([queue.found for queue in queues], axis=0)
+            accounts[f"{name}_items"], accounts[f"{name}_gets"] = found.tolist()
         return accounts
 
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.train.acting import Published, Version
-from accel_rl.train.job import Job, updates_until, without_batch
-from accel_rl.train.program import TrainState
+from accel_rl.train.job import Job, updates_until
+from accel_rl.train.program import TrainState, without_batch
 from accel_rl.train.queues import Queue
 
 
@@ -70,6 +70,12 @@ class Lockstep:
         job = self._job
         for iteration in range(job.first, job.last):
             if job.learns(iteration):
+                if not job.port.can_sample():
+                    raise ValueError(
+                        "learning_starts must be larger, or the program's n_step smaller: the "
+                        "memory cannot be sampled yet when learning starts, and only this training "
+                        f"adds to it; got {job.program.schedule.learning_starts}"
+                    )
                 keys, beta = job.drawing.sampling(iteration)
                 for key in keys:
                     sample = job.sample(key, beta)

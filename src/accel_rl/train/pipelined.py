@@ -124,7 +124,7 @@ def pipelined(
             return DeviceActor(seat, mine)
         return HostActor(seat, hosts[number], mine, first)
 
-    queues = {"rollouts": rollouts[0], "batches": batches}
+    queues = {"rollouts": rollouts, "batches": [batches]}
     job = Job(
         program=program,
         first=first,

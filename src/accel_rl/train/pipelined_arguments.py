@@ -80,7 +80,7 @@ def state_of(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> T
 
 def ends_of(program: Program, steps: int, period: int | None, first: int) -> list[int]:
     """The iteration after the last of each row that is still to come."""
-    plan = segments(program.schedule, steps, max(1, steps // 100) if period is None else period)
+    plan = segments(program.schedule, steps, period)
     ends = np.cumsum([iterations for iterations, _ in plan]).tolist()
     if ends[-1] <= first:
         done = first * program.schedule.steps

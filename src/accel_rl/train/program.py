@@ -241,7 +241,7 @@ class Program:
         replay = self.require_replay()
         sample = replay.sample(memory, sample_key, beta, hyper["gamma"])
         agent, learned = self.agent.learn(agent, sample.batch, sample.weights, key)
-        given = (_without_batch(sample), td_priority(learned.td_error), jnp.bool_(True))
+        given = (without_batch(sample), td_priority(learned.td_error), jnp.bool_(True))
         oldest, priorities, there = delay.oldest(late, given)
         memory = after(replay.update(memory, oldest, priorities, there), learned.td_error)
         totals = dataclasses.replace(
@@ -268,7 +268,7 @@ class Program:
             lambda: self.require_replay().sample(memory, jax.random.key(0), 1.0, 1.0)
         )
         priorities = jax.ShapeDtypeStruct(sample.indices.shape, jnp.float32)
-        item = (_without_batch(sample), priorities, jax.ShapeDtypeStruct((), bool))
+        item = (without_batch(sample), priorities, jax.ShapeDtypeStruct((), bool))
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), item)
         return delay.start(zeros, self.schedule.priority_lag)
 
@@ -351,7 +351,8 @@ def _check_memory(env: Environment, agent: Agent, memory: Replay, plan: Schedule
         )
 
 
-def _without_batch(sample: Sample) -> Sample:
+def without_batch(sample: Sample) -> Sample:
+    """What an update of priorities needs of a sample."""
     return dataclasses.replace(sample, batch=None)
 
 

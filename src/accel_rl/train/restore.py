@@ -16,7 +16,7 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
     Raises:
       ValueError: if the state is another program's; the message has the first leaf that differs.
     """
-    seeds = checkpoint.about["training"]["seeds"]
+    seeds = checkpoint.about.get("training", {}).get("seeds")
     template = jax.eval_shape(program.init, jax.random.key(0))
     if seeds is not None:
         template = jax.tree.map(

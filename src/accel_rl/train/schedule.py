@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+MOST_STEPS = 2**31 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
@@ -39,7 +41,7 @@ class Schedule:
         return math.ceil(self.learning_starts / self.steps)
 
 
-def segments(schedule: Schedule, steps: int, period: int) -> list[tuple[int, bool]]:
+def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[tuple[int, bool]]:
     """A training of `steps` environment steps, cut into segments of about `period` of them.
 
     The iterations before learning are segments of their own, so that a segment either learns in
@@ -49,18 +51,23 @@ def segments(schedule: Schedule, steps: int, period: int) -> list[tuple[int, boo
     Args:
       schedule: what an iteration holds.
       steps: environment steps in all, rounded up to whole iterations.
-      period: environment steps in a segment, rounded up to whole iterations.
+      period: environment steps in a segment, rounded up to whole iterations; a hundredth of `steps`
+        if None.
 
     Returns:
       (iterations, whether they learn) of each segment.
 
     Raises:
-      ValueError: if `steps` or `period` is below 1, or no step of learning would be taken.
+      ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or no step
+        of learning would be taken.
     """
+    period = max(1, steps // 100) if period is None else period
     for name, value in (("steps", steps), ("period", period)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     total = math.ceil(steps / schedule.steps)
+    if total * schedule.steps > MOST_STEPS:
+        raise ValueError(f"steps must be at most {MOST_STEPS:,}, counted in int32, got {steps:,}")
     if total <= schedule.warmup:
         raise ValueError(
             f"steps must be more than learning_starts ({schedule.learning_starts}), got {steps}"

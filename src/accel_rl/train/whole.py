@@ -35,7 +35,7 @@ def whole(program: Program, steps: int, *, period: int | None = None) -> Callabl
       TypeError: if the memory is a replay port.
     """
     program.require_replay()
-    plan = segments(program.schedule, steps, max(1, steps // 100) if period is None else period)
+    plan = segments(program.schedule, steps, period)
 
     def run(key: Array, **hyperparameters: Any) -> Result:
         state = program.init(key, **hyperparameters)
