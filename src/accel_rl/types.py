@@ -5,6 +5,7 @@ comments give shape and dtype; a leading axis, where one is allowed, is written 
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -161,6 +162,17 @@ class Box:
     high: tuple[float, ...]
     shape: tuple[int, ...]
     dtype: np.dtype = _FLOAT32
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if bounds do not fit the shape or each other."""
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if not len(self.low) == len(self.high) == math.prod(self.shape):
+            raise ValueError(
+                f"low and high must have the {math.prod(self.shape)} elements of the shape, "
+                f"{self.shape}, got {len(self.low)} and {len(self.high)}"
+            )
+        if not np.all(np.asarray(self.low) <= np.asarray(self.high)):
+            raise ValueError(f"low must be at most high, got {self.low} and {self.high}")
 
     @property
     def bounded(self) -> bool:

@@ -61,7 +61,7 @@ def test_deterministic_policy_gradient_is_the_chain_rule():
         return losses.deterministic_policy(-jnp.sum(jnp.square(w @ s - c)))
 
     got = jax.jit(jax.grad(loss))(*floats(w, s, c))
-    np.testing.assert_allclose(got, 2 * np.outer(w @ s - c, s), rtol=1e-5)
+    np.testing.assert_allclose(got, 2 * np.outer(w @ s - c, s), rtol=1e-5, atol=1e-5)
 
 
 def density(mean, log_std, number):

@@ -244,6 +244,31 @@ def test_learning_rates_are_swept_by_vmap():
     for n, rate in enumerate(rates):
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(step(rate)), strict=True):
             np.testing.assert_allclose(a[n], b, rtol=1e-5, atol=1e-6)
+    start = agent.init(jax.random.key(0)).params
+    ways = jax.tree.map(lambda a, b: jnp.abs(a - b).reshape(3, -1).max(1), together, start)
+    moved = np.max(jax.tree.leaves(ways), axis=0)
+    # Adam's first step is as long as its rate.
+    np.testing.assert_allclose(moved, rates, rtol=1e-2, atol=1e-7)
+
+
+def test_a_target_that_follows_by_a_share():
+    agent, batch, ones = make(), all_transitions(), jnp.ones(6, jnp.float32)
+    state = agent.init(jax.random.key(0), learning_rate=0.1, tau=0.3, target_period=1)
+    after = jax.jit(agent.learn)(state, batch, ones, jax.random.key(0))[0]
+    wanted = jax.tree.map(lambda a, b: 0.7 * a + 0.3 * b, state.target, after.params)
+    for a, b in zip(jax.tree.leaves(after.target), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_an_optimiser_with_a_learning_rate_is_refused():
+    make(optimiser=optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_rms()))
+    with pytest.raises(ValueError, match="optimiser must give directions of descent"):
+        make(optimiser=optax.adam(1e-3))
+
+
+def test_more_actions_than_random_ones_can_be_made_are_refused():
+    with pytest.raises(TypeError, match="dqn needs a Discrete action space of 2 to 65,536"):
+        agents.dqn(Discrete(2), Discrete(65_537))
 
 
 def test_pictures_are_read_by_a_convolutional_torso():
@@ -292,7 +317,7 @@ def test_arguments_out_of_range_are_refused(options, message):
 @pytest.mark.parametrize(
     ("spaces", "options", "message"),
     [
-        ((Discrete(3), Discrete(1)), {}, "dqn needs a Discrete action space of 2 or more"),
+        ((Discrete(3), Discrete(1)), {}, "dqn needs a Discrete action space of 2 to 65,536"),
         ((Discrete(3), Box((0.0,), (1.0,), (1,))), {}, "dqn needs a Discrete action space"),
         ((3, Discrete(2)), {}, "observation_space must be"),
         (

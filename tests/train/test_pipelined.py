@@ -401,6 +401,15 @@ def test_priorities_of_actors_reach_the_memory():
     assert np.unique(wanted[slots][kept].round(4)).size >= 4
 
 
+def test_epsilon_of_ape_x_reaches_a_wrapped_agent():
+    env = walk.environment()
+    plain_agent = agents.dqn(env.observation_space, env.action_space, hidden=(4,))
+    agent = agents.normalise_observations(plain_agent)
+    policy = agent.policy(agent.init(jax.random.key(0)))
+    changed = train.ape_x_exploration(8, 0.4, 7.0)(policy, jnp.arange(8))
+    assert changed.inner.exploration.start.shape == (8,)
+
+
 def test_epsilon_of_ape_x():
     exploration = train.ape_x_exploration(8, 0.4, 7.0)
     policy = walk.program().agent.policy(walk.program().agent.init(KEY))

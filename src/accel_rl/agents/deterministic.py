@@ -18,7 +18,7 @@ from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.losses import LOSSES, clipped_double_q, deterministic_policy, worst
 from accel_rl.agents.noise import NOISES, RANDOM_STEPS, uniform_at_first
 from accel_rl.agents.occasionally import occasionally
-from accel_rl.agents.optimiser import adam, descend
+from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
@@ -130,7 +130,7 @@ def deterministic(
     hyperparameters = {**hyperparameters, **acting}
     actor = DeterministicActor(MLP(tuple(hidden)), num, torso)
     critics = Critics(Critic(MLP(tuple(hidden)), torso), num_critics)
-    optimiser = adam() if optimiser is None else optimiser
+    optimiser = or_adam(optimiser)
 
     def choose(params: Any, observation: Array) -> Array:
         return jnp.asarray(actor.apply(params, features(observation_space, observation)))

@@ -14,7 +14,7 @@ from accel_rl.agents import heads, targets
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
 from accel_rl.agents.hyperparameters import Limits, resolve
-from accel_rl.agents.optimiser import adam, descend
+from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
@@ -109,12 +109,7 @@ def dqn(
     head = heads.make(distributional, num_atoms, value_range, loss)
     torso = MLP(tuple(hidden)) if torso is None else torso
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
-    if optimiser is not None and max_gradient_norm is not None:
-        raise ValueError(
-            f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "
-            "chain optax.clip_by_global_norm into it"
-        )
-    optimiser = adam(max_gradient_norm) if optimiser is None else optimiser
+    optimiser = or_adam(optimiser, max_gradient_norm)
 
     def outputs(params: Any, observation: Array) -> Array:
         return jnp.asarray(network.apply(params, features(observation_space, observation)))

@@ -40,7 +40,10 @@ def _checked(name: str, limits: Limits, value: Any) -> Array:
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar (vmap over several), got {np.shape(value)}")
     if not isinstance(value, jax.core.Tracer):
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be a number, got {value!r}") from None
         if not limits.low <= number <= limits.high:
             raise ValueError(f"{name} must be from {limits.low} to {limits.high}, got {number}")
     return jnp.asarray(value, jnp.float32)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from accel_rl.types import Array
@@ -22,6 +23,33 @@ def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.Gra
     if not max_gradient_norm > 0:
         raise ValueError(f"max_gradient_norm must be above 0, got {max_gradient_norm}")
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), directions)
+
+
+def or_adam(
+    optimiser: optax.GradientTransformation | None, max_gradient_norm: float | None = None
+) -> optax.GradientTransformation:
+    """The optimiser if there is one, else Adam.
+
+    Raises:
+      ValueError: if the optimiser has a learning rate in it, as `optax.adam` has, and so goes the
+        other way; if there are both it and a norm, or the norm is not above 0.
+    """
+    if optimiser is None:
+        return adam(max_gradient_norm)
+    if max_gradient_norm is not None:
+        raise ValueError(
+            f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "
+            "chain optax.clip_by_global_norm into it"
+        )
+    with jax.ensure_compile_time_eval(), jax.numpy_dtype_promotion("standard"):
+        zero = jnp.zeros(())
+        direction: Any = optimiser.update(jnp.ones(()), optimiser.init(zero), zero)[0]
+    if direction < 0:
+        raise ValueError(
+            "optimiser must give directions of descent before the learning rate, as "
+            "optax.scale_by_adam() does; this one goes against them, as optax.adam(...) does"
+        )
+    return optimiser
 
 
 def descend(

@@ -24,7 +24,7 @@ from accel_rl.agents.losses import (
     worst,
 )
 from accel_rl.agents.noise import RANDOM_STEPS, uniform_at_first
-from accel_rl.agents.optimiser import adam, descend
+from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
@@ -129,7 +129,7 @@ def sac(
     }
     actor = GaussianActor(MLP(tuple(hidden)), num, torso)
     critics = Critics(Critic(MLP(tuple(hidden)), torso), 2)
-    optimiser = adam() if optimiser is None else optimiser
+    optimiser = or_adam(optimiser)
 
     def sample(params: Any, observation: Array, noise: Array) -> tuple[Array, Array]:
         distribution: Any = actor.apply(params, features(observation_space, observation))

@@ -6,6 +6,8 @@ import numpy as np
 
 from accel_rl.types import Array, Box, Discrete, Space
 
+MOST_ACTIONS = 1 << 16  # random ones are made of 16 bits
+
 
 def require_observations(space: Space) -> Space:
     """Raises TypeError unless the space is Discrete or a Box."""
@@ -15,9 +17,11 @@ def require_observations(space: Space) -> Space:
 
 
 def require_discrete(agent: str, space: Space) -> Discrete:
-    """Raises TypeError unless the space of actions is Discrete with two elements or more."""
-    if not isinstance(space, Discrete) or space.n < 2:
-        raise TypeError(f"{agent} needs a Discrete action space of 2 or more, got {space!r}")
+    """Raises TypeError unless the space of actions is Discrete of 2 to 65,536 elements."""
+    if not isinstance(space, Discrete) or not 2 <= space.n <= MOST_ACTIONS:
+        raise TypeError(
+            f"{agent} needs a Discrete action space of 2 to {MOST_ACTIONS:,}, got {space!r}"
+        )
     return space
 
 

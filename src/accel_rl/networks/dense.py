@@ -47,7 +47,9 @@ product.defvjp(_forward, _backward)
 
 def _dot_general(x: Array, kernel: Array, dimension_numbers: Any, precision: Any = None) -> Array:
     """What a dense layer calls: contracts the last axis of `x` with the first of `kernel`."""
-    del dimension_numbers, precision
+    del dimension_numbers
+    if precision is not None:
+        raise ValueError(f"precision must be None, the backend's own, got {precision}")
     return product(x, kernel)
 
 

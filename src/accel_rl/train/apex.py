@@ -35,6 +35,8 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
         raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
 
     def exploration(policy: Any, numbers: Array) -> Any:
+        if hasattr(policy, "inner"):  # of an agent around another
+            return dataclasses.replace(policy, inner=exploration(policy.inner, numbers))
         if not isinstance(getattr(policy, "exploration", None), EpsilonGreedy):
             raise TypeError(f"a policy must explore epsilon-greedily, got {type(policy).__name__}")
         place = numbers.astype(jnp.float32) / np.float32(max(1, num_envs - 1))
