@@ -1,18 +1,29 @@
 """train AGENT -> evaluate -> plot, resume and sweep, and what each leaves behind."""
 
 import csv
+import dataclasses
 import importlib.util
 import json
 import shutil
 import signal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from commands import SMALL, TINY, as_json, invoke, succeed
 
 from accel_rl import io, train
-from accel_rl.cli.training import assemble, configuration, drawing, execute, folder, layers
+from accel_rl.cli.training import (
+    assemble,
+    configuration,
+    drawing,
+    execute,
+    folder,
+    layers,
+    scoring,
+    sweeping,
+)
 from accel_rl.plot import interquartile_mean
 
 DQN = ("train", "dqn", "CartPole-v1", *TINY, "--replay", "amper-fr")
@@ -169,6 +180,7 @@ def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
     for words, part in (
         ((path, sweep), "--out"),
         ((path, "--metric", "los"), "no metric 'los'"),
+        ((path, "--metric", "seconds"), "no metric 'seconds' of each seed"),
         ((path, "--confidence", 2), "confidence must be in (0, 1)"),
         ((path, tmp_path, "--out", out), "is no agent's run"),
     ):
@@ -220,7 +232,8 @@ def test_rewards_are_reported_as_they_are(tmp_path):
     for row in rows:
         assert row["episode_return"] == pytest.approx(row["episode_length"])
     results = json.loads((out / "results.json").read_text())
-    assert results["reason"].startswith("stopped: evaluation is")
+    lowest = results["trainings"][0]["lowest"]
+    assert results["reason"] == f"stopped: evaluation is {lowest:g}, 1 or more"
     assert results["steps"] == 200  # the first that is evaluated
     played = as_json("evaluate", out, "--episodes", 4)["trainings"][0]["mean"]
     assert played == pytest.approx(results["trainings"][0]["mean"], rel=0.5)
@@ -251,8 +264,8 @@ def test_first_word_that_is_no_agent_is_a_log(dataset, tmp_path):
         assert {k: v for k, v in other.items() if k not in times} == {
             k: v for k, v in plain.items() if k not in times
         }
-    for words in (("--epsilon", 0.1), ("--horizon", 5), ("--env", "Taxi-v3")):
-        assert invoke("evaluate", out, *words, "--episodes", 10).exit_code in (0, 2)
+    for words, code in ((("--epsilon", 0.1), 0), (("--horizon", 5), 0), (("--env", "Taxi-v3"), 2)):
+        assert invoke("evaluate", out, *words, "--episodes", 10).exit_code == code
     assert "--checkpoint" in invoke("evaluate", out, "--checkpoint", "best").stderr
 
 
@@ -290,6 +303,10 @@ def test_existing_folder_is_replaced_only_on_demand(training):
         (("train", "dqn", "CartPole-v1", "--replay", "xyz"), ("sampler", "amper_fr")),
         (("train", "dqn", "CartPole-v1", "evaluation.every=0"), ("every must be at least 1",)),
         (("train", "dqn", "CartPole-v1", "checkpoints.keep=0"), ("keep must be at least 1",)),
+        (
+            ("train", "dqn", "CartPole-v1", "evaluation.stop_at=inf"),
+            ("stop_at must be a finite number",),
+        ),
         (("train", "dqn", "CartPole-v1", "training.strategy=chunked"), ("needs chunk",)),
         (("train", "dqn", "--config", "absent.toml"), ("absent.toml",)),
         (("sweep", "dqn", "CartPole-v1", "agent.gamma=0.9"), ("several values",)),
@@ -310,16 +327,76 @@ def test_bad_input_is_one_line(words, parts, tmp_path, monkeypatch):
 
 def test_a_folder_of_another_training_is_refused(training, tmp_path):
     """Its configuration was changed since: a checkpoint cannot go on from it."""
-    path, _ = training
-    out = tmp_path / "copy"
-    out.mkdir()
-    assert "no agent's training" in invoke("resume", out).stderr.replace(
-        "not the folder of an", "no"
-    )
-    (out / "config.json").write_text((path / "config.json").read_text().replace("[8]", "3"))
-    for name in ("metrics.jsonl",):
-        (out / name).write_bytes((path / name).read_bytes())
-    assert "checkpoint" in invoke("evaluate", out).stderr
+    (tmp_path / "empty").mkdir()
+    refused = invoke("resume", tmp_path / "empty")
+    assert refused.exit_code == 2
+    assert "is not the folder of an agent's training" in refused.stderr
+    out = shutil.copytree(training[0], tmp_path / "copy")
+    tables = json.loads((out / "config.json").read_text())
+    tables["agent"]["hidden"] = [3]
+    (out / "config.json").write_text(json.dumps(tables))
+    before = rows_of(out)
+    for command in ("resume", "evaluate"):
+        refused = invoke(command, out)
+        assert refused.exit_code == 2
+        assert "is of another program" in refused.stderr
+    assert rows_of(out) == before
+    (out / "checkpoints").rename(tmp_path / "checkpoints")
+    assert "has no checkpoint yet" in invoke("evaluate", out).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("sweep.json", "{}", "sweep.json is damaged: it must have groups"),
+        ("sweep.json", "[]", "sweep.json is damaged: it must have groups"),
+        ("sweep.json", '{"groups": [{"folder": "1"}]}', "each with folder, settings"),
+        ("config.json", "5", "config.json must hold tables of settings, got 5"),
+    ],
+)
+def test_a_damaged_folder_is_refused(name, text, part, tmp_path):
+    (tmp_path / name).write_text(text)
+    for command in ("evaluate", "plot", "resume"):
+        refused = invoke(command, tmp_path)
+        assert refused.exit_code == 2
+        assert part in refused.stderr
+
+
+def test_overwrite_leaves_nothing_of_another_kind_of_run(
+    training, sweep, dataset, tmp_path, monkeypatch
+):
+    pictures = shutil.ignore_patterns("*.png")  # of another test
+    out = shutil.copytree(sweep[0], tmp_path / "run", ignore=pictures)
+    (out / "mine.txt").touch()
+    over = ("--out", out, "--overwrite")
+    succeed("train", "dqn", "--config", training[0] / "config.json", *over)
+    assert {file.name for file in out.iterdir()} == {
+        "mine.txt", "README.txt", "checkpoints", "config.json", "metrics.csv", "metrics.jsonl",
+        "results.json",
+    }  # fmt: skip
+    shutil.copytree(sweep[0], out, dirs_exist_ok=True, ignore=pictures)
+    succeed("train", dataset, *SMALL, *over)
+    assert {file.name for file in out.iterdir()} == {
+        "mine.txt", "config.json", "results.json", "table.npz", "history.json",
+    }  # fmt: skip
+    shutil.copytree(training[0], out, dirs_exist_ok=True, ignore=pictures)
+    stopped = {"reason": "interrupted", "steps": 0}
+    monkeypatch.setattr(sweeping, "run", lambda *_, **__: stopped)  # what it writes is known
+    invoke("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", *over)
+    assert {file.name for file in out.iterdir()} == {"mine.txt"}
+
+
+def test_a_sweep_is_one_process_s(sweep, tmp_path):
+    out = shutil.copytree(sweep[0], tmp_path / "sweep")
+    again = ("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", "--out", out, "--overwrite")
+    before = (out / "sweep.json").read_bytes()
+    with folder.writing(out):
+        for words, code in ((("resume", out), 1), (again, 2)):
+            refused = invoke(*words)
+            assert refused.exit_code == code
+            assert "another process trains in" in refused.stderr
+    assert (out / "sweep.json").read_bytes() == before
+    assert (out / "results.json").exists()
 
 
 def test_options_of_tables_are_not_for_agents(training):
@@ -358,6 +435,48 @@ def test_seeds_without_a_score_keep_the_last():
     assert execute.figures(found[0])["per_seed"] == [1, None]
 
 
+def test_a_policy_that_is_not_finite_has_no_score(training, monkeypatch):
+    sound = train.restore
+
+    def restore(*words):
+        state = sound(*words)
+
+        def lost(leaf):
+            return leaf.at[0].set(jnp.nan) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+        return dataclasses.replace(state, agent=jax.tree.map(lost, state.agent))
+
+    whole = scoring.score(training[0])["trainings"][0]["per_seed"]
+    monkeypatch.setattr(train, "restore", restore)
+    (figures,) = scoring.score(training[0])["trainings"]
+    assert figures["per_seed"] == [None, whole[1]]
+    assert figures["mean"] is None
+
+
+def test_curves_of_what_diverged(sweep, tmp_path):
+    """Of two combinations one is never evaluated, and of the other a seed at last is not."""
+    run = shutil.copytree(sweep[0] / "1", tmp_path / "run")
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    scored = [row["steps"] for row in rows if row["per_seed"]["evaluation"][2] is not None]
+
+    def write(lost):
+        for row in rows:
+            of = row["per_seed"]["evaluation"]
+            row["per_seed"]["evaluation"] = [
+                None if number in lost(row["steps"]) else value for number, value in enumerate(of)
+            ]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write(lambda step: (0, 1, 2) if step == scored[-1] else (0, 1))
+    with pytest.warns(UserWarning, match=r"run with agent.learning_rate=0.00025 is not drawn"):
+        (ax,) = drawing.figures([run], "evaluation", 0.9)["evaluation.png"].axes
+    (line,) = ax.get_lines()
+    assert line.get_xdata().tolist() == scored[:-1]
+    write(lambda step: range(4))
+    with pytest.raises(ValueError, match=r"no value of evaluation for all seeds of .*=0.01$"):
+        drawing.figures([run], "evaluation", 0.9)
+
+
 @pytest.mark.slow
 def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
     out = tmp_path / "sweep"
@@ -371,6 +490,8 @@ def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
     assert None not in sound["per_seed"]
     assert lost["mean"] is None
     assert results["reason"] == "done"
+    sound, lost = as_json("evaluate", out)["trainings"]
+    assert (sound["mean"] is None, lost["mean"] is None) == (False, True)
     text = succeed("resume", out)
     assert "none" in text
     assert "best: agent.learning_rate=1e-09" in text

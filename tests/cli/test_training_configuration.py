@@ -12,7 +12,7 @@ import pytest
 
 from accel_rl import agents, replay, tabular
 from accel_rl.cli import train_agent
-from accel_rl.cli.training import catalogue, configuration, layers
+from accel_rl.cli.training import catalogue, configuration, layers, sweeping
 from accel_rl.cli.training.assemble import assemble
 from accel_rl.train import Schedule
 from accel_rl.train.program import HYPERPARAMETERS
@@ -76,6 +76,15 @@ def test_shares_are_of_the_steps_that_are_trained(files):
         configuration.from_mapping(resolved(words=["training.steps=50%"]))
 
 
+def test_shares_are_swept():
+    def make(words, swept):
+        return train_agent.assemble("dqn", LAKE, words, None, {}, swept)
+
+    words = ["training.steps=4_000", "agent.epsilon_steps=10%,50%"]
+    ((_, assembly),) = sweeping.plan(words, make)
+    assert assembly.configuration.sweep == {"agent.epsilon_steps": (400, 2000)}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -127,6 +136,7 @@ def test_refuses(tmp_path, change, message):
         (["environment.name=FrozenLke-v1"], "did you mean FrozenLake"),
         (["environment.arguments.nme=1"], "nme"),
         (["environment.time_limit=0"], "steps must be from 1"),
+        (["environment.reward_scale=-1"], "reward_scale must be more than 0, got -1.0"),
         (["environment.flatten=true"], "needs Box observations"),
     ],
 )
@@ -203,7 +213,7 @@ def test_sweeps_cover_all_combinations_with_the_same_seeds():
     for sweep, message in (
         ({"agent.hidden": [1.0]}, "no hyper-parameter that is an array is named 'agent.hidden'"),
         ({"agent.gamma": []}, "at least one value"),
-        ({"agent.gamma": ["x"]}, "must be a number"),
+        ({"agent.gamma": ["x"]}, "must be a finite number"),
         ({"agent.gamma": [0.5, 2.0]}, "gamma must be from 0 to 1"),
     ):
         with pytest.raises(ValueError, match=message):

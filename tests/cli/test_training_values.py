@@ -92,14 +92,20 @@ def test_values_that_fit(kind, value, conformed):
     [
         (int, 0.5, "a.b must be an integer, got 0.5"),
         (int, True, "a.b must be an integer, got true"),
-        (float, False, "a.b must be a number, got false"),
-        (float, float("nan"), "a.b must be a number, got NaN"),
+        (float, False, "a.b must be a finite number, got false"),
+        (float, float("nan"), "a.b must be a finite number, got NaN"),
+        (float, float("-inf"), "a.b must be a finite number, got -Infinity"),
         (bool, 1, "a.b must be true or false, got 1"),
         (int | None, "x", 'a.b must be an integer or none, got "x"'),
         (Literal["a", "b"], "c", 'a.b must be one of a, b, got "c"'),
         (Sequence[int], "12", 'a.b must be a list, each item an integer, got "12"'),
         (Sequence[int], [1, "x"], r'a.b\[1\] must be an integer, got "x"'),
-        (Mapping[str, Any], 3, "a.b must be a table of names and values, got 3"),
+        (
+            Mapping[str, Any],
+            3,
+            "a.b must be a table of names and values, all numbers finite, got 3",
+        ),
+        (Mapping[str, Any], {"x": float("inf")}, 'a.b must be a table .* got {"x": Infinity}'),
         (str, None, "a.b must be a string, got null"),
     ],
 )

@@ -59,6 +59,25 @@ class Unmakable(Pixels):
         raise OSError("no such display")
 
 
+class Closer(Pixels):
+    """Counts in `closed` those that were closed, of which the first and the last raise.
+
+    No more than `most` can be made.
+    """
+
+    def __init__(self, made, closed, most=9):
+        if len(made) == most:
+            raise OSError("no such display")
+        super().__init__()
+        self.number, self.closed = len(made), closed
+        made.append(self.number)
+
+    def close(self):
+        self.closed.append(self.number)
+        if self.number in (0, 2):
+            raise ConnectionError("closed badly")
+
+
 class Wide(gymnasium.Env):
     """Observations and actions of 64 bits."""
 

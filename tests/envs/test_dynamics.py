@@ -4,6 +4,8 @@ Words on a regular grid leave nothing to chance: an interval that holds a fracti
 holds p N of N grid points give or take one, so these tests have no false alarms.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -146,3 +148,58 @@ def test_samplers_stack_and_map():
 def test_tables_that_are_no_probabilities(probability, initial, message):
     with pytest.raises(ValueError, match=message):
         dynamics.make_sampler(one_state(probability, initial))
+
+
+def two_actions(**changes):
+    """Three states, two actions, three outcomes; with other fields."""
+    mdp = one_state([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    tables = {name: np.array(getattr(mdp, name)) for name in ("next_state", "reward")}
+    return dataclasses.replace(mdp, **{**tables, **changes})
+
+
+def changed(name, value):
+    """The table of that name, with another value in one place."""
+    table = getattr(two_actions(), name)
+    table[2, 1, 0] = value
+    return {name: table}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (changed("next_state", 3), r"next_state\[2, 1, 0\] must be in \[0, 3\), got 3"),
+        (changed("next_state", -1), r"next_state\[2, 1, 0\] must be in \[0, 3\), got -1"),
+        (changed("reward", np.nan), r"reward\[2, 1, 0\] must be finite, got nan"),
+        (changed("reward", -np.inf), r"reward\[2, 1, 0\] must be finite, got -inf"),
+        ({"next_state": np.zeros((3, 2, 1), int)}, r"next_state must have shape \(3, 2, 3\)"),
+        ({"reward": np.zeros((3, 2))}, r"reward must have shape .* got \(3, 2\)"),
+        ({"terminated": np.zeros((3, 1, 3), bool)}, r"terminated must have shape"),
+        ({"initial": np.eye(4)[0]}, r"initial must have shape \(3,\), .* got \(4,\)"),
+        ({"probability": np.ones((3, 2))}, r"probability must have shape \[S, A, K\]"),
+        ({"probability": np.ones((0, 2, 3))}, r"probability must have shape .* got \(0, 2, 3\)"),
+    ],
+)
+def test_tables_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dynamics.make_sampler(two_actions(**changes))
+
+
+def test_results_of_one_action_may_be_no_states():
+    """A policy of many actions over few states is such a table."""
+    mdp = one_state([[1.0, 0.0, 0.0]])
+    actions = dataclasses.replace(mdp, next_state=mdp.next_state + 5)
+    sampler = dynamics.make_sampler(actions)
+    zero = jnp.zeros(5, jnp.int32)
+    assert step(sampler, zero, zero, EDGE_WORDS)[0].tolist() == [5] * 5
+    with pytest.raises(ValueError, match=r"next_state\[0, 0, 0\] must be in \[0, 3\), got 5"):
+        envs.TabularEnv(actions)
+    with pytest.raises(ValueError, match="got -1"):
+        dynamics.make_sampler(dataclasses.replace(mdp, next_state=mdp.next_state - 1))
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"), [(0, ValueError), (2**31, ValueError), (2.5, TypeError)]
+)
+def test_a_table_s_time_limit(limit, error):
+    with pytest.raises(error, match=f"time_limit must be .*got {limit}"):
+        envs.TabularEnv(two_actions(time_limit=limit))

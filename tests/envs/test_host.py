@@ -1,5 +1,6 @@
 """Host environments against Gymnasium's, stepped by hand."""
 
+import functools
 import importlib.util
 import time
 import warnings
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from accel_rl import envs
+from accel_rl.envs import host_worker
 from accel_rl.types import Box, Discrete
 
 BACKENDS = ("sync", "threads", "processes")
@@ -169,6 +171,40 @@ def test_errors_say_which_environment():
         envs.host_environment(host_envs.Unmakable, 1, "processes")
     with pytest.raises(OSError, match="no such display"):
         envs.host_environment(host_envs.Unmakable)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_all_are_closed_if_one_cannot_be_made(workers):
+    made, closed = [], []
+    make = functools.partial(host_envs.Closer, made, closed, most=2)
+    # Closing the first one raises too; what went wrong before is its context.
+    with pytest.raises(ConnectionError) as raised:
+        envs.host_environment(make, 4, "threads", workers=workers)
+    assert "no such display" in str(raised.value.__context__)
+    assert sorted(closed) == [0, 1]
+
+
+def test_all_are_closed_if_spaces_differ():
+    closed = []
+
+    class Other(host_envs.Closer):
+        def __init__(self):
+            super().__init__(["no error"], closed)
+            self.observation_space = gymnasium.spaces.Discrete(3)
+
+    makes = [functools.partial(host_envs.Closer, [1], closed), Other]
+    with pytest.raises(ValueError, match=r"the same spaces, .*of number 6.*Discrete\(3\)"):
+        host_worker.Group(makes, first=5)
+    assert closed == [1, 1]
+
+
+def test_all_are_closed_if_closing_one_fails():
+    closed = []
+    env = envs.host_environment(functools.partial(host_envs.Closer, [], closed), 3)
+    with pytest.raises(ConnectionError, match="closed badly"):
+        env.close()
+    assert sorted(closed) == [0, 1, 2]
+    env.close()
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,28 @@ def test_time_limit_counts_each_episode(length, limit, truncates):
     np.testing.assert_array_equal(state.time, time[-1])
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: env,
+        lambda env: wrappers.frame_stack(wrappers.episode_statistics(env), 2),
+        lambda env: wrappers.normalise_observations(env, wrappers.RunningStatistics.none((2,))),
+    ],
+)
+def test_time_limit_refuses_statistics_that_it_would_forget(wrap):
+    env = wrap(wrappers.normalise_observations(counting()))
+    with pytest.raises(ValueError, match="time_limit must be put inside of normalise_obs"):
+        wrappers.time_limit(env, 3)
+
+
+def test_given_statistics_survive_a_time_limit():
+    given = wrappers.RunningStatistics(jnp.float32(9), jnp.float32([1, 1]), jnp.float32([4, 4]))
+    env = wrappers.time_limit(wrappers.normalise_observations(counting(), given), 3)
+    check_environment(env, steps=8)
+    _, state, _ = play(env, 8)
+    np.testing.assert_array_equal(state.env.statistics.count, [9] * ENVS)
+
+
 def test_time_limit_is_the_environment_until_it_stops():
     env = envs.environment("MountainCar-v0")
     limited = wrappers.time_limit(env, 10)
@@ -157,6 +179,34 @@ def test_rewards_are_scaled_and_clipped():
     _, _, (_, _, clipped, *_) = play(wrappers.clip_rewards(counting(), -1.5, 2.5))
     np.testing.assert_array_equal(clipped, np.clip(reward, -1.5, 2.5))
     assert clipped.dtype == scaled.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda reward: reward.astype(jnp.float16),
+        lambda reward: 3.0,  # of a weak type, if left alone
+    ],
+)
+def test_mapped_rewards_stay_float32(function):
+    env = wrappers.map_rewards(counting(), function)
+    _, state = env.reset(jax.random.key(0))
+    reward = env.step(jax.random.key(0), state, jnp.full(1, 3.0))[2]
+    assert (reward.dtype, reward.weak_type, float(reward)) == (jnp.float32, False, 3.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda reward: reward > 0,
+        lambda reward: reward.astype(jnp.int32),
+        lambda reward: reward[None],
+        lambda reward: (reward, reward),
+    ],
+)
+def test_mapped_rewards_must_be_float_scalars(function):
+    with pytest.raises(TypeError, match="function must give a float scalar, got "):
+        wrappers.map_rewards(counting(), function)
 
 
 def test_a_scale_may_be_swept():
@@ -284,6 +334,20 @@ def test_observations_are_flattened_and_cast():
         _, _, (_, cast_observation, *_) = play(cast, 20)
         assert cast_observation.dtype == dtype
         np.testing.assert_array_equal(cast_observation.astype(np.int32), observation)
+
+
+@pytest.mark.parametrize(("bound", "dtype"), [(1e5, np.float16), (1e3, jnp.float8_e4m3fn)])
+def test_floats_must_hold_finite_bounds(bound, dtype):
+    def bounded(high):
+        return wrappers.map_observations(
+            counting(), lambda x: x, Box((-np.inf, 0), (0, high), (2,))
+        )
+
+    with pytest.raises(ValueError, match="dtype must hold the bounds of counting's observations"):
+        wrappers.cast_observations(bounded(bound), dtype)
+    for held in (0.1 * bound, np.inf):  # what has no bound cannot be known to fit
+        assert wrappers.cast_observations(bounded(held), dtype).observation_space.dtype == dtype
+    assert wrappers.cast_observations(bounded(bound), jnp.bfloat16)
 
 
 def test_states_become_one_hot():

@@ -48,7 +48,6 @@ def resume(
         for group in sweeping.read(run):
             made = _longer(run / group.name, group.configuration, steps)
             groups.append((dataclasses.replace(group, configuration=made.configuration), made))
-    sweeping.write(run, [group for group, _ in groups], command)
     results = sweeping.run(run, groups, command, bar=shown)
     sweeping.finish(run, results, json)
 

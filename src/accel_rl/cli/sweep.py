@@ -71,6 +71,5 @@ def sweep(
         folders.check_free(directory, overwrite)
         sweeping.clear(directory)
     command = train_agent.said(context)
-    sweeping.write(directory, [group for group, _ in groups], command)
     results = sweeping.run(directory, groups, command, bar=train_agent.bar())
     sweeping.finish(directory, results, json)

@@ -110,7 +110,7 @@ def command(agent: str) -> Callable[..., None]:
     ) -> None:
         runtime.prepare_jax()
         from accel_rl.cli import folders
-        from accel_rl.cli.training import configuration, execute, folder
+        from accel_rl.cli.training import configuration, execute, sweeping
 
         given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
         assembly = assemble(agent, env, overrides or (), config, given)
@@ -120,7 +120,7 @@ def command(agent: str) -> Callable[..., None]:
         directory = out or default_directory(assembly)
         with console.bad_input("--out"):
             folders.check_free(directory, overwrite)
-        folder.clear(directory, folder.checkpoints(directory, assembly.configuration))
+            sweeping.clear(directory)
         results = execute.run(directory, assembly, said(context), resume=False, bar=bar())
         execute.finish(directory, results, json)
 
@@ -181,7 +181,8 @@ def assemble(
     with console.bad_input():
         tables = layers.resolve(agent.replace("-", "_"), env, config, given, overrides)
         if sweep:
-            tables[configuration.SWEEP] = {name: list(each) for name, each in sweep.items()}
+            swept = {name: list(each) for name, each in sweep.items()}
+            tables = layers.shares({**tables, configuration.SWEEP: swept})
         made = assembly.assemble(configuration.from_mapping(tables))
         execute.check(made)
     return made

@@ -67,6 +67,7 @@ def collect(
     seed = _integer("seed", seed, 0, 2**32 - 1)
     if mdp.time_limit is not None:
         _integer("mdp.time_limit", mdp.time_limit, 1, 2**31 - 1)
+    dynamics.check_next_state(mdp, mdp.num_states)
     policy = _policy(policy, mdp)
     transitions, episode = rollout(
         dynamics.make_sampler(mdp),

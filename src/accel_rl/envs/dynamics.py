@@ -58,8 +58,16 @@ def make_sampler(mdp: MDP) -> Sampler:
         can be stacked and mapped over.
 
     Raises:
-        ValueError: a probability is negative or not finite, or a row does not sum to 1 within 1e-4.
+        ValueError: the tables' shapes do not agree, a probability is negative or not finite, a row
+            does not sum to 1 within 1e-4, a next state is not in [0, S), or a reward is not finite.
     """
+    _check_shapes(mdp)
+    # A policy is a table of one action too, whose results are actions: these may exceed S.
+    check_next_state(mdp, _WORD // 2 if mdp.num_actions == 1 else mdp.num_states)
+    reward = np.asarray(mdp.reward)
+    if not np.isfinite(reward).all():
+        where = np.argwhere(~np.isfinite(reward))[0].tolist()
+        raise ValueError(f"reward{where} must be finite, got {reward[tuple(where)]}")
     probability = _distribution("probability", mdp.probability)
     initial = _distribution("initial", mdp.initial)
     last, stretch, order = _intervals(probability)
@@ -81,6 +89,18 @@ def make_sampler(mdp: MDP) -> Sampler:
         start_last=None if uniform else jnp.asarray(start_last),
         start_stretch=None if uniform else jnp.asarray(start_stretch),
     )
+
+
+def check_next_state(mdp: MDP, limit: int) -> None:
+    """Raises ValueError unless every next state, possible or not, is in [0, limit).
+
+    `make_sampler` does it for S, but leaves tables of one action to the caller.
+    """
+    values = np.asarray(mdp.next_state)
+    bad = ~((values >= 0) & (values < limit))
+    if bad.any():
+        where = np.argwhere(bad)[0].tolist()
+        raise ValueError(f"next_state{where} must be in [0, {limit}), got {values[tuple(where)]}")
 
 
 def choose(bits: Array, n: int) -> tuple[Array, Array]:
@@ -182,6 +202,19 @@ def _multiply_high(a: Array, b_low: Array | int, b_high: Array | int) -> Array:
     middle = a_high * b_low + (a_low * b_low >> 16)
     cross = a_low * b_high + (middle & 0xFFFF)
     return a_high * b_high + (middle >> 16) + (cross >> 16)
+
+
+def _check_shapes(mdp: MDP) -> None:
+    shape = np.shape(mdp.probability)
+    if len(shape) != 3 or 0 in shape:
+        raise ValueError(f"probability must have shape [S, A, K], none of them 0, got {shape}")
+    wanted = {"next_state": shape, "reward": shape, "terminated": shape, "initial": shape[:1]}
+    for name, each in wanted.items():
+        if np.shape(getattr(mdp, name)) != each:
+            raise ValueError(
+                f"{name} must have shape {each}, as probability has {shape}, got "
+                f"{np.shape(getattr(mdp, name))}"
+            )
 
 
 def _distribution(name: str, table: Array) -> np.ndarray:

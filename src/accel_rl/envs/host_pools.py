@@ -62,7 +62,7 @@ def _groups(makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[h
     groups = []
     for first, last in bounds:
         groups.append(host_worker.Group(makes[first:last], first))
-        stack.callback(groups[-1].close)
+        stack.push(groups[-1].closing)  # told what failed, unlike close: both errors are shown
     return groups
 
 

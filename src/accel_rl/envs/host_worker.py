@@ -4,6 +4,7 @@ It imports neither JAX nor the rest of the library, so that such processes start
 small.
 """
 
+import contextlib
 import pickle
 import signal
 import sys
@@ -31,20 +32,24 @@ class Group:
       first: the number of the first, for messages.
 
     Raises:
-      ValueError: if spaces differ.
+      ValueError: if spaces differ; those made are then closed, as they are if one cannot be made.
     """
 
     def __init__(self, makes: Sequence[Callable[[], Any]], first: int = 0) -> None:
         self._first = first
         self._envs: list[Any] = []
-        for make in makes:
-            self._envs.append(make())
-            if self._spaces(-1) != self._spaces(0):
-                raise ValueError(
-                    f"environments must have the same spaces, got {self._spaces(0)} and, of number "
-                    f"{first + len(self._envs) - 1}, {self._spaces(-1)}"
-                )
-        self._dtype = held_dtype(self._envs[0].observation_space.dtype)
+        with contextlib.ExitStack() as stack:
+            for make in makes:
+                env = make()
+                stack.callback(env.close)
+                self._envs.append(env)
+                if self._spaces(-1) != self._spaces(0):
+                    raise ValueError(
+                        f"environments must have the same spaces, got {self._spaces(0)} and, of "
+                        f"number {first + len(self._envs) - 1}, {self._spaces(-1)}"
+                    )
+            self._dtype = held_dtype(self._envs[0].observation_space.dtype)
+            self.closing = stack.pop_all()
 
     def spaces(self) -> tuple[Any, Any]:
         """Gymnasium's spaces of observations and of actions."""
@@ -71,9 +76,8 @@ class Group:
         )
 
     def close(self) -> None:
-        """Closes all of them."""
-        for env in self._envs:
-            env.close()
+        """Closes all of them, even where one raises."""
+        self.closing.close()
 
     def _spaces(self, number: int) -> tuple[Any, Any]:
         env = self._envs[number]

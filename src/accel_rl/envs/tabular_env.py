@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import environment, spaces
 
-from accel_rl.envs.dynamics import Sampler, make_sampler, reset, step
+from accel_rl.envs.dynamics import Sampler, check_next_state, make_sampler, reset, step
+from accel_rl.envs.wrappers.checks import require_count
 from accel_rl.types import MDP, Array
 
 _NO_LIMIT = 2**31 - 1  # the step counter's largest value
@@ -46,10 +47,15 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
             name: the environment's name.
 
         Raises:
-            ValueError: the tables are no probabilities.
+            TypeError: the time limit is no integer.
+            ValueError: the time limit is below 1, or `make_sampler` refuses the tables.
         """
-        limit = _NO_LIMIT if mdp.time_limit is None else mdp.time_limit
-        self._params = EnvParams(sampler=make_sampler(mdp), max_steps_in_episode=jnp.int32(limit))
+        limit = _NO_LIMIT
+        if mdp.time_limit is not None:
+            limit = require_count("time_limit", mdp.time_limit)
+        sampler = make_sampler(mdp)
+        check_next_state(mdp, mdp.num_states)
+        self._params = EnvParams(sampler=sampler, max_steps_in_episode=jnp.int32(limit))
         self._name = name
 
     @property

@@ -123,7 +123,7 @@ def _functions(
 
     def segment(learning: bool, state: TrainState, iterations: Array) -> Chunk:
         state, metrics = program.segment(state, iterations, learning)
-        return Chunk(state, metrics, _finite(state.agent))
+        return Chunk(state, metrics, finite(state.agent))
 
     def evaluate(state: TrainState) -> Array:
         play = evaluator(program.env, program.agent, evaluation.episodes, evaluation.max_steps)
@@ -185,6 +185,7 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _finite(tree: Any) -> Array:
+def finite(tree: Any) -> Array:
+    """Whether all floats in a tree are finite, [] bool."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in floats]))

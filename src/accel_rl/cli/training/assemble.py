@@ -84,6 +84,8 @@ def _as_value_errors() -> Iterator[None]:
 
 
 def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
+    if wanted.reward_scale <= 0:  # it would turn good into bad
+        raise ValueError(f"environment.reward_scale must be more than 0, got {wanted.reward_scale}")
     runtime.import_gymnax()
     env = envs.environment(wanted.name, **wanted.arguments)
     if wanted.time_limit is not None:

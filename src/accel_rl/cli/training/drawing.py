@@ -1,5 +1,6 @@
 """Learning curves of trainings and sweeps: what is drawn, and under which label."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from accel_rl.plot import Curve
 # Settings that two runs may differ in without learning differently, or only by chance.
 _ASIDE = ("training.seed", "training.seeds", "training.strategy", "training.log", "training.period")
 _MOST = 3  # settings in a label
+_COMMON = ("steps", "seconds")  # all seeds have the same
 
 
 class _Drawn(NamedTuple):
@@ -36,9 +38,18 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
       confidence: of the intervals over seeds.
 
     Raises:
-      ValueError: if a run has no metrics, or none of the name, or `confidence` is out of range.
+      ValueError: if a run has no metrics, or none of the name, or nowhere a value for all seeds,
+        or `confidence` is out of range.
     """
-    drawn = [each for run in runs for each in _curves(run, metric)]
+    found = [_curves(run, metric) for run in runs]
+    drawn = [each for curves, _ in found for each in curves]
+    without = [each for _, names in found for each in names]
+    if not drawn:
+        raise ValueError(f"there is no value of {metric} for all seeds of {', '.join(without)}")
+    for each in without:
+        warnings.warn(
+            f"{each} is not drawn: it has no value of {metric} for all seeds", stacklevel=2
+        )
     labels = _labels(drawn)
     environments = list(dict.fromkeys(each.environment for each in drawn))
     figure = pictures.new_figure(6.4 * len(environments), 4.2)
@@ -62,24 +73,32 @@ _YLABELS = {
 }
 
 
-def _curves(run: Path, metric: str) -> list[_Drawn]:
-    """The curves of a training's combinations, or of all of a sweep's."""
+def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
+    """The curves of a training's combinations, or of all of a sweep's; and which have none."""
     sweep = sweeping.is_sweep(run)
     inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
-    found = []
+    found, without = [], []
     for path in inside:
         complete, rows = folder.read(path), folder.read_rows(path)
-        if not rows or metric not in rows[0]:
-            there = ", ".join(rows[0]) if rows else "nothing yet"
-            raise ValueError(f"{path} has no metric {metric!r}; there is {there}")
+        there = [name for name in _of_seeds(rows) if name not in _COMMON]
+        if metric not in there:
+            known = ", ".join(there) or "nothing yet"
+            raise ValueError(f"{path} has no metric {metric!r} of each seed; there is {known}")
         flat = _flat(configuration.to_mapping(complete))
         for number, settings in enumerate(complete.combinations()):
             curve = _curve(complete, rows, metric, number)
             if curve is None:
-                raise ValueError(f"{path} has no value of {metric} for all seeds yet")
+                which = f" with {sweeping.settings_text(settings)}" if settings else ""
+                without.append(f"{path}{which}")
+                continue
             name = path if not settings else path / str(number)
             found.append(_Drawn(name, complete.environment.name, {**flat, **settings}, curve))
-    return found
+    return found, without
+
+
+def _of_seeds(rows: Sequence[Row]) -> Mapping[str, Any]:
+    """What a row has of each seed; a training of one seed has nothing else."""
+    return rows[0].get("per_seed", rows[0]) if rows else {}
 
 
 def _curve(
@@ -88,14 +107,16 @@ def _curve(
     """Steps at which a combination's seeds were scored, and their scores.
 
     A seed that has none in a row, as no episode of it ended, keeps the one before. Rows before all
-    have one, and where none has one, are left out.
+    have one, and where none has one, are left out. Evaluations are not kept: a seed without one,
+    where others have it, has diverged, and there the curve ends.
     """
+    keeps = metric != "evaluation"
     steps, scores = [], []
     last = np.full(complete.training.seeds, np.nan)
     for row in rows:
         present = execute.per_combination(complete, row, metric)[number]
         known = np.isfinite(present)
-        last = np.where(known, present, last)
+        last = np.where(known, present, last) if keeps else present
         if known.any() and np.isfinite(last).all():
             steps.append(row["steps"])
             scores.append(last)

@@ -1,6 +1,7 @@
 """Trainings from start to results, and what is said of them."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,14 @@ def run(
     """
     complete = assembly.configuration
     record = folder.Record(directory, complete, command)
-    rule, target = None, complete.evaluation.stop_at
-    scale = complete.environment.reward_scale
+    target, scale = complete.evaluation.stop_at, complete.environment.reward_scale
+    rule = None
     if target is not None:
-        rule = train.stop_at("evaluation", target * scale, every_seed=True)
+        reached = train.stop_at("evaluation", target, every_seed=True)
+
+        def rule(rows: Sequence[Row]) -> str | None:
+            return reached([folder.unscaled(rows[-1], scale)])
+
     began = time.perf_counter()
     try:
         outcome = train.chunked(

@@ -11,7 +11,7 @@
 With `training.log`, also `metrics.csv` and `tensorboard/`.
 """
 
-import shutil
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from accel_rl.io.loggers import Row
 
 CONFIG, RESULTS, README = folders.CONFIG, folders.RESULTS, "README.txt"
 METRICS, TABLE, EVENTS, CHECKPOINTS = "metrics.jsonl", "metrics.csv", "tensorboard", "checkpoints"
+FILES, FOLDERS = (RESULTS, CONFIG, README, METRICS, TABLE), (EVENTS, CHECKPOINTS)
 
 # Metrics that are in units of reward.
 _REWARDS = ("episode_return", "evaluation")
@@ -150,11 +151,27 @@ def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:
     )
 
 
+def writing(directory: Path) -> contextlib.AbstractContextManager[None]:
+    """Keeps the folder for this process, as a training in it does.
+
+    Raises:
+      BlockingIOError: on entry, if another process has it.
+    """
+    return io.Checkpoints(directory / CHECKPOINTS).writing()
+
+
 def is_training(directory: Path) -> bool:
-    """Whether the folder is that of an agent's training, complete or not."""
+    """Whether the folder is that of an agent's training, complete or not.
+
+    Raises:
+      ValueError: if its configuration was damaged.
+    """
     if not (directory / CONFIG).is_file():
         return False
-    return "agent" in folders.read_json(directory, CONFIG)
+    found = folders.read_json(directory, CONFIG)
+    if not isinstance(found, dict):
+        raise ValueError(f"{directory / CONFIG} must hold tables of settings, got {found!r}")
+    return "agent" in found
 
 
 def read(directory: Path) -> Configuration:
@@ -184,18 +201,3 @@ def read_rows(directory: Path) -> list[Row]:
         return [json.loads(line) for line in lines if line.endswith("\n")]
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def clear(directory: Path, of: io.Checkpoints) -> None:
-    """Removes what a training writes, and nothing else.
-
-    Raises:
-      BlockingIOError: if a process trains there.
-    """
-    if not directory.is_dir():
-        return
-    with of.writing():
-        for name in (RESULTS, CONFIG, README, METRICS, TABLE):
-            (directory / name).unlink(missing_ok=True)
-        for name in (EVENTS, CHECKPOINTS):
-            shutil.rmtree(directory / name, ignore_errors=True)

@@ -66,9 +66,9 @@ def resolve(
     name = over.get("environment", {}).get("name")
     if name is None:
         raise ValueError("no environment is named: give ENV, or environment.name in the file")
-    found = shares(functools.reduce(merge, [*preset(agent, name), over]))
+    found = functools.reduce(merge, [*preset(agent, name), over])
     swept = upper[0].get(configuration.SWEEP)
-    return {**found, configuration.SWEEP: swept} if swept else found
+    return shares({**found, configuration.SWEEP: swept} if swept else found)
 
 
 def read(path: Path) -> Tables:
@@ -173,6 +173,8 @@ def shares(merged: Tables) -> Tables:
     steps = merged.get("training", {}).get("steps", default)
 
     def number(value: Any) -> Any:
+        if isinstance(value, list):  # of a sweep
+            return [number(each) for each in value]
         match = _SHARE.fullmatch(value) if isinstance(value, str) else None
         if not match:
             return value

@@ -11,6 +11,7 @@ from accel_rl import train
 from accel_rl.cli.training import execute, folder, sweeping
 from accel_rl.cli.training.assemble import assemble
 from accel_rl.io import Checkpoint
+from accel_rl.train.compiled import finite
 from accel_rl.types import Array
 
 CHECKPOINTS = ("last", "best")
@@ -55,7 +56,8 @@ def _training(directory: Path, which: str, episodes: int | None, seed: int) -> d
     play = train.evaluator(assembly.scored, agent, number, complete.evaluation.max_steps)
 
     def mean(state: Any, key: Array) -> Array:
-        return jnp.mean(play(agent.policy(state), key))
+        played = jnp.mean(play(agent.policy(state), key))
+        return jnp.where(finite(state), played, jnp.nan)  # NaNs choose actions too
 
     key = jax.random.key(np.uint32(seed))
     if assembly.key.ndim == 0:

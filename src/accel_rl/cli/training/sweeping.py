@@ -8,6 +8,7 @@ can be resumed, a training's folder for each group, and `results.json`.
 
 import dataclasses
 import itertools
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from accel_rl.cli.training.assemble import Assembly
 from accel_rl.cli.training.configuration import Configuration
 
 SWEEP, RESULTS = "sweep.json", folders.RESULTS
+_GROUP = {"folder": str, "settings": dict, "configuration": dict}  # in `sweep.json`
 
 Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Assembly]
 """make(words, sweep): what is trained with these words in place, sweeping over these values."""
@@ -98,41 +100,64 @@ def read(directory: Path) -> list[Group]:
       ValueError: if `sweep.json` is damaged.
     """
     found = folders.read_json(directory, SWEEP)
+    groups = found.get("groups") if isinstance(found, dict) else None
+    if not isinstance(groups, list) or not groups or not all(map(_is_group, groups)):
+        raise ValueError(
+            f"{directory / SWEEP} is damaged: it must have groups, each with {', '.join(_GROUP)}"
+        )
     return [
         Group(each["folder"], each["settings"], configuration.from_mapping(each["configuration"]))
-        for each in found["groups"]
+        for each in groups
     ]
 
 
+def _is_group(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), kind) for name, kind in _GROUP.items()
+    )
+
+
 def clear(directory: Path) -> None:
-    """Removes what a sweep wrote, and nothing else.
+    """Removes what a training, a sweep or a tabular run wrote there, and nothing else.
 
     Raises:
       ValueError: if `sweep.json` is damaged.
       BlockingIOError: if a process trains there.
     """
-    if not is_sweep(directory):
+    if not directory.is_dir():
         return
-    for group in read(directory):
-        inner = directory / group.name
-        folder.clear(inner, folder.checkpoints(inner, group.configuration))
-        if inner.is_dir() and not any(inner.iterdir()):
-            inner.rmdir()
-    for name in (SWEEP, RESULTS):
-        (directory / name).unlink(missing_ok=True)
+    with folder.writing(directory):
+        for group in read(directory) if is_sweep(directory) else ():
+            inner = directory / group.name
+            clear(inner)
+            if inner.is_dir() and not any(inner.iterdir()):
+                inner.rmdir()
+        for name in (SWEEP, *folder.FILES, folders.TABLE, folders.HISTORY):
+            (directory / name).unlink(missing_ok=True)
+        for name in folder.FOLDERS:
+            shutil.rmtree(directory / name, ignore_errors=True)
 
 
 def run(
     directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, *, bar: bool
 ) -> dict[str, Any]:
-    """Trains what is not yet trained, and compares.
+    """Writes `sweep.json`, trains what is not yet trained, and compares.
 
     Returns:
       What `results.json` holds; it is written unless the sweep was interrupted.
 
     Raises:
+      BlockingIOError: if another process trains or sweeps there.
       OSError: if a file cannot be written.
     """
+    with folder.writing(directory):
+        return _run(directory, groups, command, bar)
+
+
+def _run(
+    directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, bar: bool
+) -> dict[str, Any]:
+    write(directory, [group for group, _ in groups], command)
     (directory / RESULTS).unlink(missing_ok=True)
     found = []
     for number, (group, assembly) in enumerate(groups, start=1):

@@ -114,7 +114,7 @@ def configurable(kind: Any) -> bool:
 
 def describe(kind: Any) -> str:
     """A type in words."""
-    named = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+    named = {bool: "true or false", int: "an integer", float: "a finite number", str: "a string"}
     words = []
     for choice in _choices(kind):
         origin = typing.get_origin(choice)
@@ -123,7 +123,7 @@ def describe(kind: Any) -> str:
         elif _is_sequence(origin):
             words.append(f"a list, each item {describe(typing.get_args(choice)[0])}")
         elif origin is collections.abc.Mapping:
-            words.append("a table of names and values")
+            words.append("a table of names and values, all numbers finite")
         else:
             words.append("none" if choice in (None, type(None)) else named[choice])
     return " or ".join(words)
@@ -141,14 +141,23 @@ def _fit(kind: Any, value: Any, name: str) -> tuple[bool, Any]:
         of = typing.get_args(kind)[0]
         return True, tuple(conform(of, each, f"{name}[{n}]") for n, each in enumerate(value))
     if origin is collections.abc.Mapping:
-        return isinstance(value, collections.abc.Mapping), value
+        return isinstance(value, collections.abc.Mapping) and _is_json(dict(value)), value
     if kind is int and isinstance(value, float) and value.is_integer():
         return True, int(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return True, float(value)
     if kind is float and isinstance(value, float):
-        return not math.isnan(value), value
+        return math.isfinite(value), value
     return type(value) is kind, value
+
+
+def _is_json(value: Any) -> bool:
+    """Whether the run's folder can hold it: nothing infinite, no dates."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:

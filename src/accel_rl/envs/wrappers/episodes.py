@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs.wrappers.checks import require_count, require_environment
+from accel_rl.envs.wrappers.normalisation import gathers_statistics
 from accel_rl.types import Array, ArrayLike, Environment
 
 
@@ -44,10 +45,15 @@ def time_limit(env: Environment, steps: int) -> Environment:
 
     Raises:
       TypeError: if env is no environment, or steps no integer.
-      ValueError: if steps is below 1.
+      ValueError: if steps is below 1, or env gathers statistics, which each reset would forget.
     """
     require_environment(env)
     limit = np.int32(require_count("steps", steps))
+    if gathers_statistics(env):
+        raise ValueError(
+            "time_limit must be put inside of normalise_observations: outside, each truncation "
+            "would forget the statistics that env gathers"
+        )
 
     def reset(key: Array) -> tuple[Any, TimeLimitState]:
         observation, state = env.reset(key)

@@ -57,10 +57,21 @@ class NormaliseState:
 
     env: Any  # state of the wrapped environment
     statistics: RunningStatistics
+    gathered: bool  # while stepping, rather than given; static
 
 
 jax.tree_util.register_dataclass(RunningStatistics, ["count", "mean", "variance"], [])
-jax.tree_util.register_dataclass(NormaliseState, ["env", "statistics"], [])
+jax.tree_util.register_dataclass(NormaliseState, ["env", "statistics"], ["gathered"])
+
+
+def gathers_statistics(env: Environment) -> bool:
+    """Whether statistics that a reset forgets are somewhere in the environment's state."""
+
+    def gathering(node: Any) -> bool:
+        return isinstance(node, NormaliseState) and node.gathered
+
+    _, state = jax.eval_shape(lambda: env.reset(jax.random.key(0)))
+    return any(map(gathering, jax.tree.leaves(state, is_leaf=gathering)))
 
 
 def normalise_observations(
@@ -111,7 +122,7 @@ def normalise_observations(
         observation, state = env.reset(key)
         by = RunningStatistics.none(space.shape) if statistics is None else statistics
         by = seen(by, observation)
-        return scaled(observation, by), NormaliseState(state, by)
+        return scaled(observation, by), NormaliseState(state, by, statistics is None)
 
     def step(key: Array, state: NormaliseState, action: ArrayLike) -> Any:
         observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
@@ -124,7 +135,7 @@ def normalise_observations(
             at_end,
         )
         info = {**info, "final_observation": scaled(final, at_end)}
-        state = NormaliseState(inner, by)
+        state = NormaliseState(inner, by, state.gathered)
         return scaled(observation, by), state, reward, terminated, truncated, info
 
     return env._replace(observation_space=normal, reset=reset, step=step)

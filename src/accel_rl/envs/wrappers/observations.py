@@ -88,8 +88,13 @@ def cast_observations(env: Environment, dtype: Any) -> Environment:
         held = all(limits.min <= bound <= limits.max for bound in bounds)
     elif target.kind == "b":
         held = set(bounds) <= {0.0, 1.0}
+    elif jnp.issubdtype(target, jnp.floating):
+        with np.errstate(over="ignore"):
+            cast = np.asarray(bounds).astype(target)
+        # A bound may be rounded, but not become infinite.
+        held = np.array_equal(np.isfinite(cast), np.isfinite(bounds))
     else:
-        held = jnp.issubdtype(target, jnp.floating)
+        held = False
     if not held:
         raise ValueError(f"dtype must hold the bounds of {env.name}'s observations, got {target}")
     return map_observations(

@@ -15,13 +15,21 @@ def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environ
     """Rewards as a function, scalar to scalar, makes them.
 
     Raises:
-      TypeError: if env is no environment.
+      TypeError: if env is no environment, or the function gives anything but a float scalar.
     """
     require_environment(env)
+    made = jax.eval_shape(function, jax.ShapeDtypeStruct((), jnp.float32))
+    if not (
+        isinstance(made, jax.ShapeDtypeStruct)
+        and made.shape == ()
+        and jnp.issubdtype(made.dtype, jnp.floating)
+    ):
+        raise TypeError(f"function must give a float scalar, got {made}")
 
     def step(key: Array, state: Any, action: ArrayLike) -> Any:
         observation, state, reward, terminated, truncated, info = env.step(key, state, action)
-        return observation, state, function(reward), terminated, truncated, info
+        reward = jnp.asarray(function(reward), jnp.float32)
+        return observation, state, reward, terminated, truncated, info
 
     return env._replace(step=step)
 
