@@ -204,7 +204,12 @@ def empty(path):
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [truncate, empty])
+def unlisted(path):
+    (path / "manifest.json").write_text('{"sha256": {}}')
+    (path / "about.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, unlisted])
 def test_the_one_before_a_damaged_one_is_used_and_both_are_named(tmp_path, damage):
     into = save(tmp_path, 10, 20, 30, keep=3)
     damage(tmp_path / "000000000030")

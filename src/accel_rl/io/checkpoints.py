@@ -19,7 +19,7 @@ from typing import Any
 
 from accel_rl.io.atomic import sync_directory
 from accel_rl.io.loggers import Row
-from accel_rl.io.manifest import DamagedError, check_manifest, write_manifest
+from accel_rl.io.manifest import DamagedError, check_manifest, raise_damage, write_manifest
 
 FORMAT = 1
 
@@ -189,6 +189,8 @@ class Checkpoints:
             )
         except DamagedError as error:
             raise DamagedError(f"{path}: {error}") from error
+        except OSError as error:
+            raise_damage(str(path), error)
         if about.get("format") != FORMAT:
             raise ValueError(f"{path}: format {about.get('format')}, this version reads {FORMAT}")
         return Checkpoint(path, about, rows)
