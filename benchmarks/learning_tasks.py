@@ -95,7 +95,7 @@ def table(make_rule: Callable[[], tabular.TabularRule], env: Environment) -> age
 
 
 def control() -> list[Task]:
-    """DQN on CartPole (setting A of `training.py`, with what makes its end sure) and on Acrobot."""
+    """DQN on CartPole (setting A of `training.py`, by what failed least) and on Acrobot."""
     cartpole = Task(
         agent_name="DQN",
         environment="CartPole-v1",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import walk
+from tiny_training import assert_same
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.train.judging import judge
@@ -18,16 +19,6 @@ from accel_rl.types import Transition
 
 STEPS, PERIOD = 300, 100
 KEY = jax.random.key(5)
-
-
-def assert_same(a, b):
-    """All arrays have the same bits."""
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    for (path, x), y in zip(
-        jax.tree_util.tree_flatten_with_path(a)[0], jax.tree.leaves(b), strict=True
-    ):
-        x, y = np.asarray(x), np.asarray(y)
-        assert (x.dtype, x.tobytes()) == (y.dtype, y.tobytes()), jax.tree_util.keystr(path)
 
 
 def assert_same_metrics(rows, metrics):

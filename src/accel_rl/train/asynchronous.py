@@ -93,15 +93,19 @@ class Asynchronous:
         for iteration in filter(job.learns, range(job.first, job.last)):
             self._inserted.wait_for(iteration)
             keys, beta = job.drawing.sampling(iteration)
+            if iteration == max(job.first, job.program.schedule.warmup):
+                self._warn_if_empty()
             for key in keys:
                 applied = self._applied.value
-                if not job.port.can_sample():
-                    warnings.warn(
-                        "the memory cannot be sampled when learning starts: the training waits "
-                        "for others to add to it",
-                        stacklevel=2,
-                    )
                 job.batches.put((job.sample(key, beta), applied))
+
+    def _warn_if_empty(self) -> None:
+        if not self._job.port.can_sample():
+            warnings.warn(
+                "the memory cannot be sampled when learning starts: the training waits for others "
+                "to add to it",
+                stacklevel=2,
+            )
 
     def _learn(self) -> None:
         job = self._job

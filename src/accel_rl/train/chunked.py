@@ -17,7 +17,7 @@ from accel_rl.train.interruption import deferred
 from accel_rl.train.origin import check_origin, origin
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.rows import row
-from accel_rl.train.schedule import segments
+from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.stopping import Rule
 from accel_rl.types import Array
 
@@ -87,7 +87,7 @@ def chunked(
     if resume and checkpoints is None:
         raise ValueError("resume needs checkpoints, got None")
     program.require_replay()
-    period = max(1, steps // 100) if period is None else period
+    period = default_period(steps) if period is None else period
     left = segments(program.schedule, steps, period)
     arguments = {"strategy": seeds} if isinstance(seeds, str) else dict(seeds)
     parts = compiled(program, key, hyper or {}, arguments, evaluation)

@@ -41,6 +41,11 @@ class Schedule:
         return math.ceil(self.learning_starts / self.steps)
 
 
+def default_period(steps: int) -> int:
+    """A hundredth of a training's environment steps, at least 1."""
+    return max(1, steps // 100)
+
+
 def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[tuple[int, bool]]:
     """A training of `steps` environment steps, cut into segments of about `period` of them.
 
@@ -61,7 +66,7 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
       ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or no step
         of learning would be taken.
     """
-    period = max(1, steps // 100) if period is None else period
+    period = default_period(steps) if period is None else period
     for name, value in (("steps", steps), ("period", period)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
