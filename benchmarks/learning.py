@@ -126,7 +126,7 @@ def draw(results: dict[str, tuple[Task, Learned]], path: Path) -> None:
             reference = ("greedy, at least", bounds[name]) if bounds[name] else None
             plot.draw_learning(ax, curves, reference=reference)
             ax.set_title(name)
-        figure.suptitle("Returns of episodes while training: IQM over seeds, 95 % intervals")
+        figure.suptitle("Returns while training: IQM over seeds,\n95 % intervals")
         figure.savefig(path, dpi=90, format="png")
 
 
