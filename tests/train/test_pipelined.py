@@ -15,6 +15,8 @@ from tiny_training import assert_same
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.train.judging import judge
+from accel_rl.train.learning import Drawing, Learner
+from accel_rl.train.program import BLOCK
 from accel_rl.types import Transition
 
 STEPS, PERIOD = 300, 100
@@ -132,8 +134,15 @@ def test_a_memory_that_is_too_empty_to_learn_from_is_refused():
         train.pipelined(program, KEY, STEPS)
 
 
-def test_devices():
+def test_devices(monkeypatch):
     devices = jax.devices()
+    moved, learn = [], Learner.learn
+
+    def lesson_is_there(learner, lesson, key):
+        moved.append({device for leaf in jax.tree.leaves(lesson) for device in leaf.devices()})
+        return learn(learner, lesson, key)
+
+    monkeypatch.setattr(Learner, "learn", lesson_is_there)
     placement = train.Placement(act=devices[1], replay=devices[2], learn=devices[3])
     program, wanted = exact("prioritised", 1, 0)
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD, placement=placement)
@@ -141,6 +150,8 @@ def test_devices():
     for part, device in (("actor", 1), ("replay", 2), ("agent", 3)):
         for leaf in jax.tree.leaves(getattr(got.state, part)):
             assert leaf.devices() == {devices[device]}
+    # Before they reach the learner's worker.
+    assert moved == [{devices[3]}] * int(got.state.agent.updates)
     split = dataclasses.replace(placement, learn=devices[4:6])
     got = train.pipelined(program, KEY, 120, hyper=walk.HYPER, placement=split)
     one = train.pipelined(program, KEY, 120, hyper=walk.HYPER)
@@ -151,6 +162,43 @@ def test_devices():
     ):
         assert ours.devices() == set(devices[4:6])
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_index_and_store_on_devices_of_their_own():
+    devices = jax.devices()
+    placement = train.Placement(replay=devices[2], store=devices[6])
+    program, wanted = exact("prioritised", 2, 1, **LONG)
+    half = train.pipelined(
+        program, KEY, STEPS // 2, hyper=walk.HYPER, period=PERIOD, placement=placement
+    )
+    got = train.pipelined(program, half.state, STEPS, period=PERIOD, placement=placement)
+    assert_same(got.state, wanted.state)
+    for leaf in jax.tree.leaves(got.state.replay):
+        assert leaf.devices() == {devices[2]}
+
+
+def test_what_is_drawn_in_blocks():
+    """Keys and exponents are those of single iterations, for threads that ask at once."""
+    program = plain("prioritised", updates=2)
+    state = program.init(KEY, beta=0.3, beta_steps=3000.0)
+    beta = jax.jit(program.beta)
+    drawing, found = Drawing(program, state), {}
+    iterations = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7]
+
+    def draw(iteration):
+        found[iteration] = drawing.sampling(iteration), drawing.learning(iteration)
+
+    threads = [threading.Thread(target=draw, args=(each,)) for each in iterations]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for iteration in iterations:
+        wanted = jax.tree.map(jax.random.key_data, program.keys(state.key, iteration))
+        (sampling, exponent), learning = found[iteration]
+        np.testing.assert_array_equal([jax.random.key_data(key) for key in sampling], wanted.sample)
+        np.testing.assert_array_equal(learning, wanted.learn)
+        assert exponent == float(beta(state.hyper, np.int32(iteration)))
 
 
 def check_learned(program, state):
@@ -531,6 +579,7 @@ def test_a_host_environment_must_be_given():
         ({"period": 0}, "period must be at least 1, got 0"),
         ({"hyper": {"gamma": 2.0}}, "gamma must be from 0 to 1, got 2.0"),
         ({"placement": train.Placement(act=())}, "placement.act must be a device or several"),
+        ({"placement": train.Placement(store="cpu")}, "placement.store must be a device"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -1,4 +1,4 @@
-"""The replay port of this process."""
+"""The replay ports of this process."""
 
 import jax
 import numpy as np
@@ -13,8 +13,19 @@ def make_port(example, capacity, batch_size, *, num_envs, n_step, sampler, alpha
     return train.LocalPort(memory, {} if sampler == "uniform" else {"alpha": alpha})
 
 
-def test_conforms():
-    port_conformance.check_port(make_port)
+def make_split_port(example, capacity, batch_size, *, num_envs, n_step, sampler, alpha):
+    memory = replay.make(example, capacity, batch_size, sampler, num_envs=num_envs, n_step=n_step)
+    return split(memory, {} if sampler == "uniform" else {"alpha": alpha})
+
+
+def split(memory, hyper=None, **kwargs):
+    devices = {"index_device": jax.devices()[2], "store_device": jax.devices()[5]}
+    return train.SplitPort(memory, hyper, **devices, **kwargs)
+
+
+@pytest.mark.parametrize("make", [make_port, make_split_port])
+def test_conforms(make):
+    port_conformance.check_port(make)
 
 
 def test_is_the_memory_on_a_device():
@@ -42,3 +53,40 @@ def test_bad_arguments():
         train.LocalPort(memory, {"alpha": 0.5}, state=memory.init())
     with pytest.raises(TypeError, match="beta"):
         train.LocalPort(memory, {"beta": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n_step"),
+    [("uniform", 3), ("prioritised", 1), ("prioritised", 3), ("amper_fr", 1)],
+)
+def test_split_is_what_is_together(sampler, n_step):
+    memory = replay.make(port_conformance.EXAMPLE, 64, 8, sampler, num_envs=2, n_step=n_step)
+    hyper = {} if sampler == "uniform" else {"alpha": 0.7}
+    local, steps = train.LocalPort(memory, hyper), port_conformance.Steps(48)
+    parts = split(memory, hyper)
+
+    def same(ours, theirs):
+        for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+            assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+    for t in range(0, 48, 8):  # which is beyond the capacity
+        for port in (local, parts):
+            port.add(steps.rows(t, t + 8), np.linspace(0.1, 2, 16, dtype="f4").reshape(8, 2))
+        samples = [port.sample(jax.random.key(t), 0.4, 0.9) for port in (local, parts)]
+        same(*samples)
+        for port, sample in zip((local, parts), samples, strict=True):
+            port.update(sample, np.linspace(0.5, 4, 8, dtype="f4"))
+        same(local.state, parts.state)
+    index, store, sampled = parts.state.index, parts.state.store, samples[1]
+    for tree, device in ((index, 2), (sampled.indices, 2), (store, 5), (sampled.batch, 5)):
+        for leaf in jax.tree.leaves(tree):
+            assert leaf.devices() == {jax.devices()[device]}
+    again = split(memory, state=local.state)
+    same(again.sample(jax.random.key(1), 0.4, 0.9), local.sample(jax.random.key(1), 0.4, 0.9))
+    # What is refused changes neither part.
+    kept = jax.tree.map(np.array, parts.state)
+    with pytest.raises(ValueError, match="steps added at once must be from 1 to"):
+        parts.add(steps.rows(0, 40))
+    same(parts.state, kept)
+    with pytest.raises(TypeError, match=r"store_device must be a jax\.Device, got 'cpu'"):
+        train.SplitPort(memory, index_device=jax.devices()[0], store_device="cpu")

@@ -39,6 +39,46 @@ class ReplayState:
 jax.tree_util.register_dataclass(ReplayState, ["index", "store"], [])
 
 
+@dataclasses.dataclass(frozen=True)
+class Added:
+    """What the store tells the index of new rows; a pytree."""
+
+    steps: int  # static
+    priorities: Array | None  # [steps, E] float32, as they were given
+    drawable: Array | None  # [steps, E] bool; None: all
+
+
+jax.tree_util.register_dataclass(Added, ["priorities", "drawable"], ["steps"])
+
+
+class Apart(NamedTuple):
+    """A memory's functions cut where index and store meet: each over the state of one of them.
+
+    `Replay.add` is rows, insert and write; `Replay.sample` is draw and gather.
+    """
+
+    rows: Callable[..., tuple[Any, Added]]
+    """rows(store state, transitions, priorities=None): items as `write` takes them, and `Added`."""
+
+    insert: Callable[[IndexState, Added], IndexState]
+    """insert(index state, added)"""
+
+    write: Callable[[StoreState, Any, int], StoreState]
+    """write(store state, rows, steps)"""
+
+    draw: Callable[..., Sample]
+    """draw(index state, key, beta=1.0): a sample without its batch."""
+
+    gather: Callable[..., Any]
+    """gather(store state, slots [B], gamma=None): the batch."""
+
+    update: Callable[..., IndexState]
+    """update(index state, sample, priorities [B], where=True)"""
+
+    can_sample: Callable[[IndexState], Array]
+    """can_sample(index state)"""
+
+
 class Replay(NamedTuple):
     """Pure functions over a `ReplayState`, for jit, vmap and scan.
 
@@ -77,7 +117,10 @@ class Replay(NamedTuple):
     """Complete items that there must be to sample."""
 
     parts: tuple[Index, Store]
-    """What it is composed of, to be placed apart."""
+    """What it is composed of."""
+
+    apart: Apart
+    """Its functions over the parts' own states, for parts that are placed apart."""
 
 
 def make(
@@ -167,25 +210,37 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
     def init(**hyperparameters: ArrayLike) -> ReplayState:
         return ReplayState(index.init(**hyperparameters), store.init())
 
-    def add(
-        state: ReplayState, transitions: Any, priorities: ArrayLike | None = None
-    ) -> ReplayState:
-        rows, steps = store.rows(transitions)
+    def rows(
+        state: StoreState, transitions: Any, priorities: ArrayLike | None = None
+    ) -> tuple[Any, Added]:
+        items, steps = store.rows(transitions)
         if priorities is not None:
             single = _rank(transitions) == _rank(store.example) + store.has_env_axis
             priorities = _by_rows(priorities, steps, store, single)
-        drawable = store.drawable(state.store, rows, steps)
-        return ReplayState(
-            index.insert(state.index, steps, priorities, drawable),
-            store.write(state.store, rows, steps),
-        )
+        return items, Added(steps, priorities, store.drawable(state, items, steps))
+
+    def insert(state: IndexState, added: Added) -> IndexState:
+        return index.insert(state, added.steps, added.priorities, added.drawable)
+
+    def draw(state: IndexState, key: Array, beta: ArrayLike = 1.0) -> Sample:
+        message = f"sample needs {least_size} complete items: see can_sample"
+        require(drawable(state), message, index.checked)
+        return index.sample(state, key, beta)
+
+    def drawable(state: IndexState) -> Array:
+        where = index.span(state)
+        return (where.size >= least_size) & (index.sampler.mass(state.sampler, where) > 0)
+
+    def add(
+        state: ReplayState, transitions: Any, priorities: ArrayLike | None = None
+    ) -> ReplayState:
+        items, added = rows(state.store, transitions, priorities)
+        return ReplayState(insert(state.index, added), store.write(state.store, items, added.steps))
 
     def sample(
         state: ReplayState, key: Array, beta: ArrayLike = 1.0, gamma: ArrayLike | None = None
     ) -> Sample:
-        enough = can_sample(state)
-        require(enough, f"sample needs {least_size} complete items: see can_sample", index.checked)
-        drawn = index.sample(state.index, key, beta)
+        drawn = draw(state.index, key, beta)
         return dataclasses.replace(drawn, batch=store.gather(state.store, drawn.indices, gamma))
 
     def update(
@@ -199,10 +254,11 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return index.span(state.index).size
 
     def can_sample(state: ReplayState) -> Array:
-        where = index.span(state.index)
-        return (where.size >= least_size) & (index.sampler.mass(state.index.sampler, where) > 0)
+        return drawable(state.index)
 
-    return Replay(init, add, sample, update, can_sample, size, least_size, (index, store))
+    apart = Apart(rows, insert, store.write, draw, store.gather, index.update, drawable)
+    parts = index, store
+    return Replay(init, add, sample, update, can_sample, size, least_size, parts, apart)
 
 
 def after(state: ReplayState, values: ArrayLike) -> ReplayState:

@@ -13,6 +13,7 @@ from accel_rl.train.program import Program, TrainState, make
 from accel_rl.train.restore import restore
 from accel_rl.train.schedule import Schedule, segments
 from accel_rl.train.seeds import over_seeds
+from accel_rl.train.split_port import SplitPort
 from accel_rl.train.stopping import first_of, plateau, stop_at
 from accel_rl.train.whole import Result, whole
 
@@ -25,6 +26,7 @@ __all__ = [
     "Program",
     "Result",
     "Schedule",
+    "SplitPort",
     "TrainState",
     "ape_x_exploration",
     "chunked",

@@ -12,6 +12,7 @@ import numpy as np
 from accel_rl.train import actor as actors
 from accel_rl.train.actor import ActorState, Episodes
 from accel_rl.train.judging import judge
+from accel_rl.train.placement import placed
 from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike, Transition
 
@@ -19,6 +20,7 @@ CACHED = 16  # programs whose compiled functions are kept
 
 # Iterations are numbered with an int32, so no key of theirs is made with these.
 ACTORS = np.uint32(3 << 30)
+ANEW = np.uint32(5 << 29)
 
 Exploration = Callable[[Any, Array], Any]
 """exploration(policy, numbers [E] int32): the policy with which environments of these numbers, of
@@ -59,6 +61,9 @@ class Actor(Protocol):
 
     def collect(self, version: Version, iteration: int) -> Rollout:
         """Steps them as often as an iteration says; returns once it is done."""
+
+    def restart(self, version: Version) -> None:
+        """Starts new episodes, with keys of their own, whatever became of the last ones."""
 
     @property
     def state(self) -> ActorState:
@@ -120,15 +125,26 @@ class Seat:
         """The number of the first of its environments."""
         return np.int32(self.number * self.setting.num_envs)
 
-    def own_key(self) -> Array:
-        """[2] uint32, of this actor, on its device; of the only one, the training's."""
-        key = jnp.asarray(self.key)
+    def own_key(self, restarts: int) -> Array:
+        """[2] uint32, of this actor once it was restarted so often, on its device.
+
+        Of the only one, before any restart, that of the training.
+        """
+        key = self.start_key(restarts)
         if self.setting.actors > 1:
             folded = jax.random.fold_in(
                 jax.random.wrap_key_data(key), ACTORS + np.uint32(self.first)
             )
             key = jax.random.key_data(folded)
         return jax.device_put(key, self.device)
+
+    def start_key(self, restarts: int) -> Array:
+        """[2] uint32, of all actors that were restarted so often."""
+        key = jnp.asarray(self.key)
+        if restarts:
+            folded = jax.random.fold_in(jax.random.wrap_key_data(key), ANEW + np.uint32(restarts))
+            key = jax.random.key_data(folded)
+        return key
 
 
 class DeviceActor:
@@ -140,8 +156,8 @@ class DeviceActor:
     """
 
     def __init__(self, seat: Seat, state: ActorState) -> None:
-        self._collect, self._seat = _collect(seat.setting), seat
-        self._key = seat.own_key()
+        self._collect, self._seat, self._restarts = _collect(seat.setting), seat, 0
+        self._key = seat.own_key(self._restarts)
         self._state = jax.device_put(state, seat.device, may_alias=False)
 
     @property
@@ -151,13 +167,23 @@ class DeviceActor:
 
     def collect(self, version: Version, iteration: int) -> Rollout:
         """See `Actor`."""
-        published = jax.device_put(version.published, self._seat.device)
+        published = placed(version.published, self._seat.device)
         numbers = np.int32(iteration), self._seat.first, self._seat.gamma
         self._state, transitions, priorities, episodes = self._collect(
             self._state, published, self._key, *numbers
         )
         jax.block_until_ready(transitions)
-        return Rollout(transitions, priorities, jax.device_get(episodes), version.updates)
+        # Which is several times faster than `jax.device_get`.
+        episodes = jax.tree.map(np.asarray, episodes)
+        return Rollout(transitions, priorities, episodes, version.updates)
+
+    def restart(self, version: Version) -> None:
+        """See `Actor`."""
+        self._restarts += 1
+        self._key = self._seat.own_key(self._restarts)
+        published = placed(version.published, self._seat.device)
+        # A new state, for what failed had been given the last one.
+        self._state = _start(self._seat.setting)(published, self._key, self._seat.first)
 
 
 @functools.lru_cache(maxsize=CACHED)
@@ -183,3 +209,15 @@ def _collect(setting: Setting) -> Callable[..., Any]:
         return state, transitions, priorities, episodes
 
     return jax.jit(collect, donate_argnums=0)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _start(setting: Setting) -> Callable[..., Any]:
+    program = setting.program
+
+    def start(published: Published, key: Array, first: Array) -> ActorState:
+        policy = setting.policy(published, first)
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), ANEW)  # no iteration's
+        return actors.start(program.env, program.agent, setting.num_envs, policy, key)
+
+    return jax.jit(start)

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from accel_rl.train import delay
 from accel_rl.train.acting import Rollout
 from accel_rl.train.job import Job
-from accel_rl.train.program import TrainState, without_batch
+from accel_rl.train.placement import placed
+from accel_rl.train.program import TrainState
 from accel_rl.train.queues import Counter, Queue
 
 
@@ -97,7 +98,7 @@ class Asynchronous:
                 self._warn_if_empty()
             for key in keys:
                 applied = self._applied.value
-                job.batches.put((job.sample(key, beta), applied))
+                job.batches.put((*job.sample(key, beta), applied))
 
     def _warn_if_empty(self) -> None:
         if not self._job.port.can_sample():
@@ -113,10 +114,10 @@ class Asynchronous:
             metrics, ages = [], []
             if job.learns(iteration):
                 for key in job.drawing.learning(iteration):
-                    sample, applied = job.batches.get()
+                    lesson, sample, applied = job.batches.get()
                     ages.append(job.learner.updates - applied)
-                    priorities, found = job.learn(sample, key)
-                    self._priorities.put((without_batch(sample), priorities))
+                    priorities, found = job.learn(lesson, key)
+                    self._priorities.put((sample, priorities))
                     metrics.append(found)
                 job.publish()
                 self._learned.advance(iteration + 1)
@@ -132,5 +133,5 @@ class Asynchronous:
         if len(parts) == 1:
             return parts[0]
         fields = [(part.transitions, part.priorities) for part in parts]
-        transitions, priorities = self._join(jax.device_put(fields, self._device))
+        transitions, priorities = self._join(placed(fields, self._device))
         return parts[0]._replace(transitions=transitions, priorities=priorities)

@@ -11,6 +11,7 @@ import numpy as np
 from accel_rl.envs import HostEnvironment, HostStep
 from accel_rl.train.acting import CACHED, Published, Rollout, Seat, Setting, Version, stopped
 from accel_rl.train.actor import ActorState, Episodes
+from accel_rl.train.placement import placed
 from accel_rl.types import Array, Transition
 
 
@@ -19,19 +20,36 @@ class HostActor:
 
     Args:
       seat: where it acts.
-      env: its environments, which start new episodes.
+      environments: gives it its environments, at the start and at each restart.
       state: what is said of an actor before its first step, whatever this one does.
       begin: iteration at which it begins, of which its seeds are a function.
     """
 
-    def __init__(self, seat: Seat, env: HostEnvironment, state: ActorState, begin: int) -> None:
-        agent = seat.setting.program.agent
+    def __init__(
+        self,
+        seat: Seat,
+        environments: Callable[[], HostEnvironment],
+        state: ActorState,
+        begin: int,
+    ) -> None:
         self._compiled = _compiled(seat.setting)
-        self._seat, self._env, self._state = seat, env, state
-        self._key = seat.own_key()
-        self._memory = agent.memory(seat.setting.num_envs)
+        self._seat, self._environments, self._state = seat, environments, state
+        self._begin, self._restarts = begin, 0
+        self._start()
+
+    def _start(self) -> None:
+        """With new episodes."""
+        seat = self._seat
+        self._key = seat.own_key(self._restarts)
+        self._memory = seat.setting.program.agent.memory(seat.setting.num_envs)
         self._action: Any = None  # chosen already, where the agent learns from it
-        self._observation = env.reset(_seed(seat, begin))
+        self._env = self._environments()
+        self._observation = self._env.reset(_seed(seat, self._begin, self._restarts))
+
+    def restart(self, version: Version) -> None:
+        """See `acting.Actor`; raises RuntimeError if the environments are closed."""
+        self._restarts += 1
+        self._start()
 
     @property
     def state(self) -> ActorState:
@@ -41,7 +59,7 @@ class HostActor:
     def collect(self, version: Version, iteration: int) -> Rollout:
         """See `acting.Actor`."""
         seat, rollout = self._seat, self._seat.setting.program.schedule.rollout
-        published = jax.device_put(version.published, seat.device)
+        published = placed(version.published, seat.device)
         keys = self._compiled.keys(self._key, np.int32(iteration))
         rows, episodes = [], stopped(0, 0, 0)
         for row in range(rollout):
@@ -94,9 +112,10 @@ def _episodes(done: HostStep) -> Episodes:
     return stopped(ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum())
 
 
-def _seed(seat: Seat, begin: int) -> int:
+def _seed(seat: Seat, begin: int, restarts: int) -> int:
     """Of the first of its environments: seeds of all actors' are different."""
-    key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seat.key)), np.uint32(7 << 29))
+    key = jax.random.wrap_key_data(seat.start_key(restarts))
+    key = jax.random.fold_in(key, np.uint32(7 << 29))
     bits = int(jax.random.bits(jax.random.fold_in(key, begin), (), jnp.uint32))
     return (bits >> 2) + int(seat.first)
 

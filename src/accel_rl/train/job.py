@@ -12,10 +12,11 @@ import numpy as np
 from accel_rl.agents import Agent
 from accel_rl.train.acting import CACHED, Actor, Rollout, Version
 from accel_rl.train.actor import example
-from accel_rl.train.learning import Drawing, Learner
+from accel_rl.train.learning import Drawing, Learner, Lesson
 from accel_rl.train.ledger import Ledger
-from accel_rl.train.program import Program
+from accel_rl.train.program import Program, without_batch
 from accel_rl.train.queues import Queue, Workers
+from accel_rl.train.restarts import Restarts
 from accel_rl.train.schedule import Schedule
 from accel_rl.types import Array, Batch, ReplayPort, Sample
 
@@ -33,29 +34,46 @@ class Job:
     drawing: Drawing
     workers: Workers
     ledger: Ledger
+    restarts: Restarts
     rollouts: Sequence[Queue]  # one for each actor
     batches: Queue
 
     def collect(self, number: int, version: Version, iteration: int) -> None:
         """An actor's part of an iteration, to its queue."""
         with self.workers.working("collect"):
-            rollout = self.actors[number].collect(version, iteration)
+            rollout = self._collected(self.actors[number], version, iteration)
         self.rollouts[number].put(rollout)
+
+    def _collected(self, actor: Actor, version: Version, iteration: int) -> Rollout:
+        """Again after each restart: what failed has handed on nothing."""
+        while True:
+            try:
+                return actor.collect(version, iteration)
+            except Exception as error:
+                if not self.restarts.take(error):
+                    raise
+                try:
+                    actor.restart(version)
+                except Exception as why:
+                    what = f"{type(why).__name__}: {why}"
+                    error.add_note(f"the actor could not be started anew: {what}")
+                    raise error from why
 
     def insert(self, rollout: Rollout) -> None:
         """Adds transitions to the memory."""
         with self.workers.working("insert"):
             self.port.add(rollout.transitions, rollout.priorities)
 
-    def sample(self, key: Array, beta: float) -> Sample:
-        """A batch from the memory."""
+    def sample(self, key: Array, beta: float) -> tuple[Lesson, Sample]:
+        """A batch from the memory, where the learner is; and what is left, for its priorities."""
         with self.workers.working("sample"):
-            return jax.block_until_ready(self.port.sample(key, beta, self.drawing.gamma))
+            sample = self.port.sample(key, beta, self.drawing.gamma)
+            return self.learner.lesson(sample), without_batch(sample)
 
-    def learn(self, sample: Sample, key: Array) -> tuple[Array, dict[str, np.ndarray]]:
+    def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
         """An update; priorities and metrics."""
         with self.workers.working("learn"):
-            return self.learner.learn(sample, key)
+            return self.learner.learn(lesson, key)
 
     def update(self, sample: Sample, priorities: Array) -> None:
         """Gives priorities to the memory."""

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,16 @@ import numpy as np
 
 from accel_rl.replay import td_priority
 from accel_rl.train.acting import CACHED, Published, Version
-from accel_rl.train.placement import Placement
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.placement import Placement, placed
+from accel_rl.train.program import BLOCK, Program, TrainState
 from accel_rl.types import Array, Sample
+
+
+class Lesson(NamedTuple):
+    """What an update learns from, on the learner's device or devices."""
+
+    batch: Any
+    weights: Array  # [B] float32
 
 
 class Learner:
@@ -45,12 +52,23 @@ class Learner:
         """The agent's; the next `learn` gives it away."""
         return self._state
 
-    def learn(self, sample: Sample, key: Array) -> tuple[Array, dict[str, np.ndarray]]:
-        """An update; priorities [B] and the agent's metrics, once it is done."""
-        batch, weights = jax.device_put((sample.batch, sample.weights), self._split)
-        key = jax.device_put(key, self._whole)
-        self._state, priorities, metrics = self._learn(self._state, batch, weights, key)
-        found = jax.device_get(metrics)
+    def lesson(self, sample: Sample) -> Lesson:
+        """Moves there what it will learn from, once it is there; for any thread, ahead of `learn`.
+
+        So that while the learner is at one batch the next is on its way.
+        """
+        return jax.block_until_ready(Lesson(*placed((sample.batch, sample.weights), self._split)))
+
+    def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
+        """An update; priorities [B] and the agent's metrics, once it is done.
+
+        Args:
+          lesson: what it learns from.
+          key: data of a random key, [2] uint32.
+        """
+        self._state, priorities, metrics = self._learn(self._state, *lesson, key)
+        # Which is several times faster than `jax.device_get`.
+        found = {name: np.asarray(value) for name, value in metrics.items()}
         jax.block_until_ready(priorities)
         self.updates += 1
         return priorities, found
@@ -62,23 +80,41 @@ class Learner:
         return self.version
 
 
+class _Block(NamedTuple):
+    """Of `BLOCK` iterations, of NumPy."""
+
+    sample: np.ndarray  # [BLOCK, updates, 2] uint32, data of keys
+    learn: np.ndarray  # [BLOCK, updates, 2] uint32
+    beta: np.ndarray  # [BLOCK] float32
+
+
 class Drawing:
-    """What the sampling and the learning of an iteration need to know."""
+    """What the sampling and the learning of an iteration need to know; for any thread.
+
+    It is computed in blocks of iterations: one call for each costs more than what it computes.
+    """
 
     def __init__(self, program: Program, state: TrainState) -> None:
-        self._keys, self._beta = _drawing(program)
+        self._compiled = _drawing(program)
         self._key = jax.device_get(state.key)
         self._hyper = jax.device_get(state.hyper)
+        self._block = functools.lru_cache(maxsize=4)(self._computed)
         self.gamma = float(self._hyper["gamma"])
 
     def sampling(self, iteration: int) -> tuple[list[Array], float]:
         """Keys of its updates' samples, and the exponent of importance weights."""
-        number = np.int32(iteration)
-        return self._keys(self._key, number)[0], float(self._beta(self._hyper, number))
+        number, within = divmod(iteration, BLOCK)
+        block = self._block(number)
+        keys = [jax.random.wrap_key_data(data) for data in block.sample[within]]
+        return keys, float(block.beta[within])
 
-    def learning(self, iteration: int) -> list[Array]:
-        """Keys of its updates."""
-        return self._keys(self._key, np.int32(iteration))[1]
+    def learning(self, iteration: int) -> list[np.ndarray]:
+        """Data of the keys of its updates, [2] uint32 each."""
+        number, within = divmod(iteration, BLOCK)
+        return list(self._block(number).learn[within])
+
+    def _computed(self, number: int) -> _Block:
+        return _Block(*jax.device_get(self._compiled(self._key, self._hyper, np.int32(number))))
 
 
 @functools.lru_cache(maxsize=CACHED)
@@ -86,6 +122,7 @@ def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Calla
     agent = program.agent
 
     def learn(state: Any, batch: Any, weights: Array, key: Array) -> Any:
+        key = jax.random.wrap_key_data(key)
         state, learned = agent.learn(state, batch, weights, key)
         return state, td_priority(learned.td_error), learned.metrics
 
@@ -97,10 +134,13 @@ def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Calla
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _drawing(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def keys(key: Array, iteration: Array) -> tuple[list[Array], list[Array]]:
-        found = program.keys(key, iteration)
-        numbers = range(program.schedule.updates)
-        return [found.sample[n] for n in numbers], [found.learn[n] for n in numbers]
+def _drawing(program: Program) -> Callable[..., Any]:
+    def block(key: Array, hyper: Any, number: Array) -> tuple[Array, Array, Array]:
+        iterations = number * np.int32(BLOCK) + jnp.arange(BLOCK, dtype=jnp.int32)
+        keys = jax.vmap(program.keys, (None, 0))(key, iterations)
+        sample, learn = jax.random.key_data(keys.sample), jax.random.key_data(keys.learn)
+        # Not as a vector, of which XLA may round products and sums together, unlike of scalars.
+        beta = jax.lax.map(lambda iteration: program.beta(hyper, iteration), iterations)
+        return sample, learn, beta
 
-    return jax.jit(keys), jax.jit(program.beta)
+    return jax.jit(block)

@@ -13,6 +13,7 @@ from accel_rl.train.acting import CACHED, stopped
 from accel_rl.train.actor import Episodes
 from accel_rl.train.program import Program, Totals, TrainState
 from accel_rl.train.queues import Queue, Workers
+from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row, row
 from accel_rl.types import Array
 
@@ -38,6 +39,7 @@ class Ledger:
       metrics: names of the agent's.
       workers: who works.
       queues: by name, some of which rows say how full they were on average.
+      restarts: of actors.
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class Ledger:
         metrics: Sequence[str],
         workers: Workers,
         queues: Mapping[str, Sequence[Queue]],
+        restarts: Restarts,
     ) -> None:
         self._ends, self._workers, self._queues = ends, workers, queues
+        self._restarts = restarts
         self._sums = [_Sums(learned={name: np.float32(0) for name in metrics}) for _ in ends]
         self._inserted = self._learned = int(state.iteration)
         self._next = 0
@@ -63,7 +67,7 @@ class Ledger:
             sums.episodes = jax.tree.map(np.add, sums.episodes, episodes)
             sums.policy_ages.extend(ages)
             self._inserted = iteration + 1
-            self._workers.changed.notify_all()
+            self._tell()
 
     def learned(
         self, iteration: int, metrics: Sequence[Mapping[str, Any]], ages: Sequence[int]
@@ -76,7 +80,7 @@ class Ledger:
             sums.updates += len(metrics)
             sums.priority_ages.extend(ages)
             self._learned = iteration + 1
-            self._workers.changed.notify_all()
+            self._tell()
 
     @property
     def ready(self) -> bool:
@@ -101,7 +105,12 @@ class Ledger:
         for name in self._queues:
             items, gets = spent.pop(f"{name}_items"), spent.pop(f"{name}_gets")
             values[f"{name}_queued"] = items / gets if gets else float("nan")
+        values["actor_restarts"] = self._restarts.count
         return values | spent
+
+    def _tell(self) -> None:
+        if self.ready:  # what else there is to note, nobody waits for
+            self._workers.changed.notify_all()
 
     def _of(self, iteration: int) -> _Sums:
         return self._sums[bisect.bisect_right(self._ends, iteration)]

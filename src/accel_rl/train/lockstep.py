@@ -13,7 +13,7 @@ import numpy as np
 
 from accel_rl.train.acting import Published, Version
 from accel_rl.train.job import Job, updates_until
-from accel_rl.train.program import TrainState, without_batch
+from accel_rl.train.program import TrainState
 from accel_rl.train.queues import Queue
 
 
@@ -78,9 +78,9 @@ class Lockstep:
                     )
                 keys, beta = job.drawing.sampling(iteration)
                 for key in keys:
-                    sample = job.sample(key, beta)
-                    job.batches.put(sample)
-                    self._late.append(Late(without_batch(sample), None, True))
+                    lesson, sample = job.sample(key, beta)
+                    job.batches.put(lesson)
+                    self._late.append(Late(sample, None, True))
                     self._apply(self._late.popleft())
             rollout = job.rollouts[0].get()
             job.insert(rollout)

@@ -1,27 +1,30 @@
 """The executor on the host: acting, memory and learning in threads, on devices of their own."""
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.envs import HostEnvironment
 from accel_rl.replay import Replay
 from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
+from accel_rl.train.hosts import Given, Hosts
 from accel_rl.train.job import Job, metric_names, updates_until
 from accel_rl.train.learning import Drawing, Learner
 from accel_rl.train.ledger import Ledger
 from accel_rl.train.lockstep import Lockstep
-from accel_rl.train.pipelined_arguments import check_sizes, checked_hosts, ends_of, state_of
+from accel_rl.train.pipelined_arguments import check_sizes, ends_of, state_of
 from accel_rl.train.placement import Placement
 from accel_rl.train.ports import LocalPort
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.queues import Queue, Span, Workers
+from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row
+from accel_rl.train.split_port import SplitPort
 from accel_rl.types import Array
 
 
@@ -45,7 +48,8 @@ def pipelined(
     num_actors: int = 1,
     actor_priorities: int = 0,
     exploration: Exploration | None = None,
-    env: HostEnvironment | Sequence[HostEnvironment] | None = None,
+    restarts: int = 0,
+    env: Given | None = None,
     period: int | None = None,
     on_row: Callable[[Row], None] | None = None,
     timeline: int = 0,
@@ -64,7 +68,7 @@ def pipelined(
     was inserted; `priority_age_mean` and `priority_age_max`, how many updates' priorities samples
     had not seen; `rollouts_queued` and `batches_queued`, how many were waiting when one was taken;
     `overlap_seconds`, in which two workers or more were at a step; `worked_seconds_NAME` and
-    `waited_seconds_NAME` of each worker; and `seconds` since the start.
+    `waited_seconds_NAME` of each worker; `actor_restarts`, and `seconds`, since the start.
 
     Ctrl-C, an error in a worker, or in `on_row`, ends all workers and is raised here; a worker's
     has a note that names it. The memory, if it is a port, is then closed.
@@ -73,7 +77,8 @@ def pipelined(
       program: its memory may be a `Replay`, or a port.
       start: random key of the training, or a state to go on from, which is copied.
       steps: environment steps, from the first of the training.
-      placement: devices; the default one for everything if None.
+      placement: devices; the default one for everything if None. With a `store` of its own, a
+        `Replay` is split as by `SplitPort`; the state at the end has it together again.
       hyper: arguments of `program.init`.
       deterministic: see above.
       queue_size: iterations by which actors may be ahead of the learner, in asynchronous mode; the
@@ -82,8 +87,14 @@ def pipelined(
       actor_priorities: rewards in the targets by whose errors actors give their transitions a first
         priority, such as the memory's n_step; 0: the memory gives it.
       exploration: changes the policy for an actor's environments; see `ape_x_exploration`.
+      restarts: how often in all an actor that raises an exception is started anew, in asynchronous
+        mode, with a RuntimeWarning; the exception after that ends the training. Its environments
+        begin new episodes and do the iteration again, all of it.
       env: host environments, all of the program's or a part for each actor; the program is then
-        made with `env.environment`. They start new episodes, and are not closed.
+        made with `env.environment`. They start new episodes, and are not closed. Or a function of
+        an actor's number (0 to num_actors - 1) that opens its part; what it opened is closed at the
+        end, and before it is called again for a restart. Others can be restarted only if they are
+        still open, which those that failed themselves are not.
       period: environment steps between two rows; a hundredth of `steps` if None.
       on_row: called with each row.
       timeline: how many of the last steps of workers are kept.
@@ -93,16 +104,14 @@ def pipelined(
       TypeError: if `start` is neither a key nor a state; if the program's environment steps on the
         host, and `env` is None.
     """
-    size = check_sizes(program, deterministic, queue_size, num_actors, actor_priorities)
-    hosts = checked_hosts(program, env, num_actors)
+    size = check_sizes(program, deterministic, queue_size, num_actors, actor_priorities, restarts)
+    hosts = Hosts(program, env, num_actors)
     state = state_of(program, start, hyper)
     placement = Placement() if placement is None else placement
     schedule = program.schedule
     first = int(state.iteration)
     ends = ends_of(program, steps, period, first)
-    port: Any = program.memory
-    if isinstance(port, Replay):
-        port = LocalPort(port, state=state.replay, device=placement.memory())
+    port = _port(program, state, placement)
     done = updates_until(schedule, first - 1)
     learner = Learner(program, state, placement, actor_priorities > 0, done)
     workers = Workers(timeline)
@@ -120,35 +129,41 @@ def pipelined(
         seat = Seat(setting, number, device, jax.device_get(state.key), gamma)
         own = slice(int(seat.first), int(seat.first) + setting.num_envs)
         mine = jax.tree.map(lambda leaf: leaf[own], state.actor)
-        if hosts is None:
+        if env is None:
             return DeviceActor(seat, mine)
-        return HostActor(seat, hosts[number], mine, first)
+        return HostActor(seat, functools.partial(hosts.of, number), mine, first)
 
     queues = {"rollouts": rollouts, "batches": [batches]}
-    job = Job(
-        program=program,
-        first=first,
-        last=ends[-1],
-        actors=[actor(number) for number in range(num_actors)],
-        port=port,
-        learner=learner,
-        drawing=drawing,
-        workers=workers,
-        ledger=Ledger(program, state, ends, metric_names(program), workers, queues),
-        rollouts=rollouts,
-        batches=batches,
-    )
-    mode: Lockstep | Asynchronous
-    if deterministic:
-        mode = Lockstep(job, state)
-    else:
-        mode = Asynchronous(job, state, size, placement.memory())
-    rows = _run(job, mode, on_row)
+    anew = Restarts(restarts)
+    with hosts:
+        job = Job(
+            program=program,
+            first=first,
+            last=ends[-1],
+            actors=[actor(number) for number in range(num_actors)],
+            port=port,
+            learner=learner,
+            drawing=drawing,
+            workers=workers,
+            ledger=Ledger(program, state, ends, metric_names(program), workers, queues, anew),
+            restarts=anew,
+            rollouts=rollouts,
+            batches=batches,
+        )
+        mode: Lockstep | Asynchronous
+        if deterministic:
+            mode = Lockstep(job, state)
+        else:
+            mode = Asynchronous(job, state, size, placement.storage())
+        rows = _run(job, mode, on_row)
     policies, late = mode.rest()
     actor_states = jax.device_put([each.state for each in job.actors], placement.actor(0))
     final = TrainState(
         agent=learner.state,
-        replay=port.state if isinstance(program.memory, Replay) else None,
+        # On one device, as everything else takes it.
+        replay=jax.device_put(port.state, placement.memory())
+        if port is not program.memory
+        else None,
         actor=jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *actor_states),
         policies=policies,
         late=late,
@@ -157,6 +172,16 @@ def pipelined(
         hyper=state.hyper,
     )
     return Pipelined(final, rows, list(workers.timeline))
+
+
+def _port(program: Program, state: TrainState, placement: Placement) -> Any:
+    """The memory, as a port on its device or devices."""
+    memory, index, store = program.memory, placement.memory(), placement.storage()
+    if not isinstance(memory, Replay):
+        return memory
+    if index == store:
+        return LocalPort(memory, state=state.replay, device=index)
+    return SplitPort(memory, state=state.replay, index_device=index, store_device=store)
 
 
 def _run(

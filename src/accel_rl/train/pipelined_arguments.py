@@ -1,13 +1,12 @@
 """What the pipelined executor is given, checked."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from accel_rl.envs import HostEnvironment
 from accel_rl.train.acting import CACHED
 from accel_rl.train.compiled import number_of_seeds
 from accel_rl.train.program import Program, TrainState
@@ -20,6 +19,7 @@ def check_sizes(
     queue_size: int | None,
     num_actors: int,
     actor_priorities: int,
+    restarts: int,
 ) -> int:
     """The size of the queue; raises ValueError where numbers are out of range, or do not fit."""
     if deterministic and (queue_size is not None or num_actors != 1):
@@ -28,11 +28,17 @@ def check_sizes(
             f"{queue_size} and {num_actors}: in deterministic mode the lags of the schedule say "
             "how far one actor is ahead"
         )
+    if deterministic and restarts > 0:
+        raise ValueError(
+            "restarts are for the asynchronous mode (deterministic=False), got "
+            f"{restarts}: new episodes are not what the key says"
+        )
     size = max(1, program.schedule.policy_lag) if queue_size is None else queue_size
     for name, value, least in (
         ("queue_size", size, 1),
         ("num_actors", num_actors, 1),
         ("actor_priorities", actor_priorities, 0),
+        ("restarts", restarts, 0),
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
@@ -41,28 +47,6 @@ def check_sizes(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
         )
     return size
-
-
-def checked_hosts(
-    program: Program, env: HostEnvironment | Sequence[HostEnvironment] | None, num_actors: int
-) -> list[HostEnvironment] | None:
-    """One for each actor; raises ValueError if they do not fit the program."""
-    if env is None:
-        return None
-    hosts = [env] if isinstance(env, HostEnvironment) else list(env)
-    if len(hosts) != num_actors:
-        raise ValueError(f"env must be one for each of {num_actors} actors, got {len(hosts)}")
-    share = program.schedule.num_envs // num_actors
-    for host in hosts:
-        if host.num_envs != share:
-            raise ValueError(
-                f"env must have {share} environments for each actor, got {host.num_envs}"
-            )
-        for name in ("observation_space", "action_space"):
-            ours, theirs = getattr(program.env, name), getattr(host, name)
-            if ours != theirs:
-                raise ValueError(f"env's {name} must be the program's, {ours}, got {theirs}")
-    return hosts
 
 
 def state_of(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> TrainState:

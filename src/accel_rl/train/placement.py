@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ class Placement:
     act: Devices = None  # several: actors take them in turn
     replay: jax.Device | None = None
     learn: Devices = None  # several: each learns from an equal part of the batch
+    store: jax.Device | None = None  # what slots of the memory hold; None: as `replay`
 
     def actor(self, number: int) -> jax.Device:
         """The device of an actor."""
@@ -27,8 +28,12 @@ class Placement:
         return devices[number % len(devices)]
 
     def memory(self) -> jax.Device:
-        """The device of the replay memory."""
+        """The device of the replay memory; of its index, if the store has another."""
         return _devices("replay", self.replay)[0]
+
+    def storage(self) -> jax.Device:
+        """The device of the replay memory's store."""
+        return self.memory() if self.store is None else _devices("store", self.store)[0]
 
     def learner(self) -> tuple[Sharding, Sharding]:
         """How the learner's state and its batches lie on its devices."""
@@ -37,6 +42,15 @@ class Placement:
             return (SingleDeviceSharding(devices[0]),) * 2
         mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
         return NamedSharding(mesh, P()), NamedSharding(mesh, P("batch"))
+
+
+def placed(tree: Any, where: jax.Device | Sharding) -> Any:
+    """The tree there: as `jax.device_put`, which is slow also where there is nothing to move."""
+    there = SingleDeviceSharding(where) if isinstance(where, jax.Device) else where
+    for leaf in jax.tree.leaves(tree):
+        if not isinstance(leaf, jax.Array) or not leaf.committed or leaf.sharding != there:
+            return jax.device_put(tree, where)
+    return tree
 
 
 def _devices(name: str, devices: Devices) -> list[jax.Device]:

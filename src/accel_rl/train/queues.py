@@ -32,7 +32,11 @@ class Workers:
     """
 
     def __init__(self, spans: int = 0) -> None:
-        self.changed = threading.Condition()  # of everything that workers wait for
+        # Whether workers run, and what others than they wait for. All conditions share one lock,
+        # but each thing has its own, so that a change wakes only those who wait for it.
+        self._lock = threading.RLock()
+        self.changed = threading.Condition(self._lock)
+        self._conditions = [self.changed]
         self.error: BaseException | None = None
         self.timeline: deque[Span] = deque(maxlen=spans)
         self.waited: dict[str, float] = defaultdict(float)  # seconds, of each worker
@@ -71,11 +75,18 @@ class Workers:
         self._threads.append(thread)
         thread.start()
 
+    def condition(self) -> threading.Condition:
+        """For one thing that workers wait for; its lock is that of `changed`."""
+        with self.changed:
+            self._conditions.append(threading.Condition(self._lock))
+            return self._conditions[-1]
+
     def stop(self) -> None:
         """Lets all workers end where they next wait."""
         with self.changed:
             self._stopped = True
-            self.changed.notify_all()
+            for each in self._conditions:
+                each.notify_all()
 
     def join(self) -> None:
         """Waits for the workers to end; warns of one that does not."""
@@ -95,14 +106,14 @@ class Workers:
         """Since the workers began."""
         return time.perf_counter() - self._began
 
-    def wait_for(self, ready: Callable[[], bool]) -> None:
-        """Waits in a worker; `changed` must be held.
+    def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
+        """Waits in a worker; `changed`, one of `condition`, must be held.
 
         Raises:
           Stopped: if all are to stop.
         """
         began = time.perf_counter()
-        self.changed.wait_for(lambda: self._stopped or ready())
+        changed.wait_for(lambda: self._stopped or ready())
         self.waited[threading.current_thread().name] += time.perf_counter() - began
         if self._stopped:
             raise Stopped
@@ -145,25 +156,27 @@ class Queue:
     def __init__(
         self, workers: Workers, size: int | None = None, items: Iterable[Any] = ()
     ) -> None:
-        self._workers = workers
+        self._workers, self._changed = workers, workers.condition()
         self._size = size
         self._items = deque(items)
         self.found = [0, 0]  # items that were there at the gets so far, in all; and the gets
 
     def put(self, item: Any) -> None:
         """Adds an item. Raises Stopped if all are to stop."""
-        with self._workers.changed:
-            self._workers.wait_for(lambda: self._size is None or len(self._items) < self._size)
+        with self._changed:
+            self._workers.wait_for(
+                self._changed, lambda: self._size is None or len(self._items) < self._size
+            )
             self._items.append(item)
-            self._workers.changed.notify_all()
+            self._changed.notify_all()
 
     def get(self) -> Any:
         """The oldest item, taken out. Raises Stopped if all are to stop."""
-        with self._workers.changed:
+        with self._changed:
             self.found[0] += len(self._items)
             self.found[1] += 1
-            self._workers.wait_for(lambda: bool(self._items))
-            self._workers.changed.notify_all()
+            self._workers.wait_for(self._changed, lambda: bool(self._items))
+            self._changed.notify_all()
             return self._items.popleft()
 
     def rest(self) -> list[Any]:
@@ -175,16 +188,16 @@ class Counter:
     """A number that only grows, and that can be waited for."""
 
     def __init__(self, workers: Workers, value: int = 0) -> None:
-        self._workers = workers
+        self._workers, self._changed = workers, workers.condition()
         self.value = value
 
     def advance(self, value: int) -> None:
         """Sets it."""
-        with self._workers.changed:
+        with self._changed:
             self.value = value
-            self._workers.changed.notify_all()
+            self._changed.notify_all()
 
     def wait_for(self, value: int) -> None:
         """Waits until it is at least so much. Raises Stopped if all are to stop."""
-        with self._workers.changed:
-            self._workers.wait_for(lambda: self.value >= value)
+        with self._changed:
+            self._workers.wait_for(self._changed, lambda: self.value >= value)
