@@ -25,7 +25,7 @@ ALLOWED = {
     "agents": BASE,
     "train": MIDDLE,
     "pim": MIDDLE | {"native", "pim_emu"},
-    "compose": MIDDLE | {"train", "pim"},
+    "compose": MIDDLE | {"train", "pim", "native"},
     "remote": MIDDLE | {"train", "pim"},
     "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot"},
     "__main__": {"cli"},

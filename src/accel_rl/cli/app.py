@@ -11,6 +11,7 @@ import typer.core
 from accel_rl import __version__
 from accel_rl.cli import (
     collect,
+    compose,
     console,
     demo,
     doctor,
@@ -110,6 +111,7 @@ def _root(
 app.add_typer(environments.app, name="envs")
 app.command(epilog=collect.EXAMPLES)(collect.collect)
 app.add_typer(train.app, name="train")
+app.add_typer(compose.app, name="compose")
 app.command(epilog=resume.EXAMPLES)(resume.resume)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

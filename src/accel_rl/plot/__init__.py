@@ -13,7 +13,9 @@ from accel_rl.plot.learning import (
     draw_learning,
     interquartile_mean,
 )
+from accel_rl.plot.pareto import draw_pareto
 from accel_rl.plot.policy import draw_policy
+from accel_rl.plot.roofline import draw_roofline
 from accel_rl.plot.sampling import (
     draw_distribution,
     draw_divergence,
@@ -22,6 +24,7 @@ from accel_rl.plot.sampling import (
 )
 from accel_rl.plot.scaling import draw_scaling
 from accel_rl.plot.style import COLORS
+from accel_rl.plot.timeline import draw_timeline
 
 __all__ = [
     "COLORS",
@@ -35,8 +38,11 @@ __all__ = [
     "draw_estimates",
     "draw_heatmap",
     "draw_learning",
+    "draw_pareto",
     "draw_policy",
+    "draw_roofline",
     "draw_scaling",
     "draw_search",
+    "draw_timeline",
     "interquartile_mean",
 ]

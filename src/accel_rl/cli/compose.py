@@ -1,0 +1,129 @@
+"""`accel-rl compose`: plan a training over devices, run the plan, and show both."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from accel_rl.cli import console, runtime
+from accel_rl.cli.arguments import Json
+
+app = typer.Typer(
+    help="Decide which device takes which part of a training, and run it.",
+    epilog=console.examples(
+        "accel-rl compose plan spec.toml --out runs/composed",
+        "accel-rl compose plan spec.toml batch_size=128 objective=efficiency --out runs/other",
+        "accel-rl compose run runs/composed --steps 20000",
+        "accel-rl compose report runs/composed",
+    ),
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A plan's folder.")]
+
+
+@app.command()
+def plan(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to train, and on what.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[name=value]...", help="Settings in place of the file's."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the plan.")] = Path(
+        "runs/composed"
+    ),
+    overwrite: Annotated[bool, typer.Option(help="Replace a plan that is there.")] = False,
+    cache: Annotated[
+        bool, typer.Option(help="Use what was measured before for this spec and machine.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Profile the devices, predict every mapping and choose one.
+
+    Writes `spec.toml`, `mapping.toml` (which may be edited), `plan.json` and pictures.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli import folders
+    from accel_rl.cli.composing import folder, planning
+
+    with console.bad_input():
+        wanted = folder.read_spec(spec, settings or [])
+        folders.check_free(out, overwrite)
+        with _told("profiling") as progress:
+            found = planning.plan(wanted, cache=cache, progress=progress)
+        planning.write_plan(out, found)
+    planning.draw(out, found)
+    _show(out, json)
+
+
+@app.command()
+def run(
+    directory: Folder,
+    steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            help="Let the host stand in for devices that cannot run; times are not theirs."
+        ),
+    ] = False,
+    restarts: Annotated[
+        int, typer.Option(min=0, help="Of actors that fail, in the asynchronous executor.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Train as the folder's `mapping.toml` says, and measure it.
+
+    Writes `run.json`, `metrics.jsonl` and a picture of the measured timeline beside the predicted.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli.composing import folder, running
+
+    with console.bad_input():
+        spec, mapping = folder.read_mapping(directory)
+        with _told("training") as progress:
+            running.run(
+                directory,
+                spec,
+                mapping,
+                steps=steps,
+                seed=seed,
+                simulate=simulate,
+                restarts=restarts,
+                progress=progress,
+            )
+    _show(directory, json)
+
+
+@app.command()
+def report(directory: Folder, json: Json = False) -> None:
+    """Show a plan's table, and what a run of it measured."""
+    _show(directory, json)
+
+
+def _show(directory: Path, as_json: bool) -> None:
+    from accel_rl.cli.composing import reporting
+
+    with console.bad_input():
+        found = reporting.read(directory)
+    if as_json:
+        console.print_json(found)
+    else:
+        reporting.show(found)
+
+
+@contextmanager
+def _told(what: str) -> Iterator[Any]:
+    """progress(description, done, total), on a bar."""
+    with console.progress(what, 1.0) as advance:
+        before = 0.0
+
+        def progress(description: str, done: int, total: int) -> None:
+            nonlocal before
+            share = done / max(1, total)
+            advance(share - before, f"{what}: {description}")
+            before = share
+
+        yield progress

@@ -1,0 +1,1 @@
+"""What `accel-rl compose` does behind its commands."""

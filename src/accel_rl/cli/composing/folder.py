@@ -1,0 +1,88 @@
+"""A plan's folder.
+
+| file | |
+| --- | --- |
+| `spec.toml` | what was asked for |
+| `mapping.toml` | which device takes which role; may be edited before `compose run` |
+| `plan.json` | what the model says of each mapping, and the predicted timeline |
+| `run.json` | what the last run measured; written last |
+| `metrics.jsonl` | rows of the last run |
+
+Each file appears whole or not at all.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from accel_rl.cli import folders
+from accel_rl.cli.training import values
+from accel_rl.compose import Mapping, Spec
+from accel_rl.compose import mapping as mappings
+from accel_rl.compose import spec as specs
+from accel_rl.io import atomic_write
+
+SPEC, MAPPING, PLAN = "spec.toml", "mapping.toml", "plan.json"
+RUN, METRICS = "run.json", "metrics.jsonl"
+
+
+def read_spec(path: Path, words: Sequence[str]) -> Spec:
+    """A spec of a TOML file, with `name=value` settings in place of the file's.
+
+    Raises:
+      OSError: if the file cannot be read.
+      ValueError: if something in it is unknown, of the wrong type or out of range.
+    """
+    table = mappings.read_toml(path)
+    for word in words:
+        name, text = values.assignment(word)
+        place, *inner = name.split(".")
+        if len(inner) > 1:
+            raise ValueError(f"{name} is no setting of a spec")
+        if inner:
+            table[place] = {**table.get(place, {}), inner[0]: values.parse(text)}
+        else:
+            table[name] = values.parse(text)
+    return _spec(table)
+
+
+def read_mapping(directory: Path) -> tuple[Spec, Mapping]:
+    """A folder's spec and mapping; errors as `read_spec`."""
+    spec = _spec(mappings.read_toml(directory / SPEC))
+    return spec, mappings.from_table(mappings.read_toml(directory / MAPPING))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file, whole or not at all."""
+    with atomic_write(path, "w") as file:
+        file.write(text)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON, with the versions that it was made with."""
+    named = {**value, "versions": folders.versions()}
+    write_text(path, json.dumps(named, indent=1, allow_nan=False))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote.
+
+    Raises:
+      OSError: if the file cannot be read.
+      ValueError: if it is no JSON; the message names the file.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON file: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must hold a table, got {type(found).__name__}")
+    return found
+
+
+def _spec(table: dict[str, Any]) -> Spec:
+    try:
+        return specs.from_table(table)
+    except TypeError as error:  # the library blames types; here it is what the user wrote
+        raise ValueError(str(error)) from error

@@ -1,0 +1,138 @@
+"""Planning, and what is written of a plan."""
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from accel_rl import compose, plot
+from accel_rl.cli import pictures
+from accel_rl.cli.composing import folder
+from accel_rl.compose import Estimate, Plan, Spec, roofline
+from accel_rl.compose import cache as costs
+from accel_rl.compose import mapping as mappings
+from accel_rl.compose import spec as specs
+from accel_rl.compose.devices import find
+from accel_rl.compose.placing import executable, program_for, stand_ins
+from accel_rl.compose.profile import Progress
+
+TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
+
+
+def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
+    """A plan, of what was measured before if that is wanted; what was measured is kept.
+
+    Raises:
+      ValueError: if a device is unknown, or no mapping is possible; the message says why.
+    """
+    known = costs.load(spec) if cache else None
+    found = compose.plan(spec, costs=known, progress=progress)
+    with contextlib.suppress(OSError):  # a home that cannot be written: measured anew next time
+        costs.save(found.costs, spec)
+    return found
+
+
+def write_plan(directory: Path, found: Plan) -> None:
+    """Writes spec, mapping and plan."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for stale in (folder.RUN, folder.METRICS):
+        (directory / stale).unlink(missing_ok=True)
+    best = found.best
+    folder.write_text(directory / folder.SPEC, mappings.toml_text(found.spec.to_table()))
+    table = mappings.to_table(best.mapping)
+    folder.write_text(directory / folder.MAPPING, mappings.toml_text(table))
+    shown = {
+        "objective": found.spec.objective,
+        "search": {"method": found.found.method, "evaluated": found.found.evaluated},
+        "refused": {role: dict(why) for role, why in found.refused.items() if why},
+        "estimates": [estimate_table(each) for each in found.estimates],
+        "predicted_timeline": [list(span) for span in best.timeline],
+        "steps": [
+            {
+                "step": "+".join(key.steps),
+                "devices": list(key.devices),
+                "seconds": cost.seconds,
+                "spread": cost.spread,
+                "source": cost.source,
+            }
+            for key, cost in itertools.chain(found.costs.steps.items(), found.costs.whole.items())
+        ],
+    }
+    folder.write_json(directory / folder.PLAN, shown)
+
+
+def estimate_table(estimate: Estimate) -> dict[str, Any]:
+    """An estimate in JSON."""
+    watts = estimate.joules
+    return {
+        "mapping": mappings.to_table(estimate.mapping),
+        "name": str(estimate.mapping),
+        "predicted_iteration_seconds": estimate.seconds,
+        "predicted_samples_per_second": estimate.throughput,
+        "modelled_joules": watts,
+        "modelled_samples_per_joule": None if watts is None else estimate.samples / watts,
+        "costs": estimate.source,
+        "busy_seconds": dict(estimate.busy),
+    }
+
+
+def draw(directory: Path, found: Plan) -> list[Path]:
+    """Pictures of a plan: its timeline, the Pareto front where watts are known, and a roofline."""
+    files = []
+    best = found.best
+    if best.timeline:
+        figure = pictures.new_figure(9, 3.2, f"Predicted: {best.mapping}")
+        plot.draw_timeline(
+            figure.subplots(), best.timeline, seconds=4 * best.seconds, title=_source(best)
+        )
+        files.append(_save(figure, directory / TIMELINE))
+    if all(each.joules is not None for each in found.estimates):
+        figure = pictures.new_figure(7, 4.5)
+        points = {str(each.mapping): _place(each) for each in found.estimates}
+        front = {str(e.mapping): points[str(e.mapping)] for e in compose.pareto(found.estimates)}
+        plot.draw_pareto(figure.subplots(), points, front, title="Predicted")
+        files.append(_save(figure, directory / PARETO))
+    files.append(_save(_roofline(found), directory / ROOFLINE))
+    return files
+
+
+def _roofline(found: Plan) -> Figure:
+    devices = find(found.spec.devices)
+    mapping = stand_ins(found.best.mapping, devices)
+    counts = roofline.counted(program_for(found.spec, mapping, devices), specs.hyper(found.spec))
+    limits = roofline.peaks(executable(devices, mapping.learner[0]).jax_device)
+    points = {}
+    for key, cost in found.costs.steps.items():
+        (step, *_), *_ = key
+        if step in counts and step not in points and counts[step].bytes:
+            count = counts[step]
+            points[step] = count.flops / count.bytes, count.flops / cost.seconds
+    figure = pictures.new_figure(6.5, 4.2)
+    plot.draw_roofline(
+        figure.subplots(),
+        points,
+        peak_flops=limits.flops,
+        bandwidth=limits.bandwidth,
+        title=f"Steps as dispatched one by one, {mapping.learner[0]}",
+    )
+    return figure
+
+
+def _source(estimate: Estimate) -> str:
+    """What a predicted timeline rests on."""
+    if estimate.source == "measured":
+        return "simulated from measured steps"
+    return f"simulated from steps of which some are {estimate.source}"
+
+
+def _place(estimate: Estimate) -> tuple[float, float]:
+    """Samples a second and a joule."""
+    assert estimate.joules is not None
+    return estimate.throughput, estimate.samples / estimate.joules
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    pictures.save(figure, path)
+    return path

@@ -1,0 +1,112 @@
+"""Running a folder's mapping, and what is written of it."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from accel_rl import compose, plot
+from accel_rl.cli import pictures, runtime
+from accel_rl.cli.composing import folder
+from accel_rl.compose import Estimate, Mapping, Ran, Spec
+from accel_rl.compose import cache as costs
+from accel_rl.compose import mapping as mappings
+from accel_rl.compose import spec as specs
+from accel_rl.compose.profile import Progress
+
+MEASURED = "timeline_measured.png"
+ITERATIONS = 4  # that a picture shows
+
+
+def run(
+    directory: Path,
+    spec: Spec,
+    mapping: Mapping,
+    *,
+    steps: int,
+    seed: int,
+    simulate: bool,
+    restarts: int,
+    progress: Progress,
+) -> Ran:
+    """Trains, and writes what was measured beside what was predicted.
+
+    Raises:
+      ValueError: as `compose.run`.
+    """
+    runtime.import_gymnax()
+    (directory / folder.RUN).unlink(missing_ok=True)
+    rows: list[dict[str, Any]] = []
+
+    def on_row(row: Any) -> None:
+        rows.append({name: value for name, value in row.items() if name != "per_seed"})
+        progress(f"{row['steps']:,} steps", row["steps"], steps)
+
+    ran = compose.run(
+        spec,
+        mapping,
+        jax.random.key(seed),
+        steps,
+        simulate=simulate,
+        restarts=restarts,
+        on_row=on_row,
+    )
+    lines = [json.dumps({name: _plain(value) for name, value in row.items()}) for row in rows]
+    folder.write_text(directory / folder.METRICS, "\n".join(lines) + "\n")
+    predicted = _predicted(spec, mapping)
+    _draw(directory, ran, predicted)
+    returns = [row["episode_return"] for row in rows if row["episodes"]]
+    folder.write_json(
+        directory / folder.RUN,
+        {
+            "mapping": mappings.to_table(mapping),
+            "name": str(mapping),
+            "steps": steps,
+            "seed": seed,
+            "simulated": ran.simulated,
+            # Times of a simulated run are the host's, and say nothing of the mapping.
+            "measured_iteration_seconds": None if ran.simulated else _plain(ran.seconds),
+            "measured_spread_seconds": None if ran.simulated else _plain(ran.spread),
+            "predicted_iteration_seconds": None if predicted is None else predicted.seconds,
+            "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
+            "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
+            "episode_return": returns[-1] if returns else None,
+        },
+    )
+    return ran
+
+
+def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
+    """Of what was measured before; None if the mapping was not."""
+    known = costs.load(spec)
+    if known is None:
+        return None
+    samples = specs.workload(spec).trained_samples
+    try:
+        return compose.estimate(mapping, known, specs.schedule(spec), samples)
+    except KeyError:
+        return None
+
+
+def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
+    path = directory / MEASURED
+    path.unlink(missing_ok=True)
+    if not ran.timeline or ran.simulated:
+        return
+    both = predicted is not None and bool(predicted.timeline)
+    seconds = ITERATIONS * (ran.seconds if math.isfinite(ran.seconds) else 1e-3)
+    figure = pictures.new_figure(9, 5.6 if both else 3.2, str(ran.mapping))
+    grid = figure.subplots(2 if both else 1, 1, squeeze=False)
+    plot.draw_timeline(grid[-1, 0], ran.timeline, seconds=seconds, title="Measured")
+    if both:
+        assert predicted is not None
+        plot.draw_timeline(grid[0, 0], predicted.timeline, seconds=seconds, title="Predicted")
+    pictures.save(figure, path)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

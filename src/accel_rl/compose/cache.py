@@ -1,0 +1,112 @@
+"""Measured costs kept between processes, for one machine, one set of versions and one workload."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from accel_rl.compose.costs import Cost, Costs, Key
+from accel_rl.compose.spec import Spec
+from accel_rl.io import atomic_write
+
+FORMAT = 1
+_VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy")
+# What a spec's costs do not depend on.
+_ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
+
+
+def default_folder() -> Path:
+    """`compose` in the library's cache directory, `$XDG_CACHE_HOME/accel_rl`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "accel_rl" / "compose"
+
+
+def fingerprint(spec: Spec) -> dict[str, Any]:
+    """What costs depend on: machine, devices, versions and workload."""
+    return {
+        "format": FORMAT,
+        "machine": [platform.node(), platform.machine(), _processor(), os.cpu_count()],
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "devices": [f"{each.platform} {each.device_kind}" for each in jax.local_devices()]
+        + [str(each) for each in jax.local_devices(backend="cpu")],
+        "flags": os.environ.get("XLA_FLAGS", ""),
+        "versions": {name: importlib.metadata.version(name) for name in _VERSIONS},
+        "workload": {
+            name: value for name, value in spec.to_table().items() if name not in _ELSEWHERE
+        },
+    }
+
+
+def load(spec: Spec, folder: Path | None = None) -> Costs | None:
+    """Costs that were saved for just this; None if there are none, or none that can be read."""
+    path, wanted = _place(spec, folder)
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        if held["fingerprint"] != json.loads(json.dumps(wanted)):
+            return None
+        return _costs(held["costs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # measured anew, and written over
+
+
+def save(costs: Costs, spec: Spec, folder: Path | None = None) -> Path:
+    """Writes measured costs, whole or not at all; what is modelled is not kept.
+
+    Raises:
+      OSError: if the folder cannot be written.
+    """
+    path, wanted = _place(spec, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"fingerprint": wanted, "costs": _plain(costs)}, indent=1)
+    with atomic_write(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def _place(spec: Spec, folder: Path | None) -> tuple[Path, dict[str, Any]]:
+    wanted = fingerprint(spec)
+    name = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:24]
+    return (folder or default_folder()) / f"{name}.json", wanted
+
+
+def _plain(costs: Costs) -> dict[str, Any]:
+    return {
+        "alike": dict(costs.alike),
+        "steps": [
+            [*key, dataclasses.astuple(cost)]
+            for key, cost in costs.steps.items()
+            if cost.source == "measured"
+        ],
+        "slowdowns": [[*key, value] for key, value in costs.slowdowns.items()],
+        "whole": [[*key, dataclasses.astuple(cost)] for key, cost in costs.whole.items()],
+        "handoff": costs.handoff,
+        "bookkeeping": costs.bookkeeping,
+    }
+
+
+def _costs(held: dict[str, Any]) -> Costs:
+    def table(name: str) -> dict[Key, Any]:
+        return {Key(tuple(steps), tuple(on)): value for steps, on, value in held[name]}
+
+    return Costs(
+        alike=held["alike"],
+        steps={key: Cost(*value) for key, value in table("steps").items()},
+        slowdowns=table("slowdowns"),
+        whole={key: Cost(*value) for key, value in table("whole").items()},
+        handoff=float(held["handoff"]),
+        bookkeeping=float(held["bookkeeping"]),
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if "model name" in line), "")

@@ -1,0 +1,56 @@
+"""AMPER's associative memory, by the latency model of `am.hardware`."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from accel_rl.am import hardware
+from accel_rl.compose.devices.device import Link, Status
+from accel_rl.compose.energy import Power
+from accel_rl.compose.workload import Workload
+
+VARIANTS: Mapping[str, str] = {"amper_fr": "fr_prefix", "amper_k": "k_counted"}
+
+
+@dataclasses.dataclass(frozen=True)
+class AssociativeMemory:
+    """A Replay Manager for AMPER: the priorities in TCAM arrays behind a link to the host.
+
+    What AMPER draws is computed on the host; `components` give its time in the arrays.
+    """
+
+    link: Link
+    components: hardware.Components
+    name: str = "am"
+    power: Power | None = None
+
+    @property
+    def status(self) -> Status:
+        """A formula."""
+        return "modelled"
+
+    @property
+    def kind(self) -> str:
+        """By its arrays."""
+        return f"associative memory, {self.components.tcam}"
+
+    def refuses(self, role: str, workload: Workload) -> str | None:
+        """Only AMPER's Replay Manager, and only where all figures that it needs are known."""
+        if role != "replay_manager":
+            return f"it searches priorities, which is no {role}"
+        if workload.sampler not in VARIANTS:
+            return f"it samples as {' or '.join(VARIANTS)} do, not {workload.sampler}"
+        try:
+            self.modelled_seconds("sample", workload)
+            self.modelled_seconds("update", workload)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def modelled_seconds(self, step: str, workload: Workload) -> float:
+        """Of sampling, or of writing priorities: an update's batch, or an insertion's rows."""
+        writes = workload.rows if step == "insert" else workload.batch_size
+        design = hardware.Design(
+            capacity=workload.capacity, variant=VARIANTS[workload.sampler], batch_size=writes
+        )
+        model = hardware.modelled_sample if step == "sample" else hardware.modelled_update
+        return model(design, self.components, energy=False).modelled_latency_ns * 1e-9

@@ -1,0 +1,62 @@
+"""An FPGA by its analytic model: our sum tree in RTL, and PEARL's pipeline of a learner."""
+
+import dataclasses
+
+from accel_rl.compose import fpga
+from accel_rl.compose.devices.device import Link, Status
+from accel_rl.compose.energy import Power
+from accel_rl.compose.workload import Workload
+
+FANOUT = 16  # of the sum tree, as in PEARL
+
+
+@dataclasses.dataclass(frozen=True)
+class FpgaDevice:
+    """A Replay Manager for prioritised replay and a Learner of multilayer perceptrons.
+
+    The Replay Manager takes the cycles that our RTL takes in simulation (`docs/rtl.md`), at the
+    part's clock. Networks of one agent are learned one after the other.
+    """
+
+    link: Link
+    part: fpga.Fpga
+    name: str = "fpga"
+    power: Power | None = None
+
+    @property
+    def status(self) -> Status:
+        """Formulas."""
+        return "modelled"
+
+    @property
+    def kind(self) -> str:
+        """By its part."""
+        return f"fpga {self.part.name}"
+
+    def refuses(self, role: str, workload: Workload) -> str | None:
+        """Roles other than the two, other samplers, and what does not fit on the part."""
+        if role not in ("replay_manager", "learner"):
+            return f"it has pipelines for the Replay Manager and the Learner, none for the {role}"
+        if role == "replay_manager" and workload.sampler != "prioritised":
+            return f"its sum tree is of the prioritised sampler, not of {workload.sampler}"
+        try:
+            self.modelled_seconds("learn" if role == "learner" else "sample", workload)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def modelled_seconds(self, step: str, workload: Workload) -> float:
+        """Of operations of the sum tree, or of an update; policies are sent as they are."""
+        if step == "sync":
+            return 0.0
+        if step == "learn":
+            widths = (workload.observation_size, *workload.hidden, workload.outputs)
+            learner = fpga.pearl_learner(self.part, widths, batch_size=workload.batch_size)
+            return workload.networks * learner.modelled_seconds
+        depth = 1
+        while FANOUT**depth < workload.capacity:
+            depth += 1
+        operations = workload.rows if step == "insert" else workload.batch_size
+        tree = fpga.rtl_sum_tree(fanout=FANOUT, depth=depth, batch_size=operations)
+        cycles = tree.modelled_sample_cycles if step == "sample" else tree.modelled_update_cycles
+        return cycles / self.part.clock

@@ -1,0 +1,38 @@
+"""JAX's devices: cores of this host, or accelerators."""
+
+import dataclasses
+
+import jax
+
+from accel_rl.compose.devices.device import Status
+from accel_rl.compose.energy import Power
+from accel_rl.compose.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxDevice:
+    """One of `jax.devices()`, by a name like `cpu:0` or `cuda:1`; it can take every role."""
+
+    name: str
+    jax_device: jax.Device
+    power: Power | None = None
+
+    @property
+    def status(self) -> Status:
+        """It runs."""
+        return "executable"
+
+    @property
+    def kind(self) -> str:
+        """Platform and model."""
+        return f"{self.jax_device.platform} {self.jax_device.device_kind}"
+
+    @property
+    def sampler_form(self) -> str:
+        """A tree is fast on a CPU; accelerators want sums of many at once."""
+        return "tree" if self.jax_device.platform == "cpu" else "wide"
+
+    def refuses(self, role: str, workload: Workload) -> str | None:
+        """Nothing is refused."""
+        del role, workload
+        return None

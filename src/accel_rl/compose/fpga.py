@@ -1,0 +1,298 @@
+"""FPGAs, modelled: PEARL's analytic model, and the cycles of this library's own RTL.
+
+PEARL's formulas are those of its artifact (`SysConfig/FPGA_perfmodel.py`), constants stand in
+`fpga.toml`; docs/rtl.md says where we read it otherwise than it computes. Our RTL is `kernels/rtl`:
+its cycles follow from its pipeline, tests count the same with Verilator, and a clock is the
+caller's to give, because none is known for it. Nothing here was run on an FPGA.
+"""
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+from accel_rl.am import hardware
+
+WORD_BITS = 32  # of a priority, a weight or an activation in PEARL
+_LARGEST_INDEX = 24  # bits that the RTL takes for a leaf's index
+
+
+@dataclasses.dataclass(frozen=True)
+class Fpga:
+    """What a design can use.
+
+    Attributes:
+      name: of the part.
+      m20k_blocks: memories of `m20k_bits` each.
+      mlab_blocks: memories in logic, of `mlab_bits` each.
+      dsps: blocks that multiply and add.
+      clock: Hz.
+      ddr_bandwidth: of external memory, B/s.
+    """
+
+    name: str
+    m20k_blocks: int
+    m20k_bits: int
+    mlab_blocks: int
+    mlab_bits: int
+    dsps: int
+    clock: float
+    ddr_bandwidth: float
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if name != "name" and not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+
+
+@dataclasses.dataclass(frozen=True)
+class PearlReplay:
+    """PEARL's Replay Manager on an FPGA. Times are of one batch, transfer included.
+
+    Attributes:
+      modelled_sample_cycles: 2 K (B + D), on the chip.
+      modelled_update_cycles: 2 D, whatever the batch; an insertion's, too.
+      modelled_transfer_seconds: 6 words for each of the batch, to and from DDR memory.
+      modelled_sample_seconds: cycles and transfer.
+      modelled_update_seconds: likewise.
+      modelled_insert_seconds: likewise.
+      modelled_dsps: 2 for each level.
+      modelled_mlab_blocks: of the levels that fit under one M20K.
+      modelled_m20k_blocks: of the other levels.
+    """
+
+    modelled_sample_cycles: int
+    modelled_update_cycles: int
+    modelled_transfer_seconds: float
+    modelled_sample_seconds: float
+    modelled_update_seconds: float
+    modelled_insert_seconds: float
+    modelled_dsps: int
+    modelled_mlab_blocks: int
+    modelled_m20k_blocks: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PearlLearner:
+    """PEARL's Learner on an FPGA: a step on one batch.
+
+    Attributes:
+      modelled_cycles: sum of FW + sum of max(BW, WA) + WA of the first layer.
+      modelled_seconds: at the FPGA's clock.
+      modelled_dsps: by pass, "FW0", "BW1", "WA1" and so on.
+      modelled_memory_bits: of activations and weights.
+      modelled_available_bits: of the memory that the Replay Manager leaves.
+    """
+
+    modelled_cycles: float
+    modelled_seconds: float
+    modelled_dsps: Mapping[str, int]
+    modelled_memory_bits: int
+    modelled_available_bits: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RtlSumTree:
+    """Clock cycles of `kernels/rtl/sum_tree.sv`, from the first request to the last response.
+
+    Attributes:
+      modelled_sample_cycles: B + 2 D + 2: one a clock, through a pipeline of 2 clocks a level.
+      modelled_update_cycles: the same, as it is for insertions and any mix of operations.
+      modelled_clear_cycles: K ** (D - 1), after a reset, before the first request is taken.
+      modelled_memory_bits: of the levels, and of the second copy of the leaves.
+    """
+
+    modelled_sample_cycles: int
+    modelled_update_cycles: int
+    modelled_clear_cycles: int
+    modelled_memory_bits: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RtlTcam:
+    """Clock cycles of `kernels/rtl/tcam.sv`, in a sampling of AMPER; the three add up.
+
+    Attributes:
+      modelled_search_cycles: M + 2 for M searches.
+      modelled_readout_cycles: C + 3 for C candidates.
+      modelled_draw_cycles: B + 1 for a batch of B.
+      modelled_sample_cycles: from the first search to the last response.
+    """
+
+    modelled_search_cycles: int
+    modelled_readout_cycles: int
+    modelled_draw_cycles: int
+    modelled_sample_cycles: int
+
+
+def load_fpga(name: str = "agilex_agf014") -> Fpga:
+    """An FPGA of `fpga.toml`; others can be made by `Fpga`.
+
+    Raises:
+      ValueError: unknown `name`.
+    """
+    file = resources.files("accel_rl.compose") / "fpga.toml"
+    known = tomllib.loads(file.read_text(encoding="utf-8"))["fpga"]
+    if name not in known:
+        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    return Fpga(name, **{field: figure["value"] for field, figure in known[name].items()})
+
+
+def pearl_replay(fpga: Fpga, *, fanout: int, depth: int, batch_size: int) -> PearlReplay:
+    """Model PEARL's Replay Manager.
+
+    Args:
+      fpga: from `load_fpga`.
+      fanout: K, children of a node.
+      depth: D, levels; level i holds K ** i nodes of 2 words.
+      batch_size: B.
+
+    Raises:
+      ValueError: an argument below its limit, or levels that exceed the FPGA's memory or DSPs.
+    """
+    _check(2, fanout=fanout)
+    _check(1, depth=depth, batch_size=batch_size)
+    mlab = m20k = 0
+    for level in range(depth):
+        nodes = fanout**level
+        bits = 2 * nodes * WORD_BITS
+        if nodes * WORD_BITS < fpga.m20k_bits:
+            mlab += -(-bits // fpga.mlab_bits)
+        else:
+            m20k += -(-bits // fpga.m20k_bits)
+    for what, needed, there in (
+        ("MLAB blocks", mlab, fpga.mlab_blocks),
+        ("M20K blocks", m20k, fpga.m20k_blocks),
+        ("DSPs", 2 * depth, fpga.dsps),
+    ):
+        if needed > there:
+            raise ValueError(
+                f"depth {depth} with fanout {fanout} needs {needed} {what}, {fpga.name} has {there}"
+            )
+    sample, update = 2 * fanout * (batch_size + depth), 2 * depth
+    transfer = 6 * (WORD_BITS // 8) * batch_size / fpga.ddr_bandwidth
+    return PearlReplay(
+        modelled_sample_cycles=sample,
+        modelled_update_cycles=update,
+        modelled_transfer_seconds=transfer,
+        modelled_sample_seconds=sample / fpga.clock + transfer,
+        modelled_update_seconds=update / fpga.clock + transfer,
+        modelled_insert_seconds=update / fpga.clock + transfer,
+        modelled_dsps=2 * depth,
+        modelled_mlab_blocks=mlab,
+        modelled_m20k_blocks=m20k,
+    )
+
+
+def pearl_learner(
+    fpga: Fpga, layers: Sequence[int], *, batch_size: int, replay: PearlReplay | None = None
+) -> PearlLearner:
+    """Model PEARL's Learner of a multilayer perceptron.
+
+    DSPs are shared among the passes in proportion to their operations, rounded down to a power of
+    two but at least 1, and at most what a pass can use at once for one sample.
+
+    Args:
+      fpga: from `load_fpga`.
+      layers: widths, from the input to the output.
+      batch_size: B.
+      replay: a Replay Manager on the same FPGA, which leaves it less.
+
+    Raises:
+      ValueError: an argument below its limit, fewer DSPs than passes, or activations and weights
+        that exceed the memory on the chip.
+    """
+    _check(1, batch_size=batch_size, **{f"layers[{i}]": width for i, width in enumerate(layers)})
+    _check(2, **{"number of layers": len(layers)})
+    pairs = [(layers[i], layers[i + 1]) for i in range(len(layers) - 1)]
+    operations: dict[str, int] = {}
+    widest: dict[str, int] = {}
+    for i, (inputs, outputs) in enumerate(pairs):
+        passes = {"FW": outputs, "WA": inputs * outputs} | ({"BW": inputs} if i else {})
+        operations |= {f"{kind}{i}": batch_size * inputs * outputs for kind in passes}
+        widest |= {f"{kind}{i}": at_once for kind, at_once in passes.items()}
+    free = fpga.dsps - (replay.modelled_dsps if replay else 0)
+    if free < len(operations):
+        raise ValueError(f"layers need {len(operations)} DSPs, {fpga.name} has {free} left")
+    total = sum(operations.values())
+    dsps = {
+        name: min(widest[name], _power_of_two(free * count // total))
+        for name, count in operations.items()
+    }
+    cycles = {name: count / dsps[name] for name, count in operations.items()}
+    latency = math.fsum(cycles[f"FW{i}"] for i in range(len(pairs))) + cycles["WA0"]
+    latency += math.fsum(max(cycles[f"BW{i}"], cycles[f"WA{i}"]) for i in range(1, len(pairs)))
+
+    bits = WORD_BITS * sum(batch_size * inputs + inputs * outputs for inputs, outputs in pairs)
+    mlab = fpga.mlab_blocks - (replay.modelled_mlab_blocks if replay else 0)
+    m20k = fpga.m20k_blocks - (replay.modelled_m20k_blocks if replay else 0)
+    available = mlab * fpga.mlab_bits + m20k * fpga.m20k_bits
+    if bits > available:
+        raise ValueError(
+            f"layers {tuple(layers)} with batch_size {batch_size} need {bits} bits of memory for "
+            f"activations and weights, {fpga.name} has {available} left"
+        )
+    return PearlLearner(latency, latency / fpga.clock, dsps, bits, available)
+
+
+def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 16) -> RtlSumTree:
+    """Model our sum tree.
+
+    Args:
+      fanout: K, a power of two.
+      depth: D, levels below the root; it has K ** D leaves.
+      batch_size: B, operations back to back.
+      value_bits: of a leaf, 1 to 32.
+
+    Raises:
+      ValueError: an argument that the RTL refuses.
+    """
+    _check(2, fanout=fanout)
+    _check(1, batch_size=batch_size)
+    digit = fanout.bit_length() - 1
+    if fanout != 2**digit:
+        raise ValueError(f"fanout must be a power of two, got {fanout}")
+    _check(1, _LARGEST_INDEX // digit, depth=depth)
+    _check(1, 32, value_bits=value_bits)
+    cycles = batch_size + 2 * depth + 2
+    levels = sum(fanout**i * (value_bits + (depth - i) * digit) for i in range(1, depth + 1))
+    return RtlSumTree(
+        modelled_sample_cycles=cycles,
+        modelled_update_cycles=cycles,
+        modelled_clear_cycles=fanout ** (depth - 1),
+        modelled_memory_bits=levels + fanout**depth * value_bits,
+    )
+
+
+def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
+    """Model our TCAM, whose cycles `am.hardware` has; it gives ns for a clock's period.
+
+    Args:
+      searches: M, one for each group of AMPER-fr.
+      candidates: C, matches that are read out.
+      batch_size: B.
+
+    Raises:
+      ValueError: an argument below 1.
+    """
+    _check(1, searches=searches, candidates=candidates, batch_size=batch_size)
+    first = hardware.load_components(tcam="rtl_tcam")
+    search, readout, draw = (
+        round(first[f"{phase}_cycles"]) + items - 1
+        for phase, items in (("search", searches), ("readout", candidates), ("draw", batch_size))
+    )
+    return RtlTcam(search, readout, draw, search + readout + draw)
+
+
+def _check(least: int, most: float = math.inf, /, **values: int) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} must be a whole number, got {value!r}")
+        if not least <= value <= most:
+            limit = f"at least {least}" if value < least else f"at most {most}"
+            raise ValueError(f"{name} must be {limit}, got {value}")
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (max(number, 1).bit_length() - 1)

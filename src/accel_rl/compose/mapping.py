@@ -1,0 +1,159 @@
+"""A mapping: which device takes which role, and by which executor. A file that people can edit."""
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Mapping as Table
+from pathlib import Path
+from typing import Any
+
+from accel_rl.compose.workload import ROLES
+
+EXECUTORS = ("whole", "lockstep", "asynchronous")
+"""`whole`: the program fused into one compiled function, on one device. `lockstep`: the pipelined
+executor in deterministic mode. `asynchronous`: the pipelined executor where nobody waits but for
+what is not there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapping:
+    """Devices by name.
+
+    Several learners, joined by `+` in files, take equal parts of each batch, PEARL's sub-batches.
+    """
+
+    executor: str
+    actor: str
+    replay_manager: str
+    data_storage: str
+    learner: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if the parts do not fit each other."""
+        if self.executor not in EXECUTORS:
+            raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
+        if not self.learner or len(set(self.learner)) != len(self.learner):
+            raise ValueError(f"learner must be devices, each once, got {self.learner}")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """All of them, each once, in the order of roles."""
+        return tuple(
+            dict.fromkeys((self.actor, self.replay_manager, self.data_storage, *self.learner))
+        )
+
+    def involved(self, step: str) -> tuple[str, ...]:
+        """The devices that a step's time depends on: those that take it, then where it gets from.
+
+        Each is named once for each part it has, so that equal tuples mean equal work.
+        """
+        return {
+            "collect": (self.actor, self.learner[0]),
+            "insert": (self.replay_manager, self.data_storage, self.actor),
+            "sample": (self.replay_manager, self.data_storage, *self.learner),
+            "update": (self.replay_manager, self.learner[0]),
+            "learn": self.learner,
+            "sync": self.learner,
+            "write": (self.data_storage, self.actor),
+            "gather": (self.data_storage, *self.learner),
+        }[step]
+
+    def busy(self, step: str) -> tuple[str, ...]:
+        """The devices that a step keeps busy."""
+        return {
+            "collect": (self.actor,),
+            "insert": (self.replay_manager, self.data_storage),
+            "sample": (self.replay_manager, self.data_storage),
+            "update": (self.replay_manager,),
+            "learn": self.learner,
+            "sync": self.learner,
+        }[step]
+
+    def __str__(self) -> str:
+        """In one line."""
+        if self.executor == "whole":
+            return f"whole on {self.learner[0]}" + (
+                "" if self.replay_manager == self.learner[0] else f", {self.replay_manager} replay"
+            )
+        replay = self.replay_manager
+        if self.data_storage != replay:
+            replay += f"/{self.data_storage}"
+        return f"{self.executor} {self.actor} > {replay} > {'+'.join(self.learner)}"
+
+
+def to_table(mapping: Mapping) -> dict[str, str]:
+    """As files hold it."""
+    roles = {role: getattr(mapping, role) for role in ROLES[:-1]}
+    return {"executor": mapping.executor, **roles, "learner": "+".join(mapping.learner)}
+
+
+def from_table(table: Any) -> Mapping:
+    """Of what `to_table` gives.
+
+    Raises:
+      ValueError: if a role is missing, unknown or no name of a device.
+    """
+    if not isinstance(table, Table):
+        raise ValueError(f"mapping must be a table of roles, got {table!r}")
+    wanted = ("executor", *ROLES)
+    for name in table:
+        if name not in wanted:
+            raise ValueError(f"mapping must hold only {', '.join(wanted)}, got {name!r}")
+    for name in wanted:
+        if not isinstance(table.get(name), str) or not table[name]:
+            raise ValueError(
+                f"mapping.{name} must be {'an executor' if name == 'executor' else 'a device'}'s "
+                f"name, got {table.get(name)!r}"
+            )
+    return from_names(table)
+
+
+def from_names(names: Table[str, str]) -> Mapping:
+    """Of an executor and of each role's device, several learners joined by `+`."""
+    learner = tuple(each.strip() for each in names["learner"].split("+"))
+    return Mapping(
+        executor=names["executor"],
+        actor=names["actor"],
+        replay_manager=names["replay_manager"],
+        data_storage=names["data_storage"],
+        learner=learner,
+    )
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file.
+
+    Raises:
+      OSError: if it cannot be read.
+      ValueError: if it is no TOML; the message names the file.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML file: {error}") from error
+
+
+def toml_text(tables: Table[str, Any]) -> str:
+    """TOML of strings, numbers, bools, lists and tables of these."""
+    lines = [_line(name, each) for name, each in tables.items() if not _is_table(each)]
+    for name, table in tables.items():
+        if _is_table(table):
+            lines += ["", f"[{_key(name)}]", *(_line(key, each) for key, each in table.items())]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _line(name: str, value: Any) -> str:
+    """JSON's strings, numbers, bools and lists are TOML's too."""
+    return f"{_key(name)} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Table)

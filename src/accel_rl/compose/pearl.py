@@ -1,0 +1,248 @@
+"""PEARL's own performance model and search, as the baseline that other models are compared with.
+
+Source: the artifact `CatherineMeng/HeteroRL`, its files `SysConfig/SysCon.py` (both steps) and
+`PerfPopulator.py` (the co-located rule). The full text of the paper (CF'24, DOI
+10.1145/3649153.3649193) could not be read, so nothing here is quoted from it.
+
+Step 1 places computation, exhaustively over pairs of devices (d_RM, d_L):
+
+    T_itr = sample(d_RM) + max(update(d_RM) + insert(d_RM), learn(d_L))
+
+with the co-located times where d_RM = d_L. Step 2 then places Data Storage where the traffic with
+Learner, Actors and Replay Manager takes least. Both take the first of equals in the table's order.
+
+**Co-located times.** A row may state them, as the artifact's demonstration table does. Otherwise
+they follow from the kind of device: on a CPU or GPU, which serialises, x_co = learn + x for all
+four tasks; on an FPGA, where the two are separate circuits, x_co = x. We read the rule as the
+artifact's program applies it, hence also to `learn` itself (2 learn). Reading learn_co = learn
+changes no iteration time, since update_co + insert_co >= 2 learn is the greater side of the max
+either way. So a serial device pays for learning three times in T_itr; that is the artifact's
+model, pessimistic about co-location, and kept as such.
+
+**One departure.** The artifact divides the index traffic of the Replay Manager, counted in words,
+by a bandwidth in GB per ms, and all other traffic in GB: its slip of units decides where Data
+Storage goes. Here every amount is in bytes.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+Kind = Literal["cpu", "gpu", "fpga"]
+
+_WORD = 4  # bytes: float32 and int32
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskSeconds:
+    """Seconds of one call of each task on one device, each for its whole batch.
+
+    Attributes:
+      insert: of the insertion batch into the Replay Manager.
+      sample: of the training batch's indices.
+      update: of the training batch's priorities.
+      learn: one training step.
+
+    Raises:
+      ValueError: if a time is negative or not finite.
+    """
+
+    insert: float
+    sample: float
+    update: float
+    learn: float
+
+    def __post_init__(self) -> None:
+        for name, seconds in dataclasses.asdict(self).items():
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise ValueError(f"{name} must be finite seconds of at least 0, got {seconds}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One device of the profile table.
+
+    Attributes:
+      kind: decides the co-located rule.
+      alone: seconds where Replay Manager and Learner are on different devices.
+      stated: co-located seconds, where they were stated; None applies the rule.
+
+    Raises:
+      ValueError: if `kind` is none of those.
+    """
+
+    kind: Kind
+    alone: TaskSeconds
+    stated: TaskSeconds | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {get_args(Kind)}, got {self.kind!r}")
+
+    @property
+    def co_located(self) -> TaskSeconds:
+        """Seconds where Replay Manager and Learner share this device, as the module says."""
+        if self.stated is not None:
+            return self.stated
+        if self.kind == "fpga":
+            return self.alone
+        learn = self.alone.learn
+        return TaskSeconds(**{k: learn + x for k, x in dataclasses.asdict(self.alone).items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """A connection of two devices, or of a device with itself.
+
+    Raises:
+      ValueError: if the latency is negative or not finite, or the bandwidth not above 0.
+    """
+
+    latency: float  # seconds
+    bandwidth: float  # bytes per second
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.latency) and self.latency >= 0):
+            raise ValueError(f"latency must be finite seconds of at least 0, got {self.latency}")
+        if not self.bandwidth > 0:
+            raise ValueError(f"bandwidth must be above 0 bytes per second, got {self.bandwidth}")
+
+    def seconds(self, amount: float) -> float:
+        """Modelled seconds to move so many bytes: latency + amount / bandwidth."""
+        return self.latency + amount / self.bandwidth
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """The sizes that PEARL's model reads off an algorithm.
+
+    Raises:
+      ValueError: if a size is below 1.
+    """
+
+    train_batch: int  # transitions of one training step: B_train
+    insert_batch: int  # transitions of one insertion: B_ins
+    state_size: int  # words of an observation: S
+    action_size: int  # words of an action: A; the artifact takes the number of discrete actions
+
+    def __post_init__(self) -> None:
+        for name, size in dataclasses.asdict(self).items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+
+    @property
+    def learner_bytes(self) -> int:
+        """C_L: two states, action, reward, termination and a weight, for each trained sample."""
+        return self.train_batch * (2 * self.state_size + self.action_size + 3) * _WORD
+
+    @property
+    def actors_bytes(self) -> int:
+        """C_A: two states, action, reward and termination, for each inserted transition."""
+        return self.insert_batch * (2 * self.state_size + self.action_size + 2) * _WORD
+
+    @property
+    def replay_manager_bytes(self) -> int:
+        """C_RM: one index for each trained sample."""
+        return self.train_batch * _WORD
+
+
+@dataclasses.dataclass(frozen=True)
+class PearlMapping:
+    """What PEARL's composer decides: a device for each role, and what its model says of it."""
+
+    replay_manager: str
+    learner: str
+    data_storage: str
+    modelled_iteration_seconds: float  # T_itr
+    modelled_samples_per_second: float  # trained: B_train / T_itr, inf where T_itr is 0
+    modelled_traffic_seconds: Mapping[str, float]  # of step 2, for Data Storage on each device
+
+
+def modelled_iteration_seconds(
+    table: Mapping[str, Row], replay_manager: str, learner: str
+) -> float:
+    """T_itr of step 1, in seconds, for one pair of devices (`SysCon.py`, `compute_mapping`).
+
+    Raises:
+      ValueError: if a device is not in the table.
+    """
+    for name, device in (("replay_manager", replay_manager), ("learner", learner)):
+        if device not in table:
+            raise ValueError(f"{name} must be one of {list(table)}, got {device!r}")
+    together = replay_manager == learner
+    manager = table[replay_manager].co_located if together else table[replay_manager].alone
+    learning = table[learner].co_located if together else table[learner].alone
+    return manager.sample + max(manager.update + manager.insert, learning.learn)
+
+
+def modelled_traffic_seconds(
+    links: Mapping[tuple[str, str], Link], storage: str, other: str, amount: float, host: str
+) -> float:
+    """Seconds to move `amount` bytes between Data Storage and one other role.
+
+    Two accelerators talk through the host, and pay both hops (`SysCon.py`, `getbwkey`).
+
+    Args:
+      links: by pair of devices, in either order; `(d, d)` is within a device.
+      storage: Data Storage's device.
+      other: the other role's device.
+      amount: bytes.
+      host: the CPU that joins the accelerators.
+
+    Raises:
+      ValueError: if a link is not stated.
+    """
+    direct = storage == other or host in (storage, other)
+    hops = [(storage, other)] if direct else [(host, storage), (host, other)]
+    total = 0.0
+    for one, two in hops:
+        link = links.get((one, two)) or links.get((two, one))
+        if link is None:
+            raise ValueError(f"links must state ({one!r}, {two!r}); it has {list(links)}")
+        total += link.seconds(amount)
+    return total
+
+
+def pearl_mapping(
+    table: Mapping[str, Row],
+    links: Mapping[tuple[str, str], Link],
+    workload: Workload,
+    *,
+    host: str = "CPU",
+) -> PearlMapping:
+    """Both steps of PEARL's composer: Replay Manager and Learner first, then Data Storage.
+
+    Args:
+      table: the profile, by device.
+      links: as for `modelled_traffic_seconds`.
+      workload: sizes; the table's times are for its batches.
+      host: the CPU; the Actors run there.
+
+    Raises:
+      ValueError: if the table is empty, lacks the host, or a link is not stated.
+    """
+    if host not in table:
+        raise ValueError(f"host must be one of the table's devices {list(table)}, got {host!r}")
+    manager, learner = min(
+        ((manager, learner) for manager in table for learner in table),
+        key=lambda pair: modelled_iteration_seconds(table, *pair),
+    )
+    seconds = modelled_iteration_seconds(table, manager, learner)
+    parts = (
+        (learner, workload.learner_bytes),
+        (host, workload.actors_bytes),
+        (manager, workload.replay_manager_bytes),
+    )
+    traffic = {
+        device: sum(modelled_traffic_seconds(links, device, *part, host) for part in parts)
+        for device in table
+    }
+    return PearlMapping(
+        manager,
+        learner,
+        min(traffic, key=lambda device: traffic[device]),
+        seconds,
+        workload.train_batch / seconds if seconds else math.inf,
+        traffic,
+    )

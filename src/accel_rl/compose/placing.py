@@ -1,0 +1,65 @@
+"""A mapping as what `train` runs: a program, and a placement of its steps."""
+
+import functools
+import json
+from collections.abc import Mapping as Table
+from typing import cast
+
+import jax
+
+from accel_rl.compose import spec as specs
+from accel_rl.compose.devices import Device, Executable
+from accel_rl.compose.mapping import Mapping
+from accel_rl.compose.spec import Spec
+from accel_rl.train import Placement, Program
+
+
+def program_for(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> Program:
+    """The spec's program, its sampler in the form that the Replay Manager's device runs."""
+    form = executable(devices, mapping.replay_manager).sampler_form
+    return _program(json.dumps(spec.to_table()), form if spec.replay == "prioritised" else "auto")
+
+
+@functools.lru_cache(maxsize=16)
+def _program(table: str, sampler_form: str) -> Program:
+    """One of each, as compiled functions are kept for a program."""
+    return specs.program(specs.from_table(json.loads(table)), sampler_form)
+
+
+def placement(mapping: Mapping, devices: Table[str, Device]) -> Placement:
+    """Where the steps of a mapping of executable devices run."""
+
+    def place(name: str) -> jax.Device:
+        return executable(devices, name).jax_device
+
+    return Placement(
+        act=place(mapping.actor),
+        replay=place(mapping.replay_manager),
+        store=place(mapping.data_storage),
+        learn=[place(name) for name in mapping.learner],
+    )
+
+
+def stand_ins(mapping: Mapping, devices: Table[str, Device]) -> Mapping:
+    """The mapping with the actor's device, which always runs, in place of those that do not."""
+
+    def real(name: str) -> str:
+        return name if devices[name].status == "executable" else mapping.actor
+
+    return Mapping(
+        mapping.executor,
+        mapping.actor,
+        real(mapping.replay_manager),
+        real(mapping.data_storage),
+        tuple(dict.fromkeys(real(name) for name in mapping.learner)),
+    )
+
+
+def executable(devices: Table[str, Device], name: str) -> Executable:
+    """A device that runs; raises ValueError of another."""
+    device = devices[name]
+    if device.status != "executable":
+        raise ValueError(
+            f"{name} is {device.status}, it cannot run: simulate the mapping, or choose another"
+        )
+    return cast(Executable, device)

@@ -1,0 +1,53 @@
+"""Performance portability of a composer over a set of platforms.
+
+Source: S. J. Pennycook, J. D. Sewall and V. W. Lee, "A Metric for Performance Portability", PMBS
+2016, arXiv 1611.07409. For an application on the platforms H, with efficiency e_i on platform i,
+
+    PP = |H| / sum over i in H of 1 / e_i,  or 0 where some platform of H is unsupported.
+
+We take their application efficiency: achieved performance over the best known on that platform.
+"""
+
+import math
+from collections.abc import Mapping
+
+
+def application_efficiency(achieved: float, best: float) -> float:
+    """Achieved performance over the best known one on the same platform.
+
+    Args:
+      achieved: as a rate, such as samples per second or per joule; never a time.
+      best: the best known, in the same unit; it counts what was achieved here.
+
+    Raises:
+      ValueError: if `best` is not finite and above 0, or `achieved` not within 0 and `best`.
+    """
+    if not (math.isfinite(best) and best > 0):
+        raise ValueError(f"best must be finite and above 0, got {best}")
+    if not 0 <= achieved <= best:
+        raise ValueError(f"achieved must lie within 0 and best = {best}, got {achieved}")
+    return achieved / best
+
+
+def performance_portability(efficiencies: Mapping[str, float | None]) -> float | None:
+    """The harmonic mean of the efficiencies, PP of the module's source, within 0 and 1.
+
+    Args:
+      efficiencies: by platform, each within 0 and 1; None where the platform is unsupported.
+
+    Returns:
+      0 where a platform is unsupported or does nothing; None for fewer than two platforms, of
+      which portability says nothing.
+
+    Raises:
+      ValueError: if an efficiency is outside 0 and 1.
+    """
+    for platform, efficiency in efficiencies.items():
+        if efficiency is not None and not 0 <= efficiency <= 1:
+            raise ValueError(f"efficiencies[{platform!r}] must lie within 0 and 1: {efficiency}")
+    if len(efficiencies) < 2:
+        return None
+    supported = [efficiency for efficiency in efficiencies.values() if efficiency]
+    if len(supported) < len(efficiencies):
+        return 0.0
+    return len(supported) / math.fsum(1 / efficiency for efficiency in supported)

@@ -1,0 +1,133 @@
+"""Profiling: what steps of a training cost on devices, alone and beside one another."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from collections.abc import Mapping as Table
+
+import jax
+
+from accel_rl.compose import spec as specs
+from accel_rl.compose import timing
+from accel_rl.compose.candidates import alike
+from accel_rl.compose.costs import Cost, Costs, whole_key
+from accel_rl.compose.devices import Device
+from accel_rl.compose.mapping import Mapping
+from accel_rl.compose.modelled import STORE, modelled_cost
+from accel_rl.compose.placing import placement, program_for, stand_ins
+from accel_rl.compose.spec import Spec
+from accel_rl.compose.workload import STEPS
+from accel_rl.train.stand import Stand
+
+Progress = Callable[[str, int, int], None]
+"""progress(what is measured, how many are done, how many there are)."""
+
+LEAST = 64  # iterations of a timed run of the fused program
+
+
+def profile(
+    spec: Spec,
+    devices: Table[str, Device],
+    mappings: list[Mapping],
+    *,
+    known: Costs | None = None,
+    seconds: float = 0.15,
+    progress: Progress | None = None,
+) -> Costs:
+    """Measures what the model needs of mappings, and models what cannot be measured.
+
+    Each step is warmed and timed in repeats; steps of different workers also while the other
+    repeats in a second thread, since threads of one host contend.
+
+    Args:
+      spec: the training.
+      devices: by name.
+      mappings: those that are to be estimated; each measurement is made once for all.
+      known: costs that were measured before; only what is missing is measured.
+      seconds: of a measurement.
+      progress: called before each mapping.
+    """
+    if known is None:
+        known = Costs(alike(devices), {}, {}, {}, timing.handing_off(), timing.around_a_step())
+    costs = dataclasses.replace(
+        known, steps=dict(known.steps), slowdowns=dict(known.slowdowns), whole=dict(known.whole)
+    )
+    for number, mapping in enumerate(mappings):
+        if progress is not None:
+            progress(str(mapping), number, len(mappings))
+        if mapping.executor == "whole":
+            _measure_whole(spec, devices, mapping, costs, seconds)
+            continue
+        real = stand_ins(mapping, devices)
+        _measure(spec, devices, real, costs, seconds, store=real != mapping)
+        if real != mapping:
+            for step in STEPS:
+                found = modelled_cost(step, mapping, devices, specs.workload(spec), costs)
+                costs.steps.setdefault(costs.key(mapping, step), found)
+    if progress is not None:
+        progress("done", len(mappings), len(mappings))
+    return costs
+
+
+def _measure_whole(
+    spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
+) -> None:
+    """An iteration of the fused program, in its steady state."""
+    key = whole_key(mapping, costs.alike)
+    if key in costs.whole:
+        return
+    program = program_for(spec, mapping, devices)
+    (device,) = placement(mapping, devices).learner()[0].device_set
+    hyper = specs.hyper(spec)
+    state = jax.device_put(jax.jit(lambda k: program.init(k, **hyper))(jax.random.key(0)), device)
+    segment = jax.jit(program.segment, static_argnums=2, donate_argnums=0)
+    state, _ = segment(state, program.schedule.warmup, False)
+    held = [state]
+
+    def run(iterations: int) -> None:
+        held[0], metrics = segment(held[0], iterations, True)
+        jax.block_until_ready(metrics)
+
+    run(LEAST)
+    once = timing.alone(lambda: run(LEAST), seconds / 2).median / LEAST
+    iterations = max(LEAST, int(seconds / once))
+    timed = timing.alone(lambda: run(iterations), timing.REPEATS * seconds)
+    costs.whole[key] = Cost(timed.median / iterations, timed.spread / iterations, "measured")
+
+
+def _measure(
+    spec: Spec,
+    devices: Table[str, Device],
+    mapping: Mapping,
+    costs: Costs,
+    seconds: float,
+    store: bool,
+) -> None:
+    """The steps of a mapping that runs, and pairs of them; of the store apart if asked for."""
+    pairs = [pair for pair in itertools.combinations(STEPS, 2) if _meet(*pair)]
+    wanted = [costs.key(mapping, step) for step in STEPS]
+    both = [costs.key(mapping, *pair) for pair in pairs]
+    apart = [costs.key(mapping, step) for step in STORE.values()] if store else []
+    if all(key in costs.steps for key in wanted + apart) and all(
+        k in costs.slowdowns for k in both
+    ):
+        return
+    program = program_for(spec, mapping, devices)
+    calls = Stand(program, placement(mapping, devices), specs.hyper(spec)).steps
+    for step in (*STEPS, *(STORE.values() if store else ())):
+        key = costs.key(mapping, step)
+        if key not in costs.steps:
+            timed = timing.alone(calls[step], seconds)
+            costs.steps[key] = Cost(timed.median, timed.spread, "measured")
+    for first, second in pairs:
+        key = costs.key(mapping, first, second)
+        if key not in costs.slowdowns:
+            taken = timing.together(calls[first], calls[second], seconds)
+            for one, other, found in ((first, second, taken[0]), (second, first, taken[1])):
+                factor = found / costs.step(mapping, one).seconds
+                costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
+
+
+def _meet(first: str, second: str) -> bool:
+    """Whether two steps may run at once: one worker takes both `learn` and `sync`."""
+    return {first, second} != {"learn", "sync"}

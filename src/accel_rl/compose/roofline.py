@@ -1,0 +1,69 @@
+"""What steps compute and move, as XLA counts it, and what a device can do at most."""
+
+from collections.abc import Mapping as Table
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.compose import timing
+from accel_rl.train import Program
+
+
+class Counted(NamedTuple):
+    """Of one call of a step, as XLA's cost analysis of the compiled function has it."""
+
+    flops: float
+    bytes: float
+
+
+class Peaks(NamedTuple):
+    """What a device reached with work that suits it."""
+
+    flops: float  # FLOP a second, of a product of float32 matrices
+    bandwidth: float  # bytes a second, of a sum of arrays that fit no cache
+
+
+def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
+    """FLOP and bytes of `collect`, `sample`, `update` and `learn`; kernels in C count 0."""
+    state = jax.eval_shape(lambda: program.init(jax.random.key(0), **hyper))
+    replay, agent = program.require_replay(), program.agent
+    key = jax.random.key(0)
+
+    def collect(actor: Any, policy: Any) -> Any:
+        return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0), 0)
+
+    def sample(memory: Any) -> Any:
+        return replay.sample(memory, key, 0.5, 0.99)
+
+    def update(memory: Any, drawn: Any, priorities: Any) -> Any:
+        return replay.update(memory, drawn, priorities)
+
+    def learn(learner: Any, drawn: Any) -> Any:
+        return agent.learn(learner, drawn.batch, drawn.weights, key)
+
+    drawn = jax.eval_shape(sample, state.replay)
+    policy = jax.eval_shape(agent.policy, state.agent)
+    return {
+        "collect": _count(collect, state.actor, policy),
+        "sample": _count(sample, state.replay),
+        "update": _count(update, state.replay, drawn, drawn.weights),
+        "learn": _count(learn, state.agent, drawn),
+    }
+
+
+def peaks(device: jax.Device) -> Peaks:
+    """Measures what a device reaches; takes about a second."""
+    size, length = 1024, 1 << 25
+    left = jax.device_put(np.ones((size, size), np.float32), device)
+    long = jax.device_put(np.ones(length, np.float32), device)
+    multiply, add = jax.jit(jnp.matmul), jax.jit(lambda x: x + np.float32(1))
+    product = timing.alone(lambda: multiply(left, left).block_until_ready(), 0.5).median
+    moved = timing.alone(lambda: add(long).block_until_ready(), 0.5).median
+    return Peaks(2 * size**3 / product, 2 * 4 * length / moved)
+
+
+def _count(fn: Any, *arguments: Any) -> Counted:
+    analysis = jax.jit(fn).lower(*arguments).compile().cost_analysis() or {}
+    return Counted(analysis.get("flops", 0.0), analysis.get("bytes accessed", 0.0))

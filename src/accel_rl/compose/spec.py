@@ -1,0 +1,198 @@
+"""A spec: what to train, on what, and what for. A plan is made of it."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from accel_rl import agents, envs, replay, train
+from accel_rl.agents import Agent
+from accel_rl.compose.workload import Workload
+from accel_rl.types import Box, Discrete, Space
+
+ALGORITHMS: dict[str, Callable[..., Agent]] = {
+    "dqn": agents.dqn,
+    "ddpg": agents.ddpg,
+    "td3": agents.td3,
+    "sac": agents.sac,
+}
+OBJECTIVES = ("throughput", "efficiency", "weighted")
+_NETWORKS = {"dqn": 1, "ddpg": 2, "td3": 3, "sac": 3}
+_TABLES = ("agent", "sampler", "power")
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What to train and on which devices, in names and numbers: everything that TOML can hold.
+
+    Attributes:
+      algorithm: one of `ALGORITHMS`.
+      environment: a name that `envs.environment` knows.
+      replay: a sampler's name, of `replay.SAMPLERS`.
+      devices: names, see `compose.find`; empty: all executable ones of this machine.
+      objective: "throughput", trained samples a second; "efficiency", trained samples a joule;
+        "weighted", their weighted geometric mean.
+      weight: of efficiency in the weighted objective, 0 to 1.
+      batch_size: transitions of an update.
+      capacity: transitions in the memory.
+      n_step: rewards in a target.
+      num_envs: environments that step together.
+      rollout: steps of each in an iteration.
+      updates: of an iteration.
+      learning_starts: environment steps before the first update.
+      policy_lag: iterations by which the policy that acts may be older than the newest.
+      priority_lag: updates of priorities that a sample need not have seen.
+      agent: options of the agent and its hyper-parameters, such as `hidden` or `learning_rate`.
+      sampler: the sampler's hyper-parameters, such as `alpha`.
+      power: watts of devices, by name: idle and active. Devices that are not named have none.
+    """
+
+    algorithm: str
+    environment: str
+    replay: str = "uniform"
+    devices: tuple[str, ...] = ()
+    objective: Literal["throughput", "efficiency", "weighted"] = "throughput"
+    weight: float = 0.5
+    batch_size: int = 64
+    capacity: int = 10_000
+    n_step: int = 1
+    num_envs: int = 1
+    rollout: int = 1
+    updates: int = 1
+    learning_starts: int = 1_000
+    policy_lag: int = 1
+    priority_lag: int = 1
+    agent: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sampler: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    power: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if a name is unknown or a number out of range, TypeError of types."""
+        for name, known in (
+            ("algorithm", tuple(ALGORITHMS)),
+            ("replay", tuple(replay.SAMPLERS)),
+            ("objective", OBJECTIVES),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if isinstance(self.devices, str):
+            raise TypeError(f"devices must be a list of names, got {self.devices!r}")
+        object.__setattr__(self, "devices", tuple(self.devices))
+        if not 0 <= self.weight <= 1:
+            raise ValueError(f"weight must be from 0 to 1, got {self.weight}")
+        schedule(self)
+        for name, watts in self.power.items():
+            if len(watts) != 2 or not 0 <= watts[0] <= watts[1]:
+                raise ValueError(
+                    f"power.{name} must be watts idle and active, the first at most the second, "
+                    f"got {watts}"
+                )
+
+    def to_table(self) -> dict[str, Any]:
+        """As files hold it: what differs from the defaults, and the names."""
+        table = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING or value != field.default:
+                table[field.name] = dict(value) if field.name in _TABLES else value
+        return {name: value for name, value in table.items() if value not in ({}, ())}
+
+
+def from_table(table: Mapping[str, Any]) -> Spec:
+    """Of a TOML file's table.
+
+    Raises:
+      ValueError: if a name is unknown or missing, or a value is out of range.
+      TypeError: if a value is of the wrong type.
+    """
+    fields = {field.name: field for field in dataclasses.fields(Spec)}
+    for name, value in table.items():
+        if name not in fields:
+            raise ValueError(f"{name} is no setting of a spec: those are {', '.join(fields)}")
+        if name in _TABLES and not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be a table, got {value!r}")
+        example = fields[name].default
+        if example is not dataclasses.MISSING and name not in (*_TABLES, "devices"):
+            wanted = (int, float) if isinstance(example, float) else type(example)
+            if not isinstance(value, wanted) or isinstance(value, bool):
+                raise TypeError(f"{name} must be like {example!r}, got {value!r}")
+    for name in ("algorithm", "environment"):
+        if not isinstance(table.get(name), str):
+            raise ValueError(f"{name} must be a name, got {table.get(name)!r}")
+    return Spec(**table)
+
+
+def schedule(spec: Spec) -> train.Schedule:
+    """What an iteration holds; raises ValueError or TypeError as `train.Schedule` does."""
+    names = [field.name for field in dataclasses.fields(train.Schedule)]
+    return train.Schedule(**{name: getattr(spec, name) for name in names})
+
+
+def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
+    """The training program that a spec describes.
+
+    Args:
+      spec: what to train.
+      sampler_form: of the prioritised sampler, see `replay.prioritised`.
+
+    Raises:
+      ValueError: if the environment is unknown, or parts do not fit each other.
+      TypeError: if an option of the agent is unknown.
+    """
+    env = envs.environment(spec.environment)
+    factory = ALGORITHMS[spec.algorithm]
+    agent = factory(env.observation_space, env.action_space, **_static(spec))
+    sampler: Any = spec.replay
+    if spec.replay == "prioritised":
+        sampler = replay.prioritised(sampler_form)
+    memory = replay.make(
+        train.example(env, agent),
+        spec.capacity,
+        spec.batch_size,
+        sampler,
+        num_envs=spec.num_envs,
+        n_step=spec.n_step,
+    )
+    return train.make(env, agent, memory, **dataclasses.asdict(schedule(spec)))
+
+
+def hyper(spec: Spec) -> dict[str, Any]:
+    """Arguments of `program.init`: the spec's hyper-parameters."""
+    static = _static(spec)
+    given = {name: value for name, value in spec.agent.items() if name not in static}
+    own = {"gamma": given.pop("gamma")} if "gamma" in given else {}
+    return {"agent": given, "replay": dict(spec.sampler), **own}
+
+
+def workload(spec: Spec) -> Workload:
+    """The numbers of a spec's training."""
+    made = program(spec)
+    policy = jax.eval_shape(lambda: made.agent.policy(made.agent.init(jax.random.key(0))))
+    env, action = made.env, made.env.action_space
+    defaults = inspect.signature(ALGORITHMS[spec.algorithm]).parameters["hidden"].default
+    return Workload(
+        algorithm=spec.algorithm,
+        sampler=spec.replay,
+        observation_size=_size(env.observation_space),
+        action_size=_size(action),
+        outputs=action.n if isinstance(action, Discrete) else _size(action),
+        hidden=tuple(spec.agent.get("hidden", defaults)),
+        networks=_NETWORKS[spec.algorithm],
+        capacity=spec.capacity,
+        batch_size=spec.batch_size,
+        rows=spec.num_envs * spec.rollout,
+        updates=spec.updates,
+        policy_bytes=sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(policy)),
+    )
+
+
+def _static(spec: Spec) -> dict[str, Any]:
+    accepted = inspect.signature(ALGORITHMS[spec.algorithm]).parameters
+    return {name: value for name, value in spec.agent.items() if name in accepted}
+
+
+def _size(space: Space) -> int:
+    return int(np.prod(space.shape)) if isinstance(space, Box) else 1

@@ -1,0 +1,125 @@
+"""How long calls take: warmed, repeated, alone and while another call repeats beside them."""
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accel_rl.train.queues import Queue, Workers
+
+REPEATS = 7
+
+
+class Timed(NamedTuple):
+    """Seconds of a call."""
+
+    median: float  # over repeats, each a mean over calls
+    spread: float  # between the quartiles of the repeats
+
+
+def alone(call: Callable[[], Any], seconds: float = 0.2) -> Timed:
+    """Times a call by itself, for about so many seconds in all."""
+    call()
+    began = time.perf_counter()
+    call()
+    once = max(time.perf_counter() - began, 1e-7)
+    calls = max(1, int(seconds / REPEATS / once))
+    return _summary([_mean_of(call, calls) for _ in range(REPEATS)])
+
+
+def together(
+    first: Callable[[], Any], second: Callable[[], Any], seconds: float = 0.2
+) -> tuple[float, float]:
+    """Mean seconds of two calls, each repeated in a thread of its own while the other is, too.
+
+    Raises:
+      Exception: what a call raised.
+    """
+    calls = first, second
+    start, stop = threading.Barrier(2), threading.Event()
+    means, errors = [0.0, 0.0], []
+
+    def repeat(number: int) -> None:
+        count = 0
+        try:
+            start.wait()
+            began = time.perf_counter()
+            while not stop.is_set():
+                calls[number]()
+                count += 1
+            means[number] = (time.perf_counter() - began) / count
+        except Exception as error:
+            errors.append(error)
+            start.abort()
+            stop.set()
+
+    threads = [threading.Thread(target=repeat, args=(number,), daemon=True) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    stop.wait(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return means[0], means[1]
+
+
+def handing_off(times: int = 300) -> float:
+    """Seconds from a thread's notifying another to the other's going on; the median."""
+    changed, turn = threading.Condition(), [0]
+    taken: list[float] = []
+
+    def reached(value: int) -> bool:
+        return turn[0] == value
+
+    def other() -> None:
+        for number in range(times):
+            with changed:
+                changed.wait_for(functools.partial(reached, 2 * number + 1))
+                turn[0] += 1
+                changed.notify_all()
+
+    thread = threading.Thread(target=other, daemon=True)
+    thread.start()
+    for number in range(times):
+        began = time.perf_counter()
+        with changed:
+            turn[0] += 1
+            changed.notify_all()
+            changed.wait_for(functools.partial(reached, 2 * number + 2))
+        taken.append((time.perf_counter() - began) / 2)
+    thread.join()
+    return float(np.median(taken))
+
+
+def around_a_step() -> float:
+    """Seconds that the executor's accounts of a step, and handing on what it made, take."""
+    workers = Workers()
+    queue = Queue(workers)
+    workers.start("none", lambda: None)
+
+    def account() -> None:
+        with workers.working("none"):
+            pass
+        queue.put(None)
+        queue.get()
+
+    found = alone(account, 0.05).median
+    workers.join()
+    return found
+
+
+def _mean_of(call: Callable[[], Any], calls: int) -> float:
+    began = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - began) / calls
+
+
+def _summary(means: list[float]) -> Timed:
+    low, median, high = np.percentile(means, [25, 50, 75])
+    return Timed(float(median), float(high - low))

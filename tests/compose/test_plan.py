@@ -1,0 +1,144 @@
+"""Plans from made-up costs: the best mapping, what is refused, and that the search is exact."""
+
+import dataclasses
+
+import jax
+import pytest
+from tables import SPEC, made_up, mappings
+
+from accel_rl import compose
+from accel_rl.compose import Estimate, Infeasible, Mapping, estimate, find
+from accel_rl.compose import spec as specs
+from accel_rl.compose.assign import branch_and_bound, exhaustive
+from accel_rl.compose.mapping import from_names
+from accel_rl.compose.objectives import throughput
+from accel_rl.compose.plan import Bound, mappings_of, space_of
+
+
+def with_spec(**changes):
+    return dataclasses.replace(SPEC, **changes)
+
+
+def test_the_best_mapping_is_the_one_of_least_time():
+    costs = made_up(seed=3, slowdown=1.5)
+    plan = compose.plan(SPEC, costs=costs)
+    schedule = specs.schedule(SPEC)
+    every = [estimate(each, costs, schedule, 8).seconds for each in mappings()]
+    assert plan.best.seconds == min(every)
+    assert [each.seconds for each in plan.estimates] == sorted(every)
+    assert plan.found.method == "exhaustive"
+    assert plan.refused["learner"]["native"].startswith("it has kernels for the Replay Manager")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
+    spec = with_spec(policy_lag=1 + seed % 3, priority_lag=1 + seed % 2, updates=1 + seed % 2)
+    costs = made_up(spec, seed, slowdown=1 + seed % 3)
+    space = space_of(spec, find(spec.devices))
+    schedule = specs.schedule(spec)
+
+    def evaluate(assignment):
+        return throughput(estimate(from_names(assignment), costs, schedule, 8))
+
+    bound = Bound(space, costs, schedule, 8, None, throughput)
+    one, other = exhaustive(space, evaluate), branch_and_bound(space, evaluate, bound)
+    assert (one.assignment, one.cost) == (other.assignment, other.cost)
+    assert other.evaluated <= one.evaluated
+
+
+def test_objectives_choose_by_joules():
+    # The fused program is fastest; its device draws so much that the slower one costs less.
+    costs = made_up(seed=1)
+    watts = {"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0), "native": (0.0, 1.0)}
+    spec = with_spec(objective="efficiency", power=watts)
+    plan = compose.plan(spec, costs=costs)
+    joules = [each.joules / each.samples for each in plan.estimates]
+    assert joules == sorted(joules)
+    fastest = compose.plan(with_spec(power=watts), costs=costs).best
+    assert fastest.seconds <= plan.best.seconds
+    front = compose.pareto(plan.estimates)
+    assert plan.best.mapping in [each.mapping for each in front]
+    middle = compose.plan(with_spec(objective="weighted", weight=0.5, power=watts), costs=costs)
+    assert middle.best.mapping in [each.mapping for each in front]
+
+
+def test_watts_that_are_not_known_are_asked_for():
+    with pytest.raises(ValueError, match="power must give watts of cpu:1, native"):
+        compose.plan(
+            with_spec(objective="efficiency", power={"cpu:0": (1.0, 2.0)}), costs=made_up()
+        )
+    with pytest.raises(ValueError, match=r"power must be of the spec's devices.*'gpu:7'"):
+        compose.plan(with_spec(power={"gpu:7": (1.0, 2.0)}), costs=made_up())
+
+
+def test_what_is_impossible_is_explained():
+    with pytest.raises(Infeasible, match=r"no device offers actor .native: it has kernels for"):
+        compose.plan(with_spec(devices=("native",)))
+    with pytest.raises(Infeasible, match="policy_lag and priority_lag must allow staleness"):
+        compose.plan(with_spec(policy_lag=0), costs=made_up(), executors=("asynchronous",))
+    with pytest.raises(ValueError, match=r"devices must be of cpu:0, .* got 'tpu:0'"):
+        compose.plan(with_spec(devices=("tpu:0",)))
+
+
+def test_the_native_sum_tree_is_offered_to_prioritised_replay_alone():
+    space = space_of(with_spec(replay="uniform"), find(SPEC.devices))
+    assert space.options["replay_manager"] == ("cpu:0", "cpu:1")
+    assert "none for uniform" in space.refused["replay_manager"]["native"]
+
+
+def test_a_fused_program_is_on_one_device():
+    every = mappings_of(space_of(SPEC, find(SPEC.devices)))
+    fused = [each for each in every if each.executor == "whole"]
+    # native runs on the host's first device.
+    assert {(each.replay_manager, each.learner) for each in fused} == {
+        ("cpu:0", ("cpu:0",)),
+        ("cpu:1", ("cpu:1",)),
+        ("native", ("cpu:0",)),
+    }
+
+
+def test_an_associative_memory_is_planned_with_and_not_run():
+    spec = with_spec(replay="amper_fr", devices=("cpu:0", "am"), capacity=256)
+    here = dataclasses.replace(spec, devices=("cpu:0",))
+    costs = made_up(here)
+    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    for store in ("write", "gather"):
+        costs.steps[costs.key(mapping, store)] = costs.step(mapping, "insert")
+    plan = compose.plan(spec, costs=costs)
+    placed = [each for each in plan.estimates if each.mapping.replay_manager == "am"]
+    assert placed
+    assert all(each.source == "modelled" for each in placed)
+    assert all(each.mapping.executor != "whole" for each in placed)
+    # Sampling is the arrays' time, the link's, and the measured gathering of the batch.
+    found: Estimate = placed[0]
+    sample = plan.costs.step(found.mapping, "sample").seconds
+    am = find(("am",))["am"]
+    work = specs.workload(spec)
+    linked = am.modelled_seconds("sample", work) + am.link.seconds(work.index_bytes)
+    assert sample == pytest.approx(linked + costs.step(mapping, "gather").seconds)
+    with pytest.raises(ValueError, match="am is modelled"):
+        compose.run(spec, found.mapping, jax.random.key(0), 100)
+
+
+def test_an_fpga_takes_the_sum_tree_and_the_learner():
+    spec = with_spec(devices=("cpu:0", "fpga"))
+    device = find(("fpga",))["fpga"]
+    work = specs.workload(spec)
+    assert device.refuses("actor", work).endswith("none for the actor")
+    assert device.refuses("replay_manager", dataclasses.replace(work, sampler="uniform"))
+    # Memory on the chip is the limit of networks: 2**14 * 2**14 weights are more than there are.
+    large = dataclasses.replace(work, hidden=(2**14, 2**14))
+    assert "bits of memory" in device.refuses("learner", large)
+    # 64 slots are two levels of 16; a sampling of 8 is B + 2 D + 2 cycles at 250 MHz.
+    assert device.modelled_seconds("sample", work) == pytest.approx((8 + 2 * 2 + 2) / 250e6)
+    here = with_spec(devices=("cpu:0",))
+    costs = made_up(here)
+    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    for store in ("write", "gather"):
+        costs.steps[costs.key(mapping, store)] = costs.step(mapping, "insert")
+    plan = compose.plan(spec, costs=costs)
+    both = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))
+    assert both in [each.mapping for each in plan.estimates]
+    update = plan.costs.step(both, "update").seconds
+    linked = device.link.seconds(work.bytes_of("update"))
+    assert update == pytest.approx(device.modelled_seconds("update", work) + linked)

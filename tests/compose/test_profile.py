@@ -1,0 +1,157 @@
+"""Profiling and running a small training for real, and keeping what was measured."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+from tables import SPEC
+
+from accel_rl import compose
+from accel_rl.compose import Mapping, cache, timing
+from accel_rl.compose.candidates import alike
+from accel_rl.compose.costs import renamed
+from accel_rl.compose.devices import find
+from accel_rl.compose.run import iteration_seconds
+from accel_rl.compose.workload import STEPS
+from accel_rl.train import Schedule
+
+HERE = dataclasses.replace(SPEC, devices=("cpu:0", "cpu:1"), replay="uniform")
+SPLIT = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",))
+MAPPINGS = [
+    Mapping("whole", *["cpu:0"] * 3, ("cpu:0",)),
+    SPLIT,
+    dataclasses.replace(SPLIT, executor="asynchronous"),
+]
+
+
+@pytest.fixture(scope="module")
+def costs():
+    told = []
+    found = compose.profile(
+        HERE, find(HERE.devices), MAPPINGS, seconds=0.01, progress=lambda *each: told.append(each)
+    )
+    assert [done for _, done, _ in told] == [0, 1, 2, 3]
+    return found
+
+
+def test_every_step_and_every_pair_is_measured(costs):
+    for step in STEPS:
+        assert costs.step(SPLIT, step).source == "measured"
+        assert 0 < costs.step(SPLIT, step).seconds < 1
+        for other in STEPS:
+            if step != other and {step, other} != {"learn", "sync"}:
+                assert costs.key(SPLIT, step, other) in costs.slowdowns
+    assert min(costs.slowdowns.values()) >= 1
+    assert 0 < costs.fused(MAPPINGS[0]).seconds < 1
+    assert 0 < costs.handoff < 0.1
+
+
+def test_like_devices_are_measured_once(costs):
+    other = Mapping("lockstep", "cpu:1", "cpu:1", "cpu:0", ("cpu:0",))
+    assert costs.step(other, "learn") is costs.step(SPLIT, "learn")
+    assert costs.step(other, "insert") is costs.step(SPLIT, "insert")
+    assert renamed(["cpu:1", "cpu:0", "cpu:1"], alike(find(HERE.devices))) == (
+        *("cpu:0", "cpu:1"),
+        "cpu:0",
+    )
+    # What nothing can stand for keeps the names of what is used beside it.
+    names = ["cpu:1", "native"]
+    assert renamed(names, alike(find(("cpu:0", "cpu:1", "native")))) == tuple(names)
+
+
+def test_what_is_known_is_not_measured_again(costs, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(timing, "alone", refuse)
+    monkeypatch.setattr(timing, "together", refuse)
+    again = compose.profile(HERE, find(HERE.devices), MAPPINGS, known=costs)
+    assert again.steps == costs.steps
+    with pytest.raises(AssertionError, match="measured again"):
+        compose.profile(HERE, find(HERE.devices), MAPPINGS)
+
+
+def test_costs_are_kept_for_the_same_spec_and_machine_only(costs, tmp_path, monkeypatch):
+    path = cache.save(costs, HERE, tmp_path)
+    assert cache.load(HERE, tmp_path) == costs
+    # What is chosen and what for does not change what things cost; sizes and versions do.
+    assert cache.load(dataclasses.replace(HERE, objective="efficiency"), tmp_path) == costs
+    assert cache.load(dataclasses.replace(HERE, batch_size=16), tmp_path) is None
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
+    assert cache.load(HERE, tmp_path) is None
+    monkeypatch.undo()
+    path.write_text(path.read_text()[:-20])
+    assert cache.load(HERE, tmp_path) is None
+    held = json.dumps({"fingerprint": cache.fingerprint(HERE), "costs": {"alike": {}}})
+    path.write_text(held)
+    assert cache.load(HERE, tmp_path) is None
+
+
+def test_modelled_costs_are_not_kept(costs, tmp_path):
+    key = next(iter(costs.steps))
+    modelled = dataclasses.replace(costs.steps[key], source="modelled")
+    mixed = dataclasses.replace(costs, steps={**costs.steps, key: modelled})
+    cache.save(mixed, HERE, tmp_path)
+    assert key not in cache.load(HERE, tmp_path).steps
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=[each.executor for each in MAPPINGS])
+def test_a_mapping_trains(mapping):
+    seen = []
+    ran = compose.run(HERE, mapping, jax.random.key(0), 120, period=20, on_row=seen.append)
+    assert [row["steps"] for row in ran.rows][-1] == 120
+    assert len(seen) == len(ran.rows)
+    assert int(ran.state.iteration) == 120
+    assert not ran.simulated
+    assert 0 < ran.seconds < 1
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(ran.state.agent))
+    assert bool(ran.timeline) == (mapping.executor != "whole")
+    assert all(span.start >= 0 for span in ran.timeline)
+
+
+def test_devices_that_cannot_run_are_stood_in_for_when_asked():
+    spec = dataclasses.replace(SPEC, devices=("cpu:0", "fpga"))
+    mapping = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))
+    with pytest.raises(ValueError, match="cannot run here: fpga is modelled"):
+        compose.run(spec, mapping, jax.random.key(0), 60)
+    ran = compose.run(spec, mapping, jax.random.key(0), 60, simulate=True)
+    real = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    same = compose.run(spec, real, jax.random.key(0), 60)
+    assert ran.simulated
+    assert not same.simulated
+    # What is computed is what the stand-in computes.
+    jax.tree.map(np.testing.assert_array_equal, ran.state.agent, same.state.agent)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (Mapping("lockstep", "gpu:9", "cpu:0", "cpu:0", ("cpu:0",)), "actor must be one of cpu:0"),
+        (Mapping("lockstep", *["native"] * 3, ("cpu:0",)), "actor cannot be native: it has"),
+        (Mapping("whole", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",)), "must have one device of JAX"),
+        (Mapping("lockstep", *["cpu:0"] * 3, ("cpu:0", "cpu:1", "cpu:2")), "batch_size must be a"),
+    ],
+)
+def test_mappings_that_do_not_fit_are_refused(mapping, message):
+    devices = find(("cpu:0", "cpu:1", "cpu:2", "native"))
+    with pytest.raises(ValueError, match=message):
+        compose.run(HERE, mapping, jax.random.key(0), 60, devices=devices)
+
+
+def test_iteration_time_leaves_out_what_was_compiled():
+    rows = [
+        {"steps": steps, "seconds": seconds, "updates": updates}
+        for steps, seconds, updates in (
+            (100, 1.0, 0),
+            (200, 9.0, 50),  # compiled here
+            (300, 9.5, 50),
+            (400, 10.1, 50),
+            (500, 10.5, 50),
+        )
+    ]
+    median, spread = iteration_seconds(rows, Schedule(num_envs=2))
+    assert median == pytest.approx(0.5 * 2 / 100)
+    assert spread > 0
+    assert np.isnan(iteration_seconds(rows[:3], Schedule())[0])
