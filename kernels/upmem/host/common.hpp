@@ -1,4 +1,4 @@
-// The headers in C that the host shares with the other drivers of tabular training.
+// The headers in C that the host shares with DPU programs and the other drivers of training.
 
 #ifndef ACCEL_RL_UPMEM_COMMON_HPP
 #define ACCEL_RL_UPMEM_COMMON_HPP
@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "../interface.h"
+#include "../match.h"
 #include "launch.h"
 #include "order.h"
 #include "record.h"

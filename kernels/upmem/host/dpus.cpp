@@ -98,7 +98,7 @@ Dpus::~Dpus() {
   dpu_free(set_);
 }
 
-void Dpus::load(const std::string &path, size_t table_bytes) {
+void Dpus::load(const std::string &path, size_t bytes, const char *symbol) {
   dpu_program_t *program = nullptr;
   const dpu_error_t status = dpu_load(set_, path.c_str(), &program);
   if (status != DPU_OK)
@@ -107,35 +107,36 @@ void Dpus::load(const std::string &path, size_t table_bytes) {
   dpu_symbol_t heap;
   check(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &heap), "dpu_get_symbol");
   heap_bytes_ = heap.size;
-  dpu_symbol_t tables;
-  check(dpu_get_symbol(program, "tables", &tables), "dpu_get_symbol");
-  if (tables.size != table_bytes)
-    throw Error(Kind::invalid, path + " has tables of " + std::to_string(tables.size) + " B, not " +
-                                   std::to_string(table_bytes));
+  dpu_symbol_t found;
+  check(dpu_get_symbol(program, symbol, &found), "dpu_get_symbol");
+  if (found.size != bytes)
+    throw Error(Kind::invalid, path + " has " + symbol + " of " + std::to_string(found.size) +
+                                   " B, not " + std::to_string(bytes));
 }
 
 void Dpus::broadcast(const char *symbol, const void *data, size_t bytes) {
   check(dpu_broadcast_to(set_, symbol, 0, data, bytes, flags()), "dpu_broadcast_to", symbol);
 }
 
-void Dpus::scatter(const char *symbol, const void *data, size_t stride, size_t bytes) {
+void Dpus::scatter(const char *symbol, const void *data, size_t stride, size_t bytes,
+                   uint32_t offset) {
   // The library only reads what it sends.
-  push(DPU_XFER_TO_DPU, symbol, const_cast<uint8_t *>(static_cast<const uint8_t *>(data)), stride,
-       bytes);
+  push(DPU_XFER_TO_DPU, symbol, offset, const_cast<uint8_t *>(static_cast<const uint8_t *>(data)),
+       stride, bytes);
 }
 
-void Dpus::gather(const char *symbol, void *data, size_t stride, size_t bytes) {
-  push(DPU_XFER_FROM_DPU, symbol, static_cast<uint8_t *>(data), stride, bytes);
+void Dpus::gather(const char *symbol, void *data, size_t stride, size_t bytes, uint32_t offset) {
+  push(DPU_XFER_FROM_DPU, symbol, offset, static_cast<uint8_t *>(data), stride, bytes);
 }
 
-void Dpus::push(dpu_xfer_t direction, const char *symbol, uint8_t *data, size_t stride,
-                size_t bytes) {
+void Dpus::push(dpu_xfer_t direction, const char *symbol, uint32_t offset, uint8_t *data,
+                size_t stride, size_t bytes) {
   dpu_set_t dpu;
   uint32_t index;
   DPU_FOREACH(set_, dpu, index) {
     check(dpu_prepare_xfer(dpu, data + index * stride), "dpu_prepare_xfer", symbol);
   }
-  check(dpu_push_xfer(set_, direction, symbol, 0, bytes, flags()), "dpu_push_xfer", symbol);
+  check(dpu_push_xfer(set_, direction, symbol, offset, bytes, flags()), "dpu_push_xfer", symbol);
 }
 
 void Dpus::launch() {

@@ -30,23 +30,26 @@ class Dpus {
   Dpus(const Dpus &) = delete;
   Dpus &operator=(const Dpus &) = delete;
 
-  // Throws Error: not a DPU program, one that does not fit, or one with tables of another size.
-  void load(const std::string &path, size_t table_bytes);
+  // Throws Error: not a DPU program, one that does not fit, or one whose variable `symbol` has not
+  // `bytes` bytes.
+  void load(const std::string &path, size_t bytes, const char *symbol = "tables");
   // Bytes of MRAM that the program leaves.
   size_t heap_bytes() const { return heap_bytes_; }
 
   // The same bytes to each DPU.
   void broadcast(const char *symbol, const void *data, size_t bytes);
-  // To DPU d, or from it, `bytes` at data + d * stride.
-  void scatter(const char *symbol, const void *data, size_t stride, size_t bytes);
-  void gather(const char *symbol, void *data, size_t stride, size_t bytes);
+  // To DPU d, or from it, `bytes` at data + d * stride; there from `offset` on.
+  void scatter(const char *symbol, const void *data, size_t stride, size_t bytes,
+               uint32_t offset = 0);
+  void gather(const char *symbol, void *data, size_t stride, size_t bytes, uint32_t offset = 0);
   // Run the program on all DPUs.
   void launch();
   // Wait until all that was queued is done. Throws the first Error of it.
   void sync();
 
  private:
-  void push(dpu_xfer_t direction, const char *symbol, uint8_t *data, size_t stride, size_t bytes);
+  void push(dpu_xfer_t direction, const char *symbol, uint32_t offset, uint8_t *data, size_t stride,
+            size_t bytes);
   dpu_xfer_flags_t flags() const;
   // Wait until nothing is queued or running; returns the first error of it.
   dpu_error_t wait();

@@ -4,7 +4,7 @@ chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
 result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
 """
 
-from accel_rl.pim import modelled, upmem
+from accel_rl.pim import match, modelled, upmem
 from accel_rl.pim.backends import (
     Backend,
     cpu_backend,
@@ -31,6 +31,7 @@ __all__ = [
     "cpu_backend",
     "jax_backend",
     "load_machine",
+    "match",
     "merge_tables",
     "modelled",
     "partition",

@@ -120,6 +120,34 @@ def parts_of_run(
     }
 
 
+def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
+    """Modelled seconds of searches and updates on DPUs, from what they really did.
+
+    As for `parts_of_run`: from the cycles that were counted, and the bytes that moved. The program,
+    which is sent once, is left out.
+
+    Args:
+        machine: whose clock and bandwidths.
+        report: of `pim.match.KeyMemory.report`, less an earlier one (`Report.since`) for what was
+            done in between; DPUs counted cycles.
+
+    Returns:
+        cpu_to_pim, pim_kernel, pim_to_cpu.
+
+    Raises:
+        ValueError: instructions were counted.
+    """
+    if report.counts_instructions:
+        raise ValueError("the DPUs counted instructions: make it with count_instructions=False")
+    dpus = report.dpus
+    return {
+        "cpu_to_pim": cost.broadcast_seconds(machine, dpus, report.broadcast_bytes)
+        + cost.push_seconds(machine, dpus, report.scattered_bytes),
+        "pim_kernel": report.slowest / machine.clock_hz + report.launches * machine.launch_seconds,
+        "pim_to_cpu": cost.pull_seconds(machine, dpus, report.gathered_bytes),
+    }
+
+
 def scaling(
     load: Load, kernel: Kernel, dpus: Sequence[int], machine: Machine | None = None
 ) -> dict[str, list[float]]:

@@ -40,7 +40,7 @@ class TooFewDpus(UpmemError):
 
 
 class TooLarge(UpmemError, ValueError):
-    """A program exceeds IRAM or WRAM, or the rows of a chunk exceed the MRAM."""
+    """A program exceeds IRAM or WRAM, or the rows of a chunk, or keys, exceed the MRAM."""
 
 
 class SdkMissing(UpmemError, ValueError):

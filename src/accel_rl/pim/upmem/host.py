@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -98,7 +99,7 @@ class _Error(ctypes.Structure):
 
 
 class _Report(ctypes.Structure):
-    """`Report` of kernels/upmem/host/trainer.hpp."""
+    """`Report` of kernels/upmem/host/report.hpp."""
 
     _fields_ = [
         (field.name, ctypes.c_double if field.type is float else ctypes.c_uint64)
@@ -106,8 +107,18 @@ class _Report(ctypes.Structure):
     ]
 
 
+def read_report(fill: Callable[[object], object]) -> Report:
+    """The report that a function of the library writes where it is told to."""
+    report = _Report()
+    fill(ctypes.byref(report))
+    return Report(**{field.name: getattr(report, field.name) for field in _FIELDS})
+
+
 class Host:
     """The host library of one toolkit, loaded; a process can have but one.
+
+    Attributes:
+      library: its functions.
 
     Raises:
       SdkMissing, BuildFailed: there is no library, and it cannot be built.
@@ -116,26 +127,26 @@ class Host:
     def __init__(self, toolkit: Toolkit):
         path = host_library(toolkit)
         try:
-            self._library = ctypes.CDLL(str(path))
+            self.library = ctypes.CDLL(str(path))
         except OSError as error:  # such as libdpu.so, which has gone
             raise SdkMissing(
                 f"{path} cannot be loaded: {error}; remove it, so that it is built again"
             ) from error
         sizes = [ctypes.c_size_t(ctypes.sizeof(struct)) for struct in (_Program, _Error, _Report)]
-        if not self._library.accel_rl_upmem_agrees(*sizes):
+        if not self.library.accel_rl_upmem_agrees(*sizes):
             raise SdkMissing(
                 "the sources of the DPU programs are not of this accel_rl: reinstall it"
             )
-        self._library.accel_rl_upmem_error.argtypes = [
+        self.library.accel_rl_upmem_error.argtypes = [
             *(ctypes.c_uint64, ctypes.c_void_p),
             *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
         ]
-        self._library.accel_rl_upmem_add.argtypes = [ctypes.c_int64, ctypes.c_void_p]
-        self._library.accel_rl_upmem_add.restype = None
+        self.library.accel_rl_upmem_add.argtypes = [ctypes.c_int64, ctypes.c_void_p]
+        self.library.accel_rl_upmem_add.restype = None
         self._fingerprint = fingerprint(toolkit)
         for name in ("load", "launch"):
             symbol = f"accel_rl_upmem_{name}"
-            handler = jax.ffi.pycapsule(getattr(self._library, symbol))
+            handler = jax.ffi.pycapsule(getattr(self.library, symbol))
             jax.ffi.register_ffi_target(symbol, handler, platform="cpu")
         atexit.register(self.release)
 
@@ -146,31 +157,31 @@ class Host:
         digest = hashlib.sha256(text.encode()).digest()[:8]
         number = int.from_bytes(digest, "little", signed=True)
         values |= {name: values[name].encode() for name in ("path", "profile")}
-        self._library.accel_rl_upmem_add(number, ctypes.byref(_Program(**values)))
+        self.library.accel_rl_upmem_add(number, ctypes.byref(_Program(**values)))
         return number
 
     def release(self) -> None:
         """Free the DPUs that this process holds."""
-        self._library.accel_rl_upmem_release()
+        self.library.accel_rl_upmem_release()
 
     def held(self) -> int:
         """DPUs that this process holds."""
-        return self._library.accel_rl_upmem_held()
+        return self.library.accel_rl_upmem_held()
 
     def report(self) -> Report:
         """What was done since the process began."""
-        report = _Report()
-        self._library.accel_rl_upmem_report(ctypes.byref(report))
-        return Report(**{f.name: getattr(report, f.name) for f in _FIELDS})
+        return read_report(self.library.accel_rl_upmem_report)
 
     def translate(self, error: Exception) -> UpmemError | None:
         """What the host knows of an error that jax raised; None if it is none of the host's."""
         number = error_number(error)
-        if number is None:
-            return None
+        return None if number is None else self.error(number)
+
+    def error(self, number: int) -> UpmemError | None:
+        """What the host knows of the error of that number; None if it is known no more."""
         found = _Error()
         message, log = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
-        if not self._library.accel_rl_upmem_error(
+        if not self.library.accel_rl_upmem_error(
             number, ctypes.byref(found), message, len(message), log, len(log)
         ):
             return None

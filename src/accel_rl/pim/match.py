@@ -1,0 +1,267 @@
+"""Associative memory on UPMEM DPUs: keys lie in their MRAM, and searches run where the keys are.
+
+with pim.match.KeyMemory(am.encode(priorities), dpus=64) as memory:
+    memory.update(slots, am.encode(changed))
+    found = memory.any_radius(queries, radii)
+    slots = am.draw(key, found.words, 64)
+
+Match lines are those of `accel_rl.am`, bit for bit, packed as `am.pack` packs them. These are
+functions of the host, not of JAX: arrays are NumPy's, and nothing can be traced.
+"""
+
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy as np
+
+from accel_rl.pim.backends.upmem import DEFAULT_TASKLETS
+from accel_rl.pim.queries import (
+    as_integers,
+    as_keys,
+    as_valid,
+    check_machine,
+    columns,
+    merged,
+    ternary,
+)
+from accel_rl.pim.upmem import matcher
+from accel_rl.pim.upmem.host import Report
+from accel_rl.pim.upmem.toolkit import find_toolkit
+from accel_rl.types import ArrayLike
+
+
+class Matches(NamedTuple):
+    """What a search found, in slots of DPU d: those from d * share on, see `KeyMemory.share`."""
+
+    words: np.ndarray | None
+    """uint32 [..., ceil(N / 32)], match lines as `am.pack` gives them; None if not asked for."""
+
+    counts: np.ndarray
+    """int32 [..., D], matches on each DPU."""
+
+
+class KeyMemory:
+    """Keys of N slots over D DPUs.
+
+    Each DPU holds `share` slots that follow each other, a multiple of 64, so that their match lines
+    are whole words; the last DPUs have fewer, or none.
+
+    Args:
+      keys: uint8, uint16 or uint32 [N], as `am.encode` makes them, N from 1 to 2^31 - 1.
+      dpus: D, from 1 to what the machine has.
+      valid: bool [N], valid bits; slots that are not valid never match. None: all are.
+      tasklets: of a DPU, from 1 to the machine's limit. Results do not depend on it.
+      machine: name of the machine whose limits programs must fit, and which is emulated; None for
+        the default.
+      sdk: "vendor", "emulator" or "auto"; see `pim.upmem.find_toolkit`.
+      asynchronous: ranks move data while others compute.
+      count_instructions: DPUs count instructions, not cycles.
+
+    Raises:
+      ValueError: an argument is of another dtype or shape or out of its range, or the MRAM cannot
+        hold the keys; before anything is built or launched.
+      pim.upmem.SdkMissing: there is nothing to build programs with; it says what to install. Also
+        a ValueError.
+      pim.upmem.UpmemError: DPUs, or the build, failed; also later. The DPUs are then freed.
+    """
+
+    def __init__(
+        self,
+        keys: ArrayLike,
+        dpus: int,
+        *,
+        valid: ArrayLike | None = None,
+        tasklets: int = DEFAULT_TASKLETS,
+        machine: str | None = None,
+        sdk: str | None = None,
+        asynchronous: bool = True,
+        count_instructions: bool = False,
+    ):
+        stored = as_keys(keys)
+        bits = 8 * stored.dtype.itemsize
+        self._dtype, self._size, self._dpus = stored.dtype, len(stored), dpus
+        groups = check_machine(self._size, bits, dpus, tasklets, machine)
+        lines = as_valid(valid, self._size)
+        self._share = groups * matcher.GROUP
+        padded = np.zeros(dpus * self._share, self._dtype)
+        padded[: self._size] = stored
+        bitmap = np.zeros(dpus * self._share, bool)
+        bitmap[: self._size] = lines  # what pads is not valid
+        self._matcher = matcher.Matcher(
+            find_toolkit(sdk),
+            dpus,
+            groups,
+            bits=bits,
+            tasklets=tasklets,
+            machine=machine,
+            asynchronous=asynchronous,
+            count_instructions=count_instructions,
+        )
+        self._matcher.load(padded, np.packbits(bitmap, bitorder="little"))
+
+    @property
+    def share(self) -> int:
+        """Slots of a DPU; slot i lies on DPU i // share."""
+        return self._share
+
+    def update(self, slots: ArrayLike, keys: ArrayLike, valid: ArrayLike = True) -> None:
+        """Give slots new keys, by one launch for every 512 of a DPU.
+
+        Args:
+          slots: integer [K], from 0 to N - 1; of a slot that is there twice, the last key stays.
+          keys: integer [K], in the range of the memory's dtype.
+          valid: bool [K] or one for all: whether the slots are valid from now on.
+
+        Raises:
+          ValueError: an argument is of another dtype or shape or out of its range.
+          pim.upmem.UpmemError: DPUs failed.
+        """
+        where = as_integers("slots", slots, self._size - 1)
+        new = as_integers("keys", keys, self._top, len(where))
+        bits = np.asarray(valid)
+        if bits.dtype != np.bool_ or bits.shape not in ((), where.shape):
+            raise ValueError(
+                f"valid must be bool [{len(where)}] or a bool, got {bits.dtype} {bits.shape}"
+            )
+        flags = np.ascontiguousarray(np.broadcast_to(bits, where.shape), np.uint8)
+        if len(where):
+            self._matcher.update(where, new, flags)
+
+    def match(self, queries: ArrayLike, dont_cares: ArrayLike, *, lines: bool = True) -> Matches:
+        """Ternary searches, one for each query: `am.match`. For `am.prefix`, give `am.low_mask`.
+
+        Args:
+          queries: integer [M], in the range of the keys' dtype.
+          dont_cares: integer [M], 1 in the bits that match anything.
+          lines: whether to fetch match lines, or counts alone.
+
+        Returns:
+          words [M, ceil(N / 32)] and counts [M, D].
+
+        Raises:
+          ValueError, pim.upmem.UpmemError: as `update`.
+        """
+        wanted, masks = self._pairs(queries, "dont_cares", dont_cares)
+        return self._each(matcher.TERNARY, ternary(wanted, self._top & ~masks), lines)
+
+    def radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
+        """Radius searches, one for each query: `am.radius`.
+
+        Args:
+          queries: integer [M], in the range of the keys' dtype.
+          radii: integer [M], from 0.
+          lines: as for `match`.
+
+        Returns:
+          words [M, ceil(N / 32)] and counts [M, D].
+
+        Raises:
+          ValueError, pim.upmem.UpmemError: as `update`.
+        """
+        low, high = self._ball(*self._pairs(queries, "radii", radii))
+        return self._each(matcher.RANGE, columns(low, high - low), lines)
+
+    def any_match(
+        self, queries: ArrayLike, dont_cares: ArrayLike, *, lines: bool = True
+    ) -> Matches:
+        """The union of ternary searches: `am.any_match`, packed.
+
+        Queries that all leave out low bits alone, as `am.low_mask` does, are ranges, which are
+        searched together; others one after the other.
+
+        Args:
+          queries: integer [M], in the range of the keys' dtype, M up to 256.
+          dont_cares: integer [M], 1 in the bits that match anything.
+          lines: as for `match`.
+
+        Returns:
+          words [ceil(N / 32)] and counts [D].
+
+        Raises:
+          ValueError, pim.upmem.UpmemError: as `update`.
+        """
+        wanted, masks = self._pairs(queries, "dont_cares", dont_cares, matcher.MOST_QUERIES)
+        if not (masks & (masks + 1)).any():
+            return self._ranges(wanted & ~masks, wanted | masks, lines)
+        pairs = np.unique(ternary(wanted, self._top & ~masks), axis=0)
+        return self._union(matcher.ANY_TERNARY, pairs, lines)
+
+    def any_radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
+        """The union of radius searches: `am.any_radius`, packed.
+
+        Args:
+          queries: integer [M], in the range of the keys' dtype, M up to 256.
+          radii: integer [M], from 0.
+          lines: as for `match`.
+
+        Returns:
+          words [ceil(N / 32)] and counts [D].
+
+        Raises:
+          ValueError, pim.upmem.UpmemError: as `update`.
+        """
+        pairs = self._pairs(queries, "radii", radii, matcher.MOST_QUERIES)
+        return self._ranges(*self._ball(*pairs), lines)
+
+    def report(self) -> Report:
+        """What was done since the keys were loaded; for `pim.modelled.parts_of_searches`.
+
+        `scattered_bytes` are keys and updates, `broadcast_bytes` queries, `gathered_bytes` match
+        lines and counts.
+        """
+        return self._matcher.report()
+
+    def close(self) -> None:
+        """Free the DPUs; the memory cannot be used any more."""
+        self._matcher.close()
+
+    def __enter__(self) -> "KeyMemory":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _top(self) -> int:
+        return int(np.iinfo(self._dtype).max)
+
+    def _pairs(
+        self, queries: ArrayLike, name: str, seconds: ArrayLike, most: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Queries and the mask or radius of each, int64 [M], so that sums do not wrap around."""
+        wanted = as_integers("queries", queries, self._top)
+        if most is not None and len(wanted) > most:
+            raise ValueError(f"queries must be at most {most} for a union, got {len(wanted)}")
+        others = as_integers(name, seconds, self._top, len(wanted))
+        return wanted.astype(np.int64), others.astype(np.int64)
+
+    def _ball(self, wanted: np.ndarray, radii: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.maximum(wanted - radii, 0), np.minimum(wanted + radii, self._top)
+
+    def _each(self, work: int, pairs: np.ndarray, lines: bool) -> Matches:
+        counts, found = self._matcher.search(work, pairs, len(pairs), lines)
+        return Matches(None if found is None else self._words(found), counts.astype(np.int32))
+
+    def _union(self, work: int, pairs: np.ndarray, lines: bool) -> Matches:
+        counts, found = self._matcher.search(work, pairs, 1, lines)
+        return Matches(None if found is None else self._words(found)[0], counts[0].astype(np.int32))
+
+    def _ranges(self, low: np.ndarray, high: np.ndarray, lines: bool) -> Matches:
+        if not len(low):
+            words = np.zeros(-(-self._size // 32), np.uint32) if lines else None
+            return Matches(words, np.zeros(self._dpus, np.int32))
+        low, high = merged(low, high)
+        few = len(low) <= matcher.FEW
+        # Repeated up to the number that the program is compiled for.
+        padding = (0, (matcher.FEW if few else matcher.MOST_QUERIES) - len(low))
+        pairs = columns(np.pad(low, padding, "edge"), np.pad(high - low, padding, "edge"))
+        return self._union(matcher.ANY_OF_FEW if few else matcher.ANY_OF_MANY, pairs, lines)
+
+    def _words(self, found: np.ndarray) -> np.ndarray:
+        """Match lines of all DPUs as words of 32, without those of padding."""
+        return found.astype("<u8", copy=False).view("<u4")[:, : -(-self._size // 32)]
