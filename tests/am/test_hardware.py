@@ -276,6 +276,45 @@ def test_figures_that_are_missing_are_asked_for():
         tool["nothing"]
 
 
+def clocked(period=2.0):
+    return hardware.load_components(tcam="rtl_tcam").given(clock_period=period)
+
+
+def test_clocked_sample_by_hand():
+    """Each phase: the cycles of its first item, and one for each further item."""
+    design = small(groups=3, csp_size=6, batch_size=5, variant="fr_prefix")
+    found = modelled_sample(design, clocked(), energy=False)
+    assert found.overlap == "clocked"
+    assert found.modelled_latency_by_stage_ns == pytest.approx(
+        {"search": 2 * (3 + 2), "readout": 2 * (4 + 5), "draw": 2 * (2 + 4)}
+    )
+    assert found.modelled_busy_by_stage_ns == pytest.approx(
+        {"search": 2 * 3, "readout": 2 * 6, "draw": 2 * 5}
+    )
+    assert found.modelled_energy_pj is None
+    # The schedule is that of the RTL, whatever else the design says.
+    other = dataclasses.replace(design, overlap="pipelined", rows_per_array=7, key_bits=32)
+    assert modelled_sample(other, clocked(), energy=False) == found
+    exact = dataclasses.replace(design, variant="fr_exact", range_queries=10.0)
+    more = modelled_sample(exact, clocked(), energy=False).modelled_latency_by_stage_ns
+    assert more["search"] == pytest.approx(2 * (3 + 29))
+    update = modelled_update(design, clocked(), energy=False)
+    assert update.modelled_latency_by_stage_ns == pytest.approx({"write": 2 * (4 + 4)})
+
+
+def test_clocked_designs_refused():
+    with pytest.raises(ValueError, match=r"clock_period \(ns\) of 'rtl_tcam' has no .* value"):
+        modelled_sample(small(), hardware.load_components(tcam="rtl_tcam"), energy=False)
+    for model in (modelled_sample, modelled_update):
+        with pytest.raises(ValueError, match="energy must be False for 'rtl_tcam'"):
+            model(small(), clocked())
+        with pytest.raises(ValueError, match=r"variant must be one of fr_\w+, .*, got 'k_counted'"):
+            model(small(variant="k_counted"), clocked(), energy=False)
+        for ports in ("csp_ports", "write_ports"):
+            with pytest.raises(ValueError, match=f"{ports} must be 1 for 'rtl_tcam', got 2"):
+                model(small(**{ports: 2}), clocked(), energy=False)
+
+
 def test_given_figures_say_so():
     components = hardware.load_components()
     known = components.given(search_delay=1.0)
@@ -333,10 +372,14 @@ def test_every_figure_has_unit_source_condition_and_status():
         assert all(figure.values())
         assert figure["status"] in hardware.FILE_STATUSES
     assert {figure["source"] for figure in figures} == set(tables["sources"])  # none is idle
-    for source in tables["sources"].values():
+    for name, source in tables["sources"].items():
+        assert source["where_read"]
+        if name == "rtl":  # ours
+            assert (ROOT / source["cite"].partition(", ")[2]).exists()
+            assert (ROOT / source["where_read"].split()[-1]).exists()
+            continue
         assert re.search(r"DOI|arXiv", source["cite"])
         assert re.search(r"\b20\d\d\b", source["cite"])
-        assert source["where_read"]
     for tcam in hardware.available_tcams():
         for name, figure in hardware.load_components(tcam=tcam).figures.items():
             assert figure.name == name
@@ -446,6 +489,14 @@ def test_the_page_prints_what_the_model_says():
             f"| `{variant}` | {design.searches:,} | {run.modelled_latency_ns:,.0f} "
             f"| {run.modelled_energy_pj / 1e3:,.1f} |"
         ) in PAGE
+
+
+def test_the_page_prints_the_clocked_latency():
+    components = clocked(4.0)
+    for capacity in (5_000, 10_000, 20_000):
+        found = modelled_sample(Design(capacity), components, energy=False)
+        cycles = found.modelled_latency_ns / 4
+        assert f"| {capacity:,} | {cycles:,.0f} | {found.modelled_latency_ns:,.0f} |" in PAGE
 
 
 def test_the_page_says_that_nothing_was_run():

@@ -12,6 +12,7 @@ condition and status. A figure that we found nowhere is absent: what needs it ra
 - `simulated`: from circuit simulation, as published;
 - `tool`: a constant of a public program;
 - `derived`: computed from figures of the source;
+- `counted`: clock cycles, counted in a simulation of this library's RTL;
 - `given`, `assumed`: the caller's, known or one of an assumed range.
 """
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-FILE_STATUSES = ("silicon", "simulated", "tool", "derived")
+FILE_STATUSES = ("silicon", "simulated", "tool", "derived", "counted")
 
 _LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
 _PERIPHERAL_UNITS = {
@@ -27,7 +27,14 @@ _TCAM_UNITS = {
     "write_delay": "ns",
     "write_energy": "fJ/bit",
 }
-UNITS: Mapping[str, str] = _PERIPHERAL_UNITS | _TCAM_UNITS
+_CLOCKED_UNITS = {
+    "clock_period": "ns",
+    "search_cycles": "cycle",
+    "readout_cycles": "cycle",
+    "draw_cycles": "cycle",
+    "write_cycles": "cycle",
+}
+UNITS: Mapping[str, str] = _PERIPHERAL_UNITS | _TCAM_UNITS | _CLOCKED_UNITS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +71,11 @@ class Components:
 
     tcam: str
     figures: Mapping[str, Figure]
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the figures are cycles of a clock, as those of a design in RTL are."""
+        return "search_cycles" in self.figures
 
     def __getitem__(self, name: str) -> float:
         """The figure's value, in its unit.
@@ -160,7 +172,10 @@ def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Fig
         }
 
     peripheral = parse("peripheral", tables["peripheral"], _PERIPHERAL_UNITS)
-    tcams = {name: parse(name, table, _TCAM_UNITS) for name, table in tables["tcam"].items()}
+    tcams = {
+        name: parse(name, table, _TCAM_UNITS | _CLOCKED_UNITS)
+        for name, table in tables["tcam"].items()
+    }
     return peripheral, tcams
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from accel_rl.am.hardware.components import Components
-from accel_rl.am.hardware.design import Design
+from accel_rl.am.hardware.design import VARIANTS, Design
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Modelled:
     Attributes:
       operation: "sample" or "update".
       tcam: the kind of array.
-      overlap: how stages overlap.
+      overlap: how stages overlap; "clocked" where it is as in the RTL.
       modelled_latency_by_stage_ns: ns that each stage adds; they sum to the latency. Where stages
         overlap it is the whole of the one that decides, and of the others one item.
       modelled_busy_by_stage_ns: ns that each stage works, overlapped or not.
@@ -62,9 +62,16 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
       energy: False where energies are not known and only the latency is wanted.
 
     Raises:
-      ValueError: if a figure that is needed has no value.
+      ValueError: if a figure that is needed has no value, or if the components are clocked and the
+        design or `energy` is not what the RTL is known to do.
     """
     c = components
+    if c.clocked:
+        _check_clocked(design, c, energy)
+        searches = _clocked("search", design.searches, c)
+        readout = _clocked("readout", design.candidates, c)
+        draws = _clocked("draw", design.batch_size, c)
+        return _modelled("sample", design, c, ([searches], [readout], [draws]), energy)
     price = _price(c, energy)
     values = design.groups * (2 if design.variant == "fr_dithered" else 1)
     index_bits = max(1, (design.candidates - 1).bit_length())
@@ -125,6 +132,10 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
 def modelled_update(design: Design, components: Components, *, energy: bool = True) -> Modelled:
     """Model the writing of a batch of priorities; arguments and errors as `modelled_sample`."""
     c = components
+    if c.clocked:
+        _check_clocked(design, c, energy)
+        writes = _clocked("write", design.batch_size, c)
+        return _modelled("update", design, c, ([writes],), energy)
     price = _price(c, energy)
     turns = -(-design.batch_size // design.write_ports)
     hops = 1 + design.levels
@@ -136,6 +147,24 @@ def modelled_update(design: Design, components: Components, *, energy: bool = Tr
         _Stage("write", turns, c["write_delay"], c["write_delay"], design.batch_size * row_pj),
     ]
     return _modelled("update", design, components, (stages,), energy)
+
+
+def _clocked(name: str, items: int, components: Components) -> _Stage:
+    """A phase of the RTL, which the next one follows: one more item in each clock."""
+    clock = components["clock_period"]
+    return _Stage(name, items, components[f"{name}_cycles"] * clock, clock, 0.0)
+
+
+def _check_clocked(design: Design, components: Components, energy: bool) -> None:
+    tcam = components.tcam
+    if energy:
+        raise ValueError(f"energy must be False for {tcam!r}: its RTL has cycles, but no energies")
+    if not design.variant.startswith("fr_"):
+        known = ", ".join(variant for variant in VARIANTS if variant.startswith("fr_"))
+        raise ValueError(f"variant must be one of {known} for {tcam!r}, got {design.variant!r}")
+    for name in ("csp_ports", "write_ports"):
+        if getattr(design, name) != 1:
+            raise ValueError(f"{name} must be 1 for {tcam!r}, got {getattr(design, name)}")
 
 
 def _price(components: Components, energy: bool) -> Callable[[str], float]:
@@ -150,10 +179,11 @@ def _modelled(
     energy: bool,
 ) -> Modelled:
     latency: dict[str, float] = {}
+    overlap = "clocked" if components.clocked else design.overlap
     for phase in phases:
         used = [stage for stage in phase if stage.items]
         latency |= {stage.name: 0.0 for stage in phase}
-        if design.overlap == "serial":
+        if overlap == "serial":
             latency |= {stage.name: stage.items * stage.item_ns for stage in used}
         else:
             waits = {stage.name: (stage.items - 1) * stage.interval_ns for stage in used}
@@ -164,7 +194,7 @@ def _modelled(
     return Modelled(
         operation=operation,
         tcam=components.tcam,
-        overlap=design.overlap,
+        overlap=overlap,
         modelled_latency_by_stage_ns=latency,
         modelled_busy_by_stage_ns={s.name: s.items * s.interval_ns for s in stages},
         modelled_energy_by_stage_pj={s.name: s.energy_pj for s in stages} if energy else None,
