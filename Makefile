@@ -67,6 +67,7 @@ bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
 	$(BIN)/python benchmarks/dpu_kernels.py --quick --json $(QUICK_RESULTS)/dpu_kernels.json
 	$(BIN)/python benchmarks/replay.py --quick --json $(QUICK_RESULTS)/replay.json
 	$(BIN)/python benchmarks/amper_study.py --quick --json $(QUICK_RESULTS)/amper_study.json
+	$(BIN)/python benchmarks/compose.py --quick --json $(QUICK_RESULTS)/compose.json
 
 docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
 	$(BIN)/python -m pytest tests/test_docs.py

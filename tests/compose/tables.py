@@ -2,7 +2,7 @@
 
 import random
 
-from accel_rl.compose import Cost, Costs, Spec
+from accel_rl.compose import EXECUTORS, Cost, Costs, Spec
 from accel_rl.compose.candidates import alike, distinct
 from accel_rl.compose.costs import whole_key
 from accel_rl.compose.devices import find
@@ -25,7 +25,7 @@ def made_up(spec=SPEC, seed=0, slowdown=1.0, handoff=0.0):
     """Costs of every step of every mapping, drawn between 10 and 500 us."""
     draw = random.Random(seed)
     devices = find(spec.devices)
-    costs = Costs(alike(devices), {}, {}, {}, handoff, 0.0)
+    costs = Costs(alike(devices), {}, {}, {}, handoff, 0.0, stretch=dict.fromkeys(EXECUTORS, 1.0))
     for mapping in mappings(spec):
         if mapping.executor == "whole":
             cost = Cost(draw.uniform(1e-4, 2e-3), 0.0, "measured")

@@ -142,3 +142,21 @@ def test_an_fpga_takes_the_sum_tree_and_the_learner():
     update = plan.costs.step(both, "update").seconds
     linked = device.link.seconds(work.bytes_of("update"))
     assert update == pytest.approx(device.modelled_seconds("update", work) + linked)
+
+
+def test_dpus_search_for_amper_and_learn_no_networks():
+    device = find(("upmem",))["upmem"]
+    work = dataclasses.replace(specs.workload(SPEC), sampler="amper_fr", capacity=4096)
+    assert device.status == "simulated"
+    assert "learns tables (see pim.train)" in device.refuses("learner", work)
+    assert "not as prioritised" in device.refuses("replay_manager", specs.workload(SPEC))
+    why = device.refuses("replay_manager", work)
+    if why is not None:
+        pytest.skip(f"no DPU programs can be built here: {why}")
+    one, four = (device.modelled_seconds("sample", w) for w in (work, more(work)))
+    assert 0 < one < four < 1
+    assert 0 < device.modelled_seconds("update", work) < 1
+
+
+def more(work):
+    return dataclasses.replace(work, capacity=4 * work.capacity)

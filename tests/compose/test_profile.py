@@ -32,7 +32,8 @@ def costs():
     found = compose.profile(
         HERE, find(HERE.devices), MAPPINGS, seconds=0.01, progress=lambda *each: told.append(each)
     )
-    assert [done for _, done, _ in told] == [0, 1, 2, 3]
+    assert [done for _, done, _ in told] == [0, 1, 2, 2, 2, 3]
+    assert {total for _, _, total in told} == {3}
     return found
 
 
@@ -46,6 +47,8 @@ def test_every_step_and_every_pair_is_measured(costs):
     assert min(costs.slowdowns.values()) >= 1
     assert 0 < costs.fused(MAPPINGS[0]).seconds < 1
     assert 0 < costs.handoff < 0.1
+    assert set(costs.stretch) == {"lockstep", "asynchronous"}
+    assert all(0.1 < each < 20 for each in costs.stretch.values())
 
 
 def test_like_devices_are_measured_once(costs):
@@ -71,6 +74,14 @@ def test_what_is_known_is_not_measured_again(costs, monkeypatch):
     assert again.steps == costs.steps
     with pytest.raises(AssertionError, match="measured again"):
         compose.profile(HERE, find(HERE.devices), MAPPINGS)
+
+
+def test_costs_of_fewer_devices_serve_a_plan_of_more(costs):
+    one = dataclasses.replace(costs, alike={"cpu:0": costs.alike["cpu:0"]})
+    plan = compose.plan(HERE, costs=one, executors=("lockstep",), seconds=0.01)
+    assert len(plan.estimates) == 8  # two like devices in four roles, up to their names
+    assert plan.costs.alike == costs.alike
+    assert plan.costs.step(SPLIT, "learn") is costs.step(SPLIT, "learn")
 
 
 def test_costs_are_kept_for_the_same_spec_and_machine_only(costs, tmp_path, monkeypatch):

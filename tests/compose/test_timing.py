@@ -32,6 +32,12 @@ def test_calls_that_do_not_are_not_slowed():
     assert 0.005 <= other < 0.02
 
 
+def test_a_call_that_takes_longer_than_the_time_is_made_once():
+    one, other = timing.together(lambda: time.sleep(0.02), lambda: None, 0.0)
+    assert one >= 0.02
+    assert other > 0
+
+
 def test_an_error_in_either_is_raised():
     def fail():
         raise OSError("broken")

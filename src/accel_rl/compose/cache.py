@@ -15,7 +15,7 @@ from accel_rl.compose.costs import Cost, Costs, Key
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
 
-FORMAT = 1
+FORMAT = 2
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy")
 # What a spec's costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
@@ -87,6 +87,7 @@ def _plain(costs: Costs) -> dict[str, Any]:
         "whole": [[*key, dataclasses.astuple(cost)] for key, cost in costs.whole.items()],
         "handoff": costs.handoff,
         "bookkeeping": costs.bookkeeping,
+        "stretch": dict(costs.stretch),
     }
 
 
@@ -101,6 +102,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         whole={key: Cost(*value) for key, value in table("whole").items()},
         handoff=float(held["handoff"]),
         bookkeeping=float(held["bookkeeping"]),
+        stretch=dict(held["stretch"]),
     )
 
 

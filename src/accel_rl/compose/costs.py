@@ -41,6 +41,9 @@ class Costs:
     """Seconds from an item's being put to the waiting worker's going on."""
     bookkeeping: float
     """Seconds that the executor spends around each step."""
+    stretch: dict[str, float] = dataclasses.field(default_factory=dict)
+    """By executor: how many times longer an iteration took in a trial than in simulated time. What
+    pairs of steps do not show: three threads and more at once, and their interpreter's lock."""
 
     def key(self, mapping: Mapping, *steps: str) -> Key:
         """Where a step's cost stands, or with two the slowdown of the first by the second."""

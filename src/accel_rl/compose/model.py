@@ -63,7 +63,11 @@ def estimate(
         busy = {mapping.learner[0]: seconds}
         timeline: tuple[Span, ...] = ()
     else:
-        timeline = _steady(_simulated(mapping, costs, schedule), schedule)
+        stretch = costs.stretch.get(mapping.executor, 1.0)
+        timeline = tuple(
+            span._replace(start=span.start * stretch, end=span.end * stretch)
+            for span in _steady(_simulated(mapping, costs, schedule), schedule)
+        )
         seconds = max(span.end for span in timeline) / WINDOW
         sources = {costs.step(mapping, step).source for step in STEPS}
         busy = {name: _busy(name, mapping, timeline) / WINDOW for name in mapping.devices}

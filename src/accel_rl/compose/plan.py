@@ -144,7 +144,8 @@ class Bound:
     def __call__(self, partial: Assignment) -> float:
         """The bound; infinite if no completion was profiled."""
         seconds = min(
-            least_seconds(executor, lambda step: self._cheapest(step, partial), self._schedule)
+            self._costs.stretch.get(executor, 1.0)
+            * least_seconds(executor, lambda step: self._cheapest(step, partial), self._schedule)
             for executor in ([partial["executor"]] if "executor" in partial else EXECUTORS)
         )
         if seconds == float("inf"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import statistics
 from collections.abc import Callable
 from collections.abc import Mapping as Table
 
@@ -16,6 +17,7 @@ from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.modelled import STORE, modelled_cost
 from accel_rl.compose.placing import placement, program_for, stand_ins
 from accel_rl.compose.spec import Spec
+from accel_rl.compose.trial import trial
 from accel_rl.compose.workload import STEPS
 from accel_rl.train.stand import Stand
 
@@ -23,6 +25,7 @@ Progress = Callable[[str, int, int], None]
 """progress(what is measured, how many are done, how many there are)."""
 
 LEAST = 64  # iterations of a timed run of the fused program
+TRIED = 3  # mappings of each executor that are run, to see what the model leaves out
 
 
 def profile(
@@ -50,7 +53,12 @@ def profile(
     if known is None:
         known = Costs(alike(devices), {}, {}, {}, timing.handing_off(), timing.around_a_step())
     costs = dataclasses.replace(
-        known, steps=dict(known.steps), slowdowns=dict(known.slowdowns), whole=dict(known.whole)
+        known,
+        alike={**known.alike, **alike(devices)},  # those first that what is known is named by
+        steps=dict(known.steps),
+        slowdowns=dict(known.slowdowns),
+        whole=dict(known.whole),
+        stretch=dict(known.stretch),
     )
     for number, mapping in enumerate(mappings):
         if progress is not None:
@@ -64,6 +72,14 @@ def profile(
             for step in STEPS:
                 found = modelled_cost(step, mapping, devices, specs.workload(spec), costs)
                 costs.steps.setdefault(costs.key(mapping, step), found)
+    for executor in ("lockstep", "asynchronous"):
+        able = [each for each in mappings if each.executor == executor]
+        able = [each for each in able if stand_ins(each, devices) == each][:TRIED]
+        if able and executor not in costs.stretch:
+            if progress is not None:
+                progress(f"trials of {executor}", len(mappings) - 1, len(mappings))
+            ratios = [trial(spec, devices, each, costs, seconds) for each in able]
+            costs.stretch[executor] = statistics.median(ratios)
     if progress is not None:
         progress("done", len(mappings), len(mappings))
     return costs

@@ -167,6 +167,12 @@ def hyper(spec: Spec) -> dict[str, Any]:
     return {"agent": given, "replay": dict(spec.sampler), **own}
 
 
+def check(spec: Spec) -> None:
+    """Raises as `program`, and for hyper-parameters that are unknown or out of range."""
+    made, given = program(spec), hyper(spec)
+    jax.eval_shape(lambda: made.init(jax.random.key(0), **given))
+
+
 def workload(spec: Spec) -> Workload:
     """The numbers of a spec's training."""
     made = program(spec)

@@ -47,7 +47,7 @@ def together(
         try:
             start.wait()
             began = time.perf_counter()
-            while not stop.is_set():
+            while not (count and stop.is_set()):
                 calls[number]()
                 count += 1
             means[number] = (time.perf_counter() - began) / count

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from accel_rl.cli import folders
+from accel_rl.cli import folders, runtime
 from accel_rl.cli.training import values
 from accel_rl.compose import Mapping, Spec
 from accel_rl.compose import mapping as mappings
@@ -25,6 +25,7 @@ from accel_rl.io import atomic_write
 
 SPEC, MAPPING, PLAN = "spec.toml", "mapping.toml", "plan.json"
 RUN, METRICS = "run.json", "metrics.jsonl"
+MEASURED = "timeline_measured.png"
 
 
 def read_spec(path: Path, words: Sequence[str]) -> Spec:
@@ -83,6 +84,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _spec(table: dict[str, Any]) -> Spec:
     try:
-        return specs.from_table(table)
+        spec = specs.from_table(table)
+        runtime.import_gymnax()
+        specs.check(spec)
+        return spec
     except TypeError as error:  # the library blames types; here it is what the user wrote
         raise ValueError(str(error)) from error

@@ -37,7 +37,7 @@ def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
 def write_plan(directory: Path, found: Plan) -> None:
     """Writes spec, mapping and plan."""
     directory.mkdir(parents=True, exist_ok=True)
-    for stale in (folder.RUN, folder.METRICS):
+    for stale in (folder.RUN, folder.METRICS, folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
         (directory / stale).unlink(missing_ok=True)
     best = found.best
     folder.write_text(directory / folder.SPEC, mappings.toml_text(found.spec.to_table()))

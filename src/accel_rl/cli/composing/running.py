@@ -17,7 +17,6 @@ from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.compose.profile import Progress
 
-MEASURED = "timeline_measured.png"
 ITERATIONS = 4  # that a picture shows
 
 
@@ -92,7 +91,7 @@ def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
 
 
 def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
-    path = directory / MEASURED
+    path = directory / folder.MEASURED
     path.unlink(missing_ok=True)
     if not ran.timeline or ran.simulated:
         return

@@ -11,6 +11,7 @@ from accel_rl.compose.devices.device import Device, Executable, Link, Modelled, 
 from accel_rl.compose.devices.fpga_device import FpgaDevice
 from accel_rl.compose.devices.jax_device import JaxDevice
 from accel_rl.compose.devices.native import NativeDevice
+from accel_rl.compose.devices.upmem_device import UpmemDevice
 
 __all__ = [
     "AssociativeMemory",
@@ -22,6 +23,7 @@ __all__ = [
     "Modelled",
     "NativeDevice",
     "Status",
+    "UpmemDevice",
     "available",
     "find",
 ]
@@ -40,6 +42,7 @@ def _associative() -> AssociativeMemory:
 
 MODELLED: Mapping[str, Callable[[], Device]] = {
     "am": _associative,
+    "upmem": UpmemDevice,
     "fpga": lambda: FpgaDevice(PCIE, fpga.load_fpga()),
 }
 

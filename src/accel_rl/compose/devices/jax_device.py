@@ -11,7 +11,7 @@ from accel_rl.compose.workload import Workload
 
 @dataclasses.dataclass(frozen=True)
 class JaxDevice:
-    """One of `jax.devices()`, by a name like `cpu:0` or `cuda:1`; it can take every role."""
+    """One of `jax.devices()`, by a name like `cpu:0` or `gpu:1`; it can take every role."""
 
     name: str
     jax_device: jax.Device

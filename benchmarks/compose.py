@@ -1,0 +1,315 @@
+"""Whether composed trainings take what the composer predicts, and are the fastest that there are.
+
+    python benchmarks/compose.py [--quick] [--rivals PYTHON] [--json PATH]
+
+DQN on CartPole, and DDPG on Pendulum and MountainCarContinuous: each is profiled and planned over
+two host devices and the native kernels; every mapping then runs, in interleaved rounds, and what an
+iteration took stands beside what was predicted. Stable-Baselines3 trains with equal
+hyper-parameters in the same rounds, in an environment of its own (`training_sb3.py` says how to
+make it; without it its claims are null). The fused program and the best split mapping are reported
+apart. Calibrated synthetic steps show how much of the replay's time is hidden behind learning, and
+a training of many seeds what a lag of priorities does to returns.
+
+Joules are null where neither RAPL nor NVML can be read; performance portability is null, as this is
+a single platform.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import compose_synthetic as synthetic
+import jax
+import numpy as np
+from common import Claim, Report, warn
+from rich.console import Console
+from training_devices import use_all_cores
+
+from accel_rl import compose, plot, train
+from accel_rl.compose import Estimate, Mapping, Plan, Spec
+from accel_rl.compose import spec as specs
+from accel_rl.compose.devices import find
+from accel_rl.compose.placing import placement
+from accel_rl.compose.run import iteration_seconds
+
+PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "gymnax")
+DEVICES = ("cpu:0", "cpu:1", "native")
+ITERATION, THROUGHPUT = "iteration", "trained samples per second"
+RIVAL = "SB3"
+OVER_RIVAL, HIDDEN, WITHIN_BEST = 2.1, 0.8, 1.05
+MARGIN = 50.0  # of CartPole's 500, within which returns count as unchanged
+
+CASES = {
+    "DQN CartPole, 1 env, batch 64": Spec(
+        "dqn", "CartPole-v1", devices=DEVICES, batch_size=64, agent={"learning_rate": 2.5e-4}
+    ),
+    "DQN CartPole, prioritised, 1 env, batch 64": Spec(
+        "dqn",
+        "CartPole-v1",
+        replay="prioritised",
+        devices=DEVICES,
+        batch_size=64,
+        agent={"learning_rate": 2.5e-4},
+    ),
+    "DQN CartPole, 32 envs, batch 256": Spec(
+        "dqn",
+        "CartPole-v1",
+        devices=DEVICES,
+        batch_size=256,
+        num_envs=32,
+        capacity=10_016,
+        agent={"learning_rate": 2.5e-4},
+    ),
+    "DDPG Pendulum, 1 env, batch 256": Spec("ddpg", "Pendulum-v1", devices=DEVICES, batch_size=256),
+    "DDPG MountainCarContinuous, 1 env, batch 256": Spec(
+        "ddpg", "MountainCarContinuous-v0", devices=DEVICES, batch_size=256
+    ),
+}
+
+
+class Rival:
+    """The other interpreter; `train` gives None where there is none."""
+
+    def __init__(self, python: str | None) -> None:
+        """Starts it, and warns if it cannot."""
+        self._process = None
+        if python is None:
+            warn("SB3's claims are null: give --rivals PYTHON; training_sb3.py says how to make it")
+            return
+        script = Path(__file__).resolve().with_name("compose_sb3.py")
+        kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+        try:
+            self._process = subprocess.Popen(
+                [python, str(script)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**kept, "CUDA_VISIBLE_DEVICES": ""},
+            )
+            self.version = json.loads(self._line())["version"]
+        except (OSError, ValueError) as error:
+            warn(f"SB3 did not start: {error}")
+            self._process = None
+
+    def train(self, spec: Spec, steps: int) -> float | None:
+        """Wall seconds of an iteration."""
+        process = self._process
+        if process is None or process.stdin is None or spec.replay != "uniform":
+            return None
+        settings = {
+            "batch_size": spec.batch_size,
+            "buffer_size": spec.capacity,
+            "hidden": list(specs.workload(spec).hidden),
+            "learning_rate": spec.agent.get("learning_rate", 1e-3),
+        }
+        request = {
+            "algorithm": spec.algorithm,
+            "environment": spec.environment,
+            "num_envs": spec.num_envs,
+            "steps": steps,
+            "settings": settings,
+        }
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        return float(json.loads(self._line())["wall"]) * spec.num_envs / steps
+
+    def _line(self) -> str:
+        process = self._process
+        return process.stdout.readline() if process is not None and process.stdout else ""
+
+
+def measure(
+    spec: Spec, plan: Plan, rival: Rival, rounds: int, iterations: int, console: Console
+) -> tuple[dict[Mapping, list[float]], list[float]]:
+    """Seconds of an iteration of every mapping, and of the rival, in interleaved rounds."""
+    taken: dict[Mapping, list[float]] = {each.mapping: [] for each in plan.estimates}
+    others: list[float] = []
+    steps = spec.learning_starts + iterations * spec.num_envs
+    for number in range(rounds):
+        for mapping, found in taken.items():
+            ran = compose.run(
+                spec, mapping, jax.random.key(number), steps, period=max(1, steps // 12)
+            )
+            found.append(ran.seconds)
+        other = rival.train(spec, iterations * spec.num_envs)
+        if other is not None:
+            others.append(other)
+        console.print(f"  round {number + 1} of {rounds}", highlight=False)
+    return taken, others
+
+
+def off(estimate: Estimate, taken: Sequence[float]) -> float:
+    """How far a prediction is from what was measured, of what it may be: 15 %, or twice the spread.
+
+    The spread is the distance between the quartiles of the rounds.
+    """
+    low, median, high = np.quantile(taken, [0.25, 0.5, 0.75])
+    return float(abs(estimate.seconds - median) / max(0.15 * median, 2 * (high - low)))
+
+
+def study(
+    report: Report,
+    case: str,
+    spec: Spec,
+    rival: Rival,
+    rounds: int,
+    iterations: int,
+    console: Console,
+) -> None:
+    """Plans and runs a case; records and claims."""
+    console.print(case, highlight=False)
+    plan = compose.plan(spec, seconds=0.05 if rounds < 3 else 0.1)
+    taken, others = measure(spec, plan, rival, rounds, iterations, console)
+    offs = {}
+    for estimate in plan.estimates:
+        name = str(estimate.mapping)
+        report.add(case, name, f"{ITERATION}, predicted", "us", [estimate.seconds * 1e6])
+        report.add(case, name, ITERATION, "us", np.array(taken[estimate.mapping]) * 1e6)
+        offs[estimate.mapping] = off(estimate, taken[estimate.mapping])
+    share = float(np.mean([value <= 1 for value in offs.values()]))
+    report.claims.append(
+        Claim(f"{case}: share of mappings predicted within 15 % or twice the spread", share, 1.0,
+              share >= 1.0)
+    )  # fmt: skip
+    medians = {mapping: statistics.median(each) for mapping, each in taken.items()}
+    fastest = min(medians, key=lambda mapping: medians[mapping])
+    chosen = plan.best.mapping
+    ratio = medians[chosen] / medians[fastest]
+    apart = min(taken[chosen]) > max(taken[fastest])
+    report.claims.append(
+        Claim(f"{case}: chosen over the measured best (or their rounds overlap)", ratio,
+              WITHIN_BEST, ratio <= WITHIN_BEST or not apart)
+    )  # fmt: skip
+    split = min((m for m in medians if m.executor != "whole"), key=lambda m: medians[m])
+    fused = min((m for m in medians if m.executor == "whole"), key=lambda m: medians[m])
+    samples = plan.best.samples
+    for what, mapping in (("best split", split), ("fused", fused)):
+        rates = samples / np.array(taken[mapping])
+        report.add(case, f"{what}: {mapping}", THROUGHPUT, "samples/s", rates)
+    value = None
+    if others:
+        report.add(case, RIVAL, THROUGHPUT, "samples/s", samples / np.array(others))
+        value = statistics.median(others) / medians[split]
+    if spec.replay == "uniform":
+        holds = None if value is None else value >= OVER_RIVAL
+        report.claims.append(Claim(f"{case}: best split over {RIVAL}", value, OVER_RIVAL, holds))
+
+
+def overlap(report: Report, rounds: int, iterations: int) -> None:
+    """How much of the replay's time is hidden where it is shorter than learning."""
+    case = "synthetic steps"
+    speed = synthetic.turns_per_second()
+    replay, learn = {"insert": 1e-3, "sample": 2e-3, "update": 1e-3}, 8e-3
+    devices = find(DEVICES)
+    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:1",))
+    place = placement(mapping, devices)
+    steps = synthetic.SPEC.learning_starts + iterations
+
+    def iteration(seconds: dict[str, float]) -> float:
+        made = synthetic.program(seconds, speed)
+        ran = train.pipelined(
+            made, jax.random.key(0), steps, placement=place, period=max(1, steps // 8)
+        )
+        return iteration_seconds(ran.rows, made.schedule)[0]
+
+    hidden = []
+    for _ in range(rounds):
+        alone = iteration({**dict.fromkeys(replay, 0.0), "learn": learn})
+        both = iteration({**replay, "learn": learn})
+        hidden.append(1 - (both - alone) / sum(replay.values()))
+        report.add(case, "accel_rl", "iteration without replay time", "ms", [alone * 1e3])
+        report.add(case, "accel_rl", "iteration with it", "ms", [both * 1e3])
+    report.add(case, "accel_rl", "share of the replay's time that is hidden", "", hidden)
+    value = statistics.median(hidden)
+    claim = "replay time hidden where it is half of learning's, synthetic steps"
+    report.claims.append(Claim(claim, value, HIDDEN, value >= HIDDEN))
+
+
+def relaxed(report: Report, seeds: int, steps: int) -> None:
+    """What a lag of priorities of one update does to returns: an equivalence test."""
+    case = f"DQN CartPole, prioritised, {seeds} seeds, {steps:,} steps"
+    spec = dataclasses.replace(
+        CASES["DQN CartPole, prioritised, 1 env, batch 64"], num_envs=4, policy_lag=0
+    )
+    found = {}
+    for lag in (0, 1):
+        made = specs.program(dataclasses.replace(spec, priority_lag=lag))
+        run = train.whole(made, steps)
+        play = train.evaluator(made.env, made.agent, max_steps=500)
+
+        def learn(key: jax.Array, run: Any = run, play: Any = play) -> Any:
+            run_key, play_key = jax.random.split(key)
+            policy = run(run_key, **specs.hyper(spec)).state.agent
+            return play(policy, play_key)
+
+        everyone = train.over_seeds(learn)
+        keys = jax.random.split(jax.random.key(7), seeds)
+        found[lag] = np.asarray(everyone(keys)).reshape(seeds, -1).mean(1)
+        report.add(case, f"priority lag {lag}", "greedy return", "mean over seeds", found[lag])
+    draws = np.random.default_rng(0)
+    differences = [
+        plot.interquartile_mean(draws.choice(found[1], seeds))
+        - plot.interquartile_mean(draws.choice(found[0], seeds))
+        for _ in range(4_000)
+    ]
+    low, high = np.quantile(differences, [0.05, 0.95])
+    report.add(case, "lag 1 less lag 0", "difference of IQM, 90 % interval", "", [low, high])
+    value = float(max(abs(low), abs(high)))
+    claim = f"{case}: 90 % interval of the difference within the margin"
+    report.claims.append(Claim(claim, value, MARGIN, value <= MARGIN))
+
+
+def demonstration(report: Report) -> None:
+    """PEARL's own table."""
+    from accel_rl.compose import pearl
+
+    table = {
+        "CPU": (0.0013, 0.03, 0.002, 0.6),
+        "GPU1": (0.0006, 0.5, 0.001, 0.2),
+        "GPU2": (0.0008, 0.4, 0.001, 0.3),
+        "FPGA": (0.001, 0.1, 0.0015, 0.5),
+    }
+    rows: dict[str, pearl.Row] = {}
+    for name, (insert, sample, update, learn) in table.items():
+        kind: Any = name.rstrip("12").lower()
+        each = (insert * 1e-3, sample * 1e-3, update * 1e-3, learn * 1e-3)
+        rows[name] = pearl.Row(kind, pearl.TaskSeconds(*each))
+    seconds = pearl.modelled_iteration_seconds(rows, "CPU", "GPU1")
+    report.add("PEARL's table", "CPU, GPU1", "modelled iteration", "ms", [seconds * 1e3])
+    claim = "PEARL's table: Replay Manager on CPU, Learner on GPU1, ms"
+    report.claims.append(Claim(claim, seconds * 1e3, 0.23, bool(np.isclose(seconds, 0.23e-3))))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one case, few rounds and steps")
+    parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3")
+    parser.add_argument("--only", default="", metavar="TEXT", help="of the cases' names")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
+    options = parser.parse_args(arguments)
+    use_all_cores()
+    report, console = Report(PACKAGES), Console(width=160)
+    rival = Rival(options.rivals)
+    rounds, iterations = (2, 600) if options.quick else (5, 3_000)
+    cases = {name: spec for name, spec in CASES.items() if options.only in name}
+    if options.quick:
+        cases = dict(list(cases.items())[:1])
+    demonstration(report)
+    for case, spec in cases.items():
+        study(report, case, spec, rival, rounds, iterations, console)
+    overlap(report, 1 if options.quick else 5, 60 if options.quick else 200)
+    relaxed(report, 4 if options.quick else 24, 4_000 if options.quick else 50_000)
+    for claim in ("samples per joule over SB3, measured", "performance portability"):
+        report.claims.append(Claim(claim, None, 3.4 if "joule" in claim else 1.0, None))
+    report.finish(options.json, console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Stable-Baselines3's DQN and DDPG for `compose.py`, in an environment of their own.
+
+`training_sb3.py` says how to make it. The interpreter of that environment runs this file: a line of
+JSON on standard input for each request, {"algorithm", "environment", "settings", "num_envs",
+"steps"}, and a line {"wall", "cpu"} in answer, of training after a first 2,000 steps, in which
+there is no learning yet and caches fill. torch gets one thread.
+"""
+
+import json
+import sys
+import time
+
+import stable_baselines3
+import torch
+from stable_baselines3.common.env_util import make_vec_env
+
+FIRST = 2_000
+
+
+def answer(request):
+    """Trains; seconds of the steps after the first."""
+    kind = getattr(stable_baselines3, request["algorithm"].upper())
+    settings = dict(request["settings"])
+    settings["policy_kwargs"] = {"net_arch": settings.pop("hidden")}
+    env = make_vec_env(request["environment"], request["num_envs"], seed=0)
+    model = kind(
+        "MlpPolicy",
+        env,
+        train_freq=1,
+        gradient_steps=1,
+        learning_starts=FIRST // 2,
+        device="cpu",
+        seed=0,
+        **settings,
+    )
+    model.learn(FIRST)
+    cpu, wall = time.process_time(), time.perf_counter()
+    model.learn(request["steps"], reset_num_timesteps=False)
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+
+def main():
+    """Answers requests until the input ends."""
+    torch.set_num_threads(1)
+    print(json.dumps({"version": stable_baselines3.__version__}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Trainings whose steps take the time that they are told: how much of the replay's time overlaps.
+
+Each step of a small DQN training spins, in compiled code, for a number of turns that was calibrated
+before. What is computed stays the same, so that the executor does all that it does otherwise.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.compose import Spec, timing
+from accel_rl.compose import spec as specs
+from accel_rl.train import Program
+
+SPEC = Spec(
+    "dqn",
+    "CartPole-v1",
+    batch_size=8,
+    capacity=256,
+    learning_starts=64,
+    agent={"hidden": (8,)},
+)
+
+
+def turns_per_second() -> float:
+    """How fast compiled code spins."""
+    turns = 1_000_000
+    spin = jax.jit(lambda x: _spun(x, turns))
+    return turns / timing.alone(lambda: spin(np.float32(0)).block_until_ready(), 1.0).median
+
+
+def program(seconds: Mapping[str, float], speed: float) -> Program:
+    """A training whose steps `insert`, `sample`, `update` and `learn` take so many seconds more."""
+    made = specs.program(SPEC)
+    memory, agent = made.require_replay(), made.agent
+    turns = {step: int(value * speed) for step, value in seconds.items()}
+    return dataclasses.replace(
+        made,
+        memory=memory._replace(
+            add=_slowed(memory.add, turns["insert"]),
+            sample=_slowed(memory.sample, turns["sample"]),
+            update=_slowed(memory.update, turns["update"]),
+        ),
+        agent=agent._replace(learn=_slowed(agent.learn, turns["learn"])),
+    )
+
+
+def _slowed(fn: Callable[..., Any], turns: int) -> Callable[..., Any]:
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        result = fn(*args, **kwargs)
+        leaves, structure = jax.tree.flatten(result)
+        place = next(
+            n
+            for n, leaf in enumerate(leaves)
+            if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.size
+        )
+        # A zero that no compiler knows to be one, so that the spin is neither dropped nor moved.
+        start = jnp.minimum(jnp.abs(leaves[place].ravel()[0]), np.float32(0))
+        leaves[place] = leaves[place] + _spun(start.astype(jnp.float32), turns)
+        return jax.tree.unflatten(structure, leaves)
+
+    return slow
+
+
+def _spun(start: jax.Array, turns: int) -> jax.Array:
+    return jax.lax.fori_loop(0, turns, lambda _, x: x * np.float32(0.999), start)

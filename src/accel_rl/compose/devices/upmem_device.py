@@ -1,0 +1,79 @@
+"""UPMEM's processing-in-memory: AMPER's searches on DPUs, which the emulator runs and times."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from accel_rl import am, pim
+from accel_rl.compose.devices.device import Link, Status
+from accel_rl.compose.energy import Power
+from accel_rl.compose.workload import Workload
+
+GROUPS = 20  # of AMPER, each with one search
+RATIO = 0.15  # of the memory in the candidate set
+
+
+@dataclasses.dataclass(frozen=True)
+class UpmemDevice:
+    """A Replay Manager for AMPER-fr: priorities lie in the DPUs' memories and are searched there.
+
+    Times are those of `pim.modelled.parts_of_searches`: of a search that the emulator really made
+    for keys drawn at random, transfers included. Networks are not for DPUs, which have no floating
+    point units; tables are, by `pim.train`, where a whole training is a single role.
+    """
+
+    dpus: int = 64
+    name: str = "upmem"
+    power: Power | None = None
+
+    @property
+    def status(self) -> Status:
+        """The emulator computes what DPUs would; its times are a model's."""
+        return "simulated"
+
+    @property
+    def kind(self) -> str:
+        """By their number."""
+        return f"upmem, {self.dpus} DPUs"
+
+    @property
+    def link(self) -> Link:
+        """Nothing more: the modelled seconds hold the transfers."""
+        return Link(0.0, float("inf"), "declared")
+
+    def refuses(self, role: str, workload: Workload) -> str | None:
+        """Only AMPER-fr's Replay Manager, and only where there is something to build it with."""
+        if role != "replay_manager":
+            return f"it searches priorities and learns tables (see pim.train), which is no {role}"
+        if workload.sampler != "amper_fr":
+            return f"it searches as amper_fr does, not as {workload.sampler}"
+        try:
+            self.modelled_seconds("sample", workload)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def modelled_seconds(self, step: str, workload: Workload) -> float:
+        """Of the search of a sampling, or of writing priorities."""
+        writes = workload.rows if step == "insert" else workload.batch_size
+        return _seconds(step == "sample", self.dpus, workload.capacity, writes)
+
+
+@functools.lru_cache(maxsize=64)
+def _seconds(searches: bool, dpus: int, capacity: int, writes: int) -> float:
+    """Modelled, of one search of all groups or of one update."""
+    draw = np.random.default_rng(0)
+
+    def keys(priorities: np.ndarray) -> np.ndarray:
+        return np.asarray(am.encode(priorities.astype(np.float32), bits=32))
+
+    with pim.match.KeyMemory(keys(draw.random(capacity)), dpus) as memory:
+        before = memory.report()
+        if searches:
+            values = (np.arange(GROUPS) + draw.random(GROUPS)) / GROUPS  # one in each group
+            memory.any_radius(keys(values), keys(RATIO / GROUPS * values))
+        else:
+            memory.update(draw.integers(0, capacity, writes), keys(draw.random(writes)))
+        done = memory.report().since(before)
+    return sum(pim.modelled.parts_of_searches(pim.load_machine(), done).values())

@@ -1,0 +1,163 @@
+"""`accel-rl compose`: a plan's folder, a run of it, and what is refused."""
+
+import json
+import os
+
+import pytest
+from commands import as_json, invoke, succeed
+
+from accel_rl.compose import Cost, Costs, cache
+from accel_rl.compose import spec as specs
+from accel_rl.compose.candidates import alike
+from accel_rl.compose.costs import Key
+from accel_rl.compose.devices import find
+from accel_rl.compose.mapping import read_toml
+from accel_rl.compose.workload import STEPS
+
+SPEC = """
+algorithm = "dqn"
+environment = "CartPole-v1"
+devices = ["cpu:0"]
+batch_size = 8
+capacity = 64
+learning_starts = 16
+
+[agent]
+hidden = [8]
+
+[power]
+"cpu:0" = [5, 20]
+"""
+
+
+EXECUTORS = ("lockstep", "asynchronous")
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch):
+    """A spec's file; what its mappings cost is known already, so that nothing is measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    wanted = specs.from_table(read_toml(path))
+    known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1e-5, 1e-5, dict.fromkeys(EXECUTORS, 1.0))
+    place = ("cpu:0",)
+    known.whole[Key(("whole",), place * 2)] = Cost(1e-4, 1e-6, "measured")
+    counts = dict(zip(STEPS, (2, 3, 3, 2, 1, 1), strict=True))
+    for one in STEPS:
+        known.steps[Key((one,), place * counts[one])] = Cost(3e-4, 1e-5, "measured")
+        for other in STEPS:
+            known.slowdowns[Key((one, other), place * (counts[one] + counts[other]))] = 1.3
+    cache.save(known, wanted)
+    return path
+
+
+def test_plan_run_report(spec, tmp_path):
+    out = tmp_path / "composed"
+    found = as_json("compose", "plan", spec, "--out", out)
+    names = [each["name"] for each in found["plan"]["estimates"]]
+    assert names[0] == "whole on cpu:0"
+    assert len(names) == 3
+    assert found["run"] is None
+    assert {os.path.basename(path) for path in found["pictures"]} == {"pareto.png", "roofline.png"}
+    assert read_toml(out / "mapping.toml")["executor"] == "whole"
+
+    # A mapping may be edited.
+    text = (out / "mapping.toml").read_text()
+    (out / "mapping.toml").write_text(text.replace('"whole"', '"lockstep"'))
+    ran = as_json("compose", "run", out, "--steps", 120)["run"]
+    assert ran["name"] == "lockstep cpu:0 > cpu:0 > cpu:0"
+    assert ran["predicted_iteration_seconds"] > 3e-4
+    assert ran["measured_iteration_seconds"] > 0
+    assert not ran["simulated"]
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["steps"] == 120
+    assert "policy_age_max" in rows[-1]
+    assert (out / "timeline_measured.png").stat().st_size > 5_000
+
+    shown = succeed("compose", "report", out)
+    assert "iteration, predicted" in shown
+    assert "whole on cpu:0" in shown
+    assert as_json("compose", "report", out)["run"] == ran
+
+
+def test_settings_in_place_of_the_files(spec, tmp_path):
+    out = tmp_path / "other"
+    as_json("compose", "plan", spec, "objective=efficiency", "weight=0.25", "--out", out)
+    table = read_toml(out / "spec.toml")
+    assert (table["objective"], table["weight"]) == ("efficiency", 0.25)
+
+
+def test_a_plan_is_not_written_over_unasked(spec, tmp_path):
+    out = tmp_path / "composed"
+    succeed("compose", "plan", spec, "--out", out)
+    before = (out / "plan.json").read_bytes()
+    result = invoke("compose", "plan", spec, "--out", out)
+    assert result.exit_code == 2
+    assert "--overwrite replaces what is in it" in result.output
+    assert (out / "plan.json").read_bytes() == before
+    succeed("compose", "plan", spec, "--out", out, "--overwrite")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no/spec.toml"], "no/spec.toml: No such file"),
+        (["{spec}", "batch=3"], "batch is no setting of a spec"),
+        (["{spec}", "algorithm=ppo"], "algorithm must be one of"),
+        (["{spec}", "batch_size=big"], "batch_size must be like 64, got 'big'"),
+        (["{spec}", "environment=NoSuch-v0"], "NoSuch-v0"),
+        (["{spec}", 'devices=["tpu:0"]'], "devices must be of cpu:0"),
+        (["{spec}", 'devices=["native"]', "power={}"], "no device offers actor"),
+        (["{spec}", "agent.depth=3"], "depth"),
+    ],
+)
+def test_bad_specs_are_refused(spec, tmp_path, words, message):
+    out = tmp_path / "composed"
+    words = [word.replace("{spec}", str(spec)) for word in words]
+    result = invoke("compose", "plan", *words, "--out", out)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert not out.exists()
+
+
+def test_bad_folders_are_refused(spec, tmp_path):
+    result = invoke("compose", "run", tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "spec.toml: No such file" in result.output
+    out = tmp_path / "composed"
+    succeed("compose", "plan", spec, "--out", out)
+    table = read_toml(out / "mapping.toml")
+    for changes, message in (
+        ({"actor": "gpu:5"}, "actor must be one of cpu:0, got 'gpu:5'"),
+        ({"executor": "magic"}, "executor must be one of"),
+        ({"pilot": "cpu:0"}, "mapping must hold only"),
+    ):
+        lines = [f'{name} = "{value}"' for name, value in {**table, **changes}.items()]
+        (out / "mapping.toml").write_text("\n".join(lines))
+        result = invoke("compose", "run", out, "--steps", 50)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+    (out / "plan.json").write_text("{")
+    result = invoke("compose", "report", out)
+    assert result.exit_code == 2
+    assert "plan.json is no JSON file" in " ".join(result.output.split())
+
+
+def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
+    text = spec.read_text().replace('["cpu:0"]', '["cpu:0", "fpga"]')
+    out = tmp_path / "composed"
+    out.mkdir()
+    (out / "spec.toml").write_text(text)
+    table = {"executor": "lockstep", "actor": "cpu:0", "replay_manager": "cpu:0"}
+    table |= {"data_storage": "cpu:0", "learner": "fpga"}
+    (out / "mapping.toml").write_text("\n".join(f'{k} = "{v}"' for k, v in table.items()))
+    (out / "plan.json").write_text(
+        json.dumps({"objective": "throughput", "estimates": [], "refused": {}})
+    )
+    result = invoke("compose", "run", out, "--steps", 60)
+    assert result.exit_code == 2
+    assert "fpga is modelled" in " ".join(result.output.split())
+    ran = as_json("compose", "run", out, "--steps", 60, "--simulate")["run"]
+    assert ran["simulated"]
+    assert ran["measured_iteration_seconds"] is None
