@@ -1,4 +1,4 @@
-"""The composer's benchmark: what it claims, and that its synthetic steps change nothing but time."""
+"""The benchmark of the composer: its claims, and synthetic steps that change nothing but time."""
 
 import sys
 from pathlib import Path

@@ -6,6 +6,7 @@ import os
 import pytest
 from commands import as_json, invoke, succeed
 
+from accel_rl.cli.composing import planning
 from accel_rl.compose import Cost, Costs, cache
 from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import alike
@@ -52,6 +53,12 @@ def spec(tmp_path, monkeypatch):
     return path
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Without pictures, for which steps are compiled and counted."""
+    monkeypatch.setattr(planning, "draw", lambda *_: [])
+
+
 def test_plan_run_report(spec, tmp_path):
     out = tmp_path / "composed"
     found = as_json("compose", "plan", spec, "--out", out)
@@ -81,6 +88,7 @@ def test_plan_run_report(spec, tmp_path):
     assert as_json("compose", "report", out)["run"] == ran
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_settings_in_place_of_the_files(spec, tmp_path):
     out = tmp_path / "other"
     as_json("compose", "plan", spec, "objective=efficiency", "weight=0.25", "--out", out)
@@ -88,6 +96,7 @@ def test_settings_in_place_of_the_files(spec, tmp_path):
     assert (table["objective"], table["weight"]) == ("efficiency", 0.25)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_plan_is_not_written_over_unasked(spec, tmp_path):
     out = tmp_path / "composed"
     succeed("compose", "plan", spec, "--out", out)
@@ -121,6 +130,7 @@ def test_bad_specs_are_refused(spec, tmp_path, words, message):
     assert not out.exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_bad_folders_are_refused(spec, tmp_path):
     result = invoke("compose", "run", tmp_path / "nowhere")
     assert result.exit_code == 2

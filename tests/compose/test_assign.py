@@ -15,12 +15,9 @@ from accel_rl.compose.assign import (
     Space,
     assign,
     branch_and_bound,
-    efficiency,
     exhaustive,
-    pareto,
-    throughput,
-    weighted,
 )
+from accel_rl.compose.objectives import efficiency, pareto, throughput, weighted
 from accel_rl.compose.pearl import (
     Link,
     Row,

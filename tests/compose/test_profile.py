@@ -48,7 +48,7 @@ def test_every_step_and_every_pair_is_measured(costs):
     assert 0 < costs.fused(MAPPINGS[0]).seconds < 1
     assert 0 < costs.handoff < 0.1
     assert set(costs.stretch) == {"lockstep", "asynchronous"}
-    assert all(0.1 < each < 20 for each in costs.stretch.values())
+    assert all(0.01 < each < 1000 for each in costs.stretch.values())
 
 
 def test_like_devices_are_measured_once(costs):

@@ -1,13 +1,14 @@
 """Costs of steps on devices that do not run here: a device's own model, and its link."""
 
+import itertools
 from collections.abc import Mapping as Table
 from typing import cast
 
-from accel_rl.compose.costs import Cost, Costs, Source
+from accel_rl.compose.costs import Cost, Costs, Key, Source
 from accel_rl.compose.devices import Device, Modelled
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import stand_ins
-from accel_rl.compose.workload import WORD, Workload
+from accel_rl.compose.workload import STEPS, WORD, Workload
 
 STORE = {"insert": "write", "sample": "gather"}
 """The Data Storage's part of steps that it shares with the Replay Manager."""
@@ -33,10 +34,15 @@ def modelled_cost(
     taking = [name for name in dict.fromkeys(mapping.busy(step)) if name in absent]
     for name in taking:
         seconds += cast(Modelled, devices[name]).modelled_seconds(step, workload)
-    if step in STORE and mapping.data_storage not in absent:
-        part = STORE[step] if mapping.replay_manager in absent else step
-        found = costs.step(real, part)
-        seconds, spread = seconds + found.seconds, found.spread
+    if step in STORE:
+        store = costs.step(real, STORE[step])
+        both = costs.step(real, step)
+        if mapping.replay_manager not in absent:
+            there = mapping.data_storage in absent
+            seconds += both.seconds - (min(store.seconds, both.seconds) if there else 0)
+            spread = both.spread
+        elif mapping.data_storage not in absent:
+            seconds, spread = seconds + store.seconds, store.spread
     elif not taking:
         found = costs.step(real, step)
         seconds, spread = found.seconds, found.spread
@@ -48,13 +54,31 @@ def modelled_cost(
     return Cost(seconds, spread, source)
 
 
+def modelled_slowdowns(
+    mapping: Mapping, devices: Table[str, Device], costs: Costs
+) -> dict[Key, float]:
+    """Slowdowns of steps of which both keep the host busy: as of what runs in their place."""
+    real = stand_ins(mapping, devices)
+
+    def on_host(step: str) -> bool:
+        return any(devices[name].status == "executable" for name in mapping.busy(step))
+
+    steps = [step for step in STEPS if on_host(step)]
+    return {
+        costs.key(mapping, *pair): costs.slowdown(real, *pair)
+        for pair in itertools.permutations(steps, 2)
+    }
+
+
 def _crossing(step: str, name: str, mapping: Mapping, workload: Workload) -> int:
     """Bytes that cross a device's link in a step: what the device is handed, or hands on."""
     manages, learns = name == mapping.replay_manager, name in mapping.learner
+    stores = name == mapping.data_storage
     if step == "collect":
         return workload.bytes_of("collect") if learns else 0
     if step == "insert":
-        return workload.rows * WORD if manages else 0
+        return workload.rows * WORD * manages + workload.bytes_of("insert") * stores
     if step == "sample":  # the batch goes to the learner as soon as it is drawn
-        return workload.index_bytes * manages + workload.bytes_of("learn") * learns
+        batch = workload.bytes_of("learn") * (learns + stores)
+        return workload.index_bytes * (manages + stores) + batch
     return workload.bytes_of("update") if step == "update" else 0

@@ -43,6 +43,7 @@ class Plan:
 def plan(
     spec: Spec,
     *,
+    devices: Table[str, Device] | None = None,
     costs: Costs | None = None,
     executors: tuple[str, ...] = EXECUTORS,
     limit: int = LIMIT,
@@ -53,6 +54,7 @@ def plan(
 
     Args:
       spec: what to train, on which devices, what for.
+      devices: by name, one's own among them; those of `find(spec.devices)` if None.
       costs: known from before, such as `cache.load` gives.
       executors: those to choose from. Asynchronous ones are left out where the spec allows for no
         staleness.
@@ -64,7 +66,7 @@ def plan(
       assign.Infeasible: if no mapping is possible; the message says why.
       ValueError: if a device is unknown, or the objective needs watts that are not given.
     """
-    devices = find(spec.devices)
+    devices = find(spec.devices) if devices is None else devices
     space = space_of(spec, devices, executors)
     every = mappings_of(space)
     known = profile(

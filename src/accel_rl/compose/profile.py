@@ -14,7 +14,7 @@ from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, whole_key
 from accel_rl.compose.devices import Device
 from accel_rl.compose.mapping import Mapping
-from accel_rl.compose.modelled import STORE, modelled_cost
+from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import placement, program_for, stand_ins
 from accel_rl.compose.spec import Spec
 from accel_rl.compose.trial import trial
@@ -72,6 +72,8 @@ def profile(
             for step in STEPS:
                 found = modelled_cost(step, mapping, devices, specs.workload(spec), costs)
                 costs.steps.setdefault(costs.key(mapping, step), found)
+            for key, factor in modelled_slowdowns(mapping, devices, costs).items():
+                costs.slowdowns.setdefault(key, factor)
     for executor in ("lockstep", "asynchronous"):
         able = [each for each in mappings if each.executor == executor]
         able = [each for each in able if stand_ins(each, devices) == each][:TRIED]

@@ -66,7 +66,7 @@ def run(
 
     Raises:
       ValueError: if the mapping names a device that is not there, that does not take its role, or
-        that cannot run and is not to be simulated.
+        that cannot run and is not to be simulated; if actors of another executor are to restart.
     """
     devices = find(spec.devices) if devices is None else devices
     check(spec, mapping, devices)
@@ -76,6 +76,10 @@ def run(
         raise ValueError(
             f"mapping has devices that cannot run here: {status}. Ask to simulate it, or choose "
             "another mapping"
+        )
+    if restarts and mapping.executor != "asynchronous":
+        raise ValueError(
+            f"restarts is for the asynchronous executor, got {restarts} for {mapping.executor}"
         )
     real = stand_ins(mapping, devices)
     program = program_for(spec, real, devices)

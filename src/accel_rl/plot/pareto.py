@@ -39,5 +39,7 @@ def draw_pareto(
     ax.set_ylabel(f"trained samples per joule ({what})")
     ax.set_title(title)
     ax.margins(0.15)
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
     quiet(ax)

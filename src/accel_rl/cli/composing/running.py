@@ -69,7 +69,9 @@ def run(
             # Times of a simulated run are the host's, and say nothing of the mapping.
             "measured_iteration_seconds": None if ran.simulated else _plain(ran.seconds),
             "measured_spread_seconds": None if ran.simulated else _plain(ran.spread),
-            "predicted_iteration_seconds": None if predicted is None else predicted.seconds,
+            "predicted_iteration_seconds": (
+                _planned(directory, mapping) if predicted is None else predicted.seconds
+            ),
             "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
             "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
             "episode_return": returns[-1] if returns else None,
@@ -88,6 +90,17 @@ def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
         return compose.estimate(mapping, known, specs.schedule(spec), samples)
     except KeyError:
         return None
+
+
+def _planned(directory: Path, mapping: Mapping) -> float | None:
+    """What the folder's plan says of a mapping, such as one with devices that are modelled."""
+    try:
+        estimates = folder.read_json(directory / folder.PLAN)["estimates"]
+    except (OSError, ValueError, KeyError):
+        return None
+    table = mappings.to_table(mapping)
+    found = [each["predicted_iteration_seconds"] for each in estimates if each["mapping"] == table]
+    return found[0] if found else None
 
 
 def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:

@@ -51,12 +51,22 @@ class FpgaDevice:
             return 0.0
         if step == "learn":
             widths = (workload.observation_size, *workload.hidden, workload.outputs)
-            learner = fpga.pearl_learner(self.part, widths, batch_size=workload.batch_size)
+            batch = workload.batch_size
+            # Room is left for the sum tree, which a mapping may put beside it.
+            tree = fpga.pearl_replay(
+                self.part, fanout=FANOUT, depth=_depth(workload) + 1, batch_size=batch
+            )
+            learner = fpga.pearl_learner(self.part, widths, batch_size=batch, replay=tree)
             return workload.networks * learner.modelled_seconds
-        depth = 1
-        while FANOUT**depth < workload.capacity:
-            depth += 1
         operations = workload.rows if step == "insert" else workload.batch_size
-        tree = fpga.rtl_sum_tree(fanout=FANOUT, depth=depth, batch_size=operations)
-        cycles = tree.modelled_sample_cycles if step == "sample" else tree.modelled_update_cycles
+        ours = fpga.rtl_sum_tree(fanout=FANOUT, depth=_depth(workload), batch_size=operations)
+        cycles = ours.modelled_sample_cycles if step == "sample" else ours.modelled_update_cycles
         return cycles / self.part.clock
+
+
+def _depth(workload: Workload) -> int:
+    """Levels below the root."""
+    depth = 1
+    while FANOUT**depth < workload.capacity:
+        depth += 1
+    return depth
