@@ -21,6 +21,7 @@ from accel_rl.compose.portability import performance_portability
 from accel_rl.compose.profile import profile
 from accel_rl.compose.run import Ran, run
 from accel_rl.compose.spec import ALGORITHMS, OBJECTIVES, Spec
+from accel_rl.compose.tabular import LogPlan, plan_log
 from accel_rl.compose.workload import ROLES, STEPS, Workload
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Executable",
     "Infeasible",
     "Link",
+    "LogPlan",
     "Mapping",
     "Meter",
     "Modelled",
@@ -51,6 +53,7 @@ __all__ = [
     "pearl_mapping",
     "performance_portability",
     "plan",
+    "plan_log",
     "profile",
     "run",
 ]
