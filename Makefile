@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow check lint types native notebooks test-newest bench docs clean
+.PHONY: help install demo test test-slow test-long check lint types native notebooks test-newest bench docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,10 +39,17 @@ demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo
 test: $(VENV)/.test ## Run the tests
 	$(PYTEST)
 
-test-slow: $(VENV)/.test
+test-slow: $(VENV)/.test ## Run the long tests, all of them
 	$(PYTEST) -m slow
 
-check: test test-slow lint types native notebooks test-newest ## Run everything that CI runs
+# What trains, is killed or is fuzzed. The other long tests repeat on more sizes what short ones do.
+LONG := $(addprefix tests/,agents train envs cli packaging benchmarks pim/test_learning.py \
+	pim/test_upmem_match.py pim_emu/test_fuzz.py)
+
+test-long: $(VENV)/.test
+	$(PYTEST) -m slow $(LONG)
+
+check: test test-long lint types native notebooks test-newest ## Run everything that CI runs
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -43,6 +43,7 @@ DEVICES = ("cpu:0", "cpu:1", "native")
 ITERATION, THROUGHPUT = "iteration", "trained samples per second"
 RIVAL = "SB3"
 OVER_RIVAL, HIDDEN, WITHIN_BEST = 2.1, 0.8, 1.05
+LEARNED = 150.0  # returns of CartPole from which the margin says something
 MARGIN = 50.0  # of CartPole's 500, within which returns count as unchanged
 
 CASES = {
@@ -115,9 +116,14 @@ class Rival:
             "steps": steps,
             "settings": settings,
         }
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        return float(json.loads(self._line())["wall"]) * spec.num_envs / steps
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            return float(json.loads(self._line())["wall"]) * spec.num_envs / steps
+        except (OSError, ValueError) as error:
+            warn(f"SB3 ended without an answer: {error}")
+            self._process = None
+            return None
 
     def _line(self) -> str:
         process = self._process
@@ -134,7 +140,11 @@ def measure(
     for number in range(rounds):
         for mapping, found in taken.items():
             ran = compose.run(
-                spec, mapping, jax.random.key(number), steps, period=max(1, steps // 12)
+                spec,
+                mapping,
+                jax.random.key(number),
+                steps,
+                period=max(1, iterations * spec.num_envs // 12),
             )
             found.append(ran.seconds)
         other = rival.train(spec, iterations * spec.num_envs)
@@ -181,9 +191,9 @@ def study(
     fastest = min(medians, key=lambda mapping: medians[mapping])
     chosen = plan.best.mapping
     ratio = medians[chosen] / medians[fastest]
-    apart = min(taken[chosen]) > max(taken[fastest])
+    apart = np.quantile(taken[chosen], 0.25) > np.quantile(taken[fastest], 0.75)
     report.claims.append(
-        Claim(f"{case}: chosen over the measured best (or their rounds overlap)", ratio,
+        Claim(f"{case}: chosen over the measured best (or their quartiles overlap)", ratio,
               WITHIN_BEST, ratio <= WITHIN_BEST or not apart)
     )  # fmt: skip
     split = min((m for m in medians if m.executor != "whole"), key=lambda m: medians[m])
@@ -262,7 +272,8 @@ def relaxed(report: Report, seeds: int, steps: int) -> None:
     report.add(case, "lag 1 less lag 0", "difference of IQM, 90 % interval", "", [low, high])
     value = float(max(abs(low), abs(high)))
     claim = f"{case}: 90 % interval of the difference within the margin"
-    report.claims.append(Claim(claim, value, MARGIN, value <= MARGIN))
+    learned = plot.interquartile_mean(found[0]) >= LEARNED  # else both are as good as nothing
+    report.claims.append(Claim(claim, value, MARGIN, value <= MARGIN if learned else None))
 
 
 def demonstration(report: Report) -> None:

@@ -2,8 +2,8 @@
 
 `training_sb3.py` says how to make it. The interpreter of that environment runs this file: a line of
 JSON on standard input for each request, {"algorithm", "environment", "settings", "num_envs",
-"steps"}, and a line {"wall", "cpu"} in answer, of training after a first 2,000 steps, in which
-there is no learning yet and caches fill. torch gets one thread.
+"steps"}, and a line {"wall", "cpu"} in answer, of training after a first 2,000 steps, in the second
+half of which it learns already. torch gets one thread: networks of this size are slower with more.
 """
 
 import json

@@ -42,6 +42,7 @@ def spec(tmp_path, monkeypatch):
     path.write_text(SPEC)
     wanted = specs.from_table(read_toml(path))
     known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1e-5, 1e-5, dict.fromkeys(EXECUTORS, 1.0))
+    known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.0 for executor in EXECUTORS})
     place = ("cpu:0",)
     known.whole[Key(("whole",), place * 2)] = Cost(1e-4, 1e-6, "measured")
     counts = dict(zip(STEPS, (2, 3, 3, 2, 1, 1), strict=True))
@@ -119,6 +120,8 @@ def test_a_plan_is_not_written_over_unasked(spec, tmp_path):
         (["{spec}", 'devices=["tpu:0"]'], "devices must be of cpu:0"),
         (["{spec}", 'devices=["native"]', "power={}"], "no device offers actor"),
         (["{spec}", "agent.depth=3"], "depth"),
+        (["{spec}", "batch_size.x=3"], "batch_size is no table"),
+        (["{spec}", "objective=efficiency", "power={}"], "power must give watts of cpu:0"),
     ],
 )
 def test_bad_specs_are_refused(spec, tmp_path, words, message):

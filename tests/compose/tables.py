@@ -4,7 +4,7 @@ import random
 
 from accel_rl.compose import EXECUTORS, Cost, Costs, Spec
 from accel_rl.compose.candidates import alike, distinct
-from accel_rl.compose.costs import whole_key
+from accel_rl.compose.costs import trial_key, whole_key
 from accel_rl.compose.devices import find
 from accel_rl.compose.plan import mappings_of, space_of
 from accel_rl.compose.workload import STEPS
@@ -37,6 +37,9 @@ def made_up(spec=SPEC, seed=0, slowdown=1.0, handoff=0.0):
             for other in STEPS:
                 factor = draw.uniform(1.0, slowdown)
                 costs.slowdowns.setdefault(costs.key(mapping, step, other), factor)
+    costs.trials.update(
+        {trial_key(each, costs.alike): 1.0 for each in mappings(spec) if each.executor != "whole"}
+    )
     return costs
 
 

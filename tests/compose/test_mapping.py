@@ -1,5 +1,7 @@
 """Mappings and specs as files: round trips, and what is refused."""
 
+import math
+
 import pytest
 
 from accel_rl.compose import Mapping, Spec
@@ -79,6 +81,8 @@ NAMES = {"algorithm": "dqn", "environment": "CartPole-v1"}
         (NAMES | {"num_envs": 0}, ValueError, "num_envs must be at least 1, got 0"),
         (NAMES | {"power": {"cpu:0": [9, 5]}}, ValueError, "power.cpu:0 must be watts idle and"),
         (NAMES | {"power": {"cpu:0": [9]}}, ValueError, "power.cpu:0 must be watts idle and"),
+        (NAMES | {"power": {"cpu:0": 9}}, ValueError, "power.cpu:0 must be watts idle and"),
+        (NAMES | {"power": {"cpu:0": [1, math.inf]}}, ValueError, "power.cpu:0 must be watts"),
     ],
 )
 def test_bad_specs_are_refused(table, error, message):

@@ -79,6 +79,13 @@ def test_no_mapping_undercuts_its_bound(seed):
             assert all(0 <= busy <= found.seconds * (1 + 1e-9) for busy in found.busy.values())
 
 
+def test_a_backlog_that_drains_slowly_does_not_hide_the_slowest_worker():
+    # The actor is 0.5 % slower than the learner, and far ahead at first.
+    slow = dict(zip(STEPS, (882.1e-6, 40.8e-6, 7.1e-6, 269.9e-6, 863.7e-6, 13.5e-6), strict=True))
+    found = predicted("asynchronous", slow, policy_lag=8, priority_lag=4)
+    assert found >= slow["collect"]
+
+
 def test_contention_makes_an_iteration_longer():
     free, contended = made_up(slowdown=1.0), made_up(slowdown=3.0)
     schedule = specs.schedule(SPEC)

@@ -7,12 +7,14 @@ import pytest
 from tables import SPEC, made_up, mappings
 
 from accel_rl import compose
-from accel_rl.compose import Estimate, Infeasible, Mapping, estimate, find
+from accel_rl.compose import Estimate, Infeasible, Mapping, Power, estimate, find
 from accel_rl.compose import spec as specs
 from accel_rl.compose.assign import branch_and_bound, exhaustive
 from accel_rl.compose.mapping import from_names
-from accel_rl.compose.objectives import throughput
+from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.plan import Bound, mappings_of, space_of
+
+DEVICES = ("cpu:0", "cpu:1", "native")
 
 
 def with_spec(**changes):
@@ -34,13 +36,16 @@ def test_the_best_mapping_is_the_one_of_least_time():
 def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
     spec = with_spec(policy_lag=1 + seed % 3, priority_lag=1 + seed % 2, updates=1 + seed % 2)
     costs = made_up(spec, seed, slowdown=1 + seed % 3)
+    costs.stretch.update(lockstep=1.4, asynchronous=0.8)
+    watts = {name: Power(seed % 4, 9.0 + n, "declared", "a test") for n, name in enumerate(DEVICES)}
+    score = (throughput, efficiency, weighted(0.5))[seed % 3]
     space = space_of(spec, find(spec.devices))
     schedule = specs.schedule(spec)
 
     def evaluate(assignment):
-        return throughput(estimate(from_names(assignment), costs, schedule, 8))
+        return score(estimate(from_names(assignment), costs, schedule, 8, watts))
 
-    bound = Bound(space, costs, schedule, 8, None, throughput)
+    bound = Bound(space, costs, schedule, 8, watts, score)
     one, other = exhaustive(space, evaluate), branch_and_bound(space, evaluate, bound)
     assert (one.assignment, one.cost) == (other.assignment, other.cost)
     assert other.evaluated <= one.evaluated
@@ -55,7 +60,8 @@ def test_objectives_choose_by_joules():
     joules = [each.joules / each.samples for each in plan.estimates]
     assert joules == sorted(joules)
     fastest = compose.plan(with_spec(power=watts), costs=costs).best
-    assert fastest.seconds <= plan.best.seconds
+    assert fastest.seconds < plan.best.seconds
+    assert fastest.joules > plan.best.joules
     front = compose.pareto(plan.estimates)
     assert plan.best.mapping in [each.mapping for each in front]
     middle = compose.plan(with_spec(objective="weighted", weight=0.5, power=watts), costs=costs)
@@ -140,8 +146,14 @@ def test_an_fpga_takes_the_sum_tree_and_the_learner():
     both = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))
     assert both in [each.mapping for each in plan.estimates]
     update = plan.costs.step(both, "update").seconds
+    assert update == device.modelled_seconds("update", work)
+    apart = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("cpu:0",))
     linked = device.link.seconds(work.bytes_of("update"))
-    assert update == pytest.approx(device.modelled_seconds("update", work) + linked)
+    assert plan.costs.step(apart, "update").seconds == pytest.approx(update + linked)
+    # Three levels more than fit: their sums take more memory than the part has.
+    assert "bits of memory" in device.refuses(
+        "replay_manager", dataclasses.replace(work, capacity=2_000_000)
+    )
 
 
 def test_dpus_search_for_amper_and_learn_no_networks():

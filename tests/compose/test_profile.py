@@ -32,7 +32,7 @@ def costs():
     found = compose.profile(
         HERE, find(HERE.devices), MAPPINGS, seconds=0.01, progress=lambda *each: told.append(each)
     )
-    assert [done for _, done, _ in told] == [0, 1, 2, 2, 2, 3]
+    assert [done for _, done, _ in told] == [0, 1, 2, 2, 2, 3]  # two of them trials
     assert {total for _, _, total in told} == {3}
     return found
 

@@ -182,7 +182,7 @@ def test_what_is_drawn_in_blocks():
     program = plain("prioritised", updates=2)
     state = program.init(KEY, beta=0.3, beta_steps=3000.0)
     beta = jax.jit(program.beta)
-    drawing, found = Drawing(program, state), {}
+    drawing, found = Drawing(program, state, jax.devices()[0]), {}
     iterations = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7]
 
     def draw(iteration):

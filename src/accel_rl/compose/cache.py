@@ -15,8 +15,8 @@ from accel_rl.compose.costs import Cost, Costs, Key
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
 
-FORMAT = 2
-_VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy")
+FORMAT = 3
+_VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
 # What a spec's costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
 
@@ -88,6 +88,7 @@ def _plain(costs: Costs) -> dict[str, Any]:
         "handoff": costs.handoff,
         "bookkeeping": costs.bookkeeping,
         "stretch": dict(costs.stretch),
+        "trials": [[*key, value] for key, value in costs.trials.items()],
     }
 
 
@@ -103,6 +104,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         handoff=float(held["handoff"]),
         bookkeeping=float(held["bookkeeping"]),
         stretch=dict(held["stretch"]),
+        trials=table("trials"),
     )
 
 

@@ -42,8 +42,10 @@ class Costs:
     bookkeeping: float
     """Seconds that the executor spends around each step."""
     stretch: dict[str, float] = dataclasses.field(default_factory=dict)
-    """By executor: how many times longer an iteration took in a trial than in simulated time. What
+    """By executor: how many times longer an iteration took in trials than in simulated time. What
     pairs of steps do not show: three threads and more at once, and their interpreter's lock."""
+    trials: dict[Key, float] = dataclasses.field(default_factory=dict)
+    """The same of single mappings, by `trial_key`; the stretch is the median over a plan's."""
 
     def key(self, mapping: Mapping, *steps: str) -> Key:
         """Where a step's cost stands, or with two the slowdown of the first by the second."""
@@ -66,6 +68,12 @@ class Costs:
 def whole_key(mapping: Mapping, alike: Table[str, str]) -> Key:
     """Where the cost of a fused iteration stands."""
     return Key(("whole",), renamed((mapping.learner[0], mapping.replay_manager), alike))
+
+
+def trial_key(mapping: Mapping, alike: Table[str, str]) -> Key:
+    """Where a trial of a mapping stands."""
+    names = (mapping.actor, mapping.replay_manager, mapping.data_storage, *mapping.learner)
+    return Key((mapping.executor,), renamed(names, alike))
 
 
 def renamed(names: Sequence[str], alike: Table[str, str]) -> tuple[str, ...]:

@@ -68,7 +68,11 @@ def estimate(
             span._replace(start=span.start * stretch, end=span.end * stretch)
             for span in _steady(_simulated(mapping, costs, schedule), schedule)
         )
-        seconds = max(span.end for span in timeline) / WINDOW
+        # Where queues fill slowly the window may still be too fast.
+        least = least_seconds(
+            mapping.executor, lambda step: costs.step(mapping, step).seconds, schedule
+        )
+        seconds = max(*(span.end / WINDOW for span in timeline), least * stretch)
         sources = {costs.step(mapping, step).source for step in STEPS}
         busy = {name: _busy(name, mapping, timeline) / WINDOW for name in mapping.devices}
     joules = None

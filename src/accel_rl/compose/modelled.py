@@ -81,4 +81,5 @@ def _crossing(step: str, name: str, mapping: Mapping, workload: Workload) -> int
     if step == "sample":  # the batch goes to the learner as soon as it is drawn
         batch = workload.bytes_of("learn") * (learns + stores)
         return workload.index_bytes * (manages + stores) + batch
-    return workload.bytes_of("update") if step == "update" else 0
+    # Priorities do not leave a device that learns and manages.
+    return workload.bytes_of("update") if step == "update" and not (manages and learns) else 0

@@ -69,6 +69,7 @@ def plan(
     devices = find(spec.devices) if devices is None else devices
     space = space_of(spec, devices, executors)
     every = mappings_of(space)
+    watts, score = _power(spec, devices), _objective(spec)
     known = profile(
         spec,
         devices,
@@ -77,8 +78,6 @@ def plan(
         seconds=seconds,
         progress=progress,
     )
-    watts = _power(spec, devices)
-    score = _objective(spec)
     schedule = specs.schedule(spec)
     samples = specs.workload(spec).trained_samples
     estimates: dict[Mapping, Estimate] = {}

@@ -11,7 +11,7 @@ import jax
 from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
-from accel_rl.compose.costs import Cost, Costs, whole_key
+from accel_rl.compose.costs import Cost, Costs, trial_key, whole_key
 from accel_rl.compose.devices import Device
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
@@ -58,8 +58,10 @@ def profile(
         steps=dict(known.steps),
         slowdowns=dict(known.slowdowns),
         whole=dict(known.whole),
-        stretch=dict(known.stretch),
+        stretch={},
+        trials=dict(known.trials),
     )
+    workload = specs.workload(spec)
     for number, mapping in enumerate(mappings):
         if progress is not None:
             progress(str(mapping), number, len(mappings))
@@ -70,17 +72,22 @@ def profile(
         _measure(spec, devices, real, costs, seconds, store=real != mapping)
         if real != mapping:
             for step in STEPS:
-                found = modelled_cost(step, mapping, devices, specs.workload(spec), costs)
-                costs.steps.setdefault(costs.key(mapping, step), found)
-            for key, factor in modelled_slowdowns(mapping, devices, costs).items():
-                costs.slowdowns.setdefault(key, factor)
+                found = modelled_cost(step, mapping, devices, workload, costs)
+                costs.steps[costs.key(mapping, step)] = found
+            costs.slowdowns.update(modelled_slowdowns(mapping, devices, costs))
     for executor in ("lockstep", "asynchronous"):
         able = [each for each in mappings if each.executor == executor]
-        able = [each for each in able if stand_ins(each, devices) == each][:TRIED]
-        if able and executor not in costs.stretch:
-            if progress is not None:
-                progress(f"trials of {executor}", len(mappings) - 1, len(mappings))
-            ratios = [trial(spec, devices, each, costs, seconds) for each in able]
+        able = [each for each in able if stand_ins(each, devices) == each]
+        # Spread over the list, whose neighbours differ in one role.
+        able = able[:: max(1, len(able) // TRIED)][:TRIED]
+        for mapping in able:
+            key = trial_key(mapping, costs.alike)
+            if key not in costs.trials:
+                if progress is not None:
+                    progress(f"trial of {mapping}", len(mappings) - 1, len(mappings))
+                costs.trials[key] = trial(spec, devices, mapping, costs, seconds)
+        if able:
+            ratios = [costs.trials[trial_key(each, costs.alike)] for each in able]
             costs.stretch[executor] = statistics.median(ratios)
     if progress is not None:
         progress("done", len(mappings), len(mappings))

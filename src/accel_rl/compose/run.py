@@ -11,6 +11,7 @@ import numpy as np
 
 from accel_rl import train
 from accel_rl.compose import spec as specs
+from accel_rl.compose.candidates import learners
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.energy import Meter, Reading, Unreadable
 from accel_rl.compose.mapping import Mapping
@@ -30,6 +31,7 @@ class Ran:
     mapping: Mapping
     state: TrainState
     rows: Sequence[Table[str, Any]]  # of metrics, as the executor gives them
+    ended: str  # "done", or why it ended before: "interrupted", "diverged: ..."
     seconds: float  # of an iteration that learns, the median over rows; nan of less than two
     spread: float  # between the quartiles
     simulated: bool  # whether devices that cannot run were stood in for: no time is then theirs
@@ -96,9 +98,9 @@ def run(
                     hyper=given,
                     loggers=() if on_row is None else (_Telling(on_row),),
                 )
-            state, rows = done.state, done.rows
+            state, rows, ended = done.state, done.rows, done.reason
         else:
-            ended = train.pipelined(
+            done_apart = train.pipelined(
                 program,
                 key,
                 steps,
@@ -110,13 +112,14 @@ def run(
                 timeline=SPANS,
                 restarts=restarts,
             )
-            state, rows = ended.state, ended.rows
-            timeline = tuple(Span(*each) for each in ended.timeline)
+            state, rows, ended = done_apart.state, done_apart.rows, "done"
+            timeline = tuple(Span(*each) for each in done_apart.timeline)
     seconds, spread = iteration_seconds(rows, program.schedule)
     return Ran(
         mapping=mapping,
         state=state,
         rows=rows,
+        ended=ended,
         seconds=seconds,
         spread=spread,
         simulated=bool(absent),
@@ -145,6 +148,17 @@ def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
         raise ValueError(
             f"batch_size must be a multiple of the {len(mapping.learner)} learners, got "
             f"{spec.batch_size}"
+        )
+    team = learners(list(dict.fromkeys(mapping.learner)), devices, spec.batch_size)
+    if len(mapping.learner) > 1 and mapping.learner not in team:
+        raise ValueError(
+            "learner must be one device, or all accelerators of a kind, got "
+            f"{'+'.join(mapping.learner)}"
+        )
+    if mapping.executor == "asynchronous" and not (spec.policy_lag and spec.priority_lag):
+        raise ValueError(
+            "executor must not be asynchronous where the spec allows for no staleness, got "
+            f"policy_lag={spec.policy_lag}, priority_lag={spec.priority_lag}"
         )
     places = {getattr(devices[name], "jax_device", None) for name in mapping.devices}
     if mapping.executor == "whole" and (len(places) > 1 or None in places):

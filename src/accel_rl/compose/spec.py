@@ -2,7 +2,8 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -85,7 +86,8 @@ class Spec:
             raise ValueError(f"weight must be from 0 to 1, got {self.weight}")
         schedule(self)
         for name, watts in self.power.items():
-            if len(watts) != 2 or not 0 <= watts[0] <= watts[1]:
+            pair = isinstance(watts, Sequence) and len(watts) == 2
+            if not pair or not 0 <= watts[0] <= watts[1] < math.inf:
                 raise ValueError(
                     f"power.{name} must be watts idle and active, the first at most the second, "
                     f"got {watts}"

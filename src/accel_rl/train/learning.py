@@ -92,9 +92,15 @@ class Drawing:
     """What the sampling and the learning of an iteration need to know; for any thread.
 
     It is computed in blocks of iterations: one call for each costs more than what it computes.
+
+    Args:
+      program: what is run.
+      state: of the training.
+      device: where keys of samples are to be, the memory's.
     """
 
-    def __init__(self, program: Program, state: TrainState) -> None:
+    def __init__(self, program: Program, state: TrainState, device: jax.Device) -> None:
+        self._device = device
         self._compiled = _drawing(program)
         self._key = jax.device_get(state.key)
         self._hyper = jax.device_get(state.hyper)
@@ -105,7 +111,8 @@ class Drawing:
         """Keys of its updates' samples, and the exponent of importance weights."""
         number, within = divmod(iteration, BLOCK)
         block = self._block(number)
-        keys = [jax.random.wrap_key_data(data) for data in block.sample[within]]
+        data = jax.device_put(list(block.sample[within]), self._device)
+        keys = [jax.random.wrap_key_data(each) for each in data]
         return keys, float(block.beta[within])
 
     def learning(self, iteration: int) -> list[np.ndarray]:

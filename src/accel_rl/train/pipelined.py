@@ -121,7 +121,7 @@ def pipelined(
     batches = Queue(
         workers, schedule.priority_lag + 1 if deterministic else max(1, schedule.priority_lag)
     )
-    drawing = Drawing(program, state)
+    drawing = Drawing(program, state, placement.memory())
     setting = Setting(program, num_actors, actor_priorities, exploration)
 
     def actor(number: int) -> Actor:

@@ -50,7 +50,7 @@ class Stand:
             self._port = SplitPort(
                 replay, state=state.replay, index_device=index, store_device=store
             )
-        self._key = jax.random.key(1)
+        self._key = jax.device_put(jax.random.key(1), index)
         self._learn_key = np.asarray(jax.random.key_data(self._key))
         self._rollout = self._collect()
         while not self._port.can_sample():

@@ -42,6 +42,8 @@ def read_spec(path: Path, words: Sequence[str]) -> Spec:
         if len(inner) > 1:
             raise ValueError(f"{name} is no setting of a spec")
         if inner:
+            if not isinstance(table.get(place, {}), dict):
+                raise ValueError(f"{place} is no table, so it has no {inner[0]}")
             table[place] = {**table.get(place, {}), inner[0]: values.parse(text)}
         else:
             table[name] = values.parse(text)

@@ -52,7 +52,7 @@ def show(found: dict[str, Any]) -> None:
     if run is not None:
         rows = [
             ("mapping", run["name"]),
-            ("environment steps", f"{run['steps']:,}"),
+            ("environment steps", f"{run['steps']:,} ({run['ended']})"),
             ("iteration, predicted", _time(run["predicted_iteration_seconds"])),
             ("iteration, measured", _time(run["measured_iteration_seconds"])),
             ("return of episodes at the end", _number(run["episode_return"])),

@@ -63,7 +63,8 @@ def run(
         {
             "mapping": mappings.to_table(mapping),
             "name": str(mapping),
-            "steps": steps,
+            "steps": ran.rows[-1]["steps"] if ran.rows else 0,
+            "ended": ran.ended,
             "seed": seed,
             "simulated": ran.simulated,
             # Times of a simulated run are the host's, and say nothing of the mapping.

@@ -60,6 +60,13 @@ class FpgaDevice:
             return workload.networks * learner.modelled_seconds
         operations = workload.rows if step == "insert" else workload.batch_size
         ours = fpga.rtl_sum_tree(fanout=FANOUT, depth=_depth(workload), batch_size=operations)
+        part = self.part
+        there = part.m20k_blocks * part.m20k_bits + part.mlab_blocks * part.mlab_bits
+        if ours.modelled_memory_bits > there:
+            raise ValueError(
+                f"a sum tree of {workload.capacity} needs {ours.modelled_memory_bits} bits of "
+                f"memory, {part.name} has {there}"
+            )
         cycles = ours.modelled_sample_cycles if step == "sample" else ours.modelled_update_cycles
         return cycles / self.part.clock
 

@@ -50,7 +50,7 @@ class UpmemDevice:
             return f"it searches as amper_fr does, not as {workload.sampler}"
         try:
             self.modelled_seconds("sample", workload)
-        except ValueError as error:
+        except (ValueError, pim.upmem.UpmemError) as error:
             return str(error)
         return None
 
