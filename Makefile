@@ -43,8 +43,8 @@ test-slow: $(VENV)/.test ## Run the long tests, all of them
 	$(PYTEST) -m slow
 
 # What trains, is killed or is fuzzed. The other long tests repeat on more sizes what short ones do.
-LONG := $(addprefix tests/,agents train envs cli packaging benchmarks pim/test_learning.py \
-	pim/test_upmem_match.py pim_emu/test_fuzz.py)
+LONG := $(addprefix tests/,agents train pim/test_learning.py pim/test_upmem_match.py \
+	pim_emu/test_fuzz.py)
 
 test-long: $(VENV)/.test
 	$(PYTEST) -m slow $(LONG)

@@ -103,6 +103,7 @@ def test_the_study_trains_and_records(tmp_path, monkeypatch):
     assert [claim["value"] is None for claim in report["claims"]] == [False, False]
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_repeat():
     first = training.train_seeds(TASK, SIZE, "uniform", SEEDS)
     again = training.train_seeds(TASK, SIZE, "uniform", SEEDS)

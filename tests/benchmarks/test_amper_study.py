@@ -79,6 +79,7 @@ def small(tmp_path_factory):
     patch.undo()
 
 
+@pytest.mark.slow
 def test_the_study_runs_and_records(small):
     folder, report = small
     assert {"machine", "versions", "load", "records", "claims"} == set(report)

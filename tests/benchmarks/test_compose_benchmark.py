@@ -39,6 +39,7 @@ def test_without_a_rival_there_is_no_time_of_it(capsys):
     assert "claims are null" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_synthetic_steps_take_time_and_change_nothing():
     speed = synthetic.turns_per_second()
     none = dict.fromkeys(("insert", "sample", "update", "learn"), 0.0)

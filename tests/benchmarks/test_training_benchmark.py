@@ -122,6 +122,7 @@ def test_settings_are_those_of_the_notes():
     assert all(s.capacity % s.num_envs == 0 for s in SETTINGS.values())
 
 
+@pytest.mark.slow
 def test_cases_are_recorded_and_drawn(rivals, tmp_path, monkeypatch):
     report = common.Report(("jax",))
     run = cases.Run(report, 2, rivals)
