@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping as Table
 
-from accel_rl.compose.costs import renamed
+from accel_rl.compose.costs import trial_key
 from accel_rl.compose.devices import Device, JaxDevice
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.workload import ROLES, Workload
@@ -51,6 +51,5 @@ def distinct(mappings: Iterable[Mapping], alike: Table[str, str]) -> list[Mappin
     """One of all mappings that are the same up to the names of like devices, in their order."""
     found: dict[object, Mapping] = {}
     for each in mappings:
-        names = (each.actor, each.replay_manager, each.data_storage, *each.learner)
-        found.setdefault((each.executor, renamed(names, alike)), each)
+        found.setdefault(trial_key(each, alike), each)
     return list(found.values())

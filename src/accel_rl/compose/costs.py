@@ -71,7 +71,7 @@ def whole_key(mapping: Mapping, alike: Table[str, str]) -> Key:
 
 
 def trial_key(mapping: Mapping, alike: Table[str, str]) -> Key:
-    """Where a trial of a mapping stands."""
+    """Where a trial of a mapping stands; the same for like devices under other names."""
     names = (mapping.actor, mapping.replay_manager, mapping.data_storage, *mapping.learner)
     return Key((mapping.executor,), renamed(names, alike))
 

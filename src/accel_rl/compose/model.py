@@ -158,12 +158,6 @@ def _lockstep(
         "priorities": Tokens(late),
     }
 
-    def act() -> Worker:
-        for _ in range(total):
-            yield Get("policies")
-            yield Work("collect", seconds["collect"])
-            yield Put("rollouts")
-
     def remember() -> Worker:
         for _ in range(total):
             for _ in range(schedule.updates):
@@ -174,7 +168,11 @@ def _lockstep(
             yield Get("rollouts")
             yield Work("insert", seconds["insert"])
 
-    workers = {"actor": act(), "memory": remember(), "learner": _learner(seconds, schedule)}
+    workers = {
+        "actor": _actor(seconds, schedule),
+        "memory": remember(),
+        "learner": _learner(seconds, schedule),
+    }
     return workers, queues
 
 
@@ -198,12 +196,6 @@ def _asynchronous(
         yield Work(name, seconds[name])
         yield Put("memory")
 
-    def act() -> Worker:
-        for _ in range(total):
-            yield Get("policies")
-            yield Work("collect", seconds["collect"])
-            yield Put("rollouts")
-
     def insert() -> Worker:
         for _ in range(total):
             yield Get("rollouts")
@@ -223,13 +215,20 @@ def _asynchronous(
             yield from step("update")
 
     workers = {
-        "actor": act(),
+        "actor": _actor(seconds, schedule),
         "inserter": insert(),
         "sampler": sample(),
         "learner": _learner(seconds, schedule),
         "updater": update(),
     }
     return workers, queues
+
+
+def _actor(seconds: Table[str, float], schedule: Schedule) -> Worker:
+    for _ in range(_total(schedule)):
+        yield Get("policies")
+        yield Work("collect", seconds["collect"])
+        yield Put("rollouts")
 
 
 def _learner(seconds: Table[str, float], schedule: Schedule) -> Worker:

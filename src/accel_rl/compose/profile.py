@@ -15,10 +15,11 @@ from accel_rl.compose.costs import Cost, Costs, trial_key, whole_key
 from accel_rl.compose.devices import Device
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
-from accel_rl.compose.placing import placement, program_for, stand_ins
+from accel_rl.compose.placing import executable, placement, program_for, stand_ins
 from accel_rl.compose.spec import Spec
 from accel_rl.compose.trial import trial
 from accel_rl.compose.workload import STEPS
+from accel_rl.train.pipelined_arguments import state_of
 from accel_rl.train.stand import Stand
 
 Progress = Callable[[str, int, int], None]
@@ -102,9 +103,9 @@ def _measure_whole(
     if key in costs.whole:
         return
     program = program_for(spec, mapping, devices)
-    (device,) = placement(mapping, devices).learner()[0].device_set
-    hyper = specs.hyper(spec)
-    state = jax.device_put(jax.jit(lambda k: program.init(k, **hyper))(jax.random.key(0)), device)
+    device = executable(devices, mapping.learner[0]).jax_device
+    state = state_of(program, jax.random.key(0), specs.hyper(spec))
+    state = jax.device_put(state, device, may_alias=False)  # it is given away
     segment = jax.jit(program.segment, static_argnums=2, donate_argnums=0)
     state, _ = segment(state, program.schedule.warmup, False)
     held = [state]

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay import Replay
 from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
@@ -17,14 +16,12 @@ from accel_rl.train.job import Job, metric_names, updates_until
 from accel_rl.train.learning import Drawing, Learner
 from accel_rl.train.ledger import Ledger
 from accel_rl.train.lockstep import Lockstep
-from accel_rl.train.pipelined_arguments import check_sizes, ends_of, state_of
+from accel_rl.train.pipelined_arguments import check_sizes, ends_of, port_of, state_of
 from accel_rl.train.placement import Placement
-from accel_rl.train.ports import LocalPort
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.queues import Queue, Span, Workers
 from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row
-from accel_rl.train.split_port import SplitPort
 from accel_rl.types import Array
 
 
@@ -111,7 +108,7 @@ def pipelined(
     schedule = program.schedule
     first = int(state.iteration)
     ends = ends_of(program, steps, period, first)
-    port = _port(program, state, placement)
+    port = port_of(program, state, placement)
     done = updates_until(schedule, first - 1)
     learner = Learner(program, state, placement, actor_priorities > 0, done)
     workers = Workers(timeline)
@@ -172,16 +169,6 @@ def pipelined(
         hyper=state.hyper,
     )
     return Pipelined(final, rows, list(workers.timeline))
-
-
-def _port(program: Program, state: TrainState, placement: Placement) -> Any:
-    """The memory, as a port on its device or devices."""
-    memory, index, store = program.memory, placement.memory(), placement.storage()
-    if not isinstance(memory, Replay):
-        return memory
-    if index == store:
-        return LocalPort(memory, state=state.replay, device=index)
-    return SplitPort(memory, state=state.replay, index_device=index, store_device=store)
 
 
 def _run(

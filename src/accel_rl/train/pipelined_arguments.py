@@ -7,10 +7,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl.replay import Replay
 from accel_rl.train.acting import CACHED
 from accel_rl.train.compiled import number_of_seeds
+from accel_rl.train.placement import Placement
+from accel_rl.train.ports import LocalPort
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.schedule import segments
+from accel_rl.train.split_port import SplitPort
 
 
 def check_sizes(
@@ -60,6 +64,16 @@ def state_of(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> T
     given = dict(hyper or {})
     jax.eval_shape(lambda: program.init(start, **given))  # which checks known values
     return _init(program)(start, given)
+
+
+def port_of(program: Program, state: TrainState, placement: Placement) -> Any:
+    """The memory, as a port on its device or devices."""
+    memory, index, store = program.memory, placement.memory(), placement.storage()
+    if not isinstance(memory, Replay):
+        return memory
+    if index == store:
+        return LocalPort(memory, state=state.replay, device=index)
+    return SplitPort(memory, state=state.replay, index_device=index, store_device=store)
 
 
 def ends_of(program: Program, steps: int, period: int | None, first: int) -> list[int]:

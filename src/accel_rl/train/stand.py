@@ -9,10 +9,9 @@ import numpy as np
 
 from accel_rl.train.acting import DeviceActor, Rollout, Seat, Setting
 from accel_rl.train.learning import Learner
+from accel_rl.train.pipelined_arguments import port_of, state_of
 from accel_rl.train.placement import Placement
-from accel_rl.train.ports import LocalPort
-from accel_rl.train.program import Program, TrainState, without_batch
-from accel_rl.train.split_port import SplitPort
+from accel_rl.train.program import Program, without_batch
 
 
 class Stand:
@@ -32,7 +31,7 @@ class Stand:
     """
 
     def __init__(self, program: Program, placement: Placement, hyper: Mapping[str, Any]) -> None:
-        state: TrainState = jax.jit(lambda key: program.init(key, **hyper))(jax.random.key(0))
+        state = state_of(program, jax.random.key(0), hyper)
         replay = program.require_replay()
         self._gamma = float(jax.device_get(state.hyper["gamma"]))
         self._iteration = 0
@@ -42,15 +41,8 @@ class Stand:
             setting, 0, placement.actor(0), jax.device_get(state.key), np.float32(self._gamma)
         )
         self._actor = DeviceActor(seat, state.actor)
-        index, store = placement.memory(), placement.storage()
-        self._port: LocalPort | SplitPort
-        if index == store:
-            self._port = LocalPort(replay, state=state.replay, device=index)
-        else:
-            self._port = SplitPort(
-                replay, state=state.replay, index_device=index, store_device=store
-            )
-        self._key = jax.device_put(jax.random.key(1), index)
+        self._port = port_of(program, state, placement)
+        self._key = jax.device_put(jax.random.key(1), placement.memory())
         self._learn_key = np.asarray(jax.random.key_data(self._key))
         self._rollout = self._collect()
         while not self._port.can_sample():
@@ -58,7 +50,8 @@ class Stand:
             self._rollout = self._collect()
         self._sample()
         self._learn()
-        self._store_device, self._store = store, jax.device_put(state.replay.store, store)
+        self._store_device = placement.storage()
+        self._store = jax.device_put(state.replay.store, self._store_device)
         self._rows, self._gather_rows = jax.jit(replay.apart.rows), jax.jit(replay.apart.gather)
         self._write_rows = jax.jit(replay.apart.write, static_argnums=2, donate_argnums=0)
         self.steps: dict[str, Callable[[], Any]] = {
