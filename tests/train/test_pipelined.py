@@ -14,6 +14,8 @@ import walk
 from tiny_training import assert_same
 
 from accel_rl import agents, envs, replay, train
+from accel_rl.train import groups
+from accel_rl.train.groups import group_size
 from accel_rl.train.judging import judge
 from accel_rl.train.learning import Drawing, Learner
 from accel_rl.train.program import BLOCK
@@ -52,17 +54,31 @@ def check_equality(*args, **schedule):
 
 
 LONG = {"updates": 2, "rollout": 2, "n_step": 3}
+GROUPED = {"updates": 3, "rollout": 2}  # several updates in one call
 
 
 @pytest.mark.parametrize(
     ("sampler", "policy_lag", "priority_lag", "schedule"),
-    [("prioritised", 1, 0, {}), ("prioritised", 2, 1, LONG)],
+    [("prioritised", 1, 0, {}), ("prioritised", 2, 1, LONG), ("uniform", 1, 5, GROUPED)],
 )
 def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
-    _, got = check_equality(sampler, policy_lag, priority_lag, **schedule)
+    program, got = check_equality(sampler, policy_lag, priority_lag, **schedule)
     updates = schedule.get("updates", 1)
     assert got.rows[-1]["policy_age_mean"] == got.rows[-1]["policy_age_max"] == updates * policy_lag
-    assert got.rows[-1]["priority_age_max"] == priority_lag
+    assert got.rows[-1]["priority_age_max"] == (priority_lag if sampler == "prioritised" else 0)
+    assert group_size(program) == (1 if sampler == "prioritised" else updates)
+
+
+def test_groups_divide_the_updates_and_are_of_limited_size(monkeypatch):
+    program = plain("uniform", updates=6)
+    batch = jax.eval_shape(
+        lambda: program.memory.sample(program.memory.init(), KEY, 1.0, 1.0).batch
+    )
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(batch))
+    for room, wanted in ((0, 1), (2, 2), (5, 3), (100, 6)):
+        monkeypatch.setattr(groups, "MOST_BYTES", room * size)
+        assert group_size.__wrapped__(program) == wanted
+    assert group_size(plain("prioritised", updates=4)) == 1
 
 
 @pytest.mark.slow

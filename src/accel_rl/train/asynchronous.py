@@ -13,9 +13,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from accel_rl.train import delay
 from accel_rl.train.acting import Rollout
+from accel_rl.train.groups import prioritised
 from accel_rl.train.job import Job
 from accel_rl.train.placement import placed
 from accel_rl.train.program import TrainState
@@ -40,13 +42,14 @@ class Asynchronous:
         self._learned = Counter(workers, max(job.first, schedule.warmup))
         self._applied = Counter(workers, job.learner.updates)
         self._priorities = Queue(workers, queue_size * schedule.updates)
+        self._prioritised = prioritised(job.program)
         axis = 0 if schedule.rollout == 1 else 1
         self._join = jax.jit(
             lambda parts: jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis), *parts)
         )
 
     def start(self) -> None:
-        """Starts the workers."""
+        """Starts the workers; none updates priorities that nothing depends on."""
         workers = self._job.workers
         for number in range(len(self._job.actors)):
             name = "actor" if len(self._job.actors) == 1 else f"actor_{number}"
@@ -55,9 +58,10 @@ class Asynchronous:
             ("inserter", self._insert),
             ("sampler", self._sample),
             ("learner", self._learn),
-            ("updater", self._update),
         ):
             workers.start(name, work)
+        if self._prioritised:
+            workers.start("updater", self._update)
 
     def rest(self) -> tuple[Any, Any]:
         """Policies and late updates of priorities of the state at the end.
@@ -111,13 +115,18 @@ class Asynchronous:
     def _learn(self) -> None:
         job = self._job
         for iteration in range(job.first, job.last):
-            metrics, ages = [], []
+            metrics: list[dict[str, np.ndarray]] = []
+            ages: list[int] = []
             if job.learns(iteration):
                 for key in job.drawing.learning(iteration):
                     lesson, sample, applied = job.batches.get()
-                    ages.append(job.learner.updates - applied)
+                    before = job.learner.updates
                     priorities, found = job.learn(lesson, key)
-                    self._priorities.put((sample, priorities))
+                    if self._prioritised:
+                        ages.append(before - applied)
+                        self._priorities.put((sample, priorities))
+                    else:
+                        ages += [0] * (job.learner.updates - before)
                     metrics.append(found)
                 job.publish()
                 self._learned.advance(iteration + 1)

@@ -10,13 +10,14 @@ import numpy as np
 
 from accel_rl.replay import td_priority
 from accel_rl.train.acting import CACHED, Published, Version
+from accel_rl.train.groups import group_size
 from accel_rl.train.placement import Placement, placed
 from accel_rl.train.program import BLOCK, Program, TrainState
 from accel_rl.types import Array, Sample
 
 
 class Lesson(NamedTuple):
-    """What an update learns from, on the learner's device or devices."""
+    """What an update learns from, on the learner's device or devices; of n, leaves [n, ...]."""
 
     batch: Any
     weights: Array  # [B] float32
@@ -42,7 +43,7 @@ class Learner:
         updates: int,
     ) -> None:
         self._learn, self._publish = _learner(program, critics)
-        self._whole, self._split = placement.learner()
+        self._whole, self._split = placement.learner(grouped=group_size(program) > 1)
         self._state = jax.device_put(state.agent, self._whole, may_alias=False)
         self.updates = updates
         self.version = Version(self._publish(self._state), updates)
@@ -60,17 +61,18 @@ class Learner:
         return jax.block_until_ready(Lesson(*placed((sample.batch, sample.weights), self._split)))
 
     def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
-        """An update; priorities [B] and the agent's metrics, once it is done.
+        """An update, or several; priorities [B] and the agent's metrics, once it is done.
 
         Args:
           lesson: what it learns from.
-          key: data of a random key, [2] uint32.
+          key: data of a random key, [2] uint32; of n updates [n, 2], and then what is returned has
+            the same leading axis.
         """
         self._state, priorities, metrics = self._learn(self._state, *lesson, key)
         # Which is several times faster than `jax.device_get`.
         found = {name: np.asarray(value) for name, value in metrics.items()}
         jax.block_until_ready(priorities)
-        self.updates += 1
+        self.updates += 1 if key.ndim == 1 else len(key)
         return priorities, found
 
     def publish(self) -> Version:
@@ -101,6 +103,7 @@ class Drawing:
 
     def __init__(self, program: Program, state: TrainState, device: jax.Device) -> None:
         self._device = device
+        self._group = group_size(program)
         self._compiled = _drawing(program)
         self._key = jax.device_get(state.key)
         self._hyper = jax.device_get(state.hyper)
@@ -108,17 +111,20 @@ class Drawing:
         self.gamma = float(self._hyper["gamma"])
 
     def sampling(self, iteration: int) -> tuple[list[Array], float]:
-        """Keys of its updates' samples, and the exponent of importance weights."""
+        """Keys of its updates' samples, [n] of a group's, and the exponent of their weights."""
         number, within = divmod(iteration, BLOCK)
         block = self._block(number)
-        data = jax.device_put(list(block.sample[within]), self._device)
+        data = jax.device_put(self._grouped(block.sample[within]), self._device)
         keys = [jax.random.wrap_key_data(each) for each in data]
         return keys, float(block.beta[within])
 
     def learning(self, iteration: int) -> list[np.ndarray]:
-        """Data of the keys of its updates, [2] uint32 each."""
+        """Data of the keys of its updates, [2] uint32 each, of a group's [n, 2]."""
         number, within = divmod(iteration, BLOCK)
-        return list(self._block(number).learn[within])
+        return self._grouped(self._block(number).learn[within])
+
+    def _grouped(self, keys: np.ndarray) -> list[np.ndarray]:
+        return list(keys if self._group == 1 else keys.reshape(-1, self._group, 2))
 
     def _computed(self, number: int) -> _Block:
         return _Block(*jax.device_get(self._compiled(self._key, self._hyper, np.int32(number))))
@@ -133,11 +139,21 @@ def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Calla
         state, learned = agent.learn(state, batch, weights, key)
         return state, td_priority(learned.td_error), learned.metrics
 
+    def learn_all(state: Any, batch: Any, weights: Array, keys: Array) -> Any:
+        def one(state: Any, inputs: Any) -> Any:
+            state, priorities, metrics = learn(state, *inputs)
+            return state, (priorities, metrics)
+
+        if keys.ndim == 1:
+            return learn(state, batch, weights, keys)
+        state, learned = jax.lax.scan(one, state, (batch, weights, keys))
+        return state, *learned
+
     def publish(state: Any) -> Published:
         given = Published(agent.policy(state), agent.critics(state) if critics else None)
         return jax.tree.map(jnp.copy, given)  # the state itself is given away
 
-    return jax.jit(learn, donate_argnums=0), jax.jit(publish)
+    return jax.jit(learn_all, donate_argnums=0), jax.jit(publish)
 
 
 @functools.lru_cache(maxsize=CACHED)

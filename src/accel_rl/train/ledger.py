@@ -72,12 +72,20 @@ class Ledger:
     def learned(
         self, iteration: int, metrics: Sequence[Mapping[str, Any]], ages: Sequence[int]
     ) -> None:
-        """Notes an iteration's updates, and how many updates' priorities their samples lacked."""
+        """Notes an iteration's updates, and how many updates' priorities their samples lacked.
+
+        Args:
+          iteration: which.
+          metrics: of the agent, scalars of an update or [n] of a group of updates.
+          ages: of each update.
+        """
         with self._workers.changed:
             sums = self._of(iteration)
             for each in metrics:
-                sums.learned = {name: sums.learned[name] + each[name] for name in sums.learned}
-            sums.updates += len(metrics)
+                sums.learned = {
+                    name: _total(total, each[name]) for name, total in sums.learned.items()
+                }
+            sums.updates += len(ages)
             sums.priority_ages.extend(ages)
             self._learned = iteration + 1
             self._tell()
@@ -126,6 +134,13 @@ class Ledger:
             found = np.sum([queue.found for queue in queues], axis=0)
             accounts[f"{name}_items"], accounts[f"{name}_gets"] = found.tolist()
         return accounts
+
+
+def _total(total: Any, values: np.ndarray) -> Any:
+    """With a value or several [n] added, one after the other as `whole` does."""
+    if values.ndim == 0:
+        return total + values
+    return np.add.accumulate(np.append(total, values), dtype=values.dtype)[-1]
 
 
 @functools.lru_cache(maxsize=CACHED)

@@ -12,17 +12,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.train.acting import Published, Version
+from accel_rl.train.groups import prioritised
 from accel_rl.train.job import Job, updates_until
 from accel_rl.train.program import TrainState
 from accel_rl.train.queues import Queue
 
 
 class Late(NamedTuple):
-    """An update of priorities that is not yet applied."""
+    """An update of priorities that is not yet applied, or those of a group of updates."""
 
-    sample: Any  # a Sample without its batch
-    priorities: Any  # [B] float32; None while the learner is at it
+    sample: Any  # a Sample without its batch; of a group, leaves [n, ...]
+    priorities: Any  # [B] float32, or [n, B]; None while the learner is at it
     there: bool  # False: an empty place, from before there were as many updates
+
+    def singles(self) -> list["Late"]:
+        """Each update of the group."""
+        if not self.there or self.priorities.ndim == 1:
+            return [self]
+        pair = self.sample, self.priorities
+        return [
+            Late(sample, priorities, True)
+            for sample, priorities in _each(pair, len(self.priorities))
+        ]
 
 
 class Lockstep:
@@ -36,8 +47,12 @@ class Lockstep:
     def __init__(self, job: Job, state: TrainState) -> None:
         self._job, self._state = job, state
         self._policies = Queue(job.workers, items=_policies(job, state))
-        self._late = deque(_late(job, state))
+        self._prioritised = prioritised(job.program)
         self._priorities = Queue(job.workers)
+        # Where they change nothing, the last are kept for the state at the end, and no others.
+        lag = job.program.schedule.priority_lag
+        self._late = deque(_late(job, state), None if self._prioritised else lag)
+        self._last: deque[Any] = deque(maxlen=lag)
 
     def start(self) -> None:
         """Starts the workers."""
@@ -59,8 +74,21 @@ class Lockstep:
                 if each.there:
                     job.port.update(each.sample, each.priorities)
             return _stacked(policies), None
+        if not self._prioritised:
+            self._late = deque(self._unapplied())
         late = [(each.sample, each.priorities, jnp.bool_(each.there)) for each in self._late]
         return _stacked(policies), _stacked(late)
+
+    def _unapplied(self) -> list[Late]:
+        """The last updates, as many as the lag, where none was waited for."""
+        missing = sum(late.there and late.priorities is None for late in self._late)
+        known = iter(list(self._last)[len(self._last) - missing :])
+        singles: list[Late] = []
+        for late in self._late:
+            if late.there and late.priorities is None:
+                late = late._replace(priorities=next(known))
+            singles += late.singles()
+        return singles[-self._job.program.schedule.priority_lag :]
 
     def _act(self) -> None:
         for iteration in range(self._job.first, self._job.last):
@@ -81,12 +109,14 @@ class Lockstep:
                     lesson, sample = job.sample(key, beta)
                     job.batches.put(lesson)
                     self._late.append(Late(sample, None, True))
-                    self._apply(self._late.popleft())
+                    if self._prioritised:
+                        self._apply(self._late.popleft())
             rollout = job.rollouts[0].get()
             job.insert(rollout)
             age = updates_until(job.program.schedule, iteration) - rollout.updates
             job.ledger.inserted(iteration, rollout.episodes, [age])
-        self._late = deque(self._complete(late) for late in self._late)
+        if self._prioritised:
+            self._late = deque(self._complete(late) for late in self._late)
 
     def _apply(self, late: Late) -> None:
         if late.there:
@@ -103,12 +133,17 @@ class Lockstep:
         lag, version = job.program.schedule.priority_lag, job.learner.version
         for iteration in range(job.first, job.last):
             metrics: list[dict[str, np.ndarray]] = []
-            ages = []
+            ages: list[int] = []
             if job.learns(iteration):
                 for key in job.drawing.learning(iteration):
-                    ages.append(min(lag, job.learner.updates))
+                    before = job.learner.updates
                     priorities, found = job.learn(job.batches.get(), key)
-                    self._priorities.put(priorities)
+                    if self._prioritised:
+                        ages.append(min(lag, before))
+                        self._priorities.put(priorities)
+                    else:
+                        ages += [0] * (job.learner.updates - before)
+                        self._last.append(priorities)
                     metrics.append(found)
                 version = job.publish()
             self._policies.put(version)

@@ -35,13 +35,14 @@ class Placement:
         """The device of the replay memory's store."""
         return self.memory() if self.store is None else _devices("store", self.store)[0]
 
-    def learner(self) -> tuple[Sharding, Sharding]:
-        """How the learner's state and its batches lie on its devices."""
+    def learner(self, grouped: bool = False) -> tuple[Sharding, Sharding]:
+        """How the learner's state and its batches, or groups of them, lie on its devices."""
         devices = _devices("learn", self.learn)
         if len(devices) == 1:
             return (SingleDeviceSharding(devices[0]),) * 2
         mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
-        return NamedSharding(mesh, P()), NamedSharding(mesh, P("batch"))
+        parts = P(None, "batch") if grouped else P("batch")
+        return NamedSharding(mesh, P()), NamedSharding(mesh, parts)
 
 
 def placed(tree: Any, where: jax.Device | Sharding) -> Any:

@@ -78,7 +78,7 @@ class HeldPort:
         """A sample, its leaves where the memory's are; waits until there is one.
 
         Args:
-          key: all the randomness there is in it.
+          key: all the randomness there is in it; or keys [n], for n samples, leaves [n, ...].
           beta: exponent of importance weights, finite, at least 0.
           gamma: discount factor, 0 to 1.
 
@@ -166,6 +166,17 @@ def first_state(
     return replay.init(**(hyper or {})) if state is None else state
 
 
+def for_each_key(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """draw(state, key, ...) that takes keys [n], too, and then gives leaves [n, ...]."""
+
+    def call(state: Any, key: Array, *args: Any) -> Any:
+        if key.ndim == 0:
+            return draw(state, key, *args)
+        return jax.vmap(lambda key: draw(state, key, *args))(key)
+
+    return call
+
+
 @functools.lru_cache(maxsize=16)
 def _compiled(
     add: Callable[..., ReplayState],
@@ -185,7 +196,7 @@ def _compiled(
 
     return Held(
         jax.jit(add_and_look, donate_argnums=0),
-        jax.jit(sample),
+        jax.jit(for_each_key(sample)),
         jax.jit(update_and_look, donate_argnums=0),
         jax.jit(can_sample),
     )

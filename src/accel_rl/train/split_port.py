@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import jax
 from accel_rl.replay import Replay, ReplayState
 from accel_rl.replay.replay import Added, Apart
 from accel_rl.train.placement import placed
-from accel_rl.train.ports import Held, HeldPort, first_state
+from accel_rl.train.ports import Held, HeldPort, first_state, for_each_key
 from accel_rl.types import Array, ArrayLike, Sample
 
 
@@ -56,6 +56,17 @@ class SplitPort(HeldPort):
         super().__init__(_held(replay.apart, index_device, store_device), own)
 
 
+def for_each_sample(gather: Callable[..., Any]) -> Callable[..., Any]:
+    """gather(store, slots [B], gamma) that takes slots [n, B], too, and then gives [n, B, ...]."""
+
+    def call(store: Any, slots: Array, gamma: Any) -> Any:
+        if slots.ndim == 1:
+            return gather(store, slots, gamma)
+        return jax.vmap(lambda each: gather(store, each, gamma))(slots)
+
+    return call
+
+
 @functools.lru_cache(maxsize=16)
 def _held(apart: Apart, index_device: jax.Device, store_device: jax.Device) -> Held:
     """Each part's functions compiled for themselves, and what goes between them moved."""
@@ -68,7 +79,8 @@ def _held(apart: Apart, index_device: jax.Device, store_device: jax.Device) -> H
         index = apart.update(index, sample, priorities)
         return index, apart.can_sample(index)
 
-    rows, draw, gather = jax.jit(apart.rows), jax.jit(apart.draw), jax.jit(apart.gather)
+    rows, draw = jax.jit(apart.rows), jax.jit(for_each_key(apart.draw))
+    gather = jax.jit(for_each_sample(apart.gather))
     insert = jax.jit(insert_and_look, donate_argnums=0)
     write = jax.jit(apart.write, static_argnums=2, donate_argnums=0)
     change = jax.jit(update_and_look, donate_argnums=0)

@@ -8,17 +8,20 @@ import jax
 import numpy as np
 
 from accel_rl.train.acting import DeviceActor, Rollout, Seat, Setting
+from accel_rl.train.groups import group_size, prioritised
 from accel_rl.train.learning import Learner
 from accel_rl.train.pipelined_arguments import port_of, state_of
 from accel_rl.train.placement import Placement
 from accel_rl.train.program import Program, without_batch
+from accel_rl.train.split_port import for_each_sample
 
 
 class Stand:
     """A training in the middle of learning, whose steps are taken on demand.
 
     What is timed here is what `pipelined` does: transfers between devices are part of the step
-    whose worker makes them, and a step has ended when what it computed is there.
+    whose worker makes them, and a step has ended when what it computed is there. `sample` and
+    `learn` are of a group of updates where the executor takes them so, see `groups.group_size`.
 
     Args:
       program: its memory must be a `Replay`, its environment pure functions.
@@ -42,8 +45,12 @@ class Stand:
         )
         self._actor = DeviceActor(seat, state.actor)
         self._port = port_of(program, state, placement)
-        self._key = jax.device_put(jax.random.key(1), placement.memory())
-        self._learn_key = np.asarray(jax.random.key_data(self._key))
+        keys = jax.random.split(jax.random.key(1), group_size(program))
+        # Of a single update without an axis for the group, as the executor has it.
+        key = keys if len(keys) > 1 else keys[0]
+        self._prioritised = prioritised(program)
+        self._key = jax.device_put(key, placement.memory())
+        self._learn_key = np.asarray(jax.random.key_data(key))
         self._rollout = self._collect()
         while not self._port.can_sample():
             self._insert()
@@ -52,7 +59,8 @@ class Stand:
         self._learn()
         self._store_device = placement.storage()
         self._store = jax.device_put(state.replay.store, self._store_device)
-        self._rows, self._gather_rows = jax.jit(replay.apart.rows), jax.jit(replay.apart.gather)
+        self._rows = jax.jit(replay.apart.rows)
+        self._gather_rows = jax.jit(for_each_sample(replay.apart.gather))
         self._write_rows = jax.jit(replay.apart.write, static_argnums=2, donate_argnums=0)
         self.steps: dict[str, Callable[[], Any]] = {
             "collect": self._collect,
@@ -78,6 +86,8 @@ class Stand:
         self._lesson = self._learner.lesson(self._drawn)
 
     def _update(self) -> None:
+        if not self._prioritised:
+            return  # the executor does not either
         self._port.update(without_batch(self._drawn), self._priorities)
         self._port.can_sample()  # which waits for what was changed
 
