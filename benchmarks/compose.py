@@ -16,18 +16,17 @@ a single platform.
 
 import argparse
 import dataclasses
-import json
-import os
 import statistics
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import compose_synthetic as synthetic
+import cores
 import jax
 import numpy as np
-from common import Claim, Report, warn
+from common import Claim, Report
+from compose_rival import RIVAL, Rival
 from rich.console import Console
 from training_devices import use_all_cores
 
@@ -41,8 +40,10 @@ from accel_rl.compose.run import iteration_seconds
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "gymnax")
 DEVICES = ("cpu:0", "cpu:1", "native")
 ITERATION, THROUGHPUT = "iteration", "trained samples per second"
-RIVAL = "SB3"
 OVER_RIVAL, HIDDEN, WITHIN_BEST = 2.1, 0.8, 1.05
+ROWS = 10  # of a run, of which the first that learns is left out
+RIVAL_STEPS = 1_000  # of environments, in a run of the rival
+THREADS = (1, 2)  # that it is given
 LEARNED = 150.0  # returns of CartPole from which the margin says something
 MARGIN = 50.0  # of CartPole's 500, within which returns count as unchanged
 
@@ -67,6 +68,19 @@ CASES = {
         capacity=10_016,
         agent={"learning_rate": 2.5e-4},
     ),
+    "DQN CartPole, 256 steps then 128 updates of 64": Spec(
+        "dqn",
+        "CartPole-v1",
+        devices=DEVICES,
+        batch_size=64,
+        capacity=100_000,
+        rollout=256,
+        updates=128,
+        agent={"learning_rate": 2.3e-3, "hidden": (256, 256)},
+    ),
+    "DDPG Pendulum, 200 steps then 200 updates of 256": Spec(
+        "ddpg", "Pendulum-v1", devices=DEVICES, batch_size=256, rollout=200, updates=200
+    ),
     "DDPG Pendulum, 1 env, batch 256": Spec("ddpg", "Pendulum-v1", devices=DEVICES, batch_size=256),
     "DDPG MountainCarContinuous, 1 env, batch 256": Spec(
         "ddpg", "MountainCarContinuous-v0", devices=DEVICES, batch_size=256
@@ -74,84 +88,34 @@ CASES = {
 }
 
 
-class Rival:
-    """The other interpreter; `train` gives None where there is none."""
-
-    def __init__(self, python: str | None) -> None:
-        """Starts it, and warns if it cannot."""
-        self._process = None
-        if python is None:
-            warn("SB3's claims are null: give --rivals PYTHON; training_sb3.py says how to make it")
-            return
-        script = Path(__file__).resolve().with_name("compose_sb3.py")
-        kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
-        try:
-            self._process = subprocess.Popen(
-                [python, str(script)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**kept, "CUDA_VISIBLE_DEVICES": ""},
-            )
-            self.version = json.loads(self._line())["version"]
-        except (OSError, ValueError) as error:
-            warn(f"SB3 did not start: {error}")
-            self._process = None
-
-    def train(self, spec: Spec, steps: int) -> float | None:
-        """Wall seconds of an iteration."""
-        process = self._process
-        if process is None or process.stdin is None or spec.replay != "uniform":
-            return None
-        settings = {
-            "batch_size": spec.batch_size,
-            "buffer_size": spec.capacity,
-            "hidden": list(specs.workload(spec).hidden),
-            "learning_rate": spec.agent.get("learning_rate", 1e-3),
-        }
-        request = {
-            "algorithm": spec.algorithm,
-            "environment": spec.environment,
-            "num_envs": spec.num_envs,
-            "steps": steps,
-            "settings": settings,
-        }
-        try:
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            return float(json.loads(self._line())["wall"]) * spec.num_envs / steps
-        except (OSError, ValueError) as error:
-            warn(f"SB3 ended without an answer: {error}")
-            self._process = None
-            return None
-
-    def _line(self) -> str:
-        process = self._process
-        return process.stdout.readline() if process is not None and process.stdout else ""
-
-
 def measure(
-    spec: Spec, plan: Plan, rival: Rival, rounds: int, iterations: int, console: Console
-) -> tuple[dict[Mapping, list[float]], list[float]]:
-    """Seconds of an iteration of every mapping, and of the rival, in interleaved rounds."""
+    spec: Spec, plan: Plan, rival: Rival, rounds: int, seconds: float, console: Console
+) -> tuple[dict[Mapping, list[float]], list[float], list[float]]:
+    """Seconds of an iteration in interleaved rounds: of every mapping and of the rival.
+
+    Each runs for about so many seconds. The rival's are those with as many threads as it is fastest
+    with. And what `cores.wait` ended with before each run of a mapping.
+    """
     taken: dict[Mapping, list[float]] = {each.mapping: [] for each in plan.estimates}
-    others: list[float] = []
-    steps = spec.learning_starts + iterations * spec.num_envs
+    others: dict[int, list[float]] = {threads: [] for threads in THREADS}
+    slowdowns = []
+    made = specs.schedule(spec)
     for number in range(rounds):
-        for mapping, found in taken.items():
-            ran = compose.run(
-                spec,
-                mapping,
-                jax.random.key(number),
-                steps,
-                period=max(1, iterations * spec.num_envs // 12),
-            )
-            found.append(ran.seconds)
-        other = rival.train(spec, iterations * spec.num_envs)
-        if other is not None:
-            others.append(other)
+        for estimate in plan.estimates:
+            slowdowns.append(cores.wait())
+            period = max(2, int(seconds / estimate.seconds / ROWS)) * made.steps
+            steps = made.warmup * made.steps + ROWS * period
+            key = jax.random.key(number)
+            ran = compose.run(spec, estimate.mapping, key, steps, period=period)
+            taken[estimate.mapping].append(ran.seconds)
+        for threads, found in others.items():
+            iterations = -(-RIVAL_STEPS // made.steps)
+            other = rival.train(spec, iterations, threads)
+            if other is not None:
+                found.append(other)
         console.print(f"  round {number + 1} of {rounds}", highlight=False)
-    return taken, others
+    fastest = min((each for each in others.values() if each), key=statistics.median, default=[])
+    return taken, fastest, slowdowns
 
 
 def off(estimate: Estimate, taken: Sequence[float]) -> float:
@@ -169,13 +133,15 @@ def study(
     spec: Spec,
     rival: Rival,
     rounds: int,
-    iterations: int,
+    seconds: float,
     console: Console,
 ) -> None:
     """Plans and runs a case; records and claims."""
     console.print(case, highlight=False)
+    cores.wait()
     plan = compose.plan(spec, seconds=0.05 if rounds < 3 else 0.1)
-    taken, others = measure(spec, plan, rival, rounds, iterations, console)
+    taken, others, slowdowns = measure(spec, plan, rival, rounds, seconds, console)
+    report.add(case, "machine", "a thread's time beside another's", "times alone", slowdowns)
     offs = {}
     for estimate in plan.estimates:
         name = str(estimate.mapping)
@@ -230,15 +196,20 @@ def overlap(report: Report, rounds: int, iterations: int) -> None:
 
     hidden = []
     for _ in range(rounds):
+        slow = [cores.wait()]
         alone = iteration({**dict.fromkeys(replay, 0.0), "learn": learn})
         both = iteration({**replay, "learn": learn})
-        hidden.append(1 - (both - alone) / sum(replay.values()))
+        slow.append(cores.slowdown())
         report.add(case, "accel_rl", "iteration without replay time", "ms", [alone * 1e3])
         report.add(case, "accel_rl", "iteration with it", "ms", [both * 1e3])
-    report.add(case, "accel_rl", "share of the replay's time that is hidden", "", hidden)
-    value = statistics.median(hidden)
-    claim = "replay time hidden where it is half of learning's, synthetic steps"
-    report.claims.append(Claim(claim, value, HIDDEN, value >= HIDDEN))
+        report.add(case, "machine", "a thread's time beside another's", "times alone", slow)
+        if max(slow) <= cores.AT_ONCE:  # else there was nothing to hide behind
+            hidden.append(1 - (both - alone) / sum(replay.values()))
+    claim = "replay time hidden where it is half of learning's, synthetic steps, two cores"
+    if hidden:
+        report.add(case, "accel_rl", "share of the replay's time that is hidden", "", hidden)
+    value = statistics.median(hidden) if hidden else None
+    report.claims.append(Claim(claim, value, HIDDEN, None if value is None else value >= HIDDEN))
 
 
 def relaxed(report: Report, seeds: int, steps: int) -> None:
@@ -310,15 +281,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     use_all_cores()
     report, console = Report(PACKAGES), Console(width=160)
     rival = Rival(options.rivals)
-    rounds, iterations = (2, 300) if options.quick else (5, 500)
+    rounds, seconds = (2, 0.3) if options.quick else (5, 1.0)
     wanted = options.only or [""]
     cases = {name: CASES[name] for name in CASES if any(text in name for text in wanted)}
     if options.quick:
         cases = dict(list(cases.items())[:1])
     demonstration(report)
     for case, spec in cases.items():
-        study(report, case, spec, rival, rounds, iterations, console)
-    overlap(report, 1 if options.quick else 5, 60 if options.quick else 200)
+        study(report, case, spec, rival, rounds, seconds, console)
+    overlap(report, 1 if options.quick else 9, 60 if options.quick else 200)
     relaxed(report, 4 if options.quick else 24, 4_000 if options.quick else 50_000)
     for claim in ("samples per joule over SB3, measured", "performance portability"):
         report.claims.append(Claim(claim, None, 3.4 if "joule" in claim else 1.0, None))

@@ -1,15 +1,13 @@
 """The other interpreter that `training.py` asks to train: see `training_sb3.py`."""
 
 import dataclasses
-import json
-import os
-import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import training_settings
 from common import warn
+from interpreter import Interpreter
 from training_settings import Setting
 
 SCRIPT = Path(__file__).resolve().with_name("training_sb3.py")
@@ -23,23 +21,16 @@ class Rivals:
         """Starts the interpreter, and warns if it cannot."""
         self.systems: tuple[str, ...] = ()
         self.versions: dict[str, str | None] = {}
-        self._process = None
+        self._interpreter = None
         if python is None:
             warn(f"their claims are null: {HOW}")
             return
-        environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
         try:
-            self._process = subprocess.Popen(
-                [python, str(SCRIPT)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**environment, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
-            )
-            hello = self._answer()
+            self._interpreter = Interpreter(python, SCRIPT)
         except (OSError, RuntimeError) as error:
             warn(f"rivals did not start: {error}; {HOW}")
             return
+        hello = self._interpreter.greeting
         self.systems, self.versions = tuple(hello["systems"]), hello["versions"]
 
     def train(
@@ -57,19 +48,9 @@ class Rivals:
             "seed": seed,
             "evaluate": evaluate,
         }
-        process = self._process
-        if process is None or process.stdin is None:
+        if self._interpreter is None:
             raise RuntimeError(f"there is no process to train {system}")
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        process = self._process
-        line = process.stdout.readline() if process is not None and process.stdout else ""
-        if not line:
-            raise RuntimeError(f"{SCRIPT.name} ended without an answer")
-        return dict(json.loads(line))
+        return self._interpreter.ask(request)
 
     def __enter__(self) -> "Rivals":
         """Itself."""
@@ -82,12 +63,8 @@ class Rivals:
         trace: TracebackType | None,
     ) -> None:
         """Ends the process."""
-        if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+        if self._interpreter is not None:
+            self._interpreter.close()
 
 
 def _described(setting: Setting) -> dict[str, Any]:

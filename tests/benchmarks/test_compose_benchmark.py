@@ -1,5 +1,6 @@
 """The benchmark of the composer: its claims, and synthetic steps that change nothing but time."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -35,8 +36,48 @@ def test_the_demonstration_is_computed():
 
 def test_without_a_rival_there_is_no_time_of_it(capsys):
     rival = benchmark.Rival(None)
-    assert rival.train(next(iter(benchmark.CASES.values())), 100) is None
+    assert rival.train(next(iter(benchmark.CASES.values())), 100, 1) is None
     assert "claims are null" in capsys.readouterr().err
+
+
+FAKE = """
+import json, os, sys
+assert "XLA_FLAGS" not in os.environ
+print(json.dumps({"version": "2.9"}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["iterations"] > 500:
+        sys.exit(1)
+    assert asked["settings"]["hidden"] == [120, 84] and asked["threads"] == 2
+    print(json.dumps({"wall": 3.0, "cpu": 2.0}), flush=True)
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    path = tmp_path / "fake.py"
+    monkeypatch.setattr("compose_rival.SCRIPT", path)
+    return path
+
+
+def test_the_rival_is_asked_until_it_ends(script, capsys):
+    script.write_text(FAKE)
+    rival = benchmark.Rival(sys.executable)
+    assert rival.version == "2.9"
+    spec = next(iter(benchmark.CASES.values()))
+    assert rival.train(spec, 100, threads=2) == pytest.approx(3.0 / 100)
+    assert rival.train(dataclasses.replace(spec, replay="prioritised"), 100, threads=2) is None
+    assert rival.train(spec, 501, threads=2) is None
+    assert "SB3 ended without an answer: fake.py ended" in capsys.readouterr().err
+    assert rival.train(spec, 100, threads=2) is None
+
+
+@pytest.mark.parametrize("text", ["", "print('hello')", "print(3)"])
+def test_a_rival_that_does_not_greet_is_warned_of(script, capsys, text):
+    script.write_text(text)
+    rival = benchmark.Rival(sys.executable)
+    assert rival.train(next(iter(benchmark.CASES.values())), 100, 1) is None
+    assert "SB3 did not start: fake.py" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from commands import as_json, invoke, succeed
 
 from accel_rl.cli.composing import planning
 from accel_rl.compose import Cost, Costs, cache
+from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Key
@@ -41,15 +42,16 @@ def spec(tmp_path, monkeypatch):
     path = tmp_path / "spec.toml"
     path.write_text(SPEC)
     wanted = specs.from_table(read_toml(path))
-    known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1e-5, 1e-5, dict.fromkeys(EXECUTORS, 1.0))
-    known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.0 for executor in EXECUTORS})
+    known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1.2e-5, 2.3e-5, group=1)
+    known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.25 for executor in EXECUTORS})
     place = ("cpu:0",)
     known.whole[Key(("whole",), place * 2)] = Cost(1e-4, 1e-6, "measured")
     counts = dict(zip(STEPS, (2, 3, 3, 2, 1, 1), strict=True))
     for one in STEPS:
         known.steps[Key((one,), place * counts[one])] = Cost(3e-4, 1e-5, "measured")
         for other in STEPS:
-            known.slowdowns[Key((one, other), place * (counts[one] + counts[other]))] = 1.3
+            factor = 1.4 if (one, other) == ("collect", "sample") else 1.3
+            known.slowdowns[Key((one, other), place * (counts[one] + counts[other]))] = factor
     cache.save(known, wanted)
     return path
 
@@ -151,10 +153,95 @@ def test_bad_folders_are_refused(spec, tmp_path):
         result = invoke("compose", "run", out, "--steps", 50)
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
+    (out / "mapping.toml").write_text(mappings.toml_text(table))
     (out / "plan.json").write_text("{")
-    result = invoke("compose", "report", out)
+    for command in ("report", "run"):
+        result = invoke("compose", command, out)
+        assert result.exit_code == 2
+        assert "plan.json is no JSON file" in " ".join(result.output.split())
+    assert not (out / "metrics.jsonl").exists()  # said before it trains
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_plan_holds_what_predictions_rest_on(spec, tmp_path):
+    out = tmp_path / "composed"
+    plan = as_json("compose", "plan", spec, "--out", out)["plan"]
+    assert (plan["handoff_seconds"], plan["bookkeeping_seconds"]) == (1.2e-5, 2.3e-5)
+    assert [each["stretch"] for each in plan["estimates"]].count(1.25) == 2
+    assert plan["stretch"] == {"lockstep": 1.25, "asynchronous": 1.25}
+    assert len(plan["slowdowns"]) == len(STEPS) * (len(STEPS) - 1)
+    found = {(each["step"], each["beside"]): each for each in plan["slowdowns"]}
+    assert found["learn", "update"]["factor"] == 1.3
+    assert found["learn", "update"]["devices"] == ["cpu:0"] * 3
+    shown = " ".join(succeed("compose", "report", out).split())
+    assert "hand-off to a worker that waits 12 us" in shown
+    assert "bookkeeping around a step 23 us" in shown
+    assert "stretch of lockstep, median of trials 1.25" in shown
+    assert "updates in a call of sample and of learn 1" in shown
+    assert "largest slowdown, collect beside sample 1.4" in shown
+
+
+ESTIMATE = {"mapping": {}, "name": "whole on cpu:0", "costs": "measured"}
+ESTIMATE |= {"predicted_iteration_seconds": 1e-3, "predicted_samples_per_second": 8e3}
+ESTIMATE |= {"modelled_samples_per_joule": None, "stretch": None}
+PLAN = {"objective": "throughput", "estimates": [ESTIMATE], "refused": {}, "slowdowns": []}
+PLAN |= {"handoff_seconds": 0.0, "bookkeeping_seconds": 0.0, "stretch": {}, "group": None}
+RUN = {"name": "whole on cpu:0", "steps": 20, "ended": "steps", "simulated": False}
+RUN |= dict.fromkeys(("predicted_iteration_seconds", "measured_iteration_seconds"), 1e-3)
+RUN |= {"measured_joules": [], "joules_unreadable": [], "episode_return": None}
+SLOWDOWN = {"step": "learn", "beside": "sample", "devices": []}
+
+
+def without(table, name):
+    return {key: value for key, value in table.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("plan", "run", "message"),
+    [
+        *((without(PLAN, name), RUN, f"plan.json lacks {name}") for name in PLAN),
+        *(
+            (
+                PLAN | {"estimates": [ESTIMATE, without(ESTIMATE, name)]},
+                RUN,
+                f"plan.json lacks estimates[1].{name}",
+            )
+            for name in ESTIMATE
+        ),
+        *((PLAN, without(RUN, name), f"run.json lacks {name}") for name in RUN),
+        (PLAN | {"slowdowns": [SLOWDOWN]}, RUN, "plan.json lacks slowdowns[0].factor"),
+        (
+            PLAN,
+            RUN | {"joules_unreadable": [{"boundary": "CPU"}]},
+            "run.json lacks joules_unreadable[0].reason",
+        ),
+        (PLAN | {"estimates": [3]}, RUN, "plan.json: estimates[0] must hold a table, got int"),
+        (PLAN | {"refused": []}, RUN, "plan.json: refused cannot be of type list"),
+        (
+            PLAN | {"refused": {"learner": 3}},
+            RUN,
+            "plan.json: refused.learner cannot be of type int",
+        ),
+        (
+            PLAN | {"stretch": {"lockstep": "x"}},
+            RUN,
+            "plan.json: stretch.lockstep cannot be of type str",
+        ),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_files_that_lack_something_are_refused(tmp_path, plan, run, message, options):
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    result = invoke("compose", "report", tmp_path, *options)
     assert result.exit_code == 2
-    assert "plan.json is no JSON file" in " ".join(result.output.split())
+    assert f"{tmp_path}/{message}" in result.output
+
+
+def test_files_that_hold_it_all_are_shown(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    assert "iteration, measured" in succeed("compose", "report", tmp_path)
 
 
 def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
@@ -165,9 +252,7 @@ def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
     table = {"executor": "lockstep", "actor": "cpu:0", "replay_manager": "cpu:0"}
     table |= {"data_storage": "cpu:0", "learner": "fpga"}
     (out / "mapping.toml").write_text("\n".join(f'{k} = "{v}"' for k, v in table.items()))
-    (out / "plan.json").write_text(
-        json.dumps({"objective": "throughput", "estimates": [], "refused": {}})
-    )
+    (out / "plan.json").write_text(json.dumps(PLAN))
     result = invoke("compose", "run", out, "--steps", 60)
     assert result.exit_code == 2
     assert "fpga is modelled" in " ".join(result.output.split())

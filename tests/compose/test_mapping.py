@@ -94,7 +94,9 @@ def test_a_workload_counts_what_the_training_holds():
     spec = Spec("dqn", "CartPole-v1", agent={"hidden": (8,)}, batch_size=16, updates=2, num_envs=2)
     found = specs.workload(spec)
     assert (found.observation_size, found.action_size, found.outputs) == (4, 1, 2)
+    assert found.widths == (4, 8, 2)
     assert found.layers == ((4, 8), (8, 2))
+    assert (found.items("insert"), found.items("sample"), found.items("update")) == (2, 16, 16)
     assert found.parameters == 4 * 8 + 8 + 8 * 2 + 2
     assert found.trained_samples == 32
     # Two observations, action, reward and discount of 4 bytes a number, truncation of 1.

@@ -52,8 +52,8 @@ def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
 
 
 def test_objectives_choose_by_joules():
-    # The fused program is fastest; its device draws so much that the slower one costs less.
-    costs = made_up(seed=1)
+    # Sharing the work is fastest; one of the devices draws so much that idling it costs less.
+    costs = made_up(seed=3)
     watts = {"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0), "native": (0.0, 1.0)}
     spec = with_spec(objective="efficiency", power=watts)
     plan = compose.plan(spec, costs=costs)

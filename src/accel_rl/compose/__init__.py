@@ -9,7 +9,7 @@ High-Performance Deep Reinforcement Learning using Heterogeneous Platforms", CF 
 """
 
 from accel_rl.compose.assign import Infeasible
-from accel_rl.compose.costs import Cost, Costs
+from accel_rl.compose.costs import Alike, Cost, Costs
 from accel_rl.compose.devices import Device, Executable, Link, Modelled, available, find
 from accel_rl.compose.energy import Meter, Power
 from accel_rl.compose.mapping import EXECUTORS, Mapping
@@ -30,6 +30,7 @@ __all__ = [
     "OBJECTIVES",
     "ROLES",
     "STEPS",
+    "Alike",
     "Cost",
     "Costs",
     "Device",

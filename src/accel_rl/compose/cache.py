@@ -11,11 +11,11 @@ from typing import Any
 
 import jax
 
-from accel_rl.compose.costs import Cost, Costs, Key
+from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
 
-FORMAT = 3
+FORMAT = 4
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
 # What a spec's costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
@@ -77,7 +77,7 @@ def _place(spec: Spec, folder: Path | None) -> tuple[Path, dict[str, Any]]:
 
 def _plain(costs: Costs) -> dict[str, Any]:
     return {
-        "alike": dict(costs.alike),
+        "alike": dataclasses.asdict(costs.alike),
         "steps": [
             [*key, dataclasses.astuple(cost)]
             for key, cost in costs.steps.items()
@@ -89,6 +89,7 @@ def _plain(costs: Costs) -> dict[str, Any]:
         "bookkeeping": costs.bookkeeping,
         "stretch": dict(costs.stretch),
         "trials": [[*key, value] for key, value in costs.trials.items()],
+        "group": costs.group,
     }
 
 
@@ -97,7 +98,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         return {Key(tuple(steps), tuple(on)): value for steps, on, value in held[name]}
 
     return Costs(
-        alike=held["alike"],
+        alike=Alike(**held["alike"]),
         steps={key: Cost(*value) for key, value in table("steps").items()},
         slowdowns=table("slowdowns"),
         whole={key: Cost(*value) for key, value in table("whole").items()},
@@ -105,6 +106,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         bookkeeping=float(held["bookkeeping"]),
         stretch=dict(held["stretch"]),
         trials=table("trials"),
+        group=held["group"],
     )
 
 

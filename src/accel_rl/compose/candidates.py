@@ -1,13 +1,16 @@
 """The mappings that there are, and which of them are the same up to the names of like devices."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Mapping as Table
+from typing import cast
 
-from accel_rl.compose.costs import trial_key
-from accel_rl.compose.devices import Device, JaxDevice
+from accel_rl.compose.costs import Alike, trial_key
+from accel_rl.compose.devices import Device, Executable, JaxDevice
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.workload import ROLES, Workload
+
+Watts = tuple[float, float]  # idle and active
 
 
 def offers(
@@ -42,12 +45,42 @@ def learners(
     return [(name,) for name in names] + [t for t in teams if batch_size % len(t) == 0]
 
 
-def alike(devices: Table[str, Device]) -> dict[str, str]:
-    """Kinds of the devices that others of their kind can stand for: JAX's."""
-    return {name: each.kind for name, each in devices.items() if isinstance(each, JaxDevice)}
+def alike(devices: Table[str, Device], power: Table[str, Watts] | None = None) -> Alike:
+    """JAX's devices can stand for others of their kind; in joules only if they draw the same.
+
+    Args:
+      devices: by name.
+      power: watts given for some, where joules matter; None: likeness in time alone.
+    """
+
+    def kind(name: str) -> str:
+        found = devices[name].kind
+        return found if power is None else f"{found}, {power.get(name, devices[name].power)}"
+
+    return Alike(
+        {name: kind(name) for name, each in devices.items() if isinstance(each, JaxDevice)},
+        {
+            name: str(cast(Executable, each).jax_device)
+            for name, each in devices.items()
+            if each.status == "executable"
+        },
+    )
 
 
-def distinct(mappings: Iterable[Mapping], alike: Table[str, str]) -> list[Mapping]:
+def enough(names: Collection[str], alike: Alike) -> set[str]:
+    """Those of which every distinct mapping can be made: of like devices one for each role.
+
+    Besides them those that keep their names, see `Alike.renamed`.
+    """
+    taken = alike.taken(names)
+    free: dict[str, list[str]] = {}
+    for name in names:
+        if name in alike.kinds and alike.places[name] not in taken:
+            free.setdefault(alike.kinds[name], []).append(name)
+    return set(names).difference(*(each[len(ROLES) :] for each in free.values()))
+
+
+def distinct(mappings: Iterable[Mapping], alike: Alike) -> list[Mapping]:
     """One of all mappings that are the same up to the names of like devices, in their order."""
     found: dict[object, Mapping] = {}
     for each in mappings:

@@ -1,8 +1,8 @@
 """What steps cost on devices: the tables that the model reads, measured or modelled."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from accel_rl.compose.mapping import Mapping
@@ -27,11 +27,49 @@ class Key(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Alike:
+    """Which devices can stand for which, so that a kind is measured once."""
+
+    kinds: Table[str, str] = dataclasses.field(default_factory=dict)
+    """Of each device that others of its kind can stand for."""
+    places: Table[str, str] = dataclasses.field(default_factory=dict)
+    """Where each device runs, of those that run here; two may run in one place."""
+
+    def taken(self, names: Iterable[str]) -> set[str]:
+        """The places of those among these devices that nothing can stand for."""
+        return {
+            self.places[name] for name in names if name not in self.kinds and name in self.places
+        }
+
+    def renamed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names with like devices in the order of first use, so that equal tuples cost alike.
+
+        A device in whose place one runs that nothing can stand for keeps its name beside that one:
+        next to `native`, the device whose cores it uses is not like the others.
+        """
+        taken = self.taken(names)
+        new: dict[str, str] = {}
+        free: dict[str, list[str]] = {}
+        for name, kind in self.kinds.items():
+            if self.places.get(name) in taken:
+                new[name] = name
+            else:
+                free.setdefault(kind, []).append(name)
+        for name in names:
+            if name not in new:
+                new[name] = free[self.kinds[name]].pop(0) if name in self.kinds else name
+        return tuple(new[name] for name in names)
+
+    def including(self, other: "Alike") -> "Alike":
+        """Both, these first: what is known is named by them."""
+        return Alike({**self.kinds, **other.kinds}, {**self.places, **other.places})
+
+
+@dataclasses.dataclass(frozen=True)
 class Costs:
     """All that the model knows of a workload on a machine."""
 
-    alike: Table[str, str]
-    """The kind of each device that others of its kind can stand for."""
+    alike: Alike
     steps: dict[Key, Cost]
     slowdowns: dict[Key, float]
     """How many times longer the first step takes while the second runs, at least 1."""
@@ -45,12 +83,15 @@ class Costs:
     """By executor: how many times longer an iteration took in trials than in simulated time. What
     pairs of steps do not show: three threads and more at once, and their interpreter's lock."""
     trials: dict[Key, float] = dataclasses.field(default_factory=dict)
-    """The same of single mappings, by `trial_key`; the stretch is the median over a plan's."""
+    """The same of each mapping that was tried, by `trial_key`; the stretch is their median."""
+    group: int | None = None
+    """Updates that are sampled in one call and learned from in one, whose costs `sample` and
+    `learn` have; None: each by itself, and then its priorities are updated."""
 
     def key(self, mapping: Mapping, *steps: str) -> Key:
         """Where a step's cost stands, or with two the slowdown of the first by the second."""
         names = [name for step in steps for name in mapping.involved(step)]
-        return Key(steps, renamed(names, self.alike))
+        return Key(steps, self.alike.renamed(names))
 
     def step(self, mapping: Mapping, step: str) -> Cost:
         """A step's cost in a mapping; raises KeyError if it was neither measured nor modelled."""
@@ -60,35 +101,27 @@ class Costs:
         """How many times longer a step takes while another runs; 1 where nothing was measured."""
         return self.slowdowns.get(self.key(mapping, step, other), 1.0)
 
+    def stretched(self, mapping: Mapping) -> float:
+        """What the simulated time of a mapping is multiplied by: its own trial's, if there was."""
+        own = self.trials.get(trial_key(mapping, self.alike))
+        return self.stretch.get(mapping.executor, 1.0) if own is None else own
+
+    def least_stretched(self, executor: str) -> float:
+        """The least that any mapping's is multiplied by."""
+        tried = [each for key, each in self.trials.items() if key.steps == (executor,)]
+        return min([self.stretch.get(executor, 1.0), *tried])
+
     def fused(self, mapping: Mapping) -> Cost:
         """An iteration where everything runs as one program; raises KeyError as `step` does."""
         return self.whole[whole_key(mapping, self.alike)]
 
 
-def whole_key(mapping: Mapping, alike: Table[str, str]) -> Key:
+def whole_key(mapping: Mapping, alike: Alike) -> Key:
     """Where the cost of a fused iteration stands."""
-    return Key(("whole",), renamed((mapping.learner[0], mapping.replay_manager), alike))
+    return Key(("whole",), alike.renamed((mapping.learner[0], mapping.replay_manager)))
 
 
-def trial_key(mapping: Mapping, alike: Table[str, str]) -> Key:
+def trial_key(mapping: Mapping, alike: Alike) -> Key:
     """Where a trial of a mapping stands; the same for like devices under other names."""
     names = (mapping.actor, mapping.replay_manager, mapping.data_storage, *mapping.learner)
-    return Key((mapping.executor,), renamed(names, alike))
-
-
-def renamed(names: Sequence[str], alike: Table[str, str]) -> tuple[str, ...]:
-    """Device names with like devices in the order of first use, so that equal tuples cost alike.
-
-    Where a device is among them that nothing can stand for, they stay as they are: it may share
-    its place with one of the others.
-    """
-    if not set(names) <= set(alike):
-        return tuple(names)
-    free: dict[str, list[str]] = {}
-    for name, kind in alike.items():
-        free.setdefault(kind, []).append(name)
-    new: dict[str, str] = {}
-    for name in names:
-        if name not in new:
-            new[name] = free[alike[name]].pop(0)
-    return tuple(new[name] for name in names)
+    return Key((mapping.executor,), alike.renamed(names))

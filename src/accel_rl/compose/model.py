@@ -7,6 +7,7 @@ state. PEARL's closed form, which it contains as a special case, is in `pearl`. 
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 
@@ -63,14 +64,14 @@ def estimate(
         busy = {mapping.learner[0]: seconds}
         timeline: tuple[Span, ...] = ()
     else:
-        stretch = costs.stretch.get(mapping.executor, 1.0)
+        stretch = costs.stretched(mapping)
         timeline = tuple(
             span._replace(start=span.start * stretch, end=span.end * stretch)
             for span in _steady(_simulated(mapping, costs, schedule), schedule)
         )
         # Where queues fill slowly the window may still be too fast.
         least = least_seconds(
-            mapping.executor, lambda step: costs.step(mapping, step).seconds, schedule
+            mapping.executor, lambda step: costs.step(mapping, step).seconds, schedule, costs.group
         )
         seconds = max(*(span.end / WINDOW for span in timeline), least * stretch)
         sources = {costs.step(mapping, step).source for step in STEPS}
@@ -84,20 +85,30 @@ def estimate(
     return Estimate(mapping, seconds, samples, busy, joules, source, timeline)
 
 
-def least_seconds(executor: str, cost: Callable[[str], float], schedule: Schedule) -> float:
+def least_seconds(
+    executor: str, cost: Callable[[str], float], schedule: Schedule, group: int | None = None
+) -> float:
     """What no iteration undercuts: the work of the worker that has most of it.
 
     Args:
       executor: of a mapping.
       cost: seconds of a step, of `STEPS` or "whole".
       schedule: how many updates an iteration has.
+      group: as of `Costs`.
     """
     if executor == "whole":
         return cost("whole")
-    insert, sample, update = (cost(step) for step in ("insert", "sample", "update"))
-    memory = [insert, schedule.updates * sample, schedule.updates * update]
+    calls = _calls(schedule, group)
+    memory = [cost("insert"), calls * cost("sample")]
+    if group is None:
+        memory.append(calls * cost("update"))
     longest = sum(memory) if executor == "lockstep" else max(memory)
-    return max(cost("collect"), longest, schedule.updates * cost("learn") + cost("sync"))
+    return max(cost("collect"), longest, calls * cost("learn") + cost("sync"))
+
+
+def _calls(schedule: Schedule, group: int | None) -> int:
+    """Of `sample` and `learn` in an iteration."""
+    return schedule.updates // (group or 1)
 
 
 def _busy(name: str, mapping: Mapping, timeline: tuple[Span, ...]) -> float:
@@ -120,7 +131,7 @@ def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[Span]
         return costs.slowdown(mapping, step, other)
 
     make = _lockstep if mapping.executor == "lockstep" else _asynchronous
-    workers, queues = make(seconds, schedule)
+    workers, queues = make(seconds, schedule, costs.group)
     return simulate(workers, queues, slowdown, costs.handoff)
 
 
@@ -147,10 +158,11 @@ def _steady(spans: list[Span], schedule: Schedule) -> tuple[Span, ...]:
 
 
 def _lockstep(
-    seconds: Table[str, float], schedule: Schedule
+    seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
     """The workers of `train.pipelined` in deterministic mode, in their steady state."""
     lag, late, total = schedule.policy_lag, schedule.priority_lag, _total(schedule)
+    calls = _calls(schedule, group)
     queues = {
         "policies": Tokens(lag),
         "rollouts": Tokens(0, lag + 1),
@@ -160,33 +172,36 @@ def _lockstep(
 
     def remember() -> Worker:
         for _ in range(total):
-            for _ in range(schedule.updates):
+            for _ in range(calls):
                 yield Work("sample", seconds["sample"])
                 yield Put("batches")
-                yield Get("priorities")
-                yield Work("update", seconds["update"])
+                if group is None:
+                    yield Get("priorities")
+                    yield Work("update", seconds["update"])
             yield Get("rollouts")
             yield Work("insert", seconds["insert"])
 
     workers = {
         "actor": _actor(seconds, schedule),
         "memory": remember(),
-        "learner": _learner(seconds, schedule),
+        "learner": _learner(seconds, schedule, group),
     }
     return workers, queues
 
 
 def _asynchronous(
-    seconds: Table[str, float], schedule: Schedule
+    seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
     """The workers of `train.pipelined` in asynchronous mode, in their steady state."""
     size, total = max(1, schedule.policy_lag), _total(schedule)
+    calls = _calls(schedule, group)
     queues = {
         "policies": Tokens(size),
         "rollouts": Tokens(0, size),
         "inserted": Tokens(1),
         "batches": Tokens(0, max(1, schedule.priority_lag)),
-        "priorities": Tokens(0, size * schedule.updates),
+        # Unlimited where nobody takes from it.
+        "priorities": Tokens(0, size * schedule.updates if group is None else math.inf),
         "memory": Tokens(1),
     }
 
@@ -205,12 +220,12 @@ def _asynchronous(
     def sample() -> Worker:
         for _ in range(total):
             yield Get("inserted")
-            for _ in range(schedule.updates):
+            for _ in range(calls):
                 yield from step("sample")
                 yield Put("batches")
 
     def update() -> Worker:
-        for _ in range(total * schedule.updates):
+        for _ in range(total * calls):
             yield Get("priorities")
             yield from step("update")
 
@@ -218,9 +233,10 @@ def _asynchronous(
         "actor": _actor(seconds, schedule),
         "inserter": insert(),
         "sampler": sample(),
-        "learner": _learner(seconds, schedule),
-        "updater": update(),
+        "learner": _learner(seconds, schedule, group),
     }
+    if group is None:
+        workers["updater"] = update()
     return workers, queues
 
 
@@ -231,9 +247,9 @@ def _actor(seconds: Table[str, float], schedule: Schedule) -> Worker:
         yield Put("rollouts")
 
 
-def _learner(seconds: Table[str, float], schedule: Schedule) -> Worker:
+def _learner(seconds: Table[str, float], schedule: Schedule, group: int | None) -> Worker:
     for _ in range(_total(schedule)):
-        for _ in range(schedule.updates):
+        for _ in range(_calls(schedule, group)):
             yield Get("batches")
             yield Work("learn", seconds["learn"])
             yield Put("priorities")

@@ -32,8 +32,10 @@ def modelled_cost(
         return costs.step(real, step)
     seconds, spread = 0.0, 0.0
     taking = [name for name in dict.fromkeys(mapping.busy(step)) if name in absent]
+    # What the models say is of a single update.
+    times = (costs.group or 1) if step in ("sample", "learn") else 1
     for name in taking:
-        seconds += cast(Modelled, devices[name]).modelled_seconds(step, workload)
+        seconds += times * cast(Modelled, devices[name]).modelled_seconds(step, workload)
     if step in STORE:
         store = costs.step(real, STORE[step])
         both = costs.step(real, step)
@@ -48,7 +50,7 @@ def modelled_cost(
         seconds, spread = found.seconds, found.spread
     for name in dict.fromkeys(absent):
         link = cast(Modelled, devices[name]).link
-        seconds += link.seconds(_crossing(step, name, mapping, workload))
+        seconds += link.seconds(times * _crossing(step, name, mapping, workload))
     sources = {devices[name].status for name in absent}
     source: Source = "modelled" if "modelled" in sources else "simulated"
     return Cost(seconds, spread, source)

@@ -2,13 +2,13 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from typing import cast
 
 from accel_rl.compose import spec as specs
 from accel_rl.compose.assign import Assignment, Constraint, Found, Space, assign
-from accel_rl.compose.candidates import alike, distinct, learners, offers
+from accel_rl.compose.candidates import alike, distinct, enough, learners, offers
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.energy import Power
@@ -68,12 +68,11 @@ def plan(
     """
     devices = find(spec.devices) if devices is None else devices
     space = space_of(spec, devices, executors)
-    every = mappings_of(space)
     watts, score = _power(spec, devices), _objective(spec)
     known = profile(
         spec,
         devices,
-        distinct(every, alike(devices)),
+        distinct(mappings_of(space), alike(devices)),
         known=costs,
         seconds=seconds,
         progress=progress,
@@ -90,7 +89,8 @@ def plan(
 
     bound = Bound(space, known, schedule, samples, watts, score)
     found = assign(space, evaluate, bound, limit=limit)
-    ordered = sorted(distinct(estimates, known.alike), key=lambda each: score(estimates[each]))
+    ordered = sorted(estimates, key=lambda each: score(estimates[each]))
+    ordered = distinct(ordered, alike(devices, spec.power))
     refused = {role: dict(whys) for role, whys in space.refused.items()}
     return Plan(spec, known, tuple(estimates[each] for each in ordered), found, refused)
 
@@ -98,14 +98,16 @@ def plan(
 def space_of(
     spec: Spec, devices: Table[str, Device], executors: tuple[str, ...] = EXECUTORS
 ) -> Space:
-    """The assignments of a spec's roles, and of an executor."""
+    """The assignments of a spec's roles, and of an executor; of like devices those that matter."""
     workload = specs.workload(spec)
     taken, refused = offers(devices, workload)
+    few = enough(devices, alike(devices, spec.power))
     teams = learners(taken["learner"], devices, spec.batch_size)
+    teams = [team for team in teams if len(team) > 1 or team[0] in few]
     if not (spec.policy_lag and spec.priority_lag):
         executors = tuple(each for each in executors if each != "asynchronous")
         refused["executor"] = {"asynchronous": "policy_lag and priority_lag must allow staleness"}
-    options = {role: tuple(names) for role, names in taken.items()}
+    options = {role: tuple(each for each in names if each in few) for role, names in taken.items()}
     options |= {"executor": executors, "learner": tuple("+".join(team) for team in teams)}
 
     def one_place(assignment: Assignment) -> bool:
@@ -145,8 +147,13 @@ class Bound:
     def __call__(self, partial: Assignment) -> float:
         """The bound; infinite if no completion was profiled."""
         seconds = min(
-            self._costs.stretch.get(executor, 1.0)
-            * least_seconds(executor, lambda step: self._cheapest(step, partial), self._schedule)
+            self._costs.least_stretched(executor)
+            * least_seconds(
+                executor,
+                lambda step: self._cheapest(step, partial),
+                self._schedule,
+                self._costs.group,
+            )
             for executor in ([partial["executor"]] if "executor" in partial else EXECUTORS)
         )
         if seconds == float("inf"):
@@ -194,11 +201,11 @@ _ROLES_OF = {
 }
 
 
-def mappings_of(space: Space) -> list[Mapping]:
+def mappings_of(space: Space) -> Iterator[Mapping]:
     """All that a space allows, in the order of the search."""
     names = itertools.product(*(space.options[role] for role in space.roles))
     every = (dict(zip(space.roles, each, strict=True)) for each in names)
-    return [from_names(each) for each in every if space.allows(each)]
+    return (from_names(each) for each in every if space.allows(each))
 
 
 def _objective(spec: Spec) -> Callable[[Estimated], float]:

@@ -1,6 +1,7 @@
 """Profiling: what steps of a training cost on devices, alone and beside one another."""
 
 import dataclasses
+import functools
 import itertools
 import statistics
 from collections.abc import Callable
@@ -25,8 +26,7 @@ from accel_rl.train.stand import Stand
 Progress = Callable[[str, int, int], None]
 """progress(what is measured, how many are done, how many there are)."""
 
-LEAST = 64  # iterations of a timed run of the fused program
-TRIED = 3  # mappings of each executor that are run, to see what the model leaves out
+TRIED = 12  # mappings of each executor, at most, that are run to see what the model leaves out
 
 
 def profile(
@@ -52,10 +52,18 @@ def profile(
       progress: called before each mapping.
     """
     if known is None:
-        known = Costs(alike(devices), {}, {}, {}, timing.handing_off(), timing.around_a_step())
+        known = Costs(
+            alike(devices),
+            {},
+            {},
+            {},
+            timing.handing_off(),
+            timing.around_a_step(),
+            group=specs.group(spec),
+        )
     costs = dataclasses.replace(
         known,
-        alike={**known.alike, **alike(devices)},  # those first that what is known is named by
+        alike=known.alike.including(alike(devices)),
         steps=dict(known.steps),
         slowdowns=dict(known.slowdowns),
         whole=dict(known.whole),
@@ -114,9 +122,12 @@ def _measure_whole(
         held[0], metrics = segment(held[0], iterations, True)
         jax.block_until_ready(metrics)
 
-    run(LEAST)
-    once = timing.alone(lambda: run(LEAST), seconds / 2).median / LEAST
-    iterations = max(LEAST, int(seconds / once))
+    run(1)
+    iterations, taken = 1, timing.once(lambda: run(1))
+    while taken < seconds / 4:  # a few tell little of many, as each call has its own cost
+        iterations *= 4
+        taken = timing.once(functools.partial(run, iterations))
+    iterations = max(1, round(iterations * seconds / taken))
     timed = timing.alone(lambda: run(iterations), timing.REPEATS * seconds)
     costs.whole[key] = Cost(timed.median / iterations, timed.spread / iterations, "measured")
 
@@ -130,7 +141,8 @@ def _measure(
     store: bool,
 ) -> None:
     """The steps of a mapping that runs, and pairs of them; of the store apart if asked for."""
-    pairs = [pair for pair in itertools.combinations(STEPS, 2) if _meet(*pair)]
+    taken_steps = [step for step in STEPS if step != "update" or costs.group is None]
+    pairs = [pair for pair in itertools.combinations(taken_steps, 2) if _meet(*pair)]
     wanted = [costs.key(mapping, step) for step in STEPS]
     both = [costs.key(mapping, *pair) for pair in pairs]
     apart = [costs.key(mapping, step) for step in STORE.values()] if store else []

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.compose import timing
+from accel_rl.compose.costs import Costs
+from accel_rl.compose.mapping import Mapping
 from accel_rl.train import Program
 
 
@@ -51,6 +53,31 @@ def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
         "update": _count(update, state.replay, drawn, drawn.weights),
         "learn": _count(learn, state.agent, drawn),
     }
+
+
+def reached(
+    device: str, counts: Table[str, Counted], costs: Costs
+) -> dict[str, tuple[float, float]]:
+    """FLOP a byte and FLOP a second of the steps that were measured with all roles on a device.
+
+    Times of a step elsewhere, or handed over from elsewhere, would not stand below its roof.
+
+    Args:
+      device: by name.
+      counts: of single updates; a measured step may be of a group, see `Costs.group`.
+      costs: of the workload.
+    """
+    alone = Mapping("lockstep", device, device, device, (device,))
+    points = {}
+    for step, count in counts.items():
+        cost = costs.steps.get(costs.key(alone, step))
+        if cost is None or cost.source != "measured" or not count.bytes:
+            continue
+        if costs.group is not None and step == "update":
+            continue  # none is made
+        times = (costs.group or 1) if step in ("sample", "learn") else 1
+        points[step] = count.flops / count.bytes, times * count.flops / cost.seconds
+    return points
 
 
 def peaks(device: jax.Device) -> Peaks:

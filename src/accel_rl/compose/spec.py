@@ -12,6 +12,7 @@ import numpy as np
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
 from accel_rl.compose.workload import Workload
+from accel_rl.train.groups import group_size, prioritised
 from accel_rl.types import Box, Discrete, Space
 
 ALGORITHMS: dict[str, Callable[..., Agent]] = {
@@ -159,6 +160,12 @@ def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
         n_step=spec.n_step,
     )
     return train.make(env, agent, memory, **dataclasses.asdict(schedule(spec)))
+
+
+def group(spec: Spec) -> int | None:
+    """Updates that the pipelined executor takes in one call; None where priorities matter."""
+    made = program(spec)
+    return None if prioritised(made) else group_size(made)
 
 
 def hyper(spec: Spec) -> dict[str, Any]:

@@ -23,11 +23,13 @@ class Timed(NamedTuple):
 def alone(call: Callable[[], Any], seconds: float = 0.2) -> Timed:
     """Times a call by itself, for about so many seconds in all."""
     call()
-    began = time.perf_counter()
-    call()
-    once = max(time.perf_counter() - began, 1e-7)
-    calls = max(1, int(seconds / REPEATS / once))
+    calls = max(1, int(seconds / REPEATS / max(once(call), 1e-7)))
     return _summary([_mean_of(call, calls) for _ in range(REPEATS)])
+
+
+def once(call: Callable[[], Any]) -> float:
+    """Seconds of a single call."""
+    return _mean_of(call, 1)
 
 
 def together(

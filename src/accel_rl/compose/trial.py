@@ -21,12 +21,12 @@ def trial(
 ) -> float:
     """Runs a mapping for about so many seconds a row: measured over simulated iteration time."""
     schedule = specs.schedule(spec)
-    bare = dataclasses.replace(costs, stretch={})
+    bare = dataclasses.replace(costs, stretch={}, trials={})
     simulated = estimate(mapping, bare, schedule, 1).seconds
     # Learning starts as soon as it may: what comes before is not looked at.
     start = schedule.steps * (spec.n_step + -(-spec.batch_size // schedule.steps) + 1)
     short = dataclasses.replace(spec, learning_starts=min(spec.learning_starts, start))
-    period = max(4, int(seconds / simulated)) * schedule.steps
+    period = max(2, int(seconds / simulated)) * schedule.steps
     steps = specs.schedule(short).warmup * schedule.steps + ROWS * period
     ran = run(short, mapping, jax.random.key(0), steps, devices=devices, period=period)
     return ran.seconds / simulated

@@ -42,6 +42,10 @@ class Workload:
         """A transition: two observations, an action, reward, discount and truncation."""
         return WORD * (2 * self.observation_size + self.action_size + 2) + 1
 
+    def items(self, step: str) -> int:
+        """Transitions that the Replay Manager inserts, draws or updates in a call of a step."""
+        return self.rows if step == "insert" else self.batch_size
+
     def bytes_of(self, step: str) -> int:
         """What a step is handed from another device, in bytes.
 
@@ -62,10 +66,14 @@ class Workload:
         return self.batch_size * WORD
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Of a network, from the input to the output."""
+        return (self.observation_size, *self.hidden, self.outputs)
+
+    @property
     def layers(self) -> tuple[tuple[int, int], ...]:
         """Inputs and outputs of each layer of a network."""
-        widths = (self.observation_size, *self.hidden, self.outputs)
-        return tuple(itertools.pairwise(widths))
+        return tuple(itertools.pairwise(self.widths))
 
     @property
     def parameters(self) -> int:

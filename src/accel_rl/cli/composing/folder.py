@@ -12,6 +12,7 @@ Each file appears whole or not at all.
 """
 
 import json
+from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from accel_rl.io import atomic_write
 SPEC, MAPPING, PLAN = "spec.toml", "mapping.toml", "plan.json"
 RUN, METRICS = "run.json", "metrics.jsonl"
 MEASURED = "timeline_measured.png"
+
+Kinds = Table[str, type | tuple[type, ...]]
+"""Keys of a table in JSON, and the types of their values."""
 
 
 def read_spec(path: Path, words: Sequence[str]) -> Spec:
@@ -82,6 +86,25 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path} must hold a table, got {type(found).__name__}")
     return found
+
+
+def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
+    """Raises ValueError, naming file and key, where a table lacks one or holds another type.
+
+    Args:
+      path: the file that it is from.
+      table: what may be a table.
+      wanted: keys and the types of their values.
+      inside: where the table is in the file, such as "estimates[3]".
+    """
+    if not isinstance(table, dict):
+        raise ValueError(f"{path}: {inside} must hold a table, got {type(table).__name__}")
+    for name, kind in wanted.items():
+        key = f"{inside}.{name}" if inside else name
+        if name not in table:
+            raise ValueError(f"{path} lacks {key}")
+        if not isinstance(table[name], kind):
+            raise ValueError(f"{path}: {key} cannot be of type {type(table[name]).__name__}")
 
 
 def _spec(table: dict[str, Any]) -> Spec:

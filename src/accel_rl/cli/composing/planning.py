@@ -10,13 +10,15 @@ from matplotlib.figure import Figure
 from accel_rl import compose, plot
 from accel_rl.cli import pictures
 from accel_rl.cli.composing import folder
-from accel_rl.compose import Estimate, Plan, Spec, roofline
+from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
+from accel_rl.compose.costs import Costs, Key
 from accel_rl.compose.devices import find
 from accel_rl.compose.placing import executable, program_for, stand_ins
 from accel_rl.compose.profile import Progress
+from accel_rl.compose.workload import STEPS
 
 TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 
@@ -47,7 +49,10 @@ def write_plan(directory: Path, found: Plan) -> None:
         "objective": found.spec.objective,
         "search": {"method": found.found.method, "evaluated": found.found.evaluated},
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
-        "estimates": [estimate_table(each) for each in found.estimates],
+        "estimates": [
+            {**estimate_table(each), "stretch": _stretch(each, found.costs)}
+            for each in found.estimates
+        ],
         "predicted_timeline": [list(span) for span in best.timeline],
         "steps": [
             {
@@ -59,8 +64,33 @@ def write_plan(directory: Path, found: Plan) -> None:
             }
             for key, cost in itertools.chain(found.costs.steps.items(), found.costs.whole.items())
         ],
+        "slowdowns": [
+            {"step": step, "beside": other, "devices": list(devices), "factor": factor}
+            for ((step, other), devices), factor in _slowdowns(found).items()
+        ],
+        "handoff_seconds": found.costs.handoff,
+        "bookkeeping_seconds": found.costs.bookkeeping,
+        "stretch": dict(found.costs.stretch),
+        "group": found.costs.group,
     }
     folder.write_json(directory / folder.PLAN, shown)
+
+
+def _stretch(estimate: Estimate, costs: Costs) -> float | None:
+    """What its simulated time was multiplied by; a fused iteration is measured, not simulated."""
+    whole = estimate.mapping.executor == "whole"
+    return None if whole else costs.stretched(estimate.mapping)
+
+
+def _slowdowns(found: Plan) -> dict[Key, float]:
+    """Those that the estimates rest on; more may be known."""
+    split = [each.mapping for each in found.estimates if each.mapping.executor != "whole"]
+    used = {
+        found.costs.key(mapping, *pair)
+        for mapping in split
+        for pair in itertools.permutations(STEPS, 2)
+    }
+    return {key: value for key, value in found.costs.slowdowns.items() if key in used}
 
 
 def estimate_table(estimate: Estimate) -> dict[str, Any]:
@@ -99,23 +129,19 @@ def draw(directory: Path, found: Plan) -> list[Path]:
 
 
 def _roofline(found: Plan) -> Figure:
+    """Of the learner's device, or of what stands in for it, with the steps as they are there."""
     devices = find(found.spec.devices)
-    mapping = stand_ins(found.best.mapping, devices)
-    counts = roofline.counted(program_for(found.spec, mapping, devices), specs.hyper(found.spec))
-    limits = roofline.peaks(executable(devices, mapping.learner[0]).jax_device)
-    points = {}
-    for key, cost in found.costs.steps.items():
-        (step, *_), *_ = key
-        if step in counts and step not in points and counts[step].bytes:
-            count = counts[step]
-            points[step] = count.flops / count.bytes, count.flops / cost.seconds
+    device = stand_ins(found.best.mapping, devices).learner[0]
+    alone = Mapping("lockstep", device, device, device, (device,))
+    counts = roofline.counted(program_for(found.spec, alone, devices), specs.hyper(found.spec))
+    limits = roofline.peaks(executable(devices, device).jax_device)
     figure = pictures.new_figure(6.5, 4.2)
     plot.draw_roofline(
         figure.subplots(),
-        points,
+        roofline.reached(device, counts, found.costs),
         peak_flops=limits.flops,
         bandwidth=limits.bandwidth,
-        title=f"Steps as dispatched one by one, {mapping.learner[0]}",
+        title=f"Steps as dispatched one by one, {device}",
     )
     return figure
 

@@ -8,19 +8,80 @@ from accel_rl.cli.composing import folder
 
 SHOWN = 12  # mappings in the table; all are in `plan.json`
 
+# What is read of the files, and the types of it.
+_NUMBER = (int, float)
+_MAYBE = (int, float, type(None))
+_PLAN: folder.Kinds = {
+    "objective": str,
+    "estimates": list,
+    "refused": dict,
+    "slowdowns": list,
+    "handoff_seconds": _NUMBER,
+    "bookkeeping_seconds": _NUMBER,
+    "stretch": dict,
+    "group": (int, type(None)),
+}
+_ESTIMATE: folder.Kinds = {
+    "mapping": dict,
+    "name": str,
+    "predicted_iteration_seconds": _NUMBER,
+    "predicted_samples_per_second": _NUMBER,
+    "modelled_samples_per_joule": _MAYBE,
+    "stretch": _MAYBE,
+    "costs": str,
+}
+_SLOWDOWN: folder.Kinds = {"step": str, "beside": str, "devices": list, "factor": _NUMBER}
+_RUN: folder.Kinds = {
+    "name": str,
+    "steps": int,
+    "ended": str,
+    "simulated": bool,
+    "predicted_iteration_seconds": _MAYBE,
+    "measured_iteration_seconds": _MAYBE,
+    "measured_joules": list,
+    "joules_unreadable": list,
+    "episode_return": _MAYBE,
+}
+
 
 def read(directory: Path) -> dict[str, Any]:
     """The plan, and the run if there is one.
 
     Raises:
       OSError: if there is no plan.
-      ValueError: if a file is damaged.
+      ValueError: if a file is damaged or lacks what is shown; the message names file and key.
     """
-    plan = folder.read_json(directory / folder.PLAN)
-    path = directory / folder.RUN
-    run = folder.read_json(path) if path.exists() else None
+    plan = read_plan(directory)
+    run = _read_run(directory / folder.RUN)
     pictures = sorted(str(each) for each in directory.glob("*.png"))
     return {"folder": str(directory), "plan": plan, "run": run, "pictures": pictures}
+
+
+def read_plan(directory: Path) -> dict[str, Any]:
+    """The plan; errors as `read`."""
+    path = directory / folder.PLAN
+    plan = folder.read_json(path)
+    folder.check_keys(path, plan, _PLAN)
+    for name, wanted in (("estimates", _ESTIMATE), ("slowdowns", _SLOWDOWN)):
+        _check_each(path, plan, name, wanted)
+    folder.check_keys(path, plan["refused"], dict.fromkeys(plan["refused"], dict), "refused")
+    folder.check_keys(path, plan["stretch"], dict.fromkeys(plan["stretch"], _NUMBER), "stretch")
+    return plan
+
+
+def _read_run(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    run = folder.read_json(path)
+    folder.check_keys(path, run, _RUN)
+    _check_each(path, run, "measured_joules", {"boundary": str, "measured_joules": _NUMBER})
+    _check_each(path, run, "joules_unreadable", {"boundary": str, "reason": str})
+    return run
+
+
+def _check_each(path: Path, table: dict[str, Any], name: str, wanted: folder.Kinds) -> None:
+    for number, each in enumerate(table[name]):
+        folder.check_keys(path, each, wanted, f"{name}[{number}]")
 
 
 def show(found: dict[str, Any]) -> None:
@@ -30,18 +91,20 @@ def show(found: dict[str, Any]) -> None:
     console.print_table(
         f"Predicted, best {plan['objective']} first ({len(estimates)} mappings, of those that "
         "differ in names of like devices one)",
-        ("mapping", "iteration, us", "samples/s", "samples/J", "costs"),
+        ("mapping", "iteration, us", "samples/s", "samples/J", "stretch", "costs"),
         [
             (
                 each["name"],
                 f"{each['predicted_iteration_seconds'] * 1e6:,.0f}",
                 f"{each['predicted_samples_per_second']:,.0f}",
                 _number(each["modelled_samples_per_joule"]),
+                _number(each["stretch"]),
                 each["costs"],
             )
             for each in estimates[:SHOWN]
         ],
     )
+    console.print_table("Besides the steps, predictions rest on", ("", ""), _beyond(plan))
     refused = [
         (role, device, why)
         for role, whys in plan["refused"].items()
@@ -70,6 +133,25 @@ def show(found: dict[str, Any]) -> None:
         console.print_table("Run", ("", ""), rows)
     for path in found["pictures"]:
         console.print_line(path)
+
+
+def _beyond(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """What predictions rest on besides seconds of steps."""
+    rows = [
+        ("hand-off to a worker that waits", _time(plan["handoff_seconds"])),
+        ("bookkeeping around a step", _time(plan["bookkeeping_seconds"])),
+        *(
+            (f"stretch of {name}, median of trials", f"{value:.3g}")
+            for name, value in plan["stretch"].items()
+        ),
+    ]
+    if plan["group"] is not None:
+        rows.append(("updates in a call of sample and of learn", str(plan["group"])))
+    if plan["slowdowns"]:
+        most = max(plan["slowdowns"], key=lambda each: each["factor"])
+        what = f"largest slowdown, {most['step']} beside {most['beside']}"
+        rows.append((what, f"{most['factor']:.3g}"))
+    return rows
 
 
 def _number(value: float | None) -> str:

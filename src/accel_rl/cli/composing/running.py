@@ -10,7 +10,7 @@ import jax
 
 from accel_rl import compose, plot
 from accel_rl.cli import pictures, runtime
-from accel_rl.cli.composing import folder
+from accel_rl.cli.composing import folder, reporting
 from accel_rl.compose import Estimate, Mapping, Ran, Spec
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
@@ -34,8 +34,10 @@ def run(
     """Trains, and writes what was measured beside what was predicted.
 
     Raises:
-      ValueError: as `compose.run`.
+      OSError: if the folder has no plan.
+      ValueError: as `compose.run`, and if the plan is damaged.
     """
+    plan = reporting.read_plan(directory)  # before, not after a long training
     runtime.import_gymnax()
     (directory / folder.RUN).unlink(missing_ok=True)
     rows: list[dict[str, Any]] = []
@@ -71,7 +73,7 @@ def run(
             "measured_iteration_seconds": None if ran.simulated else _plain(ran.seconds),
             "measured_spread_seconds": None if ran.simulated else _plain(ran.spread),
             "predicted_iteration_seconds": (
-                _planned(directory, mapping) if predicted is None else predicted.seconds
+                _planned(plan, mapping) if predicted is None else predicted.seconds
             ),
             "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
             "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
@@ -93,14 +95,10 @@ def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
         return None
 
 
-def _planned(directory: Path, mapping: Mapping) -> float | None:
+def _planned(plan: dict[str, Any], mapping: Mapping) -> float | None:
     """What the folder's plan says of a mapping, such as one with devices that are modelled."""
-    try:
-        estimates = folder.read_json(directory / folder.PLAN)["estimates"]
-    except (OSError, ValueError, KeyError):
-        return None
     table = mappings.to_table(mapping)
-    found = [each["predicted_iteration_seconds"] for each in estimates if each["mapping"] == table]
+    found = [e["predicted_iteration_seconds"] for e in plan["estimates"] if e["mapping"] == table]
     return found[0] if found else None
 
 

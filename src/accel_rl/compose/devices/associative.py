@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import ClassVar
 
 from accel_rl.am import hardware
 from accel_rl.compose.devices.device import Link, Status
@@ -18,15 +19,11 @@ class AssociativeMemory:
     What AMPER draws is computed on the host; `components` give its time in the arrays.
     """
 
+    status: ClassVar[Status] = "modelled"
     link: Link
     components: hardware.Components
     name: str = "am"
     power: Power | None = None
-
-    @property
-    def status(self) -> Status:
-        """A formula."""
-        return "modelled"
 
     @property
     def kind(self) -> str:
@@ -48,9 +45,10 @@ class AssociativeMemory:
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
         """Of sampling, or of writing priorities: an update's batch, or an insertion's rows."""
-        writes = workload.rows if step == "insert" else workload.batch_size
         design = hardware.Design(
-            capacity=workload.capacity, variant=VARIANTS[workload.sampler], batch_size=writes
+            capacity=workload.capacity,
+            variant=VARIANTS[workload.sampler],
+            batch_size=workload.items(step),
         )
         model = hardware.modelled_sample if step == "sample" else hardware.modelled_update
         return model(design, self.components, energy=False).modelled_latency_ns * 1e-9

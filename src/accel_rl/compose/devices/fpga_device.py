@@ -1,6 +1,7 @@
 """An FPGA by its analytic model: our sum tree in RTL, and PEARL's pipeline of a learner."""
 
 import dataclasses
+from typing import ClassVar
 
 from accel_rl.compose import fpga
 from accel_rl.compose.devices.device import Link, Status
@@ -18,15 +19,11 @@ class FpgaDevice:
     part's clock. Networks of one agent are learned one after the other.
     """
 
+    status: ClassVar[Status] = "modelled"
     link: Link
     part: fpga.Fpga
     name: str = "fpga"
     power: Power | None = None
-
-    @property
-    def status(self) -> Status:
-        """Formulas."""
-        return "modelled"
 
     @property
     def kind(self) -> str:
@@ -50,15 +47,14 @@ class FpgaDevice:
         if step == "sync":
             return 0.0
         if step == "learn":
-            widths = (workload.observation_size, *workload.hidden, workload.outputs)
             batch = workload.batch_size
             # Room is left for the sum tree, which a mapping may put beside it.
             tree = fpga.pearl_replay(
                 self.part, fanout=FANOUT, depth=_depth(workload) + 1, batch_size=batch
             )
-            learner = fpga.pearl_learner(self.part, widths, batch_size=batch, replay=tree)
+            learner = fpga.pearl_learner(self.part, workload.widths, batch_size=batch, replay=tree)
             return workload.networks * learner.modelled_seconds
-        operations = workload.rows if step == "insert" else workload.batch_size
+        operations = workload.items(step)
         ours = fpga.rtl_sum_tree(fanout=FANOUT, depth=_depth(workload), batch_size=operations)
         part = self.part
         there = part.m20k_blocks * part.m20k_bits + part.mlab_blocks * part.mlab_bits

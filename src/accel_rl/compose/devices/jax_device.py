@@ -1,6 +1,7 @@
 """JAX's devices: cores of this host, or accelerators."""
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 
@@ -13,14 +14,10 @@ from accel_rl.compose.workload import Workload
 class JaxDevice:
     """One of `jax.devices()`, by a name like `cpu:0` or `gpu:1`; it can take every role."""
 
+    status: ClassVar[Status] = "executable"
     name: str
     jax_device: jax.Device
     power: Power | None = None
-
-    @property
-    def status(self) -> Status:
-        """It runs."""
-        return "executable"
 
     @property
     def kind(self) -> str:

@@ -1,6 +1,7 @@
 """The CPU's kernels in C, behind XLA's foreign functions."""
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 
@@ -14,14 +15,10 @@ from accel_rl.compose.workload import Workload
 class NativeDevice:
     """The sum tree in C: a Replay Manager for prioritised replay, on the host's first device."""
 
+    status: ClassVar[Status] = "executable"
     jax_device: jax.Device
     name: str = "native"
     power: Power | None = None
-
-    @property
-    def status(self) -> Status:
-        """It runs."""
-        return "executable"
 
     @property
     def kind(self) -> str:

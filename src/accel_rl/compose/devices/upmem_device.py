@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,14 +24,10 @@ class UpmemDevice:
     point units; tables are, by `pim.train`, where a whole training is a single role.
     """
 
+    status: ClassVar[Status] = "simulated"
     dpus: int = 64
     name: str = "upmem"
     power: Power | None = None
-
-    @property
-    def status(self) -> Status:
-        """The emulator computes what DPUs would; its times are a model's."""
-        return "simulated"
 
     @property
     def kind(self) -> str:
@@ -56,8 +53,7 @@ class UpmemDevice:
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
         """Of the search of a sampling, or of writing priorities."""
-        writes = workload.rows if step == "insert" else workload.batch_size
-        return _seconds(step == "sample", self.dpus, workload.capacity, writes)
+        return _seconds(step == "sample", self.dpus, workload.capacity, workload.items(step))
 
 
 @functools.lru_cache(maxsize=64)

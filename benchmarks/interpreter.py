@@ -1,0 +1,63 @@
+"""Another interpreter, with packages that ours lacks: a process that answers lines of JSON."""
+
+import contextlib
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+
+class Interpreter:
+    """Runs a script that greets and then answers each request, all of them a line."""
+
+    def __init__(self, python: str, script: Path) -> None:
+        """Starts it, on the CPU and without our settings of Python and XLA.
+
+        Raises:
+          OSError: if there is no such interpreter.
+          RuntimeError: if it did not greet.
+        """
+        kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+        self._script = script
+        self._process = subprocess.Popen(
+            [python, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**kept, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
+        )
+        try:
+            self.greeting = self._answer()
+        except RuntimeError:
+            self.close()
+            raise
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Its answer; raises RuntimeError if there is none."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise RuntimeError(f"{self._script.name} ended: {error}") from error
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # of a request that it did not read
+            self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._script.name} ended without an answer")
+        try:
+            return dict(json.loads(line))
+        except (TypeError, ValueError) as error:
+            raise RuntimeError(f"{self._script.name} answered {line!r}") from error

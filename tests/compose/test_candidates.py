@@ -1,0 +1,137 @@
+"""Like devices: what may stand for what, and that leaving the rest out changes no choice."""
+
+import dataclasses
+import itertools
+import random
+import types
+
+import jax
+import pytest
+from tables import SPEC, made_up, mappings
+
+from accel_rl import compose
+from accel_rl.compose import spec as specs
+from accel_rl.compose.assign import exhaustive
+from accel_rl.compose.candidates import alike, distinct, enough, offers
+from accel_rl.compose.costs import trial_key
+from accel_rl.compose.devices import JaxDevice, NativeDevice, find
+from accel_rl.compose.mapping import from_names
+from accel_rl.compose.plan import mappings_of, space_of
+from accel_rl.compose.workload import ROLES
+
+HOSTS = tuple(f"cpu:{number}" for number in range(8))
+
+
+def with_devices(*names, **changes):
+    return dataclasses.replace(SPEC, devices=names, **changes)
+
+
+def pattern(names):
+    """What a tuple's cost depends on: who is whom, and who has the cores that `native` uses."""
+
+    def seen(name):
+        kind = name.split(":")[0]
+        return kind, names.index(name), "native" in names and name == "cpu:0"
+
+    return tuple(map(seen, names))
+
+
+@pytest.mark.parametrize("hosts", [HOSTS[:4], HOSTS[3::-1]], ids=["in order", "the first last"])
+def test_tuples_are_renamed_to_the_same_exactly_where_they_cost_the_same(hosts):
+    names = (*hosts, "native", "fpga")
+    like = alike(find(names))
+    patterns = {}
+    for size in (1, 2, 3, 4):
+        for each in itertools.product(names, repeat=size):
+            renamed = like.renamed(each)
+            assert pattern(renamed) == pattern(each)  # so what is measured of one is true of all
+            patterns.setdefault(pattern(each), set()).add(renamed)
+    assert {len(found) for found in patterns.values()} == {1}
+
+
+def test_what_is_measured_does_not_grow_with_the_number_of_like_devices():
+    for others in (("native",), ("fpga",), ("native", "fpga")):
+        few, many = (with_devices(*HOSTS[:n], *others) for n in (5, 8))
+        assert len(mappings(few)) == len(mappings(many))
+        assert space_of(few, find(few.devices)).size == space_of(many, find(many.devices)).size
+        assert len(enough(many.devices, alike(find(many.devices)))) <= len(ROLES) + 1 + len(others)
+    # One mapping of one device, not as many as there are other devices to be told apart from.
+    keys = {trial_key(each, alike(find(HOSTS))) for each in mappings(with_devices(*HOSTS))}
+    assert len(keys) == 1 + 2 * 15  # fused; two executors, four roles: Bell's number of 4
+
+
+def test_a_device_of_ones_own_keeps_the_device_apart_whose_place_it_takes():
+    own = NativeDevice(jax.local_devices(backend="cpu")[2], name="own")
+    like = alike({**find(HOSTS[:3]), "own": own})
+    assert like.renamed(["own", "cpu:1"]) == ("own", "cpu:0")
+    assert like.renamed(["own", "cpu:2"]) == ("own", "cpu:2")
+    assert like.renamed(["cpu:2", "cpu:1"]) == ("cpu:0", "cpu:1")
+
+
+def drawn(seed):
+    """Costs that are equal where nothing but names of like devices differs, with some ties."""
+    found = {}
+
+    def cost(assignment):
+        mapping = from_names(assignment)
+        # Of a team the first member publishes policies; the rest are as good as each other.
+        used = tuple(getattr(mapping, role) for role in ROLES[:-1]) + mapping.learner[:1]
+        place = (mapping.executor, len(mapping.learner), pattern(used))
+        if place not in found:
+            found[place] = random.Random(f"{seed} {place}").randint(1, 40)
+        return found[place]
+
+    return cost
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("others", [("native",), ("native", "fpga")])
+def test_the_choice_is_that_of_all_mappings(seed, others):
+    names = list(HOSTS[:7])
+    random.Random(seed).shuffle(names)
+    spec = with_devices(*names[:3], *others, *names[3:])
+    devices = find(spec.devices)
+    space = space_of(spec, devices)
+    taken, _ = offers(devices, specs.workload(spec))
+    options = {role: tuple(names) for role, names in taken.items()}
+    every = dataclasses.replace(space, options={**space.options, **options})
+    assert space.size < every.size / 2
+
+    cost = drawn(seed)
+    one, other = exhaustive(space, cost), exhaustive(every, cost)
+    assert (one.assignment, one.cost) == (other.assignment, other.cost)
+    # The same mappings are left of both.
+    like = alike(devices)
+    assert distinct(mappings_of(space), like) == distinct(mappings_of(every), like)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_accelerators_learn_together_however_many_there_are(seed):
+    boards = [types.SimpleNamespace(platform="gpu", device_kind="g", id=n) for n in range(8)]
+    many = {f"gpu:{n}": JaxDevice(f"gpu:{n}", board) for n, board in enumerate(boards)}
+    devices = {**find(HOSTS[:1]), **many}
+    space = space_of(SPEC, devices)
+    team = "+".join(many)
+    assert space.options["learner"] == ("cpu:0", "gpu:0", "gpu:1", "gpu:2", "gpu:3", team)
+    options = {role: tuple(devices) for role in ROLES} | {"learner": (*devices, team)}
+    every = dataclasses.replace(space, options={**space.options, **options})
+    cost = drawn(seed)
+    one, other = exhaustive(space, cost), exhaustive(every, cost)
+    assert (one.assignment, one.cost) == (other.assignment, other.cost)
+
+
+def test_like_devices_of_other_watts_are_told_apart_in_joules():
+    spec = with_devices(
+        *HOSTS[:2],
+        replay="uniform",
+        objective="efficiency",
+        power={"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0)},
+    )
+    plan = compose.plan(spec, costs=made_up(spec))
+    assert dict(plan.found.assignment)["learner"] == "cpu:1"
+    assert plan.best.mapping.devices == ("cpu:1",)
+    names = [str(each.mapping) for each in plan.estimates]
+    assert {"whole on cpu:0", "whole on cpu:1"} <= set(names)
+    # Any number of them may be worth offering where the first are the dear ones.
+    dear = dict.fromkeys(HOSTS[:7], (0.0, 500.0)) | {HOSTS[7]: (0.0, 1.0)}
+    assert HOSTS[7] in enough(HOSTS, alike(find(HOSTS), dear))
