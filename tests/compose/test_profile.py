@@ -51,6 +51,11 @@ def test_every_step_and_every_pair_is_measured(costs):
     assert 0 < costs.handoff < 0.1
     assert set(costs.stretch) == {"lockstep", "asynchronous"}
     assert all(0.01 < each < 1000 for each in costs.stretch.values())
+    assert set(costs.links) == set(HERE.devices)
+    for link in costs.links.values():
+        assert link.status == "measured"
+        assert 0 < link.latency < 0.1
+        assert link.bandwidth > 1e6
 
 
 def test_like_devices_are_measured_once(costs):

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from accel_rl.compose.costs import Alike, Cost, Costs, Key
+from accel_rl.compose.devices import Link
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
 
@@ -89,6 +90,7 @@ def _plain(costs: Costs) -> dict[str, Any]:
         "bookkeeping": costs.bookkeeping,
         "stretch": dict(costs.stretch),
         "trials": [[*key, value] for key, value in costs.trials.items()],
+        "links": {name: dataclasses.astuple(link) for name, link in costs.links.items()},
         "group": costs.group,
     }
 
@@ -106,6 +108,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         bookkeeping=float(held["bookkeeping"]),
         stretch=dict(held["stretch"]),
         trials=table("trials"),
+        links={name: Link(*each) for name, each in held["links"].items()},
         group=held["group"],
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
 from typing import Literal, NamedTuple
 
+from accel_rl.compose.devices.device import Link
 from accel_rl.compose.mapping import Mapping
 
 Source = Literal["measured", "simulated", "modelled"]
@@ -84,6 +85,9 @@ class Costs:
     pairs of steps do not show: three threads and more at once, and their interpreter's lock."""
     trials: dict[Key, float] = dataclasses.field(default_factory=dict)
     """The same of each mapping that was tried, by `trial_key`; the stretch is their median."""
+    links: dict[str, Link] = dataclasses.field(default_factory=dict)
+    """From the host's memory to each device that runs here, by name; transfers that steps make are
+    in their costs already."""
     group: int | None = None
     """Updates that are sampled in one call and learned from in one, whose costs `sample` and
     `learn` have; None: each by itself, and then its priorities are updated."""

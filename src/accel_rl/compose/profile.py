@@ -14,6 +14,7 @@ from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, trial_key, whole_key
 from accel_rl.compose.devices import Device
+from accel_rl.compose.devices.links import measured_link
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
@@ -69,7 +70,11 @@ def profile(
         whole=dict(known.whole),
         stretch={},
         trials=dict(known.trials),
+        links=dict(known.links),
     )
+    for name, device in devices.items():
+        if device.status == "executable" and name not in costs.links:
+            costs.links[name] = measured_link(executable(devices, name).jax_device, seconds)
     workload = specs.workload(spec)
     for number, mapping in enumerate(mappings):
         if progress is not None:

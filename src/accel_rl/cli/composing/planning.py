@@ -1,6 +1,7 @@
 """Planning, and what is written of a plan."""
 
 import contextlib
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def write_plan(directory: Path, found: Plan) -> None:
         "handoff_seconds": found.costs.handoff,
         "bookkeeping_seconds": found.costs.bookkeeping,
         "stretch": dict(found.costs.stretch),
+        "links": {name: dataclasses.asdict(link) for name, link in found.costs.links.items()},
         "group": found.costs.group,
     }
     folder.write_json(directory / folder.PLAN, shown)

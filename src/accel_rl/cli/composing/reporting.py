@@ -19,6 +19,7 @@ _PLAN: folder.Kinds = {
     "handoff_seconds": _NUMBER,
     "bookkeeping_seconds": _NUMBER,
     "stretch": dict,
+    "links": dict,
     "group": (int, type(None)),
 }
 _ESTIMATE: folder.Kinds = {
@@ -66,6 +67,11 @@ def read_plan(directory: Path) -> dict[str, Any]:
         _check_each(path, plan, name, wanted)
     folder.check_keys(path, plan["refused"], dict.fromkeys(plan["refused"], dict), "refused")
     folder.check_keys(path, plan["stretch"], dict.fromkeys(plan["stretch"], _NUMBER), "stretch")
+    folder.check_keys(path, plan["links"], dict.fromkeys(plan["links"], dict), "links")
+    for name, link in plan["links"].items():
+        folder.check_keys(
+            path, link, dict.fromkeys(("latency", "bandwidth"), _NUMBER), f"links.{name}"
+        )
     return plan
 
 
@@ -144,6 +150,10 @@ def _beyond(plan: dict[str, Any]) -> list[tuple[str, str]]:
             (f"stretch of {name}, median of trials", f"{value:.3g}")
             for name, value in plan["stretch"].items()
         ),
+    ]
+    rows += [
+        (f"link to {name}", f"{_time(link['latency'])} + {link['bandwidth'] / 1e9:.3g} GB/s")
+        for name, link in plan["links"].items()
     ]
     if plan["group"] is not None:
         rows.append(("updates in a call of sample and of learn", str(plan["group"])))
