@@ -5,7 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
-KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* kernels/upmem/*/*)
+KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* \
+	kernels/upmem/*/* kernels/replay_server/CMakeLists.txt \
+	$(addprefix kernels/replay_server/,core/* protocol/* server/* transport/* bindings/*))
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
@@ -73,6 +75,7 @@ bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
 	$(BIN)/python benchmarks/emulator.py --quick --json $(QUICK_RESULTS)/emulator.json
 	$(BIN)/python benchmarks/dpu_kernels.py --quick --json $(QUICK_RESULTS)/dpu_kernels.json
 	$(BIN)/python benchmarks/replay.py --quick --json $(QUICK_RESULTS)/replay.json
+	$(BIN)/python benchmarks/replay_core.py --quick --json $(QUICK_RESULTS)/replay_core.json
 	$(BIN)/python benchmarks/amper_study.py --quick --json $(QUICK_RESULTS)/amper_study.json
 	$(BIN)/python benchmarks/compose.py --quick --json $(QUICK_RESULTS)/compose.json
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import sysconfig
 import tarfile
 import tomllib
@@ -116,16 +117,18 @@ def test_wheel_works_in_an_empty_environment(sdist, environment, tmp_path):
     environment.pip("wheel", "--no-deps", "--wheel-dir", tmp_path, sdist)
     (wheel,) = tmp_path.glob("*.whl")
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    assert wheel.name.endswith(f"-py3-none-{platform}.whl")
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert wheel.name.endswith(f"-{python}-{python}-{platform}.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    (library,) = (name for name in names if name.endswith(".so"))
-    assert library == "accel_rl/accel_rl_kernels.so"
+    libraries = {name for name in names if name.endswith(".so")}
+    module = f"accel_rl/remote/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
+    assert libraries == {"accel_rl/accel_rl_kernels.so", module}
     assert set(DATA) <= {name.rpartition("/")[2] for name in names}
     assert {"accel_rl/py.typed", "pim_emu/py.typed"} <= set(names)
     native = (path for path in (ROOT / "pim_emu" / "native").rglob("*") if path.is_file())
     assert {str(path.relative_to(ROOT)) for path in native} <= set(names)
     parts = {name.partition("/")[0] for name in names}
-    assert parts == {"accel_rl", "pim_emu", f"{wheel.name.partition('-py3')[0]}.dist-info"}
+    assert parts == {"accel_rl", "pim_emu", f"{wheel.name.partition('-cp3')[0]}.dist-info"}
 
     environment.install(wheel)
     assert (installed(environment, tmp_path) / "accel_rl_kernels.so").is_file()

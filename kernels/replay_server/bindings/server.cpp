@@ -1,0 +1,261 @@
+// The server as a Python class: an event loop in a thread of its own, which needs Python only to
+// ask whether a client knows the secret.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <signal.h>
+#include <sys/random.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "event_loop.hpp"
+#include "handler.hpp"
+
+namespace nb = nanobind;
+
+namespace accel_rl::replay::bindings {
+
+namespace {
+
+bool random_bytes(uint8_t *to, size_t bytes) {
+  return getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
+}
+
+// A function (transcript, mac, token) of Python that returns the server's own proof, or None.
+class PythonAuthenticator {
+ public:
+  explicit PythonAuthenticator(nb::object check) : check_(std::move(check)) {}
+  ~PythonAuthenticator() {
+    const nb::gil_scoped_acquire held;
+    check_.reset();
+  }
+
+  bool operator()(const uint8_t *transcript, const uint8_t *mac, uint64_t token, uint8_t *own) {
+    const nb::gil_scoped_acquire held;
+    try {
+      const nb::object answer = check_(nb::bytes(transcript, transcript_bytes),
+                                       nb::bytes(mac, mac_bytes), nb::int_(token));
+      nb::bytes proof;
+      if (!nb::try_cast(answer, proof) || proof.size() != mac_bytes) return false;
+      std::memcpy(own, proof.data(), mac_bytes);
+      return true;
+    } catch (const std::exception &) {  // what cannot be checked is not let in
+      return false;
+    }
+  }
+
+ private:
+  nb::object check_;
+};
+
+struct ServerSettings {
+  Settings server;
+  LoopSettings loop;
+};
+
+class Server {
+ public:
+  Server(const ServerSettings &given, nb::object authenticate)
+      : has_secret_(!authenticate.is_none()) {
+    Settings settings = given.server;
+    settings.random = random_bytes;
+    if (has_secret_) {
+      auto check = std::make_shared<PythonAuthenticator>(std::move(authenticate));
+      settings.authenticate = [check](const uint8_t *transcript, const uint8_t *mac, uint64_t token,
+                                      uint8_t *own) {
+        return (*check)(transcript, mac, token, own);
+      };
+    }
+    handler_ = std::make_unique<Handler>(std::move(settings));
+    loop_ = std::make_unique<EventLoop>(handler_.get(), given.loop);
+    std::string why;
+    if (!loop_->open(&why)) throw Error(Status::io_error, why);
+  }
+
+  ~Server() {
+    stop();
+    const nb::gil_scoped_release released;  // the authenticator takes it itself
+    loop_.reset();
+    handler_.reset();
+  }
+
+  uint16_t listen_tcp(const std::string &host, uint16_t port) {
+    auto listener = std::make_unique<Listener>();
+    std::string why;
+    if (!listener->open_tcp(host, port, has_secret_, &why)) throw nb::value_error(why.c_str());
+    const uint16_t taken = listener->port();
+    add(std::move(listener));
+    return taken;
+  }
+
+  void listen_unix(const std::string &path) {
+    auto listener = std::make_unique<Listener>();
+    std::string why;
+    if (!listener->open_unix(path, &why)) throw nb::value_error(why.c_str());
+    add(std::move(listener));
+  }
+
+  void restore(const std::string &path) {
+    require_idle("restore");
+    std::string why;
+    expect_ok(handler_->restore(path, &why), why);
+  }
+
+  void start() {
+    require_idle("start");
+    thread_ = std::thread([this] {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are the main thread's
+      loop_->run();
+    });
+  }
+
+  void stop() {
+    const nb::gil_scoped_release released;
+    if (thread_.joinable()) {
+      loop_->stop();
+      thread_.join();
+    }
+    for (const auto &each : listeners_) each->close();
+  }
+
+  nb::dict stats() {
+    Statistics now;
+    std::vector<std::pair<std::string, Stats>> tables;
+    {
+      const nb::gil_scoped_release released;
+      const std::lock_guard<std::mutex> lock(loop_->mutex());
+      now = handler_->statistics();
+      for (const auto &each : handler_->tables())
+        tables.emplace_back(each->config().name, each->stats());
+    }
+    nb::dict out, of_tables;
+    const char *names[statistics_count] = {
+        "connections", "open",        "sessions", "requests",  "malformed", "unauthenticated",
+        "slow",        "timed_out",   "turned_away", "bytes_in", "bytes_out", "waiting",
+        "repeated",    "snapshots"};
+    uint64_t values[statistics_count];
+    std::memcpy(values, &now, sizeof now);
+    for (size_t k = 0; k < statistics_count; ++k) out[names[k]] = values[k];
+    for (const auto &[name, each] : tables) {
+      nb::dict table;
+      table["inserts"] = each.inserts;
+      table["samples"] = each.samples;
+      table["updates"] = each.updates;
+      table["stale"] = each.stale;
+      table["size"] = each.size;
+      table["refused"] = each.refused;
+      table["waited"] = each.waited;
+      of_tables[name.c_str()] = table;
+    }
+    out["tables"] = of_tables;
+    return out;
+  }
+
+  // Waits until it is on the disk.
+  void snapshot() {
+    std::string why;
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      std::unique_lock<std::mutex> lock(loop_->mutex());
+      status = handler_->begin_snapshot(&why);
+      while (status == Status::ok && handler_->snapshots().active()) {
+        if (!thread_.joinable()) {
+          handler_->go_on(0, [](Peer &, FrameBuffer &) {});
+          continue;
+        }
+        lock.unlock();
+        loop_->wake();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lock.lock();
+      }
+      if (status == Status::ok) {
+        status = handler_->snapshots().result();
+        why = handler_->snapshots().why();
+      }
+    }
+    expect_ok(status, why);
+  }
+
+ private:
+  void require_idle(const char *what) const {
+    if (thread_.joinable())
+      throw Error(Status::out_of_order, std::string("cannot ") + what + ": the server is running");
+  }
+
+  void add(std::unique_ptr<Listener> listener) {
+    require_idle("listen");
+    std::string why;
+    if (!loop_->add(listener.get(), &why)) throw Error(Status::io_error, why);
+    listeners_.push_back(std::move(listener));
+  }
+
+  bool has_secret_;
+  std::unique_ptr<Handler> handler_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unique_ptr<EventLoop> loop_;
+  std::thread thread_;
+};
+
+// An attribute of ServerSettings, wherever it is kept.
+template <typename Owner, typename Value>
+void bind_setting(nb::class_<ServerSettings> &type, const char *name, Owner ServerSettings::*owner,
+                  Value Owner::*value) {
+  type.def_prop_rw(
+      name, [=](const ServerSettings &settings) { return settings.*owner.*value; },
+      [=](ServerSettings &settings, const Value &given) { settings.*owner.*value = given; });
+}
+
+}  // namespace
+
+}  // namespace accel_rl::replay::bindings
+
+void bind_server(nb::module_ &module) {
+  using namespace accel_rl::replay;
+  using namespace accel_rl::replay::bindings;
+  nb::class_<ServerSettings> settings(module, "ServerSettings", "What a server allows.");
+  settings.def(nb::init<>());
+  settings.def_prop_rw(
+      "frame_bytes", [](const ServerSettings &each) { return each.server.limits.frame_bytes; },
+      [](ServerSettings &each, uint32_t bytes) { each.server.limits.frame_bytes = bytes; });
+  settings.def_prop_rw(
+      "batch", [](const ServerSettings &each) { return each.server.limits.batch; },
+      [](ServerSettings &each, uint32_t batch) { each.server.limits.batch = batch; });
+  constexpr auto server = &ServerSettings::server;
+  constexpr auto loop = &ServerSettings::loop;
+  bind_setting(settings, "table_bytes", server, &Settings::table_bytes);
+  bind_setting(settings, "tables", server, &Settings::tables);
+  bind_setting(settings, "mailbox_bytes", server, &Settings::mailbox_bytes);
+  bind_setting(settings, "mailbox_names", server, &Settings::mailbox_names);
+  bind_setting(settings, "sessions", server, &Settings::sessions);
+  bind_setting(settings, "session_timeout_ms", server, &Settings::session_timeout_ms);
+  bind_setting(settings, "waiting", server, &Settings::waiting);
+  bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
+  bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
+  bind_setting(settings, "connections", loop, &LoopSettings::connections);
+  bind_setting(settings, "handshake_ms", loop, &LoopSettings::handshake_ms);
+  bind_setting(settings, "frame_ms", loop, &LoopSettings::frame_ms);
+  bind_setting(settings, "write_ms", loop, &LoopSettings::write_ms);
+  bind_setting(settings, "idle_ms", loop, &LoopSettings::idle_ms);
+  bind_setting(settings, "buffer_bytes", loop, &LoopSettings::buffer_bytes);
+  bind_setting(settings, "reply_bytes", loop, &LoopSettings::reply_bytes);
+  nb::class_<Server>(module, "Server", "A replay memory server, in a thread of its own.")
+      .def(nb::init<const ServerSettings &, nb::object>(), nb::arg("settings"),
+           nb::arg("authenticate").none())
+      .def("listen_tcp", &Server::listen_tcp, nb::arg("host"), nb::arg("port"),
+           "Listen before start(); returns the port. Raises ValueError.")
+      .def("listen_unix", &Server::listen_unix, nb::arg("path"),
+           "Listen before start(). Raises ValueError.")
+      .def("restore", &Server::restore, nb::arg("path"), "Load a snapshot before start().")
+      .def("start", &Server::start)
+      .def("stop", &Server::stop, "End the thread and all connections; a second time does nothing.")
+      .def("stats", &Server::stats)
+      .def("snapshot", &Server::snapshot, "Write a snapshot and wait until it is on the disk.");
+}

@@ -1,0 +1,190 @@
+#include "table.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "random.hpp"
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr float least_weight = 1e-28F, most_weight = 1e28F;  // so that sums stay finite
+constexpr uint32_t together = 64;  // draws whose items are fetched at once
+
+}  // namespace
+
+bool are_priorities(const float *priorities, uint32_t count) {
+  uint32_t wrong = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    uint32_t bits;
+    std::memcpy(&bits, priorities + k, sizeof bits);
+    // Not negative, not infinite and not NaN: patterns up to the largest number's. -0 is 0.
+    wrong |= (bits > UINT32_C(0x7F7FFFFF)) & (bits != UINT32_C(0x80000000));
+  }
+  return wrong == 0;
+}
+
+Status Table::check(const TableConfig &config, std::string *why) {
+  return replay::check(config, why);
+}
+
+uint64_t Table::bytes_needed(const TableConfig &config) {
+  uint64_t bytes = (config.item_bytes() + sizeof(uint32_t)) * uint64_t{config.capacity};
+  const bool is_amper = config.sampler == Sampler::amper_fr;
+  if (config.sampler != Sampler::uniform) bytes += SumTree::bytes_needed(config.capacity, is_amper);
+  return bytes + (is_amper ? sizeof(uint32_t) * uint64_t{config.capacity} : 0);
+}
+
+Table::Table(const TableConfig &config) : config_(config), limiter_(config.limiter) {}
+
+bool Table::allocate() {
+  const bool is_amper = config_.sampler == Sampler::amper_fr;
+  return store_.allocate(config_, true) &&
+         (!weighted() || tree_.allocate(config_.capacity, is_amper)) &&
+         (!is_amper || amper_.allocate(config_.amper, config_.capacity));
+}
+
+Status Table::make(const TableConfig &config, std::unique_ptr<Table> *table, std::string *why) {
+  const Status status = check(config, why);
+  if (status != Status::ok) return status;
+  try {
+    std::unique_ptr<Table> made(new Table(config));
+    if (made->allocate()) {
+      *table = std::move(made);
+      return Status::ok;
+    }
+    if (why) *why = "no memory for a table of " + std::to_string(bytes_needed(config)) + " bytes";
+  } catch (const std::bad_alloc &) {
+  }
+  return Status::out_of_memory;
+}
+
+float Table::weight_of(float priority) const {
+  if (!(priority > 0)) return 0;
+  const auto exponent = static_cast<double>(config_.priority_exponent);
+  const double power = exponent == 1 ? static_cast<double>(priority)
+                                     : std::pow(static_cast<double>(priority), exponent);
+  const auto weight = static_cast<float>(power < 1e30 ? power : 1e30);
+  return weight < least_weight ? least_weight : weight > most_weight ? most_weight : weight;
+}
+
+double Table::total() const { return weighted() ? tree_.total() : size_; }
+
+Stats Table::stats() const {
+  return {limiter_.inserts(), limiter_.samples(), updates_, stale_, size_, refused_, waited_};
+}
+
+Status Table::can_push(uint32_t count) const {
+  if (count < 1 || count > config_.capacity) return Status::bad_count;
+  return limiter_.can_insert(size_, count) ? Status::ok : Status::retry;
+}
+
+Status Table::push(uint32_t count, const std::byte *const *columns, const float *priorities) {
+  Status status = can_push(count);
+  if (status != Status::bad_count && priorities && !are_priorities(priorities, count))
+    status = Status::bad_priority;
+  refused_ += status != Status::ok && status != Status::retry;
+  if (status != Status::ok) return status;
+  const uint32_t left = config_.capacity - cursor_, some = count < left ? count : left;
+  write(cursor_, some, columns, 0, priorities);
+  if (some < count) write(0, count - some, columns, some, priorities);
+  if (weighted()) tree_.refresh();
+  for (uint32_t k = 0; priorities && k < count; ++k)
+    highest_priority_ = priorities[k] > highest_priority_ ? priorities[k] : highest_priority_;
+  cursor_ = (cursor_ + count) % config_.capacity;
+  size_ = config_.capacity - size_ < count ? config_.capacity : size_ + count;
+  limiter_.inserted(count);
+  return Status::ok;
+}
+
+void Table::write(uint32_t first, uint32_t count, const std::byte *const *columns, uint32_t offset,
+                  const float *priorities) {
+  if (shadow_.active())
+    for (uint32_t k = 0; k < count; ++k) shadow_.save_item(store_, tree_, first + k);
+  store_.write(first, count, columns, offset);
+  if (!weighted()) return;
+  const float fresh = weight_of(highest_priority_ > 0 ? highest_priority_ : 1);
+  for (uint32_t k = 0; k < count; ++k)
+    tree_.set(first + k, priorities ? weight_of(priorities[offset + k]) : fresh);
+}
+
+Status Table::can_sample(uint32_t batch) const {
+  if (batch < 1) return Status::bad_count;
+  const bool something = total() > 0;
+  return something && limiter_.can_sample(size_, batch) ? Status::ok : Status::retry;
+}
+
+Status Table::sample(uint64_t seed, uint32_t batch, SampleOut *out) {
+  const Status status = can_sample(batch);
+  refused_ += status == Status::bad_count;
+  if (status != Status::ok) return status;
+  if (config_.sampler == Sampler::amper_fr)
+    amper_.draw(tree_, size_, seed, batch, out->slots, out->probabilities);
+  for (uint32_t first = 0; first < batch; first += together) {
+    const uint32_t some = batch - first < together ? batch - first : together;
+    const uint32_t *slots = out->slots + first;
+    if (config_.sampler == Sampler::prioritised) draw_prioritised(seed, batch, first, some, *out);
+    if (config_.sampler == Sampler::uniform) draw_uniform(seed, first, some, *out);
+    for (uint32_t k = 0; k < some; ++k) store_.prefetch(slots[k]);
+    store_.gather(slots, some, out->columns, first);
+    for (uint32_t k = 0; k < some; ++k)
+      out->generations[first + k] = store_.generations()[slots[k]];
+  }
+  out->size = size_;
+  out->total = total();
+  limiter_.sampled(batch);
+  return Status::ok;
+}
+
+void Table::draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint32_t count,
+                             const SampleOut &out) const {
+  double positions[together] = {};
+  const double total = tree_.total();
+  for (uint32_t k = 0; k < count; ++k)
+    positions[k] = (first + k + uniform_draw(seed, first + k)) / batch * total;
+  tree_.find(positions, count, out.slots + first);
+  for (uint32_t k = first; k < first + count; ++k)
+    out.probabilities[k] = static_cast<double>(tree_.weights()[out.slots[k]]) / total;
+}
+
+void Table::draw_uniform(uint64_t seed, uint32_t first, uint32_t count,
+                         const SampleOut &out) const {
+  for (uint32_t k = first; k < first + count; ++k) {
+    out.slots[k] = uniform_slot(uniform_draw(seed, k), size_);
+    out.probabilities[k] = 1.0 / size_;
+  }
+}
+
+Status Table::update(uint32_t count, const uint32_t *slots, const uint32_t *generations,
+                     const float *priorities, UpdateCounts *counts) {
+  *counts = {};
+  Status status = count < 1 ? Status::bad_count : Status::ok;
+  for (uint32_t k = 0; k < count; ++k)
+    if (slots[k] >= config_.capacity) status = Status::bad_slot;
+  if (!are_priorities(priorities, count)) status = Status::bad_priority;
+  refused_ += status != Status::ok;
+  if (status != Status::ok) return status;
+  for (uint32_t k = 0; k < count; ++k) {
+    __builtin_prefetch(store_.generations() + slots[k]);
+    if (weighted()) tree_.prefetch(slots[k]);
+  }
+  for (uint32_t k = 0; k < count; ++k) {
+    const uint32_t slot = slots[k];
+    // A slot that was never written has generation 0.
+    if (slot >= size_ || generations[k] != store_.generations()[slot]) continue;
+    ++counts->applied;
+    highest_priority_ = priorities[k] > highest_priority_ ? priorities[k] : highest_priority_;
+    if (!weighted()) continue;
+    if (shadow_.active()) shadow_.save_weight(tree_, slot);
+    tree_.set(slot, weight_of(priorities[k]));
+  }
+  if (weighted()) tree_.refresh();
+  counts->stale = count - counts->applied;
+  updates_ += counts->applied;
+  stale_ += counts->stale;
+  return Status::ok;
+}
+
+}  // namespace accel_rl::replay

@@ -1,0 +1,239 @@
+#include "parser.hpp"
+
+#include "../core/crc32c.hpp"
+
+namespace accel_rl::replay {
+
+namespace {
+
+// Walks over sections of a frame. Sizes are 64-bit products of two 32-bit numbers at most, and the
+// end of what was walked over is never beyond the frame, so no sum can overflow.
+class Sections {
+ public:
+  explicit Sections(const Frame &frame) : frame_(frame) {}
+
+  // The next section, of `count` times `each` bytes; null if the frame ends before.
+  const uint8_t *take(uint64_t count, uint64_t each) {
+    const uint64_t begin = aligned(end_), length = frame_.header.length;
+    if (begin > length || (each > 0 && count > (length - begin) / each)) {
+      good_ = false;
+      return nullptr;
+    }
+    for (uint64_t at = end_; at < begin; ++at) good_ = good_ && frame_.bytes[at] == 0;
+    end_ = begin + count * each;
+    return frame_.bytes + begin;
+  }
+
+  // Whether all was there, padding was zero, and nothing follows.
+  bool finished() const { return good_ && end_ == frame_.header.length; }
+
+ private:
+  const Frame &frame_;
+  uint64_t end_ = body_offset;
+  bool good_ = true;
+};
+
+// Reads small fields one behind the other.
+class Cursor {
+ public:
+  Cursor(const Frame &frame, size_t from)
+      : at_(frame.bytes + from), left_(frame.header.length - from) {}
+
+  bool has(size_t bytes) const { return bytes <= left_; }
+  size_t left() const { return left_; }
+
+  template <typename T>
+  T take() {
+    const T value = read_at<T>(at_);
+    skip(sizeof value);
+    return value;
+  }
+
+  std::string text(size_t bytes) {
+    std::string value(reinterpret_cast<const char *>(at_), bytes);
+    skip(bytes);
+    return value;
+  }
+
+ private:
+  void skip(size_t bytes) {
+    at_ += bytes;
+    left_ -= bytes;
+  }
+
+  const uint8_t *at_;
+  size_t left_;
+};
+
+bool zero(const Frame &frame, size_t from, size_t to) {
+  for (size_t at = from; at < to; ++at)
+    if (frame.bytes[at] != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+Status read_header(const uint8_t *bytes, uint32_t most, Header *header) {
+  if (read_at<uint32_t>(bytes) != frame_magic) return Status::bad_magic;
+  header->op = bytes[5];
+  header->flags = read_at<uint16_t>(bytes + 6);
+  header->session = read_at<uint64_t>(bytes + 8);
+  header->request = read_at<uint64_t>(bytes + 16);
+  header->table = read_at<uint16_t>(bytes + 24);
+  header->status = read_at<uint16_t>(bytes + 26);
+  header->fragment = read_at<uint16_t>(bytes + 28);
+  header->fragments = read_at<uint16_t>(bytes + 30);
+  header->length = read_at<uint32_t>(bytes + 32);
+  header->checksum = read_at<uint32_t>(bytes + 36);
+  if (bytes[4] != frame_version) return Status::bad_protocol;
+  if (header->length < body_offset) return Status::malformed;
+  if (header->length > most) return Status::too_large;
+  return Status::ok;
+}
+
+Status check_request(const Frame &frame) {
+  const Header &header = frame.header;
+  if (header.flags & flag_checked) {
+    constexpr uint32_t none = 0;
+    uint32_t sum = crc32c(frame.bytes, header_bytes - sizeof none);
+    sum = crc32c(&none, sizeof none, sum);
+    sum = crc32c(frame.bytes + header_bytes, header.length - header_bytes, sum);
+    if (sum != header.checksum) return Status::bad_checksum;
+  } else if (header.checksum != 0) {
+    return Status::malformed;
+  }
+  if ((header.flags & ~known_flags) || (header.flags & flag_reply) || header.status != 0 ||
+      header.fragment != 0 || header.fragments != 1)
+    return Status::malformed;
+  const bool reply_only = header.op == static_cast<uint8_t>(Op::challenge) ||
+                          header.op == static_cast<uint8_t>(Op::welcome);
+  if (header.op == 0 || header.op > last_op || reply_only) return Status::unknown_op;
+  return Status::ok;
+}
+
+Status parse_hello(const Frame &frame, Hello *out) {
+  if (frame.header.length != body_offset) return Status::malformed;
+  *out = {read_at<uint64_t>(frame.bytes + 40), frame.bytes + 48};
+  return Status::ok;
+}
+
+Status parse_auth(const Frame &frame, const uint8_t **mac) {
+  if (frame.header.length != body_offset + mac_bytes || !zero(frame, 40, 64))
+    return Status::malformed;
+  *mac = frame.bytes + body_offset;
+  return Status::ok;
+}
+
+Status parse_push(const Frame &frame, const Limits &limits, const std::vector<size_t> &column_bytes,
+                  Push *out) {
+  out->items = read_at<uint32_t>(frame.bytes + 40);
+  out->timeout_ms = read_at<uint32_t>(frame.bytes + 44);
+  const uint32_t flags = read_at<uint32_t>(frame.bytes + 48);
+  if (flags > 1 || !zero(frame, 52, 64)) return Status::malformed;
+  if (out->items == 0 || out->items > limits.batch || out->timeout_ms > limits.timeout_ms)
+    return Status::bad_count;
+  Sections sections(frame);
+  out->priorities =
+      flags & 1 ? reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)))
+                : nullptr;
+  out->columns.clear();
+  for (const size_t bytes : column_bytes)
+    out->columns.push_back(reinterpret_cast<const std::byte *>(sections.take(out->items, bytes)));
+  return sections.finished() ? Status::ok : Status::malformed;
+}
+
+Status parse_sample(const Frame &frame, const Limits &limits, SampleRequest *out) {
+  if (frame.header.length != body_offset || !zero(frame, 56, 64)) return Status::malformed;
+  *out = {read_at<uint64_t>(frame.bytes + 40), read_at<uint32_t>(frame.bytes + 48),
+          read_at<uint32_t>(frame.bytes + 52)};
+  if (out->batch == 0 || out->batch > limits.batch || out->timeout_ms > limits.timeout_ms)
+    return Status::bad_count;
+  return Status::ok;
+}
+
+Status parse_update(const Frame &frame, const Limits &limits, Update *out) {
+  out->items = read_at<uint32_t>(frame.bytes + 40);
+  if (!zero(frame, 44, 64)) return Status::malformed;
+  if (out->items == 0 || out->items > limits.batch) return Status::bad_count;
+  Sections sections(frame);
+  out->slots = reinterpret_cast<const uint32_t *>(sections.take(out->items, sizeof(uint32_t)));
+  out->generations =
+      reinterpret_cast<const uint32_t *>(sections.take(out->items, sizeof(uint32_t)));
+  out->priorities = reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)));
+  return sections.finished() ? Status::ok : Status::malformed;
+}
+
+Status parse_publish(const Frame &frame, Publish *out) {
+  out->version = read_at<uint64_t>(frame.bytes + 40);
+  out->bytes = read_at<uint32_t>(frame.bytes + 48);
+  const uint16_t name_bytes = read_at<uint16_t>(frame.bytes + 52);
+  if (!zero(frame, 54, 64)) return Status::malformed;
+  Sections sections(frame);
+  const uint8_t *name = sections.take(name_bytes, 1);
+  out->value = sections.take(out->bytes, 1);
+  if (!sections.finished()) return Status::malformed;
+  out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
+  return is_name(out->name) ? Status::ok : Status::bad_name;
+}
+
+Status parse_fetch(const Frame &frame, Fetch *out) {
+  out->newer_than = read_at<uint64_t>(frame.bytes + 40);
+  const uint16_t name_bytes = read_at<uint16_t>(frame.bytes + 52);
+  out->any = frame.bytes[48];
+  if (frame.bytes[48] > 1 || !zero(frame, 49, 52) || !zero(frame, 54, 64)) return Status::malformed;
+  Sections sections(frame);
+  const uint8_t *name = sections.take(name_bytes, 1);
+  if (!sections.finished()) return Status::malformed;
+  out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
+  return is_name(out->name) ? Status::ok : Status::bad_name;
+}
+
+Status parse_empty(const Frame &frame) {
+  return frame.header.length == body_offset && zero(frame, 40, 64) ? Status::ok
+                                                                   : Status::malformed;
+}
+
+Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
+  const uint8_t *fixed = frame.bytes;
+  if (frame.header.length < names_offset) return Status::malformed;
+  const uint16_t flags = read_at<uint16_t>(fixed + 44);
+  const uint8_t sampler = fixed[46], columns = fixed[47], name_bytes = fixed[52];
+  const uint8_t limited = fixed[53];
+  if (flags > (open_create | open_described) || limited > 1 || !zero(frame, 54, 56) ||
+      sampler > static_cast<uint8_t>(Sampler::amper_fr))
+    return Status::malformed;
+  out->create = flags & open_create;
+  out->described = flags & open_described;
+  TableConfig &config = out->config;
+  config.capacity = read_at<uint32_t>(fixed + 40);
+  config.sampler = static_cast<Sampler>(sampler);
+  config.priority_exponent = read_at<float>(fixed + 48);
+  config.limiter.min_size = read_at<uint64_t>(fixed + 56);
+  config.limiter.active = limited;
+  config.limiter.samples_per_insert = read_at<double>(fixed + 64);
+  config.limiter.min_diff = read_at<double>(fixed + 72);
+  config.limiter.max_diff = read_at<double>(fixed + 80);
+  config.amper.groups = read_at<uint32_t>(fixed + 88);
+  config.amper.csp_ratio = read_at<float>(fixed + 92);
+  Cursor cursor(frame, names_offset);
+  if (!cursor.has(name_bytes)) return Status::malformed;
+  config.name = cursor.text(name_bytes);
+  config.columns.clear();
+  for (uint32_t k = 0; k < columns; ++k) {
+    if (!cursor.has(3)) return Status::malformed;
+    Column column;
+    const uint8_t dtype = cursor.take<uint8_t>(), axes = cursor.take<uint8_t>();
+    const uint8_t bytes = cursor.take<uint8_t>();
+    if (!cursor.has(bytes + axes * sizeof(uint32_t))) return Status::malformed;
+    if (dtype > static_cast<uint8_t>(Dtype::f8) || axes > most_axes) return Status::bad_config;
+    column.dtype = static_cast<Dtype>(dtype);
+    column.name = cursor.text(bytes);
+    for (uint32_t axis = 0; axis < axes; ++axis) column.shape.push_back(cursor.take<uint32_t>());
+    config.columns.push_back(std::move(column));
+  }
+  if (cursor.left() > 0) return Status::malformed;
+  if (!is_name(config.name)) return Status::bad_name;
+  return out->described ? Table::check(config, why) : Status::ok;
+}
+
+}  // namespace accel_rl::replay

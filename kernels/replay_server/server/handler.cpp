@@ -1,0 +1,234 @@
+#include "handler.hpp"
+
+namespace accel_rl::replay {
+
+Handler::Handler(Settings settings)
+    : settings_(std::move(settings)),
+      mailbox_(settings_.mailbox_bytes, settings_.mailbox_names) {}
+
+Status Handler::restore(const std::string &path, std::string *why) {
+  const Status status = restore_snapshot(path, settings_.table_bytes, &tables_, &mailbox_, why);
+  if (status != Status::ok) return status;
+  for (const auto &table : tables_) {
+    table_bytes_ += Table::bytes_needed(table->config());
+    std::vector<size_t> bytes;
+    for (const Column &column : table->config().columns) bytes.push_back(column.bytes());
+    column_bytes_.push_back(std::move(bytes));
+    queues_.emplace_back();
+  }
+  return Status::ok;
+}
+
+uint32_t Handler::most_bytes(const Peer &peer) const {
+  return peer.state == Peer::State::ready ? settings_.limits.frame_bytes
+                                          : settings_.limits.early_frame_bytes;
+}
+
+const Statistics &Handler::statistics() {
+  statistics_.sessions = sessions_.size();
+  statistics_.waiting = for_snapshot_.size();
+  for (const Queues &each : queues_)
+    statistics_.waiting += each.pushes.size() + each.samples.size();
+  return statistics_;
+}
+
+Outcome Handler::fail(const Header &header, Status status, const std::string &why,
+                      FrameBuffer *reply) {
+  return write_error(reply, header, status, why) ? Outcome::reply : Outcome::close;
+}
+
+Outcome Handler::fail_and_close(const Header &header, Status status, const std::string &why,
+                                FrameBuffer *reply) {
+  return write_error(reply, header, status, why) ? Outcome::reply_and_close : Outcome::close;
+}
+
+Outcome Handler::refuse(const Header &header, Status status, FrameBuffer *reply) {
+  ++statistics_.malformed;
+  // To what is not even of this protocol, nothing is said.
+  return status == Status::bad_magic ? Outcome::close : fail_and_close(header, status, "", reply);
+}
+
+Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  const Header &header = frame.header;
+  const Status status = check_request(frame);
+  if (status == Status::unknown_op) return fail(header, status, "", reply);
+  if (status != Status::ok) return refuse(header, status, reply);
+  ++statistics_.requests;
+  const Op op = static_cast<Op>(header.op);
+  const bool greeting = op == Op::hello || op == Op::auth;
+  if (greeting == (peer.state == Peer::State::ready))
+    return fail_and_close(header, Status::out_of_order, "", reply);
+  if (!greeting && header.session != peer.session->token)
+    return fail_and_close(header, Status::wrong_session, "", reply);
+  return dispatch(peer, frame, reply, now_ms);
+}
+
+Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  switch (static_cast<Op>(frame.header.op)) {
+    case Op::hello:
+      return hello(peer, frame, reply);
+    case Op::auth:
+      return auth(peer, frame, reply);
+    case Op::open_table:
+      return open_table(frame, reply);
+    case Op::push:
+      return push(peer, frame, reply, now_ms);
+    case Op::sample:
+      return sample(peer, frame, reply, now_ms);
+    case Op::update:
+      return update(peer, frame, reply);
+    case Op::stats:
+      return stats(frame, reply);
+    case Op::publish:
+      return publish(peer, frame, reply);
+    case Op::fetch:
+      return fetch(frame, reply);
+    case Op::snapshot:
+      return snapshot(peer, frame, reply);
+    case Op::ping:
+      return ping(frame, reply);
+    case Op::bye:
+      return bye(peer, frame, reply);
+    case Op::challenge:
+    case Op::welcome:
+      break;
+  }
+  return fail(frame.header, Status::unknown_op, "", reply);
+}
+
+Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
+  OpenTable request;
+  std::string why;
+  const Status parsed = parse_open_table(frame, &request, &why);
+  if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
+  if (parsed != Status::ok) return fail(frame.header, parsed, why, reply);
+  size_t number = 0;
+  while (number < tables_.size() && tables_[number]->config().name != request.config.name) ++number;
+  if (number == tables_.size()) {
+    if (!request.create || !request.described)
+      return fail(frame.header, Status::no_such_table, request.config.name, reply);
+    const uint64_t bytes = Table::bytes_needed(request.config);
+    if (tables_.size() >= settings_.tables || bytes > settings_.table_bytes - table_bytes_)
+      return fail(frame.header, Status::limit,
+                  "the table needs " + std::to_string(bytes) + " B; of " +
+                      std::to_string(settings_.table_bytes) + " B in " +
+                      std::to_string(settings_.tables) + " tables, " +
+                      std::to_string(table_bytes_) + " B in " + std::to_string(tables_.size()) +
+                      " are in use",
+                  reply);
+    std::vector<size_t> column_bytes;
+    for (const Column &column : request.config.columns) column_bytes.push_back(column.bytes());
+    std::unique_ptr<Table> table;
+    const Status made = Table::make(request.config, &table, &why);
+    if (made != Status::ok) return fail(frame.header, made, why, reply);
+    tables_.push_back(std::move(table));
+    column_bytes_.push_back(std::move(column_bytes));
+    queues_.emplace_back();
+    table_bytes_ += bytes;
+  }
+  const TableConfig &config = tables_[number]->config();
+  if (request.described && request.config != config)
+    return fail(frame.header, Status::table_differs, config.name, reply);
+  Header header = frame.header;
+  header.table = static_cast<uint16_t>(number);
+  layout_.clear();
+  layout_.add(description_bytes(config), 1);
+  if (!begin_reply(reply, header, Op::open_table, Status::ok, layout_)) return Outcome::close;
+  write_description(reply->data(), config);
+  finish_reply(reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
+  if (parse_empty(frame) != Status::ok) return refuse(frame.header, Status::malformed, reply);
+  layout_.clear();
+  if (frame.header.table == no_table) {
+    const Statistics &now = statistics();
+    const size_t at = layout_.add(1, sizeof now);
+    if (!begin_reply(reply, frame.header, Op::stats, Status::ok, layout_)) return Outcome::close;
+    write_at(reply->data() + 40, static_cast<uint32_t>(statistics_count));
+    write_at(reply->data() + at, now);
+  } else {
+    const Table *table = table_of(frame.header);
+    if (!table) return fail(frame.header, Status::no_such_table, "", reply);
+    const Stats now = table->stats();
+    const uint64_t counts[] = {now.inserts, now.samples, now.updates, now.stale,
+                               now.size,    now.refused, now.waited};
+    const size_t at = layout_.add(1, sizeof counts);
+    if (!begin_reply(reply, frame.header, Op::stats, Status::ok, layout_)) return Outcome::close;
+    write_at(reply->data() + 40, static_cast<uint32_t>(sizeof counts / sizeof *counts));
+    write_at(reply->data() + 48, table->total());
+    std::memcpy(reply->data() + at, counts, sizeof counts);
+  }
+  finish_reply(reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+  Outcome outcome;
+  if (answer_again(peer, frame.header, reply, &outcome)) return outcome;
+  Publish request;
+  const Status parsed = parse_publish(frame, &request);
+  if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
+  Status status = parsed;
+  if (status == Status::ok)
+    status = mailbox_.publish(request.name, request.version,
+                              reinterpret_cast<const std::byte *>(request.value), request.bytes);
+  if (status != Status::ok) return fail(frame.header, status, request.name, reply);
+  layout_.clear();
+  if (!begin_reply(reply, frame.header, Op::publish, Status::ok, layout_)) return Outcome::close;
+  write_at(reply->data() + 40, request.version);
+  finish_reply(reply);
+  remember(peer, frame.header, reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply) {
+  Fetch request;
+  const Status parsed = parse_fetch(frame, &request);
+  if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
+  if (parsed != Status::ok) return fail(frame.header, parsed, request.name, reply);
+  std::shared_ptr<const Message> message;
+  const Status status = mailbox_.fetch(request.name, request.newer_than, request.any, &message);
+  if (status != Status::ok) return fail(frame.header, status, "", reply);
+  layout_.clear();
+  const size_t at = layout_.add(message->bytes.size(), 1);
+  if (!begin_reply(reply, frame.header, Op::fetch, Status::ok, layout_)) return Outcome::close;
+  write_at(reply->data() + 40, message->version);
+  if (!message->bytes.empty())
+    std::memcpy(reply->data() + at, message->bytes.data(), message->bytes.size());
+  finish_reply(reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+  if (parse_empty(frame) != Status::ok) return refuse(frame.header, Status::malformed, reply);
+  std::string why;
+  const Status status = begin_snapshot(&why);
+  if (status != Status::ok) return fail(frame.header, status, why, reply);
+  for_snapshot_.push_back({&peer, 0, frame.header, {}, {}});
+  ++peer.waiting;
+  return Outcome::waits;
+}
+
+Status Handler::begin_snapshot(std::string *why) {
+  if (settings_.snapshot_path.empty()) {
+    *why = "the server has no path for snapshots";
+    return Status::unavailable;
+  }
+  std::vector<Table *> tables;
+  for (const auto &table : tables_) tables.push_back(table.get());
+  return snapshots_.begin(settings_.snapshot_path, tables, &mailbox_, why);
+}
+
+Outcome Handler::ping(const Frame &frame, FrameBuffer *reply) {
+  layout_.clear();
+  const size_t bytes = frame.header.length - body_offset, at = layout_.add(bytes, 1);
+  if (!begin_reply(reply, frame.header, Op::ping, Status::ok, layout_)) return Outcome::close;
+  std::memcpy(reply->data() + 40, frame.bytes + 40, fixed_bytes);
+  if (bytes > 0) std::memcpy(reply->data() + at, frame.bytes + at, bytes);
+  finish_reply(reply);
+  return Outcome::reply;
+}
+
+}  // namespace accel_rl::replay

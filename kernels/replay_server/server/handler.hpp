@@ -1,0 +1,135 @@
+// Answers requests, whatever brought them: a whole frame in, a reply out, or a promise of one. Not
+// for several threads at once. It knows no socket, so it serves a process by itself, too.
+
+#ifndef ACCEL_RL_REPLAY_SERVER_HANDLER_HPP
+#define ACCEL_RL_REPLAY_SERVER_HANDLER_HPP
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../core/mailbox.hpp"
+#include "../core/table.hpp"
+#include "../protocol/parser.hpp"
+#include "../protocol/writer.hpp"
+#include "sessions.hpp"
+#include "settings.hpp"
+#include "snapshots.hpp"
+
+namespace accel_rl::replay {
+
+// One connection, as the handler sees it. Its transport owns it, and calls leave() at its end.
+struct Peer {
+  enum class State : uint8_t { fresh, challenged, ready, closed };
+
+  State state = State::fresh;
+  Session *session = nullptr;
+  uint8_t transcript[transcript_bytes] = {};  // server's nonce, client's nonce, token to resume
+  uint32_t waiting = 0;                       // requests that wait
+};
+
+enum class Outcome : uint8_t {
+  reply,            // to be sent
+  reply_and_close,  // to be sent, then the connection ends
+  waits,            // one will be delivered
+  close,            // the connection ends
+};
+
+class Handler {
+ public:
+  using Deliver = std::function<void(Peer &, FrameBuffer &)>;
+
+  explicit Handler(Settings settings);
+
+  // Load what a snapshot holds; before anything else.
+  Status restore(const std::string &path, std::string *why);
+
+  // The most bytes that a frame of this peer may have.
+  uint32_t most_bytes(const Peer &peer) const;
+  // What came is no frame: `status` says why.
+  Outcome refuse(const Header &header, Status status, FrameBuffer *reply);
+  Outcome handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  // Try again what waits, and give up what has waited long enough.
+  void go_on(uint64_t now_ms, const Deliver &deliver);
+  // Whether go_on() has something to do by now, and when at the latest it will (0: never).
+  bool pending() const { return changed_ || snapshots_.active(); }
+  uint64_t deadline_ms() const;
+  void leave(Peer &peer, uint64_t now_ms);
+  void sweep(uint64_t now_ms) { sessions_.sweep(now_ms, settings_.session_timeout_ms); }
+
+  // Begin a snapshot unless one is being written; snapshots() tells how it went.
+  Status begin_snapshot(std::string *why);
+  const Snapshots &snapshots() const { return snapshots_; }
+
+  Statistics &counters() { return statistics_; }
+  const Statistics &statistics();  // counters, and what is there now
+  const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
+
+ private:
+  struct Waiting {
+    Peer *peer;
+    uint64_t deadline_ms;
+    Header header;
+    SampleRequest sample;  // of a SAMPLE
+    FrameBuffer frame;     // of a PUSH
+  };
+  // FIFO: what came later does not overtake, or a large request would wait for ever.
+  struct Queues {
+    std::deque<Waiting> pushes, samples;
+  };
+
+  Outcome fail(const Header &header, Status status, const std::string &why, FrameBuffer *reply);
+  Outcome fail_and_close(const Header &header, Status status, const std::string &why,
+                         FrameBuffer *reply);
+  Outcome hello(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome auth(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome welcome(Peer &peer, const Header &header, const uint8_t *mac, FrameBuffer *reply);
+  Outcome bye(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome open_table(const Frame &frame, FrameBuffer *reply);
+  Outcome push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  Outcome sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  Outcome update(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome stats(const Frame &frame, FrameBuffer *reply);
+  Outcome publish(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome fetch(const Frame &frame, FrameBuffer *reply);
+  Outcome snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome ping(const Frame &frame, FrameBuffer *reply);
+  Outcome dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+
+  Table *table_of(const Header &header);
+  // Answer from memory a request that was done before; false if it was not.
+  bool answer_again(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
+  void remember(Peer &peer, const Header &header, FrameBuffer *reply);
+  Outcome do_push(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome do_sample(const Header &header, const SampleRequest &request, FrameBuffer *reply);
+  Status park(Peer &peer, Waiting waiting, std::deque<Waiting> *queue);
+  bool serve_first(std::deque<Waiting> *queue, bool is_push, const Deliver &deliver);
+  void expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver &deliver);
+  void forget(std::deque<Waiting> *queue, const Peer &peer);
+  void unpark(const Waiting &waiting);
+  void drop_waiting(Peer &peer);
+
+  Settings settings_;
+  Statistics statistics_;
+  Sessions sessions_;
+  std::vector<std::unique_ptr<Table>> tables_;
+  std::vector<std::vector<size_t>> column_bytes_;  // of each table
+  std::deque<Queues> queues_;                      // of each table
+  uint64_t table_bytes_ = 0, waiting_bytes_ = 0;
+  Mailbox mailbox_;
+  Snapshots snapshots_;
+  std::vector<Waiting> for_snapshot_;  // requests that wait for its end
+  bool changed_ = false;               // something that waits may go on
+  // Of one call, kept for their memory.
+  Layout layout_;
+  Push push_;
+  std::vector<size_t> offsets_;
+  std::vector<std::byte *> destinations_;
+  FrameBuffer late_;
+};
+
+}  // namespace accel_rl::replay
+
+#endif

@@ -1,0 +1,167 @@
+// Pushes, samples and updates, and how they wait for the limiter.
+
+#include "handler.hpp"
+
+namespace accel_rl::replay {
+
+Table *Handler::table_of(const Header &header) {
+  return header.table < tables_.size() ? tables_[header.table].get() : nullptr;
+}
+
+bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *reply,
+                           Outcome *outcome) {
+  const Recent &recent = peer.session->recent;
+  if (const Recent::End *end = recent.find(header.request)) {
+    ++statistics_.repeated;
+    layout_.clear();
+    *outcome = Outcome::close;
+    if (!begin_reply(reply, header, static_cast<Op>(header.op), end->status, layout_)) return true;
+    std::memcpy(reply->data() + header_bytes, end->fixed.data(), fixed_bytes);
+    finish_reply(reply);
+    *outcome = Outcome::reply;
+    return true;
+  }
+  if (!recent.forgotten(header.request)) return false;
+  *outcome = fail(header, Status::repeated,
+                  "request " + std::to_string(header.request) + " is too old to be told from one "
+                  "that was answered", reply);
+  return true;
+}
+
+void Handler::remember(Peer &peer, const Header &header, FrameBuffer *reply) {
+  peer.session->recent.add(header.request,
+                           static_cast<Status>(read_at<uint16_t>(reply->data() + 26)),
+                           reply->data() + header_bytes);
+}
+
+Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  const Header &header = frame.header;
+  Table *table = table_of(header);
+  if (!table) return fail(header, Status::no_such_table, "", reply);
+  Outcome outcome;
+  if (answer_again(peer, header, reply, &outcome)) return outcome;
+  const Status parsed = parse_push(frame, settings_.limits, column_bytes_[header.table], &push_);
+  if (parsed == Status::malformed) return refuse(header, parsed, reply);
+  if (parsed != Status::ok) {
+    table->count_refused();
+    return fail(header, parsed, "", reply);
+  }
+  Queues &queues = queues_[header.table];
+  Status status = queues.pushes.empty() ? table->can_push(push_.items) : Status::retry;
+  // What is bad is refused at once, and what may not wait has its answer.
+  const bool bad = push_.priorities && !are_priorities(push_.priorities, push_.items);
+  if (status != Status::retry || bad || (push_.timeout_ms == 0 && queues.pushes.empty()))
+    return do_push(peer, frame, reply);
+  if (push_.timeout_ms > 0) {
+    table->count_waited();
+    Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}};
+    if (!waiting.frame.append(frame.bytes, header.length)) return Outcome::close;
+    status = park(peer, std::move(waiting), &queues.pushes);
+    if (status == Status::ok) return Outcome::waits;
+  }
+  return fail(header, status, "", reply);
+}
+
+Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+  const Header &header = frame.header;
+  Table &table = *tables_[header.table];
+  const Status status = table.push(push_.items, push_.columns.data(), push_.priorities);
+  if (status != Status::ok) return fail(header, status, "", reply);
+  changed_ = changed_ || !queues_[header.table].samples.empty();
+  layout_.clear();
+  if (!begin_reply(reply, header, Op::push, Status::ok, layout_)) return Outcome::close;
+  write_at(reply->data() + 40, push_.items);
+  write_at(reply->data() + 44, table.size());
+  finish_reply(reply);
+  remember(peer, header, reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  const Header &header = frame.header;
+  Table *table = table_of(header);
+  if (!table) return fail(header, Status::no_such_table, "", reply);
+  SampleRequest request;
+  const Status parsed = parse_sample(frame, settings_.limits, &request);
+  if (parsed == Status::malformed) return refuse(header, parsed, reply);
+  if (parsed != Status::ok) {
+    table->count_refused();
+    return fail(header, parsed, "", reply);
+  }
+  Queues &queues = queues_[header.table];
+  Status status = queues.samples.empty() ? table->can_sample(request.batch) : Status::retry;
+  if (status != Status::retry || (request.timeout_ms == 0 && queues.samples.empty()))
+    return do_sample(header, request, reply);
+  if (request.timeout_ms > 0) {
+    table->count_waited();
+    status = park(peer, {&peer, now_ms + request.timeout_ms, header, request, {}}, &queues.samples);
+    if (status == Status::ok) return Outcome::waits;
+  }
+  return fail(header, status, "", reply);
+}
+
+Outcome Handler::do_sample(const Header &header, const SampleRequest &request, FrameBuffer *reply) {
+  Table &table = *tables_[header.table];
+  layout_.clear();
+  const size_t probabilities = layout_.add(request.batch, sizeof(double));
+  const size_t slots = layout_.add(request.batch, sizeof(uint32_t));
+  const size_t generations = layout_.add(request.batch, sizeof(uint32_t));
+  offsets_.clear();
+  for (const size_t bytes : column_bytes_[header.table])
+    offsets_.push_back(layout_.add(request.batch, bytes));
+  if (layout_.length() > settings_.limits.frame_bytes) {
+    table.count_refused();
+    return fail(header, Status::limit,
+                "a batch of " + std::to_string(request.batch) + " takes " +
+                    std::to_string(layout_.length()) + " B, a frame at most " +
+                    std::to_string(settings_.limits.frame_bytes),
+                reply);
+  }
+  if (!begin_reply(reply, header, Op::sample, Status::ok, layout_)) return Outcome::close;
+  uint8_t *frame = reply->data();
+  destinations_.clear();
+  for (const size_t offset : offsets_)
+    destinations_.push_back(reinterpret_cast<std::byte *>(frame + offset));
+  SampleOut out;
+  out.slots = reinterpret_cast<uint32_t *>(frame + slots);
+  out.generations = reinterpret_cast<uint32_t *>(frame + generations);
+  out.probabilities = reinterpret_cast<double *>(frame + probabilities);
+  out.columns = destinations_.data();
+  const Status status = table.sample(request.seed, request.batch, &out);
+  if (status != Status::ok) return fail(header, status, "", reply);
+  changed_ = changed_ || !queues_[header.table].pushes.empty();
+  write_at(frame + 40, request.batch);
+  write_at(frame + 44, out.size);
+  write_at(frame + 48, out.total);
+  finish_reply(reply);
+  return Outcome::reply;
+}
+
+Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+  const Header &header = frame.header;
+  Table *table = table_of(header);
+  if (!table) return fail(header, Status::no_such_table, "", reply);
+  Outcome outcome;
+  if (answer_again(peer, header, reply, &outcome)) return outcome;
+  Update request;
+  const Status parsed = parse_update(frame, settings_.limits, &request);
+  if (parsed == Status::malformed) return refuse(header, parsed, reply);
+  if (parsed != Status::ok) {
+    table->count_refused();
+    return fail(header, parsed, "", reply);
+  }
+  UpdateCounts counts;
+  const Status status = table->update(request.items, request.slots, request.generations,
+                                      request.priorities, &counts);
+  if (status != Status::ok) return fail(header, status, "", reply);
+  changed_ = changed_ || !queues_[header.table].samples.empty();  // weights may all have been 0
+  layout_.clear();
+  if (!begin_reply(reply, header, Op::update, Status::ok, layout_)) return Outcome::close;
+  write_at(reply->data() + 40, counts.applied);
+  write_at(reply->data() + 44, counts.stale);
+  finish_reply(reply);
+  remember(peer, header, reply);
+  return Outcome::reply;
+}
+
+}  // namespace accel_rl::replay

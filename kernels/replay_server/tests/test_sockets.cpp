@@ -1,0 +1,152 @@
+// The event loop with clients in threads of their own: good ones, one that sends garbage, one that
+// does not read, and one that leaves in the middle of a frame.
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "event_loop.hpp"
+#include "frames.hpp"
+
+using namespace frames;
+
+static std::atomic<int> wrong{0};
+
+static int dial_tcp(uint16_t port) {
+  const int file = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(file, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0) abort();
+  return file;
+}
+
+static int dial_unix(const std::string &path) {
+  const int file = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (connect(file, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0) abort();
+  return file;
+}
+
+// The reply to a request; its status, or malformed where the connection ended.
+static Status ask(int file, const Request &request, FrameBuffer *reply) {
+  const uint8_t *from = request.bytes.data();
+  for (size_t left = request.bytes.size(); left > 0;) {
+    const ssize_t put = send(file, from, left, MSG_NOSIGNAL);
+    if (put <= 0) return Status::malformed;
+    from += put, left -= static_cast<size_t>(put);
+  }
+  reply->resize(header_bytes);
+  Header header;
+  if (recv(file, reply->data(), header_bytes, MSG_WAITALL) != ssize_t{header_bytes} ||
+      read_header(reply->data(), UINT32_MAX, &header) != Status::ok)
+    return Status::malformed;
+  reply->resize(header.length);
+  const size_t rest = header.length - header_bytes;
+  if (recv(file, reply->data() + header_bytes, rest, MSG_WAITALL) != static_cast<ssize_t>(rest))
+    return Status::malformed;
+  return static_cast<Status>(header.status);
+}
+
+static uint64_t greet(int file) {
+  FrameBuffer reply;
+  if (ask(file, Request(Op::hello), &reply) != Status::ok) return 0;
+  return read_at<uint64_t>(reply.data() + 8);
+}
+
+static void work(int file) {
+  FrameBuffer reply;
+  const uint64_t token = greet(file);
+  for (uint64_t k = 1; k <= 200; ++k) {
+    Request pushes = push({1, 2, 3, 4});
+    Request samples = sample(k, 64);
+    pushes.at(8, token).at(16, 2 * k);
+    samples.at(8, token).at(16, 2 * k + 1);
+    if (ask(file, pushes, &reply) != Status::ok) ++wrong;
+    if (ask(file, samples, &reply) != Status::ok) ++wrong;
+  }
+  close(file);
+}
+
+static void send_garbage(int file) {
+  FrameBuffer reply;
+  Request garbage(Op::ping);
+  garbage.at<uint32_t>(0, 0x20544547);
+  if (ask(file, garbage, &reply) != Status::malformed) ++wrong;
+  close(file);
+}
+
+static void never_read(int file) {
+  Request asks = sample(1, 10000);
+  asks.at(8, greet(file));
+  timeval wait = {0, 100000};
+  setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+  for (int k = 0; k < 200; ++k)
+    if (send(file, asks.bytes.data(), asks.bytes.size(), MSG_NOSIGNAL) < 0) break;
+  close(file);
+}
+
+static void leave_early(int file) {
+  Request half = push({1, 2, 3, 4});
+  half.at(8, greet(file));
+  if (send(file, half.bytes.data(), 70, MSG_NOSIGNAL) != 70) ++wrong;
+  close(file);
+}
+
+int main() {
+  char folder[] = "/tmp/replay-sockets-XXXXXX";
+  if (!mkdtemp(folder)) abort();
+  const std::string path = std::string(folder) + "/socket";
+  std::string why;
+  {
+    Handler handler(settings());
+    Listener tcp, local;
+    EventLoop loop(&handler, {});
+    CHECK(!tcp.open_tcp("0.0.0.0", 0, false, &why), "beyond the loopback without a secret");
+    CHECK(loop.open(&why) && tcp.open_tcp("127.0.0.1", 0, false, &why), "%s", why.c_str());
+    CHECK(local.open_unix(path, &why), "%s", why.c_str());
+    CHECK(loop.add(&tcp, &why) && loop.add(&local, &why), "%s", why.c_str());
+    std::thread server([&] { loop.run(); });
+    const int first = dial_tcp(tcp.port());
+    FrameBuffer reply;
+    const uint64_t token = greet(first);
+    TableConfig config;
+    config.name = "t", config.capacity = 1000, config.columns = {{"x", Dtype::i4, {}}};
+    Request open(Op::open_table);
+    open.bytes.resize(body_offset + description_bytes(config));
+    std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
+    write_description(open.bytes.data(), config);
+    open.at<uint16_t>(44, open_create | open_described).close().at(8, token);
+    CHECK(ask(first, open, &reply) == Status::ok, "open");
+    std::vector<std::thread> clients;
+    for (int k = 0; k < 3; ++k) {
+      clients.emplace_back(work, dial_tcp(tcp.port()));
+      clients.emplace_back(work, dial_unix(path));
+    }
+    clients.emplace_back(send_garbage, dial_tcp(tcp.port()));
+    clients.emplace_back(never_read, dial_tcp(tcp.port()));
+    clients.emplace_back(leave_early, dial_unix(path));
+    for (std::thread &each : clients) each.join();
+    CHECK(wrong == 0, "%d wrong replies", wrong.load());
+    {
+      const std::lock_guard<std::mutex> lock(loop.mutex());
+      CHECK(handler.tables()[0]->stats().inserts == 6 * 200 * 4, "inserts");
+      CHECK(handler.statistics().malformed == 1, "malformed");
+    }
+    loop.stop();
+    server.join();
+    CHECK(handler.statistics().open == 0, "%d connections are left",
+          static_cast<int>(handler.statistics().open));
+    close(first);
+  }
+  CHECK(access(path.c_str(), F_OK) != 0, "the socket is left");
+  rmdir(folder);
+  return finish();
+}

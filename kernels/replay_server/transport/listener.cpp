@@ -1,0 +1,123 @@
+#include "listener.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr int backlog = 128;
+
+bool is_loopback(const sockaddr *address) {
+  if (address->sa_family == AF_INET) {
+    const auto *v4 = reinterpret_cast<const sockaddr_in *>(address);
+    return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+  }
+  const auto *v6 = reinterpret_cast<const sockaddr_in6 *>(address);
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+// Whether somebody accepts connections there.
+bool is_served(const sockaddr_un &address) {
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return true;
+  const int result = connect(probe, reinterpret_cast<const sockaddr *>(&address), sizeof address);
+  const bool served = result == 0 || errno == EAGAIN;
+  ::close(probe);
+  return served;
+}
+
+}  // namespace
+
+bool Listener::fail(const std::string &what, std::string *why) {
+  const int error = errno;
+  *why = what + ": " + std::strerror(error);
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+  path_.clear();
+  return false;
+}
+
+bool Listener::open_tcp(const std::string &host, uint16_t port, bool secret, std::string *why) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0 || !found) {
+    *why = "host must be an address in numbers, got \"" + host + "\"";
+    return false;
+  }
+  sockaddr_storage address = {};
+  const socklen_t length = found->ai_addrlen;
+  std::memcpy(&address, found->ai_addr, length);
+  freeaddrinfo(found);
+  const auto *general = reinterpret_cast<const sockaddr *>(&address);
+  if (!secret && !is_loopback(general)) {
+    *why = "a server on " + host + ", which others can reach, must have a secret";
+    return false;
+  }
+  const std::string name = host + " port " + std::to_string(port);
+  file_ = socket(general->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (file_ < 0) return fail("cannot open a socket for " + name, why);
+  const int on = 1;
+  setsockopt(file_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(file_, general, length) != 0 || listen(file_, backlog) != 0)
+    return fail("cannot listen on " + name, why);
+  sockaddr_storage bound = {};
+  socklen_t bound_length = sizeof bound;
+  if (getsockname(file_, reinterpret_cast<sockaddr *>(&bound), &bound_length) != 0)
+    return fail("cannot tell the port of " + name, why);
+  port_ = ntohs(bound.ss_family == AF_INET
+                    ? reinterpret_cast<const sockaddr_in *>(&bound)->sin_port
+                    : reinterpret_cast<const sockaddr_in6 *>(&bound)->sin6_port);
+  return true;
+}
+
+bool Listener::open_unix(const std::string &path, std::string *why) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    *why = "a socket's path must have 1 to " + std::to_string(sizeof address.sun_path - 1) +
+           " bytes, got " + std::to_string(path.size());
+    return false;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  struct stat there;
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode) || is_served(address)) {
+      errno = EADDRINUSE;
+      return fail("cannot listen on " + path, why);
+    }
+    unlink(path.c_str());
+  }
+  file_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (file_ < 0) return fail("cannot open a socket for " + path, why);
+  // Before bind, so that the path is never there with more rights.
+  if (fchmod(file_, 0600) != 0) return fail("cannot protect " + path, why);
+  if (bind(file_, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
+    return fail("cannot listen on " + path, why);
+  path_ = path;
+  if (chmod(path.c_str(), 0600) != 0 || listen(file_, backlog) != 0) {
+    unlink(path.c_str());
+    return fail("cannot listen on " + path, why);
+  }
+  return true;
+}
+
+void Listener::close() {
+  if (file_ < 0) return;
+  ::close(file_);
+  file_ = -1;
+  if (!path_.empty()) unlink(path_.c_str());
+  path_.clear();
+}
+
+}  // namespace accel_rl::replay

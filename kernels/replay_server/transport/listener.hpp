@@ -1,0 +1,40 @@
+// Sockets that wait for clients.
+
+#ifndef ACCEL_RL_REPLAY_TRANSPORT_LISTENER_HPP
+#define ACCEL_RL_REPLAY_TRANSPORT_LISTENER_HPP
+
+#include <cstdint>
+#include <string>
+
+namespace accel_rl::replay {
+
+// A listening, non-blocking socket; its path, if it has one, goes with it.
+class Listener {
+ public:
+  Listener() = default;
+  ~Listener() { close(); }
+  Listener(const Listener &) = delete;
+  Listener &operator=(const Listener &) = delete;
+
+  // An address in numbers, IPv4 or IPv6; port 0 takes a free one. Beyond the loopback only if
+  // `secret` says that clients have to prove one. False with `why`.
+  bool open_tcp(const std::string &host, uint16_t port, bool secret, std::string *why);
+  // A path that only its owner may open. One that a dead server left is taken over.
+  bool open_unix(const std::string &path, std::string *why);
+  void close();
+
+  int file() const { return file_; }
+  bool is_tcp() const { return path_.empty(); }
+  uint16_t port() const { return port_; }
+
+ private:
+  bool fail(const std::string &what, std::string *why);
+
+  int file_ = -1;
+  uint16_t port_ = 0;
+  std::string path_;
+};
+
+}  // namespace accel_rl::replay
+
+#endif

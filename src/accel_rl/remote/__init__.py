@@ -1,0 +1,50 @@
+"""The replay memory server: its clients, and its control from Python.
+
+`docs/replay-protocol.md` is the protocol. Clients are pure Python; the server is C++, and asking
+for one where it was not built raises ImportError.
+"""
+
+from accel_rl.remote.buffers import Sample
+from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    LimitReached,
+    NoSuchTable,
+    OutcomeUnknown,
+    ProtocolError,
+    RemoteError,
+    RequestRefused,
+    SnapshotFailed,
+    TableDiffers,
+    TryAgain,
+)
+from accel_rl.remote.prefetch import Prefetcher
+from accel_rl.remote.process import ReplayServerProcess
+from accel_rl.remote.schema import Column, Limiter, TableSpec, TreeColumns
+from accel_rl.remote.server import ReplayServer
+from accel_rl.remote.table import RemoteTable
+
+__all__ = [
+    "AuthenticationFailed",
+    "Column",
+    "ConnectionLost",
+    "LimitReached",
+    "Limiter",
+    "NoSuchTable",
+    "OutcomeUnknown",
+    "Prefetcher",
+    "ProtocolError",
+    "RemoteError",
+    "RemoteTable",
+    "ReplayClient",
+    "ReplayServer",
+    "ReplayServerProcess",
+    "RequestRefused",
+    "Sample",
+    "SnapshotFailed",
+    "TableDiffers",
+    "TableSpec",
+    "TreeColumns",
+    "TryAgain",
+]

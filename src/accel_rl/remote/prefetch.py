@@ -1,0 +1,115 @@
+"""Samples that are fetched while the one before is being learned from."""
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from accel_rl.remote.buffers import Sample
+from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.errors import ConnectionLost, TryAgain
+
+_LOOK_SECONDS = 0.1  # how often a thread that waits looks whether it is to end
+
+
+class Prefetcher:
+    """An iterator over samples of one table, which a thread draws ahead of time.
+
+    It has a client of its own, so that a sample that waits for the limiter does not hold up others.
+    Samples may be `depth` + 1 updates old when they come out.
+    """
+
+    def __init__(
+        self, client: ReplayClient, table: str, seeds: Iterable[int], batch: int, depth: int = 2
+    ) -> None:
+        """Begins to draw.
+
+        Args:
+          client: a client only for this; `close` closes it.
+          table: the table's name; it must be there.
+          seeds: of the samples, one after the other, each from 0 to 2^64 - 1.
+          batch: items in a sample.
+          depth: samples that may lie ready.
+
+        Raises:
+          ValueError: if `depth` is below 1.
+          NoSuchTable: if there is no such table.
+        """
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, got {depth}")
+        self._client = client
+        self._table = client.table(table)
+        self._seeds = iter(seeds)
+        self._batch = batch
+        self._ready: queue.Queue[Sample | BaseException] = queue.Queue(depth)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._fetch, name="prefetch", daemon=True)
+        self._thread.start()
+
+    def _fetch(self) -> None:
+        result: Sample | BaseException
+        try:
+            for seed in self._seeds:
+                sample = self._draw(seed)
+                if sample is None or not self._put(sample):
+                    return
+            result = StopIteration()
+        except Exception as error:
+            result = error
+        self._put(result)
+
+    def _draw(self, seed: int) -> Sample | None:
+        while not self._closing.is_set():
+            try:
+                return self._table.sample(seed, self._batch, wait=_LOOK_SECONDS)
+            except TryAgain:
+                continue
+        return None
+
+    def _put(self, result: Sample | BaseException) -> bool:
+        while not self._closing.is_set():
+            try:
+                self._ready.put(result, timeout=_LOOK_SECONDS)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self
+
+    def __next__(self) -> Sample:
+        """The next sample, waiting for it.
+
+        Raises:
+          ConnectionLost: if the connection is lost or closed.
+          RemoteError: what else drawing it met.
+        """
+        while not self._closing.is_set():
+            try:
+                result = self._ready.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if isinstance(result, BaseException):
+                self._ready.put(result)  # the next call meets it too
+                raise result
+            return result
+        raise ConnectionLost("the prefetcher is closed")
+
+    def close(self) -> None:
+        """Ends the thread and the client; a second time does nothing."""
+        self._closing.set()
+        self._thread.join()
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,99 @@
+"""The replay memory server in a process of its own."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from accel_rl.remote.server import ReplayServer, native
+
+_STOP_SECONDS = 10.0
+
+
+class ReplayServerProcess:
+    """A `ReplayServer`, with its arguments, in a process that ends with this one.
+
+    Attributes:
+      addresses: what clients connect to.
+      process: the process.
+    """
+
+    def __init__(self, host: str | None = "127.0.0.1", port: int = 0, **arguments: Any) -> None:
+        """Starts it and waits until it listens.
+
+        Raises:
+          RuntimeError: if it ends instead; the message is its own.
+          ImportError: if the server was not built.
+        """
+        native()
+        arguments |= {"host": host, "port": port}
+        for name in ("unix_path", "snapshot_path"):
+            if arguments.get(name) is not None:
+                arguments[name] = os.fspath(arguments[name])
+        if arguments.get("secret") is not None:
+            arguments["secret"] = base64.b64encode(arguments["secret"]).decode()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from accel_rl.remote.process import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        # Not on the command line, which everybody can read. The pipe stays open: its end says that
+        # this process has gone.
+        self.process.stdin.write(json.dumps(arguments) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
+        if "error" in answer:
+            self.close()
+            raise RuntimeError(f"the replay memory server did not start: {answer['error']}")
+        self.addresses: list[str] = answer["addresses"]
+
+    @property
+    def address(self) -> str:
+        """The first of the addresses."""
+        return self.addresses[0]
+
+    def close(self) -> None:
+        """Ends the process; a second time does nothing."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def main() -> None:
+    """Serves until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one gets it too
+    arguments = json.loads(sys.stdin.readline())
+    if arguments.get("secret") is not None:
+        arguments["secret"] = base64.b64decode(arguments["secret"])
+    try:
+        server = ReplayServer(**arguments)
+    except Exception as error:
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        return
+    with server:
+        print(json.dumps({"addresses": server.addresses}), flush=True)
+        sys.stdin.read()

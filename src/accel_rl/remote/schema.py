@@ -1,0 +1,122 @@
+"""What a table of the replay memory holds: its columns, and the pytree that they are made from."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+SAMPLERS = ("uniform", "prioritised", "amper_fr")
+MOST_COLUMNS, MOST_NAME_BYTES = 255, 255
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One part of an item, of the same dtype and shape for all items."""
+
+    name: str
+    dtype: str  # NumPy's code without byte order, one of DTYPES
+    shape: tuple[int, ...] = ()  # of one item
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if the dtype is none that a table can hold, or the name too long."""
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {DTYPES}, got {self.dtype!r}")
+        if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
+            raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {self.name!r}")
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        """The dtype of arrays."""
+        return np.dtype("<" + self.dtype)
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of one item."""
+        return math.prod(self.shape) * self.numpy_dtype.itemsize
+
+
+@dataclasses.dataclass(frozen=True)
+class Limiter:
+    """When pushes and samples have to wait.
+
+    inserts * samples_per_insert - samples, in items, stays from min_diff to max_diff; where
+    `samples_per_insert` is None only `min_size` counts.
+    """
+
+    min_size: int = 1  # items without which nothing is drawn
+    samples_per_insert: float | None = None
+    min_diff: float = 0.0
+    max_diff: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class TableSpec:
+    """A table: its name, size, columns and how it draws."""
+
+    name: str
+    capacity: int  # items
+    columns: tuple[Column, ...]
+    sampler: str = "prioritised"  # one of SAMPLERS
+    priority_exponent: float = 0.6  # alpha
+    limiter: Limiter = Limiter()
+    groups: int = 20  # of amper_fr
+    csp_ratio: float = 0.15  # of amper_fr: wanted size of the candidate set over the table's
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a field is out of its range; the server checks the rest."""
+        object.__setattr__(self, "columns", tuple(self.columns))
+        # As they are after a journey: float32.
+        for field in ("priority_exponent", "csp_ratio"):
+            object.__setattr__(self, field, float(np.float32(getattr(self, field))))
+        if self.sampler not in SAMPLERS:
+            raise ValueError(f"sampler must be one of {SAMPLERS}, got {self.sampler!r}")
+        if not 0 < self.capacity < 2**32:
+            raise ValueError(f"capacity must be from 1 to 2^32 - 1, got {self.capacity}")
+        if not 0 < len(self.columns) <= MOST_COLUMNS:
+            raise ValueError(f"columns must be 1 to {MOST_COLUMNS}, got {len(self.columns)}")
+        if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
+            raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {self.name!r}")
+
+
+class TreeColumns:
+    """The columns of a pytree's leaves, there and back.
+
+    Leaves are named by their path, as `observation` or `action['left']`.
+    """
+
+    def __init__(self, example: Any) -> None:
+        """Takes names, shapes and dtypes from one item: arrays, or anything with both."""
+        import jax  # a server's process does without
+
+        self._structure: Any
+        leaves, self._structure = jax.tree_util.tree_flatten_with_path(example)
+        found = []
+        for path, leaf in leaves:
+            name = jax.tree_util.keystr(path).lstrip(".") or "item"
+            dtype = np.dtype(getattr(leaf, "dtype", None) or np.asarray(leaf).dtype)
+            code = "b1" if dtype == np.bool_ else dtype.str[1:]
+            found.append(Column(name, code, tuple(np.shape(leaf))))
+        self.columns: tuple[Column, ...] = tuple(found)
+
+    def flatten(self, items: Any) -> list[np.ndarray]:
+        """Columns [n, ...] of a pytree with leaves [n, ...].
+
+        Raises:
+          ValueError: if its structure is not that of the example.
+        """
+        import jax
+
+        leaves, structure = jax.tree_util.tree_flatten(items)
+        if structure != self._structure:
+            raise ValueError(f"items must be {self._structure}, got {structure}")
+        return [np.asarray(leaf) for leaf in leaves]
+
+    def unflatten(self, columns: Sequence[Any]) -> Any:
+        """The pytree with these leaves, in the order of `columns`."""
+        import jax
+
+        return jax.tree_util.tree_unflatten(self._structure, columns)

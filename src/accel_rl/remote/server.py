@@ -1,0 +1,146 @@
+"""The replay memory server, in a thread of this process."""
+
+import hmac
+import os
+import struct
+from types import TracebackType
+from typing import Any, Self
+
+from accel_rl.remote.connection import proof
+from accel_rl.remote.errors import error_of
+
+LEAST_SECRET_BYTES = 16
+
+
+def native() -> Any:
+    """The module in C++ that the server runs in.
+
+    Raises:
+      ImportError: if it was not built; the message says what to do.
+    """
+    try:
+        from accel_rl.remote import _native
+    except ImportError as error:
+        raise ImportError(
+            "the replay memory server was not built: install a C++17 compiler, then reinstall "
+            f"accel_rl ({error}). Clients work without it."
+        ) from error
+    return _native
+
+
+def _authenticator(secret: bytes) -> Any:
+    def answer(transcript: bytes, mac: bytes, token: int) -> bytes | None:
+        if not hmac.compare_digest(proof(secret, "client", transcript), mac):
+            return None
+        return proof(secret, "server", transcript + struct.pack("<Q", token))
+
+    return answer
+
+
+class ReplayServer:
+    """A replay memory server on TCP, a Unix socket or both, in a thread that Python does not slow.
+
+    Attributes:
+      addresses: what clients connect to: "tcp://host:port", "unix:/path".
+    """
+
+    def __init__(
+        self,
+        host: str | None = "127.0.0.1",
+        port: int = 0,
+        *,
+        unix_path: str | os.PathLike[str] | None = None,
+        secret: bytes | None = None,
+        snapshot_path: str | os.PathLike[str] | None = None,
+        **settings: int,
+    ) -> None:
+        """Starts serving.
+
+        Args:
+          host: address in numbers to listen on for TCP; None: no TCP. One that other machines can
+            reach needs a secret.
+          port: 0: a free one.
+          unix_path: of a Unix socket, which only this user may open; None: none.
+          secret: what clients must prove to know, 16 bytes at least; it is never sent.
+          snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
+          **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
+            tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
+            buffer_bytes, reply_bytes; session_timeout_ms, handshake_ms, frame_ms, write_ms,
+            idle_ms.
+
+        Raises:
+          ValueError: if an address cannot be listened on, a setting is unknown or a secret missing.
+          SnapshotFailed: if the snapshot is damaged, or of a later version.
+          ImportError: if the server was not built.
+        """
+        module = native()
+        if secret is not None and len(secret) < LEAST_SECRET_BYTES:
+            raise ValueError(
+                f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"
+            )
+        if host is None and unix_path is None:
+            raise ValueError("host or unix_path must say where to listen")
+        self._error = module.Error
+        given = module.ServerSettings()
+        for name, value in settings.items():
+            if not hasattr(given, name):
+                raise ValueError(f"there is no setting {name!r}")
+            setattr(given, name, value)
+        if snapshot_path is not None:
+            given.snapshot_path = os.fspath(snapshot_path)
+        self._server = module.Server(given, None if secret is None else _authenticator(secret))
+        self.addresses: list[str] = []
+        try:
+            if snapshot_path is not None and os.path.exists(snapshot_path):
+                self._call(self._server.restore, "restore", os.fspath(snapshot_path))
+            if host is not None:
+                taken = self._server.listen_tcp(host, port)
+                self.addresses.append(
+                    f"tcp://[{host}]:{taken}" if ":" in host else f"tcp://{host}:{taken}"
+                )
+            if unix_path is not None:
+                self._server.listen_unix(os.fspath(unix_path))
+                self.addresses.append(f"unix:{os.fspath(unix_path)}")
+        except BaseException:
+            self._server.stop()
+            raise
+        self._server.start()
+
+    @property
+    def address(self) -> str:
+        """The first of the addresses."""
+        return self.addresses[0]
+
+    def stats(self) -> dict[str, Any]:
+        """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name."""
+        return self._server.stats()
+
+    def snapshot(self) -> None:
+        """Writes a snapshot and waits until it is on the disk; clients are served meanwhile.
+
+        Raises:
+          SnapshotFailed: if there is no path for it, one is being written, or the disk is full.
+        """
+        self._call(self._server.snapshot, "snapshot")
+
+    def _call(self, method: Any, what: str, *arguments: Any) -> None:
+        try:
+            method(*arguments)
+        except self._error as error:
+            message, status = error.args
+            raise error_of(status, what, message) from error
+
+    def close(self) -> None:
+        """Ends all connections, without a snapshot; a second time does nothing."""
+        self._server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,213 @@
+"""A table of a replay memory server, as a client sees it."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accel_rl.remote import wire
+from accel_rl.remote.buffers import Part, Sample, SampleBuffers
+from accel_rl.remote.errors import ProtocolError
+from accel_rl.remote.schema import TableSpec
+from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
+
+if TYPE_CHECKING:
+    from accel_rl.remote.client import ReplayClient
+
+_COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sending in parts
+_MOST_PLANS = 32
+_ZEROS = bytes(ALIGN)
+
+
+class _Plan:
+    """The frame of a request whose sections have known sizes, and room for small ones."""
+
+    def __init__(self, op: Op, names: Sequence[str], parts: Sequence[Part]) -> None:
+        self.names, self.parts = names, parts
+        offsets, end = [], BODY
+        for dtype, shape in parts:
+            offsets.append(aligned(end))
+            end = offsets[-1] + dtype.itemsize * int(np.prod(shape))
+        self.length = end
+        self.copied = end <= _COPIED
+        self.head = bytearray(end if self.copied else BODY)
+        self.head[: wire.HEADER.size] = wire.HEADER.pack(
+            wire.MAGIC, wire.VERSION, op, 0, 0, 0, 0, 0, 0, 1, end, 0
+        )
+        ends = [BODY] + [
+            offset + dtype.itemsize * int(np.prod(shape))
+            for (dtype, shape), offset in zip(parts, offsets, strict=True)
+        ]
+        self._gaps = [_ZEROS[: at - before] for at, before in zip(offsets, ends, strict=False)]
+        if self.copied:
+            self._views = [
+                np.ndarray(shape, dtype, buffer=self.head, offset=offset)
+                for (dtype, shape), offset in zip(parts, offsets, strict=True)
+            ]
+
+    def check(self, arrays: Sequence[np.ndarray]) -> None:
+        """Raises ValueError or TypeError if they are not of the sections' shapes and dtypes."""
+        for name, (dtype, shape), array in zip(self.names, self.parts, arrays, strict=True):
+            if array.shape != shape:
+                raise ValueError(f"{name} must have shape {list(shape)}, got {list(array.shape)}")
+            if array.dtype != dtype:
+                raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}")
+
+    def fill(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """Puts the arrays in; what has to be sent behind the head."""
+        if self.copied:
+            for view, array in zip(self._views, arrays, strict=True):
+                view[...] = array
+            return []
+        rest: list[Any] = []
+        for gap, array in zip(self._gaps, arrays, strict=True):
+            if gap:
+                rest.append(gap)
+            if array.size:
+                rest.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return rest
+
+
+class RemoteTable:
+    """A table, by a client's session.
+
+    Attributes:
+      spec: how the server describes it.
+      number: which table it is to the server.
+    """
+
+    def __init__(self, client: "ReplayClient", spec: TableSpec, number: int) -> None:
+        self.spec = spec
+        self.number = self.former_number = number
+        self._client = client
+        self._plans: dict[tuple[Op, int, bool], _Plan] = {}
+        self._buffers = SampleBuffers(spec.columns)
+        self._names = [column.name for column in spec.columns]
+        self._sample = bytearray(BODY)
+
+    def push(
+        self,
+        columns: Mapping[str, Any] | Sequence[Any],
+        priorities: Any = None,
+        *,
+        wait: float = 0.0,
+    ) -> int:
+        """Adds n items; the oldest make room.
+
+        Args:
+          columns: arrays [n, ...] of the columns' dtypes and shapes, by name or in their order.
+          priorities: [n] float32, finite and at least 0; None: the highest there ever was.
+          wait: seconds for which the limiter may hold it up.
+
+        Returns:
+          The number of items that the table holds then.
+
+        Raises:
+          ValueError, TypeError: if arrays do not fit the schema.
+          RequestRefused: if priorities are no priorities, or n is above the capacity.
+          TryAgain: if the limiter did not allow it in time.
+        """
+        if isinstance(columns, Mapping):
+            if len(columns) != len(self._names) or not all(n in columns for n in self._names):
+                raise ValueError(f"columns must be {self._names}, got {list(columns)}")
+            columns = [columns[name] for name in self._names]
+        elif len(columns) != len(self._names):
+            raise ValueError(f"columns must be {self._names}, got {len(columns)} arrays")
+        arrays = [np.asarray(array) for array in columns]
+        if arrays[0].ndim == 0:
+            raise ValueError(f"column {self._names[0]!r} must be [n, ...], got a scalar")
+        count = arrays[0].shape[0]
+        if priorities is not None:
+            arrays.insert(0, np.asarray(priorities, np.float32))
+        with self._client._lock:
+            plan = self._plan(Op.PUSH, count, priorities is not None)
+            plan.check(arrays)
+            wire.PUSH.pack_into(
+                plan.head, 0, *self._header(Op.PUSH, plan.length),
+                count, _milliseconds(wait), priorities is not None, 0, 0,
+            )  # fmt: skip
+            rest = plan.fill(arrays)
+            _, reply = self._client.call(plan.head, "push", rest, wait=wait)
+            return struct.unpack_from("<I", reply, 44)[0]
+
+    def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
+        """Draws `batch` items with replacement, by the generator that the protocol specifies.
+
+        Args:
+          seed: from 0 to 2^64 - 1; the same seed draws the same from the same table.
+          batch: items.
+          wait: seconds to wait for the limiter, or for items.
+
+        Raises:
+          TryAgain: if nothing could be drawn in time.
+          RequestRefused, LimitReached: if the batch is 0 or too large.
+        """
+        with self._client._lock:
+            buffer = self._buffers.take(batch)
+            wire.SAMPLE.pack_into(
+                self._sample, 0, *self._header(Op.SAMPLE, BODY), seed, batch, _milliseconds(wait), 0
+            )
+            _, reply = self._client.call(self._sample, "sample", (), buffer.bytes, wait)
+            if len(reply) != len(buffer.bytes):
+                raise ProtocolError(f"a sample must have {len(buffer.bytes)} bytes")
+            _, size, total = struct.unpack_from("<IId", reply, 40)
+            return buffer.sample(size, total)
+
+    def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
+        """Gives the items of a sample new priorities [B]; where one is there twice the last counts.
+
+        Returns:
+          How many were set, and how many dropped because their item has been overwritten.
+
+        Raises:
+          RequestRefused: if a priority is NaN, infinite or negative; none is set then.
+        """
+        return self.set_priorities(sample.slots, sample.generations, priorities)
+
+    def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
+        """`update` by slots [n] uint32 and the generations [n] uint32 that items had there."""
+        arrays = [np.asarray(slots), np.asarray(generations), np.asarray(priorities, np.float32)]
+        with self._client._lock:
+            count = len(arrays[0])
+            plan = self._plan(Op.UPDATE, count, True)
+            plan.check(arrays)
+            header = self._header(Op.UPDATE, plan.length)
+            wire.UPDATE.pack_into(plan.head, 0, *header, count, 0, 0, 0)
+            rest = plan.fill(arrays)
+            _, reply = self._client.call(plan.head, "update", rest)
+            applied, stale = struct.unpack_from("<II", reply, 40)
+            return applied, stale
+
+    def stats(self) -> dict[str, int]:
+        """What the table counted, by the names of `wire.TABLE_COUNTS`."""
+        with self._client._lock:
+            frame = wire.request_frame(Op.STATS, table=self.number)
+            _, reply = self._client.call(frame, "stats")
+            counts = struct.unpack_from(f"<{len(wire.TABLE_COUNTS)}Q", reply, BODY)
+        return dict(zip(wire.TABLE_COUNTS, counts, strict=True))
+
+    def _header(self, op: Op, length: int) -> tuple[int, ...]:
+        return wire.MAGIC, wire.VERSION, op, 0, 0, 0, self.number, 0, 0, 1, length, 0
+
+    def _plan(self, op: Op, count: int, weighted: bool) -> _Plan:
+        plan = self._plans.get((op, count, weighted))
+        if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            names = ["priorities"] if weighted else []
+            parts: list[Part] = [(np.dtype("<f4"), (count,))] if weighted else []
+            if op is Op.UPDATE:
+                names = ["slots", "generations", *names]
+                parts = [(np.dtype("<u4"), (count,))] * 2 + parts
+            else:
+                names += self._names
+                parts += [(each.numpy_dtype, (count, *each.shape)) for each in self.spec.columns]
+            plan = self._plans[op, count, weighted] = _Plan(op, names, parts)
+        return plan
+
+
+def _milliseconds(seconds: float) -> int:
+    if not seconds >= 0:
+        raise ValueError(f"wait must be at least 0 seconds, got {seconds}")
+    return min(int(seconds * 1000 + 0.999), 3600 * 1000)

@@ -1,0 +1,217 @@
+"""Bytes of the replay memory protocol, as docs/replay-protocol.md defines it.
+
+Everything is little-endian. A frame is a header of 40 bytes, 24 bytes of fixed fields, and sections
+that begin at multiples of 64 bytes from the frame's start.
+"""
+
+import enum
+import struct
+from typing import NamedTuple
+
+from accel_rl.remote.errors import ProtocolError
+from accel_rl.remote.schema import DTYPES, SAMPLERS, Column, Limiter, TableSpec
+
+MAGIC = 0x524C5241  # "ARLR"
+VERSION = 1
+ALIGN = 64
+BODY = 64  # where sections begin
+NAMES = 96  # where the names of a table's description begin
+NO_TABLE = 0xFFFF
+NONCE_BYTES, CHALLENGE_BYTES, MAC_BYTES = 16, 32, 32
+REPLY, CHECKED = 1, 2  # flags
+
+
+class Op(enum.IntEnum):
+    """Operations."""
+
+    HELLO = 1
+    CHALLENGE = 2
+    AUTH = 3
+    WELCOME = 4
+    OPEN_TABLE = 5
+    PUSH = 6
+    SAMPLE = 7
+    UPDATE = 8
+    STATS = 9
+    PUBLISH = 10
+    FETCH = 11
+    SNAPSHOT = 12
+    PING = 13
+    BYE = 14
+
+
+# Header and fixed fields of each request: "<" means without any padding.
+_HEADER = "IBBHQQHHHHII"
+HEADER = struct.Struct("<" + _HEADER)
+PUSH = struct.Struct("<" + _HEADER + "IIIIQ")  # items, timeout in ms, 1 if with priorities
+SAMPLE = struct.Struct("<" + _HEADER + "QIIQ")  # seed, batch, timeout in ms
+UPDATE = struct.Struct("<" + _HEADER + "IIQQ")  # items
+# Of replies.
+PUSHED = struct.Struct("<" + _HEADER + "IIQQ")  # items, items held
+SAMPLED = struct.Struct("<" + _HEADER + "IIdQ")  # batch, items held, total weight
+UPDATED = PUSHED  # applied, stale
+assert PUSH.size == SAMPLE.size == UPDATE.size == PUSHED.size == SAMPLED.size == BODY
+
+SERVER_COUNTS = [
+    "connections",
+    "open",
+    "sessions",
+    "requests",
+    "malformed",
+    "unauthenticated",
+    "slow",
+    "timed_out",
+    "turned_away",
+    "bytes_in",
+    "bytes_out",
+    "waiting",
+    "repeated",
+    "snapshots",
+]
+TABLE_COUNTS = ["inserts", "samples", "updates", "stale", "size", "refused", "waited"]
+
+
+class Header(NamedTuple):
+    """A frame's first 40 bytes."""
+
+    op: int
+    flags: int
+    session: int
+    request: int
+    table: int
+    status: int
+    length: int  # of the whole frame, bytes
+    checksum: int
+
+
+def aligned(offset: int) -> int:
+    """The next multiple of 64."""
+    return -(-offset // ALIGN) * ALIGN
+
+
+def read_header(data: bytes | bytearray | memoryview, most: int) -> Header:
+    """The header of a reply.
+
+    Raises:
+      ProtocolError: if it is none, or of a frame above `most` bytes.
+    """
+    magic, version, op, flags, session, request, table, status, _, fragments, length, checksum = (
+        HEADER.unpack_from(data)
+    )
+    if magic != MAGIC or version != VERSION or not flags & REPLY or fragments != 1:
+        raise ProtocolError(f"no reply of version {VERSION} of the protocol: {bytes(data[:8])!r}")
+    if not BODY <= length <= most:
+        raise ProtocolError(f"a reply must have {BODY} to {most} bytes, got {length}")
+    return Header(op, flags, session, request, table, status, length, checksum)
+
+
+def request_frame(
+    op: Op,
+    *,
+    session: int = 0,
+    request: int = 0,
+    table: int = NO_TABLE,
+    fixed: bytes = b"",
+    sections: tuple[bytes | memoryview, ...] = (),
+    checked: bool = False,
+) -> bytearray:
+    """A whole request: what is not hot is built here."""
+    end = BODY
+    for each in sections:
+        end = aligned(end) + len(each)
+    frame = bytearray(end)
+    flags = CHECKED if checked else 0
+    HEADER.pack_into(frame, 0, MAGIC, VERSION, op, flags, session, request, table, 0, 0, 1, end, 0)
+    frame[40 : 40 + len(fixed)] = fixed
+    at = BODY
+    for each in sections:
+        at = aligned(at)
+        frame[at : at + len(each)] = each
+        at += len(each)
+    if checked:
+        struct.pack_into("<I", frame, 36, crc32c(frame))
+    return frame
+
+
+def message_of(frame: bytes | bytearray | memoryview) -> str:
+    """What an error's reply says beside its status."""
+    return bytes(frame[BODY:]).decode("utf-8", "replace")
+
+
+def transcript(challenge: bytes, nonce: bytes, resume: int) -> bytes:
+    """What both sides prove that they have seen, 56 bytes."""
+    return challenge + nonce + struct.pack("<Q", resume)
+
+
+def describe(spec: TableSpec | str, create: bool) -> bytearray:
+    """An OPEN_TABLE request but for session and number; of a name alone: if it is there."""
+    if isinstance(spec, str):
+        name = spec.encode()
+        fixed = struct.pack("<IHBBfBBHQ", 0, 0, 0, 0, 0, len(name), 0, 0, 0)
+        return request_frame(Op.OPEN_TABLE, fixed=fixed, sections=(bytes(32) + name,))
+    name = spec.name.encode()
+    limiter = spec.limiter
+    fixed = struct.pack(
+        "<IHBBfBBHQ",
+        spec.capacity,
+        create | 2,
+        SAMPLERS.index(spec.sampler),
+        len(spec.columns),
+        spec.priority_exponent,
+        len(name),
+        limiter.samples_per_insert is not None,
+        0,
+        limiter.min_size,
+    )
+    ratio = 1.0 if limiter.samples_per_insert is None else limiter.samples_per_insert
+    body = struct.pack(
+        "<dddIf", ratio, limiter.min_diff, limiter.max_diff, spec.groups, spec.csp_ratio
+    )
+    body += name
+    for column in spec.columns:
+        label = column.name.encode()
+        body += bytes([DTYPES.index(column.dtype), len(column.shape), len(label)]) + label
+        body += struct.pack(f"<{len(column.shape)}I", *column.shape)
+    return request_frame(Op.OPEN_TABLE, fixed=fixed, sections=(body,))
+
+
+def described(frame: bytes | bytearray | memoryview) -> TableSpec:
+    """The table that an OPEN_TABLE reply describes."""
+    capacity, _, sampler, columns, exponent, name_bytes, limited, _, min_size = struct.unpack_from(
+        "<IHBBfBBHQ", frame, 40
+    )
+    ratio, min_diff, max_diff, groups, csp_ratio = struct.unpack_from("<dddIf", frame, BODY)
+    at = NAMES + name_bytes
+    name = bytes(frame[NAMES:at]).decode()
+    found = []
+    for _ in range(columns):
+        dtype, axes, size = frame[at : at + 3]
+        at += 3
+        label = bytes(frame[at : at + size]).decode()
+        at += size
+        found.append(Column(label, DTYPES[dtype], struct.unpack_from(f"<{axes}I", frame, at)))
+        at += 4 * axes
+    limiter = Limiter(min_size, ratio if limited else None, min_diff, max_diff)
+    return TableSpec(
+        name, capacity, tuple(found), SAMPLERS[sampler], exponent, limiter, groups, csp_ratio
+    )
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes | bytearray | memoryview) -> int:
+    """CRC-32C (Castagnoli) of bytes; in Python, for what is not hot."""
+    rest = 0xFFFFFFFF
+    for byte in bytes(data):
+        rest = _CRC_TABLE[(rest ^ byte) & 0xFF] ^ rest >> 8
+    return rest ^ 0xFFFFFFFF

@@ -1,0 +1,41 @@
+"""Servers and clients that tests share."""
+
+import contextlib
+
+import pytest
+
+from accel_rl import remote
+from accel_rl.remote.server import native
+
+
+@pytest.fixture(scope="session")
+def built():
+    """Skips where there is no server."""
+    try:
+        return native()
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def serve(built):
+    """serve(**arguments): a server, closed in the end."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **arguments: stack.enter_context(remote.ReplayServer(**arguments))
+
+
+@pytest.fixture
+def connect():
+    """connect(address, ...): a client, closed in the end."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments, **more: stack.enter_context(
+            remote.ReplayClient(*arguments, **more)
+        )
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def address(request, serve, tmp_path):
+    """Where a server with default settings listens."""
+    if request.param == "tcp":
+        return serve().address
+    return serve(host=None, unix_path=tmp_path / "socket").address

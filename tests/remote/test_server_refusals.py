@@ -1,0 +1,225 @@
+"""A server among clients that are wrong, slow or hostile: they are refused and counted, no more."""
+
+import os
+import socket
+import stat
+import struct
+import time
+
+import numpy as np
+import pytest
+
+from accel_rl import remote
+from accel_rl.remote import Column, TableSpec, wire
+from accel_rl.remote.connection import parse_address
+from accel_rl.remote.wire import Op
+
+SECRET = b"0123456789abcdef"
+SPEC = TableSpec("t", 4096, (Column("x", "f4", (256,)),), "uniform")
+
+
+def dial(address):
+    _, host, port = parse_address(address)
+    raw = socket.create_connection((host, port), timeout=20)
+    raw.settimeout(20)
+    return raw
+
+
+def hello(raw, checked=False):
+    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24), checked=checked))
+    return wire.read_header(raw.recv(64), 64).session
+
+
+def status_of_reply(raw):
+    data = raw.recv(4096)
+    return wire.read_header(data, 4096).status if data else None
+
+
+def at_its_end(raw):
+    try:
+        while raw.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def soon(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_wrong_secrets(serve, connect):
+    server = serve(secret=SECRET)
+    for secret in (None, b"0123456789abcdeF"):
+        with pytest.raises(remote.AuthenticationFailed):
+            connect(server.address, secret)
+    assert server.stats()["unauthenticated"] == 1
+    assert connect(server.address, SECRET).ping(b"x") == b"x"
+
+
+def test_a_server_that_should_know_the_secret(serve, connect):
+    with pytest.raises(remote.AuthenticationFailed, match="does not ask"):
+        connect(serve().address, SECRET)
+
+
+def test_others_may_only_come_with_a_secret(serve):
+    for host in ("0.0.0.0", "::"):
+        with pytest.raises(ValueError, match="must have a secret"):
+            serve(host=host)
+    with pytest.raises(ValueError, match="secret must have 16 bytes"):
+        serve(secret=b"short")
+    with pytest.raises(ValueError, match="address in numbers"):
+        serve(host="localhost")
+    assert serve(host="0.0.0.0", secret=SECRET).stats()["open"] == 0
+
+
+def test_unix_sockets_are_their_owners(serve, tmp_path):
+    path = tmp_path / "socket"
+    server = serve(host=None, unix_path=path)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    with pytest.raises(ValueError, match="in use"):
+        serve(host=None, unix_path=path)
+    server.close()
+    assert not path.exists()
+    path.write_text("not a socket")
+    with pytest.raises(ValueError, match="in use"):
+        serve(host=None, unix_path=path)
+    assert path.read_text() == "not a socket"
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda f: b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n" + bytes(64), None),
+        (lambda f: f[:4] + b"\x02" + f[5:], 102),
+        (lambda f: f[:32] + struct.pack("<I", 2**31) + f[36:], 104),
+        (lambda f: f[:32] + struct.pack("<I", 12) + f[36:], 100),
+        (lambda f: f[:40] + b"\x01" + f[41:], 105),
+        (lambda f: f[:8] + b"\x01" + f[9:36] + bytes(4) + f[40:], 105),
+    ],
+)
+def test_what_is_no_frame(serve, connect, change, status):
+    server = serve()
+    good = connect(server.address)
+    raw = dial(server.address)
+    session = hello(raw)
+    frame = bytes(wire.request_frame(Op.PING, session=session, checked=True))
+    raw.sendall(change(frame))
+    assert status_of_reply(raw) == status
+    assert at_its_end(raw)
+    assert server.stats()["malformed"] == 1
+    assert good.ping(b"still") == b"still"
+    raw.close()
+
+
+def test_before_the_session_stands(serve):
+    server = serve()
+    for frame, status in (
+        (wire.request_frame(Op.PING), 106),
+        (wire.request_frame(Op.PING, sections=(bytes(8192),)), 104),
+        (wire.request_frame(Op.AUTH, sections=(bytes(32),)), 106),
+    ):
+        with dial(server.address) as raw:
+            raw.sendall(frame)
+            assert status_of_reply(raw) == status
+            assert at_its_end(raw)
+
+
+def test_half_open_connections_are_dropped(serve, connect):
+    server = serve(handshake_ms=200, frame_ms=200)
+    good = connect(server.address)
+    with dial(server.address) as silent, dial(server.address) as stuck:
+        session = hello(stuck)
+        stuck.sendall(wire.request_frame(Op.PING, session=session)[:50])
+        assert at_its_end(silent)
+        assert at_its_end(stuck)
+    assert server.stats()["timed_out"] == 2
+    assert good.ping() == b""
+
+
+def test_slow_readers_hold_up_nobody(serve, connect):
+    server = serve(write_ms=300)
+    good = connect(server.address)
+    table = good.table(SPEC)
+    table.push([np.zeros((4096, 256), np.float32)])
+    with dial(server.address) as slow:
+        session = hello(slow)
+        fixed = struct.pack("<QI", 1, 4096)
+        asking = wire.request_frame(Op.SAMPLE, session=session, table=table.number, fixed=fixed)
+        for _ in range(20):
+            slow.sendall(asking)
+        for _ in range(5):
+            assert good.ping(b"quick") == b"quick"
+        soon(lambda: server.stats()["slow"] == 1)
+    soon(lambda: server.stats()["open"] == 1)
+
+
+def test_many_requests_at_once(serve):
+    with dial(serve().address) as raw:
+        session = hello(raw)
+        frames = [
+            wire.request_frame(
+                Op.PING, session=session, request=k, sections=(bytes([k]) * k,) if k else ()
+            )
+            for k in range(200)
+        ]
+        raw.sendall(b"".join(frames))
+        data = b""
+        for k in range(200):
+            while len(data) < 64 or len(data) < wire.read_header(data, 4096).length:
+                data += raw.recv(65536)
+            header = wire.read_header(data, 4096)
+            assert (header.request, data[64 : header.length]) == (k, bytes([k]) * k)
+            data = data[header.length :]
+
+
+def test_caps_on_sessions_and_connections(serve, connect):
+    server = serve(sessions=2, connections=3)
+    clients = [connect(server.address) for _ in range(2)]
+    with pytest.raises(remote.LimitReached):
+        connect(server.address)
+    soon(lambda: server.stats()["open"] == 2)
+    with dial(server.address), dial(server.address) as above:
+        assert at_its_end(above)
+    assert server.stats()["turned_away"] == 2
+    clients[0].close()
+    connect(server.address)
+
+
+def test_tokens_are_of_their_connection(serve, connect):
+    server = serve()
+    other = connect(server.address)
+    with dial(server.address) as raw:
+        hello(raw)
+        raw.sendall(wire.request_frame(Op.PING, session=other._session))
+        assert status_of_reply(raw) == 108
+        assert at_its_end(raw)
+    assert other.ping() == b""
+
+
+def test_addresses_that_are_none():
+    for address in ("localhost", "tcp://host", "tcp://:1", "tcp://h:99999", "unix:", "udp://h:1"):
+        with pytest.raises(ValueError, match="address must be"):
+            remote.ReplayClient(address)
+    with pytest.raises(remote.ConnectionLost, match="no replay memory server"):
+        remote.ReplayClient("unix:/nonexistent/socket")
+
+
+def test_damaged_snapshots(serve, connect, tmp_path):
+    path = tmp_path / "snapshot"
+    server = serve(snapshot_path=path)
+    connect(server.address).table(SPEC).push([np.ones((10, 256), np.float32)])
+    server.snapshot()
+    server.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(remote.SnapshotFailed):
+        serve(snapshot_path=path)
+    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    with pytest.raises(remote.SnapshotFailed):
+        serve(snapshot_path=path)
+    path.write_bytes(whole)
+    assert serve(snapshot_path=path).stats()["tables"]["t"]["size"] == 10
