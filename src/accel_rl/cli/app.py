@@ -10,6 +10,7 @@ import typer.core
 
 from accel_rl import __version__
 from accel_rl.cli import (
+    apex,
     collect,
     compose,
     console,
@@ -18,6 +19,7 @@ from accel_rl.cli import (
     environments,
     evaluate,
     plot,
+    replay_server,
     resume,
     sweep,
     train,
@@ -112,6 +114,8 @@ app.add_typer(environments.app, name="envs")
 app.command(epilog=collect.EXAMPLES)(collect.collect)
 app.add_typer(train.app, name="train")
 app.add_typer(compose.app, name="compose")
+app.command(epilog=apex.EXAMPLES)(apex.apex)
+app.command(epilog=replay_server.EXAMPLES)(replay_server.replay_server)
 app.command(epilog=resume.EXAMPLES)(resume.resume)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

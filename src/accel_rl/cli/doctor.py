@@ -20,7 +20,7 @@ def doctor(json: Json = False) -> None:
     from accel_rl.cli import folders
     from accel_rl.pim import available_machines
 
-    versions, backends = folders.versions(), _backends()
+    versions, backends, transports = folders.versions(), _backends(), _transports()
     cache = jax.config.values["jax_compilation_cache_dir"]
     devices = jax.devices()
     machines, upmem = available_machines(), _upmem()
@@ -35,7 +35,7 @@ def doctor(json: Json = False) -> None:
                 ],
                 "backends": backends,
                 "upmem": upmem,
-                "transports": [],
+                "transports": transports,
                 "compilation_cache": cache,
                 "modelled_machines": machines,
             }
@@ -44,6 +44,10 @@ def doctor(json: Json = False) -> None:
     console.print_table("Versions", ("package", "version"), versions.items())
     rows = ((b["name"], "present" if b["present"] else "absent", b["why"]) for b in backends)
     console.print_table("Backends", ("name", "", "why"), rows, numbers_from=3)
+    rows = ((t["name"], "present" if t["present"] else "absent", t["why"]) for t in transports)
+    console.print_table(
+        "Transports of the replay server", ("name", "", "why"), rows, numbers_from=3
+    )
     kinds = collections.Counter(f"{each.platform} ({each.device_kind})" for each in devices)
     listed = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
     typer.echo(
@@ -51,7 +55,6 @@ def doctor(json: Json = False) -> None:
         f"UPMEM SDK: {_sdk_line(upmem['sdk'])}\n"
         f"UPMEM emulator: {upmem['emulator']['why']}\n"
         f"real DPUs: {_dpus_line(upmem)}\n"
-        f"transports: none in this version\n"
         f"compilation cache: {cache or 'none'}\n"
         f"modelled machines: {', '.join(machines)}"
     )
@@ -78,6 +81,24 @@ def _backends() -> list[dict[str, Any]]:
         why = f"picks {chosen.name}: {why}" if name == "auto" else why
         found.append({"name": name, "present": True, "why": why})
     return found
+
+
+def _transports() -> list[dict[str, Any]]:
+    """How clients reach a replay memory server that runs here; clients need nothing of it."""
+    from accel_rl.remote.server import native
+
+    try:
+        native()
+        why = None
+    except ImportError as error:
+        why = str(error)
+    what = {
+        "tcp": "sockets of the kernel, to any machine",
+        "unix": "sockets of the kernel, on one machine",
+    }
+    return [
+        {"name": name, "present": why is None, "why": why or text} for name, text in what.items()
+    ]
 
 
 def _upmem_backend() -> dict[str, Any]:

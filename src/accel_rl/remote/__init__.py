@@ -4,6 +4,8 @@
 for one where it was not built raises ImportError.
 """
 
+from typing import Any
+
 from accel_rl.remote.buffers import Sample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import (
@@ -36,6 +38,7 @@ __all__ = [
     "Prefetcher",
     "ProtocolError",
     "RemoteError",
+    "RemotePort",
     "RemoteTable",
     "ReplayClient",
     "ReplayServer",
@@ -48,3 +51,12 @@ __all__ = [
     "TreeColumns",
     "TryAgain",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The port needs jax, which a server's process does without."""
+    if name == "RemotePort":
+        from accel_rl.remote.port import RemotePort
+
+        return RemotePort
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from accel_rl.train.actor import example
 from accel_rl.train.apex import ape_x_exploration
 from accel_rl.train.chunked import Outcome, chunked
 from accel_rl.train.compiled import Evaluation
+from accel_rl.train.elsewhere import Acted, act
 from accel_rl.train.evaluate import evaluator
 from accel_rl.train.fence import fenced
 from accel_rl.train.pipelined import Pipelined, pipelined
@@ -18,6 +19,7 @@ from accel_rl.train.stopping import first_of, plateau, stop_at
 from accel_rl.train.whole import Result, whole
 
 __all__ = [
+    "Acted",
     "Evaluation",
     "LocalPort",
     "Outcome",
@@ -28,6 +30,7 @@ __all__ = [
     "Schedule",
     "SplitPort",
     "TrainState",
+    "act",
     "ape_x_exploration",
     "chunked",
     "evaluator",

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.train import delay
-from accel_rl.train.acting import Rollout
+from accel_rl.train.acting import Rollout, stopped
 from accel_rl.train.groups import prioritised
 from accel_rl.train.job import Job
 from accel_rl.train.placement import placed
@@ -50,16 +50,14 @@ class Asynchronous:
 
     def start(self) -> None:
         """Starts the workers; none updates priorities that nothing depends on."""
-        workers = self._job.workers
-        for number in range(len(self._job.actors)):
-            name = "actor" if len(self._job.actors) == 1 else f"actor_{number}"
+        workers, actors = self._job.workers, self._job.actors
+        for number in range(len(actors)):
+            name = "actor" if len(actors) == 1 else f"actor_{number}"
             workers.start(name, functools.partial(self._act, number))
-        for name, work in (
-            ("inserter", self._insert),
-            ("sampler", self._sample),
-            ("learner", self._learn),
-        ):
-            workers.start(name, work)
+        if actors:
+            workers.start("inserter", self._insert)
+        workers.start("sampler", self._sample)
+        workers.start("learner", self._learn)
         if self._prioritised:
             workers.start("updater", self._update)
 
@@ -96,10 +94,11 @@ class Asynchronous:
     def _sample(self) -> None:
         job = self._job
         for iteration in filter(job.learns, range(job.first, job.last)):
-            self._inserted.wait_for(iteration)
             keys, beta = job.drawing.sampling(iteration)
-            if iteration == max(job.first, job.program.schedule.warmup):
-                self._warn_if_empty()
+            if job.actors:
+                self._inserted.wait_for(iteration)
+                if iteration == max(job.first, job.program.schedule.warmup):
+                    self._warn_if_empty()
             for key in keys:
                 applied = self._applied.value
                 job.batches.put((*job.sample(key, beta), applied))
@@ -130,6 +129,8 @@ class Asynchronous:
                     metrics.append(found)
                 job.publish()
                 self._learned.advance(iteration + 1)
+            if not job.actors:
+                job.ledger.inserted(iteration, stopped(0, 0, 0), [])
             job.ledger.learned(iteration, metrics, ages)
 
     def _update(self) -> None:

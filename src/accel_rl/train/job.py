@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -37,6 +37,7 @@ class Job:
     restarts: Restarts
     rollouts: Sequence[Queue]  # one for each actor
     batches: Queue
+    on_publish: Callable[[Version], None] | None = None
 
     def collect(self, number: int, version: Version, iteration: int) -> None:
         """An actor's part of an iteration, to its queue."""
@@ -83,7 +84,10 @@ class Job:
     def publish(self) -> Version:
         """A copy of the newest policy."""
         with self.workers.working("sync"):
-            return self.learner.publish()
+            version = self.learner.publish()
+            if self.on_publish is not None:
+                self.on_publish(version)
+            return version
 
     @property
     def updates(self) -> int:

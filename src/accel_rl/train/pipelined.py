@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting
+from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting, Version
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
 from accel_rl.train.hosts import Given, Hosts
@@ -49,6 +49,7 @@ def pipelined(
     env: Given | None = None,
     period: int | None = None,
     on_row: Callable[[Row], None] | None = None,
+    on_publish: Callable[[Version], None] | None = None,
     timeline: int = 0,
 ) -> Pipelined:
     """Trains as `whole` does, with acting, memory and learning side by side.
@@ -80,7 +81,9 @@ def pipelined(
       deterministic: see above.
       queue_size: iterations by which actors may be ahead of the learner, in asynchronous mode; the
         schedule's policy_lag, at least 1, if None.
-      num_actors: how many share the environments, in asynchronous mode.
+      num_actors: how many share the environments, in asynchronous mode. 0: actors are elsewhere
+        (`act`) and add to the memory, a port; iterations and steps then only count updates, which
+        go as fast as the port gives samples.
       actor_priorities: rewards in the targets by whose errors actors give their transitions a first
         priority, such as the memory's n_step; 0: the memory gives it.
       exploration: changes the policy for an actor's environments; see `ape_x_exploration`.
@@ -94,6 +97,7 @@ def pipelined(
         still open, which those that failed themselves are not.
       period: environment steps between two rows; a hundredth of `steps` if None.
       on_row: called with each row.
+      on_publish: called by the learner with each version of the policy, before it goes on.
       timeline: how many of the last steps of workers are kept.
 
     Raises:
@@ -102,7 +106,7 @@ def pipelined(
         host, and `env` is None.
     """
     size = check_sizes(program, deterministic, queue_size, num_actors, actor_priorities, restarts)
-    hosts = Hosts(program, env, num_actors)
+    hosts = Hosts(program, env, max(1, num_actors))
     state = state_of(program, start, hyper)
     placement = Placement() if placement is None else placement
     schedule = program.schedule
@@ -119,7 +123,7 @@ def pipelined(
         workers, schedule.priority_lag + 1 if deterministic else max(1, schedule.priority_lag)
     )
     drawing = Drawing(program, state, placement.memory())
-    setting = Setting(program, num_actors, actor_priorities, exploration)
+    setting = Setting(program, max(1, num_actors), actor_priorities, exploration)
 
     def actor(number: int) -> Actor:
         device, gamma = placement.actor(number), np.float32(drawing.gamma)
@@ -130,7 +134,9 @@ def pipelined(
             return DeviceActor(seat, mine)
         return HostActor(seat, functools.partial(hosts.of, number), mine, first)
 
-    queues = {"rollouts": rollouts, "batches": [batches]}
+    queues = {"batches": [batches]}
+    if rollouts:
+        queues["rollouts"] = rollouts
     anew = Restarts(restarts)
     with hosts:
         job = Job(
@@ -146,7 +152,10 @@ def pipelined(
             restarts=anew,
             rollouts=rollouts,
             batches=batches,
+            on_publish=on_publish,
         )
+        if on_publish is not None:
+            on_publish(learner.version)
         mode: Lockstep | Asynchronous
         if deterministic:
             mode = Lockstep(job, state)
@@ -154,14 +163,17 @@ def pipelined(
             mode = Asynchronous(job, state, size, placement.storage())
         rows = _run(job, mode, on_row)
     policies, late = mode.rest()
-    actor_states = jax.device_put([each.state for each in job.actors], placement.actor(0))
+    stands = state.actor
+    if job.actors:
+        states = jax.device_put([each.state for each in job.actors], placement.actor(0))
+        stands = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
     final = TrainState(
         agent=learner.state,
         # On one device, as everything else takes it.
         replay=jax.device_put(port.state, placement.memory())
         if port is not program.memory
         else None,
-        actor=jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *actor_states),
+        actor=stands,
         policies=policies,
         late=late,
         key=state.key,

@@ -37,16 +37,20 @@ def check_sizes(
             "restarts are for the asynchronous mode (deterministic=False), got "
             f"{restarts}: new episodes are not what the key says"
         )
+    if num_actors == 0 and isinstance(program.memory, Replay):
+        raise ValueError(
+            "num_actors may be 0 only of a program whose memory is a port, to which others add"
+        )
     size = max(1, program.schedule.policy_lag) if queue_size is None else queue_size
     for name, value, least in (
         ("queue_size", size, 1),
-        ("num_actors", num_actors, 1),
+        ("num_actors", num_actors, 0),
         ("actor_priorities", actor_priorities, 0),
         ("restarts", restarts, 0),
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
-    if program.schedule.num_envs % num_actors:
+    if num_actors and program.schedule.num_envs % num_actors:
         raise ValueError(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
         )

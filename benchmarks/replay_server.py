@@ -1,0 +1,146 @@
+"""How long calls of the replay memory server take, beside what people build in its place.
+
+    python benchmarks/replay_server.py [--quick] [--ray PYTHON] [--json PATH]
+
+One client, one outstanding call, the server in a process of its own on this machine. Rivals hold
+the same items and get the same payloads: pyzmq around cpprb's prioritised buffer; Redis, which
+cannot draw by priority and here does less (push MSET and ZADD, sample MGET of slots drawn by the
+client, update ZADD); a Ray actor around cpprb, in the environment of another interpreter
+(`pip install ray cpprb numpy`), without which its claims are null. p50 of the calls of a round, the
+median of interleaved rounds. Two cores and a client that waits: a rival with many threads is at a
+disadvantage here.
+"""
+
+import argparse
+import contextlib
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cores
+import numpy as np
+from common import Claim, Report, warn
+from replay_server_items import ALPHA, Items, make_items
+from replay_server_rivals import RayRival, redis_rival, zmq_rival
+from rich.console import Console
+
+from accel_rl import remote
+
+PACKAGES = ("numpy", "cpprb", "pyzmq", "redis", "accel-rl")
+CAPACITY = {40: 131_072, 28_224: 4_096}
+PUSHED, BATCHES = 50, (64, 512)
+OPERATIONS = ("push 50", "sample 64", "sample 512", "update 64")
+TCP, UNIX, ZMQ, REDIS, RAY = (
+    "accel_rl, TCP",
+    "accel_rl, Unix",
+    "pyzmq + cpprb",
+    "Redis",
+    "Ray actor",
+)
+TARGETS = {
+    ("push 50", ZMQ): 2.0, ("push 50", REDIS): 5.0, ("push 50", RAY): 25.0,
+    ("sample 64", ZMQ): 2.5, ("sample 64", REDIS): 3.5, ("sample 64", RAY): 20.0,
+    ("sample 512", ZMQ): 3.5, ("sample 512", REDIS): 8.0, ("sample 512", RAY): 12.0,
+}  # fmt: skip
+CALLS = 300
+
+Calls = dict[str, Callable[[], object]]
+
+
+def ours(address: str, items: Items) -> Calls:
+    """Calls of a client of our server, whose table is full."""
+    client = remote.ReplayClient(address)
+    columns = tuple(remote.Column(name, "f4", shape) for name, shape in items.columns)
+    name = address.split(":")[0]
+    table = client.table(remote.TableSpec(name, items.capacity, columns, priority_exponent=ALPHA))
+    for first in range(0, items.capacity, PUSHED):
+        some = items.part(first, PUSHED)
+        table.push(some, items.priorities[: len(next(iter(some.values())))])
+    seeds, some = itertools.count(), items.part(0, PUSHED)
+    drawn, priorities = table.sample(0, 64), np.ones(64, np.float32)
+    return {
+        "push 50": lambda: table.push(some, items.priorities[:PUSHED]),
+        "sample 64": lambda: table.sample(next(seeds), 64),
+        "sample 512": lambda: table.sample(next(seeds), 512),
+        "update 64": lambda: table.update(drawn, priorities),
+    }
+
+
+@contextlib.contextmanager
+def systems(items: Items, ray: RayRival) -> Iterator[dict[str, Calls]]:
+    """All that run here, each full."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(
+            remote.ReplayServerProcess(unix_path=folder / "socket", table_bytes=2**31)
+        )
+        found = {TCP: ours(server.addresses[0], items), UNIX: ours(server.addresses[1], items)}
+        for name, start in ((ZMQ, zmq_rival), (REDIS, redis_rival)):
+            try:
+                found[name] = stack.enter_context(start(items, folder))
+            except (ImportError, OSError) as error:
+                warn(f"{name} does not run, and its claims are null: {error}")
+        if ray.fill(items):
+            found[RAY] = {}
+        yield found
+
+
+def p50(call: Callable[[], object], calls: int) -> float:
+    """Microseconds."""
+    taken = []
+    for _ in range(calls):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken) * 1e6)
+
+
+def measure(report: Report, item_bytes: int, rounds: int, calls: int, ray: RayRival) -> None:
+    """Records of one size of items."""
+    case = f"{item_bytes:,} B items"
+    taken: dict[tuple[str, str], list[float]] = {}
+    few = calls if item_bytes < 1_000 else max(20, calls // 10)
+    with systems(make_items(CAPACITY[item_bytes], item_bytes), ray) as found:
+        for _ in range(rounds):
+            for operation in OPERATIONS:
+                cores.wait(5.0)
+                for name, each in found.items():
+                    if name == RAY:
+                        value = ray.p50(operation, max(20, few // 5))
+                    else:
+                        value = p50(each[operation], few)
+                    if value is not None:
+                        taken.setdefault((operation, name), []).append(value)
+    for (operation, name), values in taken.items():
+        report.add(f"{case}, {operation}", name, "p50", "us", values)
+    for (operation, rival), bound in TARGETS.items():
+        if item_bytes > 1_000:
+            continue  # bound by memory: reported, and nothing claimed
+        theirs = taken.get((operation, rival))
+        ratio = None
+        if theirs:
+            here = np.minimum(taken[operation, TCP], taken[operation, UNIX])
+            ratio = float(np.median(np.array(theirs) / here))
+        claim = f"{case}, {operation}: {rival}'s p50 over ours, the faster of TCP and Unix"
+        report.claims.append(Claim(claim, ratio, bound, None if ratio is None else ratio >= bound))
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rounds of few calls")
+    parser.add_argument("--ray", metavar="PYTHON", help="interpreter that has ray and cpprb")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
+    options = parser.parse_args()
+    report, ray = Report(PACKAGES), RayRival(options.ray)
+    rounds, calls = (3, 100) if options.quick else (9, CALLS)
+    for item_bytes in CAPACITY:
+        measure(report, item_bytes, rounds, calls, ray)
+    ray.close()
+    report.finish(options.json, Console(width=160))
+
+
+if __name__ == "__main__":
+    main()

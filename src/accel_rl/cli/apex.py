@@ -1,0 +1,70 @@
+"""`accel-rl apex ENV`: Ape-X, actors and a learner around a replay memory server."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from accel_rl.cli import console, runtime
+from accel_rl.cli.arguments import Json, Overwrite
+from accel_rl.cli.replay_server import SecretFile, secret_of
+
+EXAMPLES = console.examples(
+    "accel-rl apex CartPole-v1 --actors 2",
+    "accel-rl apex CartPole-v1 --actors 4 --steps 200000 batch_size=128 --out runs/apex",
+)
+
+
+def apex(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[name=value]...", help="Settings: see docs/apex.md."),
+    ] = None,
+    actors: Annotated[int, typer.Option(min=1, help="Processes that act.")] = 2,
+    steps: Annotated[int, typer.Option(min=1, help="Environment steps of all actors.")] = 50_000,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A server that runs: tcp://host:port, unix:/path."),
+    ] = None,
+    secret_file: SecretFile = None,
+    restarts: Annotated[
+        int, typer.Option(min=0, help="How often actors that fail are started again, in all.")
+    ] = 3,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder.")] = Path("runs/apex"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train DQN with actors in processes of their own, on this machine.
+
+    Starts a replay memory server (unless --server names one) and the actors, and learns in this
+    process. Writes `metrics.jsonl` and `results.json`.
+    """
+    runtime.prepare_jax()
+    from accel_rl.cli import folders
+    from accel_rl.cli.apex_run import execute, settings_of
+
+    with console.bad_input():
+        chosen = settings_of(env, settings or [], num_actors=actors, seed=seed)
+        secret = secret_of(secret_file)
+        folders.check_free(out, overwrite)
+    with console.progress("training", float(steps)) as advance:
+        before = 0
+
+        def on_row(row: Any) -> None:
+            nonlocal before
+            advance(row["steps"] - before, f"return {row['episode_return']:.1f}")
+            before = row["steps"]
+
+        with console.bad_input():
+            results = execute(
+                out, chosen, steps, server=server, secret=secret, restarts=restarts, on_row=on_row
+            )
+    if json:
+        console.print_json(results)
+    else:
+        typer.echo(
+            f"{results['steps']:,} steps, {results['updates']:,} updates in "
+            f"{results['seconds']:.1f} s; greedy return {results['evaluation']:.1f}; in {out}"
+        )

@@ -1,0 +1,82 @@
+"""`accel-rl replay-server`: the replay memory server, until it is interrupted."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accel_rl.cli import console
+from accel_rl.cli.arguments import Json
+
+EXAMPLES = console.examples(
+    "accel-rl replay-server --port 7077",
+    "accel-rl replay-server --unix runs/replay.sock --host none",
+    "accel-rl replay-server --host 0.0.0.0 --secret-file secret --snapshot runs/replay.snapshot",
+)
+
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="What server and clients both know: 16 bytes or more, in a file."
+    ),
+]
+
+
+def secret_of(path: Path | None) -> bytes | None:
+    """What a file holds, without the end of its line.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    return None if path is None else path.read_bytes().rstrip(b"\r\n")
+
+
+def replay_server(
+    host: Annotated[
+        str, typer.Option(help="Address in numbers to listen on for TCP; none: no TCP.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
+    unix: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A Unix socket, for this user only.")
+    ] = None,
+    secret_file: SecretFile = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Begin with what it holds; write it when asked to."),
+    ] = None,
+    every: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between snapshots; 0: when a client asks.")
+    ] = 0.0,
+    json: Json = False,
+) -> None:
+    """Serve a replay memory: tables that actors push to and learners sample from.
+
+    Clients make the tables. An address that other machines reach needs a secret. Ctrl-C ends it,
+    with a last snapshot if it has a path for one.
+    """
+    from accel_rl import remote
+
+    if every and snapshot is None:
+        raise typer.BadParameter("give --snapshot PATH, too", param_hint="--every")
+    with console.bad_input():
+        server = remote.ReplayServer(
+            None if host == "none" else host,
+            port,
+            unix_path=unix,
+            secret=secret_of(secret_file),
+            snapshot_path=snapshot,
+        )
+    with server:
+        if json:
+            console.print_json({"addresses": server.addresses})
+        else:
+            typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
+        try:
+            while True:
+                time.sleep(every or 3600.0)
+                if every:
+                    server.snapshot()
+        except KeyboardInterrupt:
+            if snapshot is not None:
+                server.snapshot()

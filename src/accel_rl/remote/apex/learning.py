@@ -1,0 +1,94 @@
+"""The learner: `train.pipelined` without actors, which publishes through the server's mailbox."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accel_rl import train
+from accel_rl.remote.apex import mailbox
+from accel_rl.remote.apex.mailbox import Report
+from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.client import ReplayClient
+from accel_rl.train import Pipelined
+from accel_rl.train.rows import Row
+
+
+def run_learner(
+    settings: ApexSettings,
+    address: str,
+    steps: int,
+    *,
+    secret: bytes | None = None,
+    period: int | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> Pipelined:
+    """Learns from what actors add, for as many updates as `steps` environment steps are worth.
+
+    Rows have, in place of the metrics of acting, sums over what actors reported since the last:
+    `episodes`, means `episode_return` and `episode_length` (NaN where none stopped), `acted_steps`
+    (since the beginning), and `actors_heard`, how many have reported.
+
+    Args:
+      settings: the training's.
+      address: of the server.
+      steps: environment steps of all actors, which the server's limiter holds the updates to.
+      secret: what both sides know, if the server has one.
+      period: environment steps between rows; a hundredth of `steps` if None.
+      on_row: called with each row.
+
+    Raises:
+      ValueError: if `steps` leaves nothing to learn.
+      RemoteError: if the server is lost.
+    """
+    with ReplayClient(address, secret) as client:
+        port = settings.port(address, settings.num_envs, secret)
+        heard = Heard(client, settings.num_actors)
+        rows: list[Row] = []
+
+        def told(row: Row) -> None:
+            rows.append(row | heard.since())
+            if on_row is not None:
+                on_row(rows[-1])
+
+        try:
+            done = train.pipelined(
+                settings.program(port),
+                settings.key,
+                steps,
+                hyper=settings.hyper,
+                deterministic=False,
+                num_actors=0,
+                actor_priorities=settings.n_step,
+                period=period,
+                on_row=told,
+                on_publish=lambda version: mailbox.publish(client, version),
+            )
+        finally:
+            port.close()
+        return done._replace(rows=rows)
+
+
+class Heard:
+    """Sums over the reports of actors, from one look to the next."""
+
+    def __init__(self, client: ReplayClient, num_actors: int) -> None:
+        self._client, self._num_actors = client, num_actors
+        self._before = np.zeros(3)
+
+    def since(self) -> dict[str, Any]:
+        """Of a row; see `run_learner`."""
+        found = [mailbox.reported(self._client, each) for each in range(self._num_actors)]
+        reports: list[Report] = [each for each in found if each is not None]
+        sums = np.zeros(3)
+        for each in reports:
+            sums += each.episodes, each.episode_return, each.episode_length
+        count, total, length = sums - self._before
+        self._before = sums
+        return {
+            "episodes": int(count),
+            "episode_return": total / count if count else float("nan"),
+            "episode_length": length / count if count else float("nan"),
+            "acted_steps": sum(each.steps for each in reports),
+            "actors_heard": len(reports),
+        }

@@ -1,0 +1,116 @@
+"""Actors as processes of this machine, which are started again when they fail."""
+
+import base64
+import dataclasses
+import json
+import subprocess
+import sys
+import threading
+import warnings
+from types import TracebackType
+from typing import Self
+
+from accel_rl.remote.apex.settings import ApexSettings
+
+LOOK = 0.2  # seconds between two looks at the processes
+PATIENCE = 20.0  # seconds that an actor is given to end its iteration
+
+
+class LocalActors:
+    """The actors of a training, each in a process that ends with this one.
+
+    Args:
+      settings: the training's.
+      address: of the server.
+      secret: what both sides know, if the server has one.
+      restarts: how often in all an actor that ended by itself is started again, with a
+        RuntimeWarning; after that it stays away, and the others go on.
+
+    Attributes:
+      processes: one for each actor, by number.
+      restarted: how often one was started again.
+    """
+
+    def __init__(
+        self,
+        settings: ApexSettings,
+        address: str,
+        *,
+        secret: bytes | None = None,
+        restarts: int = 0,
+    ) -> None:
+        """Starts them; they need a while to import what they need."""
+        if restarts < 0:
+            raise ValueError(f"restarts must be at least 0, got {restarts}")
+        self._order = {
+            "settings": dataclasses.asdict(settings),
+            "address": address,
+            "secret": None if secret is None else base64.b64encode(secret).decode(),
+        }
+        self._restarts, self.restarted = restarts, 0
+        self._closing = threading.Event()
+        self.processes = [self._start(number) for number in range(settings.num_actors)]
+        self._watch = threading.Thread(target=self._look, name="actors", daemon=True)
+        self._watch.start()
+
+    @property
+    def alive(self) -> int:
+        """How many run."""
+        return sum(process.poll() is None for process in self.processes)
+
+    def close(self) -> None:
+        """Ends them after their iteration; a second time does nothing."""
+        self._closing.set()
+        self._watch.join()
+        for process in self.processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self.processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self, number: int) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "accel_rl.remote.apex.process"],
+            stdin=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        # Not on the command line, which everybody can read. The pipe stays open: its end says that
+        # this process has gone, or wants it to stop.
+        process.stdin.write(json.dumps({**self._order, "number": number}) + "\n")
+        process.stdin.flush()
+        return process
+
+    def _look(self) -> None:
+        gone: set[int] = set()
+        while not self._closing.wait(LOOK):
+            for number, process in enumerate(self.processes):
+                if number in gone or process.poll() is None:
+                    continue
+                again = self.restarted < self._restarts
+                what = "it is started again" if again else "it stays away"
+                warnings.warn(
+                    f"actor {number} ended with exit code {process.returncode}: {what}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                if again:
+                    self.restarted += 1
+                    self.processes[number] = self._start(number)
+                else:
+                    gone.add(number)

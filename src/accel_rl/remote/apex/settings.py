@@ -1,0 +1,130 @@
+"""What a distributed training is made of, the same for its learner and its actors."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+
+from accel_rl import agents, envs, train
+from accel_rl.agents import Agent
+from accel_rl.remote.port import RemotePort
+from accel_rl.train import Program
+from accel_rl.types import Environment
+
+
+@dataclasses.dataclass(frozen=True)
+class ApexSettings:
+    """Names and numbers only, so that they travel as JSON.
+
+    An iteration is `rollout` steps of all environments and `updates` updates. The server holds both
+    together by its limiter, so that steps are counted by updates.
+    """
+
+    environment: str = "CartPole-v1"
+    num_actors: int = 2
+    envs_per_actor: int = 4
+    rollout: int = 8  # steps of each environment between two pushes
+    updates: int = 8  # between two publications of the policy
+    batch_size: int = 64
+    n_step: int = 3
+    capacity: int = 50_000  # transitions
+    learning_starts: int = 1_000  # transitions
+    alpha: float = 0.6  # exponent of priorities
+    beta: float = 0.4  # exponent of importance weights at the first step; it grows to 1
+    beta_steps: int = 100_000
+    gamma: float = 0.99
+    learning_rate: float = 1e-3
+    target_period: int = 200  # updates
+    hidden: tuple[int, ...] = (120, 84)
+    epsilon: float = 0.4  # of the environment that explores most, when there are many
+    epsilon_spread: float = 7.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if a number is out of range."""
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int) and field.name != "seed" and value < 1:
+                raise ValueError(f"{field.name} must be at least 1, got {value}")
+            if isinstance(value, float) and not 0 <= value < math.inf:
+                raise ValueError(f"{field.name} must be finite and at least 0, got {value}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be from 0 to 2^32 - 1, got {self.seed}")
+        for name in ("gamma", "epsilon"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+
+    @property
+    def num_envs(self) -> int:
+        """Of all actors."""
+        return self.num_actors * self.envs_per_actor
+
+    @property
+    def key(self) -> jax.Array:
+        """Of all randomness but the order in which processes come."""
+        return jax.random.key(self.seed)
+
+    @property
+    def hyper(self) -> dict[str, Any]:
+        """Arguments of `Program.init`."""
+        agent = {"learning_rate": self.learning_rate, "target_period": self.target_period}
+        steps = {"beta": self.beta, "beta_steps": self.beta_steps, "gamma": self.gamma}
+        return {"agent": agent, **steps}
+
+    @property
+    def exploration(self) -> Any:
+        """Each environment's own epsilon, for `train`."""
+        return train.ape_x_exploration(self.num_envs, self.epsilon, self.epsilon_spread)
+
+    @functools.cached_property
+    def parts(self) -> tuple[Environment, Agent]:
+        """The environment and the agent."""
+        env = envs.environment(self.environment)
+        agent = agents.dqn(env.observation_space, env.action_space, hidden=self.hidden)
+        return env, agent
+
+    def port(self, address: str, num_envs: int, secret: bytes | None = None) -> RemotePort:
+        """The memory, to which environments of this many are added; the table is made if need be.
+
+        Raises:
+          RemoteError: if the server cannot be reached, or has another table of that name.
+        """
+        iteration = self.num_envs * self.rollout
+        samples = self.updates * self.batch_size
+        ratio = samples / iteration
+        return RemotePort(
+            address,
+            train.example(*self.parts),
+            # The same for all of whatever share of the environments.
+            self.capacity + (self.n_step - 1) * num_envs,
+            self.batch_size,
+            num_envs=num_envs,
+            n_step=self.n_step,
+            alpha=self.alpha,
+            least_size=max(self.batch_size, self.learning_starts),
+            samples_per_insert=ratio,
+            slack=4.0 * max(samples, self.batch_size),
+            secret=secret,
+        )
+
+    def program(self, port: RemotePort) -> Program:
+        """The training program of learner and actors.
+
+        Raises:
+          ValueError: if the environment is unknown, or DQN cannot act in it.
+        """
+        env, agent = self.parts
+        return train.make(
+            env,
+            agent,
+            port,
+            num_envs=self.num_envs,
+            rollout=self.rollout,
+            updates=self.updates,
+            learning_starts=self.learning_starts,
+            priority_lag=1,
+            policy_lag=1,
+        )

@@ -1,0 +1,260 @@
+"""A table of a replay memory server as a replay port of the training program."""
+
+import functools
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.errors import ConnectionLost, TryAgain
+from accel_rl.remote.schema import Limiter, TableSpec, TreeColumns
+from accel_rl.remote.windows import Window, Windows, window_of
+from accel_rl.replay import n_step as n_step_return
+from accel_rl.replay.index import importance_weights
+from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
+
+WAIT = 0.25  # seconds that a request waits at the server before the port looks whether it is closed
+
+
+class RemotePort:
+    """A replay memory in another process or on another machine, as a `types.ReplayPort`.
+
+    Steps become windows of `n_step` rewards here and are pushed once they are complete; targets are
+    made of a sample's windows here, too, with the gamma of that call. Adding, sampling and updating
+    have a connection each, so that none waits for another.
+
+    Args:
+      address: of the server, "tcp://host:port" or "unix:/path".
+      example: one environment's step, of which only shapes and dtypes matter; see `train.example`.
+      capacity: items held, over all environments of this port, as of `replay.make`: of the last
+        n_step - 1 steps none is complete.
+      batch_size: items of a sample.
+      num_envs: environments that are added together.
+      n_step: rewards in a target.
+      sampler: "uniform", "prioritised" or "amper_fr".
+      alpha: exponent of priorities.
+      least_size: items that there must be to sample; batch_size if None.
+      samples_per_insert: how often an item is to be sampled; None: no limit. Pushes and samples
+        then wait for one another, within `slack` items.
+      slack: how far inserts * samples_per_insert - samples may go, either way; at least a batch,
+        and what is added at once.
+      table: its name; ports of one name and one description share it.
+      secret: what both sides know, if the server has one.
+
+    Raises:
+      ValueError: if a number is out of range.
+      TypeError: if the example is no step with truncation and final observation.
+      RemoteError: if the server cannot be reached, or has another table of that name.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        example: Transition,
+        capacity: int,
+        batch_size: int,
+        *,
+        num_envs: int,
+        n_step: int = 1,
+        sampler: str = "prioritised",
+        alpha: float = 0.6,
+        least_size: int | None = None,
+        samples_per_insert: float | None = None,
+        slack: float | None = None,
+        table: str = "experience",
+        secret: bytes | None = None,
+    ) -> None:
+        self._windows = Windows(example, num_envs, n_step)
+        self._tree = TreeColumns(window_of(example, n_step))
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self._batch_size = batch_size
+        self._least_size = least = batch_size if least_size is None else least_size
+        held = capacity - (n_step - 1) * num_envs
+        if not 1 <= least <= held:
+            raise ValueError(
+                f"batch_size (or least_size, if given) must be from 1 to {held}, the items that a "
+                f"capacity of {capacity} has complete, got {least}"
+            )
+        spec = TableSpec(
+            table,
+            held,
+            self._tree.columns,
+            sampler=sampler,
+            priority_exponent=alpha,
+            limiter=_limiter(least, batch_size, samples_per_insert, slack),
+        )
+        self._open = True
+        self._adding = threading.Lock()  # windows are this port's own
+        self._clients: list[ReplayClient] = []
+        try:
+            for _ in range(3):
+                self._clients.append(ReplayClient(address, secret))
+            tables = [client.table(spec) for client in self._clients]
+        except BaseException:
+            self.close()
+            raise
+        self._adds, self._samples, self._updates = tables
+
+    def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
+        """Adds steps, leaves [envs, ...] or [steps, envs, ...]; priorities [envs], [steps, envs].
+
+        Waits where the limiter holds it up. What is no priority, the table gives one.
+
+        Raises:
+          ValueError: if shapes do not fit.
+          TypeError: if dtypes do not fit.
+          RuntimeError: if the port is closed, also while waiting; a `RemoteError` if the server is
+            lost.
+        """
+        with self._adding:
+            self._check_open()
+            items, given = self._windows.add(transitions, priorities)
+            for columns, part in _runs(self._tree.flatten(items), given):
+                self._until_allowed(functools.partial(self._adds.push, columns, part, wait=WAIT))
+
+    def can_sample(self) -> bool:
+        """Whether `sample` would answer at once, as far as the number of items says.
+
+        Raises:
+          RuntimeError: if the port is closed.
+        """
+        self._check_open()
+        return self._called(self._updates.stats)["size"] >= self._least_size
+
+    def sample(self, key: Array, beta: float, gamma: float) -> Sample:
+        """A sample, of NumPy but for its targets; waits until there is one.
+
+        Args:
+          key: all the randomness there is in it; the server draws by the generator that the
+            protocol specifies, with the key's data as its seed.
+          beta: exponent of importance weights, finite, at least 0.
+          gamma: discount factor, 0 to 1.
+
+        Raises:
+          ValueError: if a number is out of range.
+          RuntimeError: if the port is closed, also while waiting.
+        """
+        if not 0 <= beta < math.inf:
+            raise ValueError(f"beta must be finite and at least 0, got {beta}")
+        if not 0 <= gamma <= 1:
+            raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
+        high, low = (int(word) for word in np.asarray(jax.random.key_data(key)))
+        drawn = self._until_allowed(
+            functools.partial(self._samples.sample, high << 32 | low, self._batch_size, wait=WAIT)
+        )
+        window: Window = self._tree.unflatten(list(drawn.columns.values()))
+        probabilities = drawn.probabilities.astype(np.float32)
+        reward, discount, weights = _targets(
+            window.reward, window.discount, window.truncated, probabilities,
+            np.float32(beta), np.float32(gamma),
+        )  # fmt: skip
+        batch = Batch(
+            observation=window.observation,
+            action=window.action,
+            reward=reward,
+            discount=discount,
+            next_observation=window.next_observation,
+            extras=window.extras,
+        )
+        slots: Any = drawn.slots.astype(np.int32)
+        kept: Any = probabilities, drawn.generations
+        return Sample(batch, slots, kept[0], weights, kept[1])
+
+    def update(self, sample: Sample, priorities: ArrayLike) -> None:
+        """New priorities [B] of what was sampled; its batch may be None.
+
+        Left out are items that were overwritten since, and what is NaN, negative or infinite.
+
+        Raises:
+          ValueError: if shapes do not fit.
+          RuntimeError: if the port is closed.
+        """
+        self._check_open()
+        given = np.asarray(priorities, np.float32)
+        slots, generations = np.asarray(sample.indices), np.asarray(sample.generations)
+        if given.shape != slots.shape:
+            raise ValueError(
+                f"priorities must have shape {list(slots.shape)}, got {list(given.shape)}"
+            )
+        sound = np.isfinite(given) & (given >= 0)
+        if sound.any():
+            parts = slots.astype(np.uint32)[sound], generations[sound], given[sound]
+            self._called(lambda: self._updates.set_priorities(*parts))
+
+    def close(self) -> None:
+        """Ends its sessions; calls that wait end with an error. May be called again."""
+        if not self._open:
+            return
+        self._open = False
+        for client in self._clients:
+            client.close()  # which waits for a call under way, WAIT at most
+
+    def _until_allowed(self, call: Callable[[], Any]) -> Any:
+        while True:
+            self._check_open()
+            try:
+                return self._called(call)
+            except TryAgain:
+                continue
+
+    def _called(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except ConnectionLost:
+            self._check_open()  # if it was closed meanwhile, that is what to say
+            raise
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise RuntimeError("the replay port is closed")
+
+
+def _limiter(
+    least: int, batch_size: int, samples_per_insert: float | None, slack: float | None
+) -> Limiter:
+    """Reverb's limiter around the point where as much was sampled as inserts allow."""
+    if samples_per_insert is None:
+        if slack is not None:
+            raise ValueError("slack is for a table with samples_per_insert")
+        return Limiter(min_size=least)
+    if not 0 < samples_per_insert < math.inf:
+        raise ValueError(f"samples_per_insert must be finite and above 0, got {samples_per_insert}")
+    slack = 2.0 * batch_size * max(1.0, samples_per_insert) if slack is None else slack
+    if not batch_size <= slack < math.inf:
+        raise ValueError(f"slack must be finite and at least a batch, {batch_size}, got {slack}")
+    # Sampling begins with the least items, as if what those allow had been sampled already.
+    start = least * samples_per_insert
+    return Limiter(least, samples_per_insert, start - slack, start + slack)
+
+
+def _runs(columns: list[np.ndarray], given: np.ndarray) -> list[tuple[list[np.ndarray], Any]]:
+    """Parts in a row that all have a priority, or none of which has."""
+    sound = np.isfinite(given) & (given >= 0)
+    edges = [0, *(np.flatnonzero(np.diff(sound)) + 1).tolist(), len(given)]
+    return [
+        ([column[a:b] for column in columns], given[a:b] if sound[a] else None)
+        for a, b in itertools.pairwise(edges)
+        if b > a
+    ]
+
+
+@jax.jit
+def _targets(
+    reward: Array,
+    discount: Array,
+    truncated: Array,
+    probabilities: Array,
+    beta: Array,
+    gamma: Array,
+) -> tuple[Array, Array, Array]:
+    """n-step returns [B], bootstrap coefficients [B], importance weights [B]."""
+    found = jax.vmap(n_step_return, in_axes=(0, 0, 0, None))(reward, discount, truncated, gamma)
+    weights = importance_weights(jnp.asarray(probabilities), beta)
+    return found.reward, found.discount, weights

@@ -1,0 +1,156 @@
+"""Steps of environments as the items of a remote table: windows of n steps, targets made later."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from accel_rl.types import Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """What a table holds of n consecutive steps; a pytree.
+
+    Gamma comes in when a batch is made, so that it may change during a training and differ between
+    learners of one table.
+    """
+
+    observation: Any  # of the first step
+    action: Any  # of the first step
+    reward: Any  # [n] float32
+    discount: Any  # [n] float32, the environment's
+    truncated: Any  # [n] bool
+    next_observation: Any  # of the last step that belongs to the first one's episode
+    extras: Any  # of the first step
+
+
+jax.tree_util.register_dataclass(
+    Window, [field.name for field in dataclasses.fields(Window)], []
+)  # fmt: skip
+
+
+def window_of(example: Transition, n_step: int) -> Window:
+    """Shapes and dtypes of an item, from those of a step."""
+    return Window(
+        observation=example.observation,
+        action=example.action,
+        reward=np.zeros(n_step, np.float32),
+        discount=np.zeros(n_step, np.float32),
+        truncated=np.zeros(n_step, np.bool_),
+        next_observation=example.next_observation,
+        extras=example.extras,
+    )
+
+
+class Windows:
+    """Collects the steps of E environments, and gives out those that have n - 1 behind them.
+
+    Args:
+      example: a step of one environment, with truncation and final observations.
+      num_envs: E.
+      n_step: n.
+
+    Raises:
+      ValueError: if a number is below 1.
+      TypeError: if the example is no such step.
+    """
+
+    def __init__(self, example: Transition, num_envs: int, n_step: int) -> None:
+        for name, value in (("num_envs", num_envs), ("n_step", n_step)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if example.truncated is None or example.next_observation is None:
+            raise TypeError("example must have truncated and next_observation")
+        self._n, self._num_envs = n_step, num_envs
+        shapes, self._structure = jax.tree.flatten(example)
+        self._parts = [(np.shape(leaf), np.dtype(leaf.dtype)) for leaf in shapes]
+        # The last n - 1 steps, and the priorities that they were given: NaN for none.
+        self._steps = [np.zeros((0, num_envs, *shape), dtype) for shape, dtype in self._parts]
+        self._priorities = np.zeros((0, num_envs), np.float32)
+
+    def add(self, transitions: Transition, priorities: Any = None) -> tuple[Window, np.ndarray]:
+        """Items [m, ...] that are complete now, in the order of their steps; their priorities.
+
+        Args:
+          transitions: leaves [E, ...] of a step of all environments, or [steps, E, ...].
+          priorities: [E] or [steps, E]; None: the table gives them.
+
+        Returns:
+          The items, and the priorities that they were given, [m] float32, NaN where none was.
+
+        Raises:
+          ValueError: if shapes do not fit.
+          TypeError: if dtypes do not fit.
+        """
+        rows = self._rows(transitions)
+        count = len(rows[0])
+        given = np.full((count, self._num_envs), np.nan, np.float32)
+        if priorities is not None:
+            found = np.asarray(priorities, np.float32)
+            if found.size != given.size or found.shape not in (given.shape, given.shape[1:]):
+                raise ValueError(
+                    f"priorities must have shape {list(given.shape)}, got {list(found.shape)}"
+                )
+            given[:] = found
+        steps = [np.concatenate(pair) for pair in zip(self._steps, rows, strict=True)]
+        known = np.concatenate([self._priorities, given])
+        keep = max(0, len(known) - (self._n - 1))
+        # Copies: a part of what an actor gave must not hold on to all of it.
+        self._steps = [leaf[keep:].copy() for leaf in steps]
+        self._priorities = known[keep:]
+        return self._complete(jax.tree.unflatten(self._structure, steps), keep), known[
+            :keep
+        ].ravel()
+
+    def _complete(self, steps: Transition, count: int) -> Window:
+        def first(leaf: np.ndarray) -> np.ndarray:
+            return leaf[:count].reshape(-1, *leaf.shape[2:])
+
+        def all_of(leaf: Any) -> np.ndarray:
+            if not count:
+                return np.zeros((0, self._n), leaf.dtype)
+            return np.ascontiguousarray(sliding_window_view(leaf, self._n, axis=0)).reshape(
+                -1, self._n
+            )
+
+        discount, truncated = all_of(steps.discount), all_of(steps.truncated)
+        stops = (discount <= 0) | truncated
+        stops[:, -1] = True
+        last = stops.argmax(axis=1).reshape(count, self._num_envs)
+        at = np.arange(count)[:, None] + last, np.arange(self._num_envs)[None]
+
+        def after(leaf: np.ndarray) -> np.ndarray:
+            return leaf[at].reshape(-1, *leaf.shape[2:])
+
+        return Window(
+            observation=jax.tree.map(first, steps.observation),
+            action=jax.tree.map(first, steps.action),
+            reward=all_of(steps.reward),
+            discount=discount,
+            truncated=truncated,
+            next_observation=jax.tree.map(after, steps.next_observation),
+            extras=jax.tree.map(first, steps.extras),
+        )
+
+    def _rows(self, transitions: Transition) -> list[np.ndarray]:
+        """Leaves [steps, E, ...] of NumPy."""
+        leaves, structure = jax.tree.flatten(transitions)
+        if str(structure) != str(self._structure):
+            raise TypeError(f"transitions must be {self._structure}, got {structure}")
+        rows = []
+        for leaf, (shape, dtype) in zip(leaves, self._parts, strict=True):
+            array = np.asarray(leaf)
+            if array.dtype != dtype:
+                raise TypeError(f"transitions must have leaves of {dtype}, got {array.dtype}")
+            rows.append(array if array.ndim == len(shape) + 2 else array[None])
+            wanted = (len(rows[0]), self._num_envs, *shape)
+            if rows[-1].shape != wanted:
+                raise ValueError(
+                    f"transitions must have leaves [{self._num_envs}, ...] or [steps, "
+                    f"{self._num_envs}, ...], with items of shape {list(shape)}, got "
+                    f"{list(array.shape)}"
+                )
+        return rows

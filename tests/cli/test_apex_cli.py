@@ -1,0 +1,88 @@
+"""`accel-rl apex` and `accel-rl replay-server`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from commands import as_json, invoke
+
+from accel_rl import remote
+from accel_rl.remote.server import native
+
+try:
+    native()
+except ImportError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=16")
+
+
+def test_a_training_ends_with_what_it_did(tmp_path):
+    out = tmp_path / "run"
+    found = as_json("apex", "CartPole-v1", *TINY, "--actors", 1, "--steps", 800, "--out", out)
+    assert found == json.loads((out / "results.json").read_text())
+    assert found["steps"] == 800
+    assert found["updates"] == 2 * (800 - 112) // 16
+    assert found["settings"]["num_actors"] == 1
+    assert len(found["evaluation_returns"]) == 20
+    assert found["evaluation"] == pytest.approx(np.mean(found["evaluation_returns"]))
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["steps"] == 800
+    result = invoke("apex", "CartPole-v1", "--out", out)
+    assert result.exit_code == 2  # there is a run
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nonsense=1",), "settings are name=value, of alpha, batch_size"),
+        (("batch_size=many",), "batch_size must be like 64, got 'many'"),
+        (("batch_size=0",), "batch_size must be at least 1, got 0"),
+        (("num_actors=3",), "settings are name=value"),
+        (("--server", "nowhere"), "nowhere"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path, words, message):
+    result = invoke("apex", "CartPole-v1", *words, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_a_server_serves_until_it_is_interrupted(tmp_path):
+    snapshot = tmp_path / "snapshot"
+    words = ["replay-server", "--json", "--snapshot", str(snapshot)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "accel_rl", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        lines = [process.stdout.readline() for _ in range(5)]
+        (address,) = json.loads("".join(lines))["addresses"]
+        spec = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
+        with remote.ReplayClient(address) as client:
+            client.table(spec).push([np.arange(5, dtype=np.int32)])
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    with remote.ReplayServer(snapshot_path=snapshot) as server:
+        assert server.stats()["tables"]["t"]["size"] == 5
+
+
+def test_a_server_refuses_what_is_not_safe(tmp_path):
+    result = invoke("replay-server", "--host", "0.0.0.0")
+    assert result.exit_code == 2
+    assert "secret" in result.output
+    result = invoke("replay-server", "--every", 5)
+    assert result.exit_code == 2
+    assert "--snapshot" in result.output
+    result = invoke("replay-server", "--secret-file", tmp_path / "absent")
+    assert result.exit_code == 2

@@ -1,0 +1,125 @@
+"""Ape-X on this machine: actors in processes of their own, killed and started again."""
+
+import json
+import os
+import signal
+import threading
+import time
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from accel_rl import remote
+from accel_rl.remote.apex import ApexSettings, LocalActors, mailbox, run_actor, run_learner
+from accel_rl.remote.apex.mailbox import Newest, Report
+from accel_rl.train.acting import Published, Version
+
+TINY = ApexSettings(
+    num_actors=2,
+    envs_per_actor=2,
+    rollout=4,
+    updates=2,
+    batch_size=8,
+    capacity=2_000,
+    learning_starts=100,
+    hidden=(16,),
+)
+
+
+def test_settings_are_checked_and_travel_as_json():
+    import dataclasses
+
+    again = ApexSettings(**json.loads(json.dumps(dataclasses.asdict(TINY))))
+    assert again == TINY
+    for name, value, message in (
+        ("rollout", 0, "rollout must be at least 1, got 0"),
+        ("alpha", -1.0, "alpha must be finite and at least 0"),
+        ("gamma", 1.5, "gamma must be from 0 to 1, got 1.5"),
+        ("seed", -1, "seed must be from 0 to"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            dataclasses.replace(TINY, **{name: value})
+
+
+def test_policies_and_reports_go_through_the_mailbox(serve, connect):
+    client = connect(serve().address)
+    policy = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.int32(4)}
+    like = jax.eval_shape(lambda: Published(policy, None))
+    newest = Newest(client, like, seconds=0.0)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(newest()), daemon=True)
+    waiting.start()
+    time.sleep(0.05)
+    assert not found
+    mailbox.publish(client, Version(Published(policy, None), 3))
+    waiting.join(10)
+    assert found[0].updates == 3
+    np.testing.assert_array_equal(found[0].published.policy["w"], policy["w"])
+    mailbox.publish(client, Version(Published({"w": policy["w"], "n": np.int64(4)}, None), 5))
+    with pytest.raises(ValueError, match="not of this program"):
+        newest()
+    assert mailbox.reported(client, 1) is None
+    done = Report(7, 100, 3, 2, 40.0, 40.0)
+    mailbox.report(client, 1, done)
+    assert mailbox.reported(client, 1) == done
+
+
+def test_actors_and_a_learner_keep_the_ratio(serve):
+    """In threads of this process: as many samples for what was inserted as settings say."""
+    server, going = serve(), [True]
+    errors = []
+
+    def act(number):
+        try:
+            run_actor(TINY, server.address, number, going=lambda: going[0])
+        except remote.RemoteError as error:
+            errors.append(error)
+
+    actors = [threading.Thread(target=act, args=(n,), daemon=True) for n in range(2)]
+    for actor in actors:
+        actor.start()
+    steps, rows = 2_000, []
+    done = run_learner(TINY, server.address, steps, period=500, on_row=rows.append)
+    going[0] = False
+    for actor in actors:
+        actor.join(60)
+        assert not actor.is_alive()
+    assert not errors
+    assert [row["steps"] for row in rows][-1] == done.rows[-1]["steps"] == steps
+    updates = sum(row["updates"] for row in rows)
+    assert updates == TINY.updates * (steps - 112) // 16  # 112: whole iterations above 100
+    counts = server.stats()["tables"]["experience"]
+    assert counts["samples"] >= updates * TINY.batch_size
+    most = counts["inserts"] * TINY.updates * TINY.batch_size / 16
+    assert abs(counts["samples"] - most) < 4 * 16 + 100 + 64
+    assert counts["updates"] > 0
+    last = rows[-1]
+    assert np.isfinite(last["loss"])
+    assert last["actors_heard"] == 2
+    assert last["priority_age_max"] >= 1
+
+
+@pytest.mark.slow
+def test_a_killed_actor_comes_back_and_the_training_ends(serve):
+    server = serve()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with LocalActors(TINY, server.address, restarts=1) as actors:
+            killed = []
+
+            def on_row(row):
+                if row["actors_heard"] == 2 and not killed:
+                    killed.append(actors.processes[0].pid)
+                    os.kill(killed[0], signal.SIGKILL)
+
+            done = run_learner(TINY, server.address, 12_000, period=500, on_row=on_row)
+            deadline = time.monotonic() + 30
+            while actors.restarted == 0 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert actors.restarted == 1
+            assert actors.processes[0].pid != killed[0]
+    assert any("actor 0 ended with exit code -9" in str(each.message) for each in caught)
+    assert done.rows[-1]["steps"] >= 12_000
+    assert all(process.returncode is not None for process in actors.processes)

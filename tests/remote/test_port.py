@@ -1,0 +1,148 @@
+"""A remote table as a replay port: the contract, windows against NumPy, lock-step training."""
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+import walk
+from port_conformance import check_port
+
+from accel_rl import remote, train
+from accel_rl.remote.windows import Windows
+from accel_rl.types import Transition
+
+
+def maker(address):
+    """make_port of the contract: each port has a table of its own."""
+    number = 0
+
+    def make_port(example, capacity, batch_size, **options):
+        nonlocal number
+        number += 1
+        return remote.RemotePort(
+            address, example, capacity, batch_size, table=str(number), **options
+        )
+
+    return make_port
+
+
+def test_a_table_is_a_replay_port(address):
+    check_port(maker(address))
+
+
+def steps_of(rng, length, envs):
+    shape = length, envs
+    return Transition(
+        observation=rng.normal(size=(*shape, 2)).astype(np.float32),
+        action=rng.integers(0, 5, shape).astype(np.int32),
+        reward=rng.normal(size=shape).astype(np.float32),
+        discount=(rng.random(shape) > 0.2).astype(np.float32),
+        truncated=rng.random(shape) < 0.2,
+        next_observation=rng.normal(size=(*shape, 2)).astype(np.float32),
+        extras=None,
+    )
+
+
+def of_one(steps):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[2:], leaf.dtype), steps)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_windows_end_where_episodes_do(n):
+    rng, envs = np.random.default_rng(n), 3
+    steps = steps_of(rng, 23, envs)
+    windows, found, priorities = Windows(of_one(steps), envs, n), [], []
+    given = rng.random((23, envs)).astype(np.float32)
+    at = 0
+    for length in (1, 2, 7, 1, 12):
+        part = jax.tree.map(lambda leaf, a=at, b=at + length: leaf[a:b], steps)
+        kept = given[at : at + length] if length != 7 else None
+        items, known = windows.add(part, kept)
+        found.append(items)
+        priorities.append(known)
+        at += length
+    items = jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+    known = np.concatenate(priorities)
+    count = (23 - n + 1) * envs
+    assert len(known) == count
+    for item in range(count):
+        t, e = divmod(item, envs)
+        last = t
+        while last < t + n - 1 and steps.discount[last, e] > 0 and not steps.truncated[last, e]:
+            last += 1
+        np.testing.assert_array_equal(items.observation[item], steps.observation[t, e])
+        np.testing.assert_array_equal(items.next_observation[item], steps.next_observation[last, e])
+        np.testing.assert_array_equal(items.reward[item], steps.reward[t : t + n, e])
+        np.testing.assert_array_equal(items.truncated[item], steps.truncated[t : t + n, e])
+        wanted = np.nan if 3 <= t < 10 else given[t, e]
+        np.testing.assert_array_equal(known[item], wanted)
+
+
+def test_what_is_wrong_is_refused(address):
+    steps = steps_of(np.random.default_rng(0), 4, 2)
+    example = of_one(steps)
+    for options, message in (
+        ({"n_step": 0}, "n_step must be at least 1, got 0"),
+        ({"num_envs": 0}, "num_envs must be at least 1, got 0"),
+        ({"batch_size": 65}, "batch_size .* must be from 1 to 64"),
+        ({"samples_per_insert": -1.0}, "samples_per_insert must be finite and above 0, got -1.0"),
+        ({"samples_per_insert": 1.0, "slack": 3.0}, "slack must be finite and at least a batch"),
+        ({"slack": 30.0}, "slack is for a table with samples_per_insert"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            remote.RemotePort(address, example, 64, **{"batch_size": 8, "num_envs": 2} | options)
+    port = remote.RemotePort(address, example, 64, 8, num_envs=2)
+    with pytest.raises(TypeError, match="leaves of float32, got float64"):
+        port.add(jax.tree.map(lambda leaf: leaf.astype(np.float64), steps))
+    with pytest.raises(remote.TableDiffers):
+        remote.RemotePort(address, example, 128, 8, num_envs=2)
+    port.close()
+
+
+def test_the_limiter_holds_both_sides(address):
+    """A push and a sample wait for one another, and go on when the other came."""
+    steps = steps_of(np.random.default_rng(0), 64, 2)
+    port = remote.RemotePort(
+        address, of_one(steps), 256, 8, num_envs=2, samples_per_insert=1.0, slack=16.0
+    )
+    added, sampled = [], []
+
+    def add():
+        for t in range(64):
+            port.add(jax.tree.map(lambda leaf, t=t: leaf[t], steps))
+            added.append(t)
+
+    thread = threading.Thread(target=add, daemon=True)
+    thread.start()
+    thread.join(1.0)
+    assert thread.is_alive()
+    assert len(added) == (8 + 16) // 2  # as many items as the slack allows above the start
+    for number in range(16):
+        sampled.append(port.sample(jax.random.key(number), 0.5, 0.9))
+        if number == 12:
+            thread.join(30)
+    assert not thread.is_alive()
+    assert len(sampled) == 16
+    port.close()
+
+
+def test_lock_step_training_is_the_same_over_every_socket(serve, tmp_path):
+    """The same seeds draw the same batches, so the same parameters come of it."""
+    found = []
+    for address in (serve().address, serve(host=None, unix_path=tmp_path / "socket").address):
+        make_port = maker(address)
+        ports = []
+
+        def port(memory, make_port=make_port, ports=ports):
+            store = memory.parts[1]
+            ports.append(make_port(store.example, 64, 16, num_envs=store.ring.num_envs, alpha=0.6))
+            return ports[-1]
+
+        program = walk.program("prioritised", policy_lag=1, priority_lag=1, port=port)
+        hyper = {name: value for name, value in walk.HYPER.items() if name != "replay"}
+        done = train.pipelined(program, jax.random.key(5), 300, hyper=hyper, period=100)
+        found.append(jax.tree.map(np.asarray, (done.state.agent, done.rows[-1]["loss"])))
+        ports[0].close()
+    for one, other in zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):
+        np.testing.assert_array_equal(one, other)
