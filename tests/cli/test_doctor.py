@@ -97,3 +97,11 @@ def test_sdk_and_ranks(monkeypatch, tmp_path):
     printed = succeed("doctor")
     assert f"UPMEM SDK: {VERSION}, in {home / 'bin'}: UPMEM_HOME is {home}\n" in printed
     assert "real DPUs: at most 128 (ranks: 2)\n" in printed
+
+
+def test_transports_of_the_replay_server():
+    pytest.importorskip("accel_rl.remote._native")
+    found = {each["name"]: each for each in as_json("doctor")["transports"]}
+    assert set(found) == {"tcp", "unix"}
+    assert all(each["present"] and each["why"] for each in found.values())
+    assert "Transports of the replay server" in succeed("doctor")

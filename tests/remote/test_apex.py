@@ -1,5 +1,6 @@
 """Ape-X on this machine: actors in processes of their own, killed and started again."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -11,7 +12,6 @@ import jax
 import numpy as np
 import pytest
 
-from accel_rl import remote
 from accel_rl.remote.apex import ApexSettings, LocalActors, mailbox, run_actor, run_learner
 from accel_rl.remote.apex.mailbox import Newest, Report
 from accel_rl.train.acting import Published, Version
@@ -29,8 +29,6 @@ TINY = ApexSettings(
 
 
 def test_settings_are_checked_and_travel_as_json():
-    import dataclasses
-
     again = ApexSettings(**json.loads(json.dumps(dataclasses.asdict(TINY))))
     assert again == TINY
     for name, value, message in (
@@ -38,32 +36,47 @@ def test_settings_are_checked_and_travel_as_json():
         ("alpha", -1.0, "alpha must be finite and at least 0"),
         ("gamma", 1.5, "gamma must be from 0 to 1, got 1.5"),
         ("seed", -1, "seed must be from 0 to"),
+        ("batch_size", 3_000, "batch_size must be at most capacity, 2000, got 3000"),
     ):
         with pytest.raises(ValueError, match=message):
             dataclasses.replace(TINY, **{name: value})
+    with pytest.raises(TypeError, match=r"rollout must be like 8, got 8\.0"):
+        dataclasses.replace(TINY, rollout=8.0)
+    assert dataclasses.replace(TINY, epsilon=0).epsilon == 0
+    with pytest.raises(ValueError, match="steps must be more than learning_starts"):
+        TINY.check(100)
+    with pytest.raises(ValueError, match="Discrete"):
+        dataclasses.replace(TINY, environment="Pendulum-v1").check(1_000)
 
 
 def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     client = connect(serve().address)
     policy = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.int32(4)}
     like = jax.eval_shape(lambda: Published(policy, None))
-    newest = Newest(client, like, seconds=0.0)
+    newest = Newest(client, "run", like, seconds=0.0)
     found = []
     waiting = threading.Thread(target=lambda: found.append(newest()), daemon=True)
     waiting.start()
     time.sleep(0.05)
     assert not found
-    mailbox.publish(client, Version(Published(policy, None), 3))
+    mailbox.check_free(client, "run")
+    mailbox.publish(client, "run", Version(Published(policy, None), 3))
+    with pytest.raises(ValueError, match="a training named 'run' on this server already"):
+        mailbox.check_free(client, "run")
     waiting.join(10)
     assert found[0].updates == 3
     np.testing.assert_array_equal(found[0].published.policy["w"], policy["w"])
-    mailbox.publish(client, Version(Published({"w": policy["w"], "n": np.int64(4)}, None), 5))
+    wrong = Published({"w": policy["w"], "n": np.int64(4)}, None)
+    mailbox.publish(client, "run", Version(wrong, 5))
     with pytest.raises(ValueError, match="not of this program"):
         newest()
-    assert mailbox.reported(client, 1) is None
-    done = Report(7, 100, 3, 2, 40.0, 40.0)
-    mailbox.report(client, 1, done)
-    assert mailbox.reported(client, 1) == done
+    assert mailbox.reported(client, "run", 1) is None
+    for done in (Report(0, -1, 0, 0, 0, 0.0, 0.0), Report(0, 7, 100, 3, 2, 40.0, 40.0)):
+        mailbox.report(client, "run", 1, done)
+        assert mailbox.reported(client, "run", 1) == done
+    again = dataclasses.replace(done, life=1)
+    mailbox.report(client, "run", 1, again)
+    assert mailbox.reported(client, "run", 1) == again
 
 
 def test_actors_and_a_learner_keep_the_ratio(serve):
@@ -74,14 +87,22 @@ def test_actors_and_a_learner_keep_the_ratio(serve):
     def act(number):
         try:
             run_actor(TINY, server.address, number, going=lambda: going[0])
-        except remote.RemoteError as error:
+        except Exception as error:
             errors.append(error)
+            going[0] = False
 
     actors = [threading.Thread(target=act, args=(n,), daemon=True) for n in range(2)]
     for actor in actors:
         actor.start()
     steps, rows = 2_000, []
-    done = run_learner(TINY, server.address, steps, period=500, on_row=rows.append)
+    done = run_learner(
+        TINY,
+        server.address,
+        steps,
+        period=500,
+        ended=lambda: None if going[0] else str(errors),
+        on_row=rows.append,
+    )
     going[0] = False
     for actor in actors:
         actor.join(60)
@@ -99,6 +120,17 @@ def test_actors_and_a_learner_keep_the_ratio(serve):
     assert np.isfinite(last["loss"])
     assert last["actors_heard"] == 2
     assert last["priority_age_max"] >= 1
+    assert last["policy_age_max"] >= last["policy_age_mean"] >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:actor 0 ended:RuntimeWarning")
+def test_without_actors_the_learner_ends(serve):
+    server, one = serve(), dataclasses.replace(TINY, num_actors=1)
+    with LocalActors(one, server.address) as actors:
+        actors.processes[0].kill()
+        with pytest.raises(RuntimeError, match="all actors have ended, with exit codes -9"):
+            run_learner(one, server.address, 2_000, ended=actors.gone)
 
 
 @pytest.mark.slow

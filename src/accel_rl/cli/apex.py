@@ -47,7 +47,10 @@ def apex(
 
     with console.bad_input():
         chosen = settings_of(env, settings or [], num_actors=actors, seed=seed)
+        chosen.check(steps)
         secret = secret_of(secret_file)
+        if server is not None:
+            _look(server, secret, chosen.run)
         folders.check_free(out, overwrite)
     with console.progress("training", float(steps)) as advance:
         before = 0
@@ -57,10 +60,13 @@ def apex(
             advance(row["steps"] - before, f"return {row['episode_return']:.1f}")
             before = row["steps"]
 
-        with console.bad_input():
+        try:
             results = execute(
                 out, chosen, steps, server=server, secret=secret, restarts=restarts, on_row=on_row
             )
+        except (RuntimeError, ImportError) as error:  # no actors, no server
+            console.note(f"accel-rl: {error}")
+            raise typer.Exit(1) from error
     if json:
         console.print_json(results)
     else:
@@ -68,3 +74,15 @@ def apex(
             f"{results['steps']:,} steps, {results['updates']:,} updates in "
             f"{results['seconds']:.1f} s; greedy return {results['evaluation']:.1f}; in {out}"
         )
+
+
+def _look(server: str, secret: bytes | None, run: str) -> None:
+    """Raises ValueError if nobody listens there, or there was a training of that name."""
+    from accel_rl.remote import RemoteError, ReplayClient
+    from accel_rl.remote.apex import mailbox
+
+    try:
+        with ReplayClient(server, secret) as client:
+            mailbox.check_free(client, run)
+    except RemoteError as error:
+        raise ValueError(f"--server: {error}") from error

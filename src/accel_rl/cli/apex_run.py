@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from accel_rl import remote, train
@@ -58,22 +57,25 @@ def execute(
     """Trains, evaluates the last policy, and writes both.
 
     Raises:
-      ValueError: if settings do not fit the environment or each other.
+      ValueError: if the server has had a training of that name.
       ImportError: if the server was not built.
+      RuntimeError: if all actors have ended; a `RemoteError` if the server is lost.
     """
     runtime.import_gymnax()
+    directory.mkdir(parents=True, exist_ok=True)  # before, not after a long training
+    for stale in (METRICS, RESULTS):
+        (directory / stale).unlink(missing_ok=True)
     env, agent = settings.parts
-    key = jax.random.key(settings.seed)
     with contextlib.ExitStack() as stack:
         if server is None:
             server = stack.enter_context(remote.ReplayServer(secret=secret)).address
         actors = stack.enter_context(
             LocalActors(settings, server, secret=secret, restarts=restarts)
         )
-        done = run_learner(settings, server, steps, secret=secret, on_row=on_row)
+        done = run_learner(settings, server, steps, secret=secret, ended=actors.gone, on_row=on_row)
         restarted = actors.restarted
     play = train.evaluator(env, agent, episodes=EPISODES)
-    returns = np.asarray(play(agent.policy(done.state.agent), key))
+    returns = np.asarray(play(agent.policy(done.state.agent), settings.key))
     last = done.rows[-1]
     results = {
         "settings": dataclasses.asdict(settings),
@@ -86,7 +88,6 @@ def execute(
         "evaluation": float(returns.mean()),
         "evaluation_returns": returns.tolist(),
     }
-    directory.mkdir(parents=True, exist_ok=True)
     with atomic_write(directory / METRICS, "w") as file:
         for row in done.rows:
             file.write(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")

@@ -1,13 +1,20 @@
 """`accel-rl replay-server`: the replay memory server, until it is interrupted."""
 
+import signal
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accel_rl.cli import console
 from accel_rl.cli.arguments import Json
+
+if TYPE_CHECKING:
+    from accel_rl.remote import ReplayServer
+
+BUSY = 16  # the status of a server that is writing a snapshot
+LAST_SECONDS = 60.0  # for which the last snapshot waits for another
 
 EXAMPLES = console.examples(
     "accel-rl replay-server --port 7077",
@@ -67,6 +74,7 @@ def replay_server(
             secret=secret_of(secret_file),
             snapshot_path=snapshot,
         )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: with a last snapshot
     with server:
         if json:
             console.print_json({"addresses": server.addresses})
@@ -76,7 +84,25 @@ def replay_server(
             while True:
                 time.sleep(every or 3600.0)
                 if every:
-                    server.snapshot()
+                    try:
+                        server.snapshot()
+                    except remote.SnapshotFailed as error:  # the next may do: the memory is kept
+                        console.note(f"no snapshot this time: {error}")
         except KeyboardInterrupt:
             if snapshot is not None:
-                server.snapshot()
+                _last_snapshot(server)
+
+
+def _last_snapshot(server: "ReplayServer") -> None:
+    """Waits for one that a client asked for, which began before the end."""
+    from accel_rl.remote import SnapshotFailed
+
+    until = time.monotonic() + LAST_SECONDS
+    while True:
+        try:
+            server.snapshot()
+            return
+        except SnapshotFailed as error:
+            if error.status != BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.1)

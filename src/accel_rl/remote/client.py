@@ -78,9 +78,11 @@ class ReplayClient:
         """Puts `value` into the mailbox under `name`; versions must grow, from 0 on.
 
         Raises:
+          ValueError: if the version is no u64.
           RequestRefused: if the version is not above that which is there.
           LimitReached: if the mailbox is full.
         """
+        wire.check_u64("version", version)
         label = name.encode()
         data = memoryview(value).cast("B")
         fixed = struct.pack("<QIHHQ", version, len(data), len(label), 0, 0)
@@ -225,10 +227,16 @@ class ReplayClient:
         for table in self._tables.values():
             table.former_number = table.number
         if not connection.resumed:
-            self._open_again()
+            try:
+                self._open_again()
+            except BaseException:
+                self._drop()
+                self._session = 0  # or the next would go on with it, and with numbers of the last
+                raise
 
     def _open_again(self) -> None:
-        """Has a server that knows nothing of this client number its tables."""
+        """Has a server that knows nothing of this client number its tables, all or none."""
+        numbers = []
         for table in self._tables.values():
             self._request += 1
             frame = wire.describe(table.spec, create=False)
@@ -239,7 +247,9 @@ class ReplayClient:
                 raise error_of(
                     header.status, f"open table {table.spec.name!r} again", wire.message_of(reply)
                 )
-            table.number = header.table
+            numbers.append(header.table)
+        for table, number in zip(self._tables.values(), numbers, strict=True):
+            table.number = number
 
     def _drop(self) -> None:
         if self._connection is not None:

@@ -5,13 +5,14 @@ import os
 import socket
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from accel_rl.remote import wire
 from accel_rl.remote.errors import AuthenticationFailed, ConnectionLost, ProtocolError, error_of
 from accel_rl.remote.wire import Op
 
 _SCRATCH_BYTES = 1 << 16
-_MOST_BYTES = 1 << 32
+_HELLO_BYTES = 1 << 12  # most of a reply before both sides know each other
 
 Parts = Sequence[bytes | bytearray | memoryview]
 
@@ -56,20 +57,14 @@ class Connection:
           ConnectionLost: if nobody answers.
           AuthenticationFailed: if one side does not know the other one's secret.
         """
-        kind, host, port = parse_address(address)
-        family = socket.AF_UNIX
-        target: str | tuple = host
-        if kind == "tcp":
-            family, _, _, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._timeout: float | None = None
-        self.session, self.resumed, self.frame_bytes = 0, False, 1 << 26
+        self.session, self.resumed, self.frame_bytes = 0, False, _HELLO_BYTES
         try:
-            if kind == "tcp":
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.set_timeout(timeout)
-            self._socket.connect(target)
+            self._connect(address, timeout)
+        except OSError as error:
+            raise ConnectionLost(f"no replay memory server at {address}: {error}") from error
+        try:
             self._introduce(secret, resume)
         except OSError as error:
             self.close()
@@ -79,6 +74,27 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    def _connect(self, address: str, timeout: float | None) -> None:
+        """To the first of the host's addresses where somebody listens."""
+        kind, host, port = parse_address(address)
+        targets: list[tuple[int, Any]] = [(socket.AF_UNIX, host)]
+        if kind == "tcp":
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            targets = [(family, target) for family, _, _, _, target in found]
+        for number, (family, target) in enumerate(targets):
+            self._socket = socket.socket(family, socket.SOCK_STREAM)
+            self._timeout = None
+            try:
+                if kind == "tcp":
+                    self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.set_timeout(timeout)
+                self._socket.connect(target)
+                return
+            except BaseException as error:
+                self.close()
+                if not isinstance(error, OSError) or number == len(targets) - 1:
+                    raise
 
     def _introduce(self, secret: bytes | None, resume: int) -> None:
         nonce = os.urandom(wire.NONCE_BYTES)
@@ -133,7 +149,7 @@ class Connection:
             got = self._receive(buffer, 0)
             while got < wire.BODY:
                 got += self._receive(buffer[got:], 0)
-            header = wire.read_header(buffer, _MOST_BYTES)
+            header = wire.read_header(buffer, self.frame_bytes)
             length = header.length
             if length > len(buffer):
                 larger = memoryview(bytearray(length))

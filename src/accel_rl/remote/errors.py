@@ -83,7 +83,7 @@ class ConnectionLost(RemoteError, ConnectionError):
 
 
 class OutcomeUnknown(ConnectionLost):
-    """The connection broke before the reply, and the server has forgotten the session.
+    """No reply came, in time or before the connection broke, and nobody can ask for it again.
 
     Whether items were added, or priorities set, nobody can tell: a server that was started again
     holds what its last snapshot held.

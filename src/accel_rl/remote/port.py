@@ -42,8 +42,8 @@ class RemotePort:
       least_size: items that there must be to sample; batch_size if None.
       samples_per_insert: how often an item is to be sampled; None: no limit. Pushes and samples
         then wait for one another, within `slack` items.
-      slack: how far inserts * samples_per_insert - samples may go, either way; at least a batch,
-        and what is added at once.
+      slack: how far inserts * samples_per_insert - samples may go, either way: at least a batch,
+        and what one insert allows. Pushes are cut into parts that fit.
       table: its name; ports of one name and one description share it.
       secret: what both sides know, if the server has one.
 
@@ -70,6 +70,7 @@ class RemotePort:
         table: str = "experience",
         secret: bytes | None = None,
     ) -> None:
+        self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
         self._tree = TreeColumns(window_of(example, n_step))
         if batch_size < 1:
@@ -90,6 +91,10 @@ class RemotePort:
             priority_exponent=alpha,
             limiter=_limiter(least, batch_size, samples_per_insert, slack),
         )
+        limits = spec.limiter
+        self._most = held  # items of a push
+        if samples_per_insert is not None:
+            self._most = max(1, int((limits.max_diff - limits.min_diff) / 2 / samples_per_insert))
         self._open = True
         self._adding = threading.Lock()  # windows are this port's own
         self._clients: list[ReplayClient] = []
@@ -116,7 +121,7 @@ class RemotePort:
         with self._adding:
             self._check_open()
             items, given = self._windows.add(transitions, priorities)
-            for columns, part in _runs(self._tree.flatten(items), given):
+            for columns, part in _runs(self._tree.flatten(items), given, self._most):
                 self._until_allowed(functools.partial(self._adds.push, columns, part, wait=WAIT))
 
     def can_sample(self) -> bool:
@@ -194,7 +199,7 @@ class RemotePort:
             return
         self._open = False
         for client in self._clients:
-            client.close()  # which waits for a call under way, WAIT at most
+            client.close()  # which waits for a call under way: WAIT, if the server answers
 
     def _until_allowed(self, call: Callable[[], Any]) -> Any:
         while True:
@@ -227,17 +232,23 @@ def _limiter(
     if not 0 < samples_per_insert < math.inf:
         raise ValueError(f"samples_per_insert must be finite and above 0, got {samples_per_insert}")
     slack = 2.0 * batch_size * max(1.0, samples_per_insert) if slack is None else slack
-    if not batch_size <= slack < math.inf:
-        raise ValueError(f"slack must be finite and at least a batch, {batch_size}, got {slack}")
+    if not max(batch_size, samples_per_insert) <= slack < math.inf:
+        raise ValueError(
+            f"slack must be finite and at least a batch, {batch_size}, and samples_per_insert, got "
+            f"{slack}"
+        )
     # Sampling begins with the least items, as if what those allow had been sampled already.
     start = least * samples_per_insert
     return Limiter(least, samples_per_insert, start - slack, start + slack)
 
 
-def _runs(columns: list[np.ndarray], given: np.ndarray) -> list[tuple[list[np.ndarray], Any]]:
-    """Parts in a row that all have a priority, or none of which has."""
+def _runs(
+    columns: list[np.ndarray], given: np.ndarray, most: int
+) -> list[tuple[list[np.ndarray], Any]]:
+    """Parts in a row of `most` items or fewer that all have a priority, or none of which has."""
     sound = np.isfinite(given) & (given >= 0)
-    edges = [0, *(np.flatnonzero(np.diff(sound)) + 1).tolist(), len(given)]
+    changes = np.flatnonzero(np.diff(sound)) + 1
+    edges = sorted({0, len(given), *changes.tolist(), *range(0, len(given), most)})
     return [
         ([column[a:b] for column in columns], given[a:b] if sound[a] else None)
         for a, b in itertools.pairwise(edges)

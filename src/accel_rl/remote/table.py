@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sending in parts
 _MOST_PLANS = 32
+MOST_ITEMS = 1 << 20  # of a call; servers set limits of their own, 65,536 unless told otherwise
 _ZEROS = bytes(ALIGN)
 
 
@@ -140,9 +141,13 @@ class RemoteTable:
           wait: seconds to wait for the limiter, or for items.
 
         Raises:
+          ValueError: if the seed is no u64, or the batch not from 1 to MOST_ITEMS.
           TryAgain: if nothing could be drawn in time.
-          RequestRefused, LimitReached: if the batch is 0 or too large.
+          RequestRefused, LimitReached: if the batch is too large for the server.
         """
+        wire.check_u64("seed", seed)
+        if not 1 <= batch <= MOST_ITEMS:
+            raise ValueError(f"batch must be from 1 to {MOST_ITEMS}, got {batch}")
         with self._client._lock:
             buffer = self._buffers.take(batch)
             wire.SAMPLE.pack_into(

@@ -215,3 +215,9 @@ def crc32c(data: bytes | bytearray | memoryview) -> int:
     for byte in bytes(data):
         rest = _CRC_TABLE[(rest ^ byte) & 0xFF] ^ rest >> 8
     return rest ^ 0xFFFFFFFF
+
+
+def check_u64(name: str, value: int) -> None:
+    """Raises ValueError if the value does not go into 64 bits without sign."""
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"{name} must be from 0 to 2^64 - 1, got {value}")

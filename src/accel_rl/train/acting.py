@@ -177,9 +177,9 @@ class DeviceActor:
         episodes = jax.tree.map(np.asarray, episodes)
         return Rollout(transitions, priorities, episodes, version.updates)
 
-    def restart(self, version: Version) -> None:
-        """See `Actor`."""
-        self._restarts += 1
+    def restart(self, version: Version, times: int = 1) -> None:
+        """See `Actor`; as if it were so many times."""
+        self._restarts += times
         self._key = self._seat.own_key(self._restarts)
         published = placed(version.published, self._seat.device)
         # A new state, for what failed had been given the last one.

@@ -31,6 +31,7 @@ def act(
     number: int = 0,
     num_actors: int = 1,
     first: int = 0,
+    restarts: int = 0,
     hyper: Mapping[str, Any] | None = None,
     actor_priorities: int = 0,
     exploration: Exploration | None = None,
@@ -49,8 +50,9 @@ def act(
       newest: gives the newest policy that there is; called before each iteration.
       number: of this actor, 0 to num_actors - 1.
       num_actors: that share the program's environments.
-      first: iteration to begin with. One that was started again goes on behind its last, so that
-        it does not act with the same keys twice.
+      first: iteration to begin with, by which schedules of exploration go.
+      restarts: how often this actor was started before: its keys, and the states in which its
+        environments begin, are then others.
       hyper: arguments of `program.init`.
       actor_priorities: rewards in the targets by whose errors it gives first priorities; 0: none.
       exploration: changes the policy for its environments; see `ape_x_exploration`.
@@ -65,7 +67,11 @@ def act(
         raise ValueError(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
         )
-    for name, value, most in (("number", number, num_actors - 1), ("first", first, 2**29)):
+    for name, value, most in (
+        ("number", number, num_actors - 1),
+        ("first", first, 2**29),
+        ("restarts", restarts, 2**29),
+    ):
         if not 0 <= value <= most:
             raise ValueError(f"{name} must be from 0 to {most}, got {value}")
     placement = Placement() if placement is None else placement
@@ -75,6 +81,8 @@ def act(
     seat = Seat(setting, number, placement.actor(number), jax.device_get(state.key), gamma)
     own = slice(int(seat.first), int(seat.first) + setting.num_envs)
     actor = DeviceActor(seat, jax.tree.map(lambda leaf: leaf[own], state.actor))
+    if restarts:
+        actor.restart(newest(), restarts)
     iteration, going = first, True
     while going:
         rollout = actor.collect(newest(), iteration)

@@ -32,6 +32,11 @@ def check_sizes(
             f"{queue_size} and {num_actors}: in deterministic mode the lags of the schedule say "
             "how far one actor is ahead"
         )
+    if deterministic and getattr(program.memory, "limited", False):
+        raise ValueError(
+            "the memory must not hold samples to inserts (samples_per_insert) in deterministic "
+            "mode, whose schedule does that: both might wait for ever"
+        )
     if deterministic and restarts > 0:
         raise ValueError(
             "restarts are for the asynchronous mode (deterministic=False), got "

@@ -1,5 +1,6 @@
 """An actor's process."""
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from accel_rl.train.acting import Published
 
 REPORTS = 0.2  # seconds between two reports
 LOOK = 0.1  # seconds between two looks at whether to stop
-UNREPORTED = 100_000  # iterations; more than there can be between two reports
 
 
 def run_actor(
@@ -30,7 +30,7 @@ def run_actor(
 ) -> None:
     """Acts, computes first priorities and adds to the memory, until told to stop.
 
-    An actor that was started again goes on behind the last iteration that it reported.
+    One that was started again begins new episodes, with keys of its own.
 
     Args:
       settings: the training's.
@@ -80,16 +80,19 @@ def _act(
         state = agent.init(settings.key, **settings.hyper["agent"])
         return Published(agent.policy(state), agent.critics(state))
 
-    before = mailbox.reported(client, number)
-    done = Report(-1, 0, 0, 0, 0.0, 0.0) if before is None else before
-    # What it did after its last report is not known: those keys are not used again.
-    first = 0 if before is None else before.iteration + 1 + UNREPORTED
-    said = time.monotonic()
+    before, run = mailbox.reported(client, settings.run, number), settings.run
+    done = Report(0, -1, 0, 0, 0, 0.0, 0.0)
+    if before is not None:
+        done = dataclasses.replace(before, life=before.life + 1)
+    # Said before it acts, so that the next life is not taken for this one.
+    mailbox.report(client, run, number, done)
+    first, said = done.iteration + 1, time.monotonic()
     steps = settings.envs_per_actor * settings.rollout
 
     def on_acted(acted: Acted) -> bool:
         nonlocal done, said
         done = Report(
+            done.life,
             acted.iteration,
             done.steps + steps,
             acted.updates,
@@ -99,17 +102,18 @@ def _act(
         )
         if time.monotonic() > said + REPORTS:
             said = time.monotonic()
-            mailbox.report(client, number, done)
+            mailbox.report(client, run, number, done)
         return going()
 
     train.act(
         program,
         settings.key,
         port,
-        Newest(client, jax.eval_shape(published)),
+        Newest(client, run, jax.eval_shape(published), going),
         number=number,
         num_actors=settings.num_actors,
         first=first,
+        restarts=done.life,
         hyper=settings.hyper,
         actor_priorities=settings.n_step,
         exploration=settings.exploration,

@@ -1,5 +1,6 @@
 """The learner: `train.pipelined` without actors, which publishes through the server's mailbox."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from accel_rl.remote.client import ReplayClient
 from accel_rl.train import Pipelined
 from accel_rl.train.rows import Row
 
+LOOK = 0.5  # seconds between two looks at whether to end
+
 
 def run_learner(
     settings: ApexSettings,
@@ -21,13 +24,15 @@ def run_learner(
     *,
     secret: bytes | None = None,
     period: int | None = None,
+    ended: Callable[[], str | None] = lambda: None,
     on_row: Callable[[Row], None] | None = None,
 ) -> Pipelined:
     """Learns from what actors add, for as many updates as `steps` environment steps are worth.
 
     Rows have, in place of the metrics of acting, sums over what actors reported since the last:
     `episodes`, means `episode_return` and `episode_length` (NaN where none stopped), `acted_steps`
-    (since the beginning), and `actors_heard`, how many have reported.
+    (since the beginning), `actors_heard`, how many have reported, and `policy_age_mean` and
+    `policy_age_max`, by how many updates policies that they last reported were behind.
 
     Args:
       settings: the training's.
@@ -35,22 +40,35 @@ def run_learner(
       steps: environment steps of all actors, which the server's limiter holds the updates to.
       secret: what both sides know, if the server has one.
       period: environment steps between rows; a hundredth of `steps` if None.
+      ended: asked all the time, from a thread: why there is no use in going on, if so.
       on_row: called with each row.
 
     Raises:
-      ValueError: if `steps` leaves nothing to learn.
-      RemoteError: if the server is lost.
+      ValueError: if `steps` leaves nothing to learn, or the server has had a training of that name.
+      RuntimeError: if `ended` says why; a `RemoteError` if the server is lost.
     """
     with ReplayClient(address, secret) as client:
+        mailbox.check_free(client, settings.run)
         port = settings.port(address, settings.num_envs, secret)
-        heard = Heard(client, settings.num_actors)
+        heard = Heard(client, settings)
         rows: list[Row] = []
+        reasons: list[str] = []
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(LOOK):
+                if (reason := ended()) is not None:
+                    reasons.append(reason)
+                    port.close()  # which ends a call that waits
+                    return
 
         def told(row: Row) -> None:
-            rows.append(row | heard.since())
+            rows.append(row | heard.since(row["updates"]))
             if on_row is not None:
                 on_row(rows[-1])
 
+        watching = threading.Thread(target=watch, name="watch", daemon=True)
+        watching.start()
         try:
             done = train.pipelined(
                 settings.program(port),
@@ -62,9 +80,15 @@ def run_learner(
                 actor_priorities=settings.n_step,
                 period=period,
                 on_row=told,
-                on_publish=lambda version: mailbox.publish(client, version),
+                on_publish=lambda version: mailbox.publish(client, settings.run, version),
             )
+        except RuntimeError as error:
+            if reasons:
+                raise RuntimeError(reasons[0]) from error
+            raise
         finally:
+            over.set()
+            watching.join()
             port.close()
         return done._replace(rows=rows)
 
@@ -72,23 +96,29 @@ def run_learner(
 class Heard:
     """Sums over the reports of actors, from one look to the next."""
 
-    def __init__(self, client: ReplayClient, num_actors: int) -> None:
-        self._client, self._num_actors = client, num_actors
+    def __init__(self, client: ReplayClient, settings: ApexSettings) -> None:
+        self._client, self._settings = client, settings
         self._before = np.zeros(3)
+        self._updates = 0
 
-    def since(self) -> dict[str, Any]:
-        """Of a row; see `run_learner`."""
-        found = [mailbox.reported(self._client, each) for each in range(self._num_actors)]
+    def since(self, updates: int) -> dict[str, Any]:
+        """Of a row with so many updates; see `run_learner`."""
+        run, actors = self._settings.run, self._settings.num_actors
+        found = [mailbox.reported(self._client, run, each) for each in range(actors)]
+        self._updates += updates
         reports: list[Report] = [each for each in found if each is not None]
         sums = np.zeros(3)
         for each in reports:
             sums += each.episodes, each.episode_return, each.episode_length
         count, total, length = sums - self._before
         self._before = sums
+        ages = [max(0, self._updates - each.updates) for each in reports if each.iteration >= 0]
         return {
             "episodes": int(count),
             "episode_return": total / count if count else float("nan"),
             "episode_length": length / count if count else float("nan"),
             "acted_steps": sum(each.steps for each in reports),
             "actors_heard": len(reports),
+            "policy_age_mean": float(np.mean(ages)) if ages else float("nan"),
+            "policy_age_max": max(ages, default=0),
         }

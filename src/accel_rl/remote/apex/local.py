@@ -1,11 +1,13 @@
 """Actors as processes of this machine, which are started again when they fail."""
 
 import base64
+import contextlib
 import dataclasses
 import json
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from types import TracebackType
 from typing import Self
@@ -24,7 +26,7 @@ class LocalActors:
       address: of the server.
       secret: what both sides know, if the server has one.
       restarts: how often in all an actor that ended by itself is started again, with a
-        RuntimeWarning; after that it stays away, and the others go on.
+        RuntimeWarning; after that it stays away, and the others go on. See `gone`.
 
     Attributes:
       processes: one for each actor, by number.
@@ -48,6 +50,7 @@ class LocalActors:
             "secret": None if secret is None else base64.b64encode(secret).decode(),
         }
         self._restarts, self.restarted = restarts, 0
+        self._gone: set[int] = set()
         self._closing = threading.Event()
         self.processes = [self._start(number) for number in range(settings.num_actors)]
         self._watch = threading.Thread(target=self._look, name="actors", daemon=True)
@@ -58,16 +61,25 @@ class LocalActors:
         """How many run."""
         return sum(process.poll() is None for process in self.processes)
 
+    def gone(self) -> str | None:
+        """Why nobody acts any more; None as long as somebody does, or is to be started again."""
+        if len(self._gone) < len(self.processes):
+            return None
+        codes = ", ".join(str(process.returncode) for process in self.processes)
+        return f"all actors have ended, with exit codes {codes}"
+
     def close(self) -> None:
         """Ends them after their iteration; a second time does nothing."""
         self._closing.set()
         self._watch.join()
         for process in self.processes:
             if process.stdin is not None:
-                process.stdin.close()
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
+        until = time.monotonic() + PATIENCE
         for process in self.processes:
             try:
-                process.wait(PATIENCE)
+                process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -88,29 +100,37 @@ class LocalActors:
             [sys.executable, "-m", "accel_rl.remote.apex.process"],
             stdin=subprocess.PIPE,
             text=True,
+            process_group=0,  # so that Ctrl-C comes to this process alone, which ends them
         )
         assert process.stdin is not None
         # Not on the command line, which everybody can read. The pipe stays open: its end says that
         # this process has gone, or wants it to stop.
-        process.stdin.write(json.dumps({**self._order, "number": number}) + "\n")
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, as will be seen
+            process.stdin.write(json.dumps({**self._order, "number": number}) + "\n")
+            process.stdin.flush()
         return process
 
     def _look(self) -> None:
-        gone: set[int] = set()
         while not self._closing.wait(LOOK):
             for number, process in enumerate(self.processes):
-                if number in gone or process.poll() is None:
-                    continue
-                again = self.restarted < self._restarts
-                what = "it is started again" if again else "it stays away"
-                warnings.warn(
-                    f"actor {number} ended with exit code {process.returncode}: {what}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-                if again:
-                    self.restarted += 1
-                    self.processes[number] = self._start(number)
-                else:
-                    gone.add(number)
+                if number not in self._gone and process.poll() is not None:
+                    self._replace(number, process)
+
+    def _replace(self, number: int, process: subprocess.Popen[str]) -> None:
+        """Starts it again or lets it go, and then warns, which may raise."""
+        what = "it stays away"
+        if self.restarted < self._restarts:
+            self.restarted += 1
+            try:
+                self.processes[number] = self._start(number)
+                what = "it is started again"
+            except OSError as error:
+                what = f"it could not be started again: {error}"
+        if self.processes[number] is process:
+            self._gone.add(number)
+        with contextlib.suppress(RuntimeWarning):
+            warnings.warn(
+                f"actor {number} ended with exit code {process.returncode}: {what}",
+                RuntimeWarning,
+                stacklevel=2,
+            )

@@ -2,14 +2,16 @@
 
 import base64
 import json
-import signal
 import sys
 import threading
+
+from accel_rl.remote.apex.acting import run_actor
+from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.errors import ConnectionLost
 
 
 def main() -> None:
     """Acts until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one gets it too
     orders = json.loads(sys.stdin.readline())
     ended = threading.Event()
 
@@ -18,10 +20,6 @@ def main() -> None:
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    from accel_rl.remote.apex.acting import run_actor
-    from accel_rl.remote.apex.settings import ApexSettings
-    from accel_rl.remote.errors import ConnectionLost
-
     secret = None if orders["secret"] is None else base64.b64decode(orders["secret"])
     try:
         run_actor(

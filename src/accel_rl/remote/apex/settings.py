@@ -41,16 +41,26 @@ class ApexSettings:
     epsilon: float = 0.4  # of the environment that explores most, when there are many
     epsilon_spread: float = 7.0
     seed: int = 0
+    run: str = "experience"  # the table's name, and by which others of the server know the training
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a number is out of range."""
+        """Raises ValueError if a number is out of range, TypeError for what is none."""
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int) and field.name != "seed" and value < 1:
+            value, example = getattr(self, field.name), field.default
+            if isinstance(example, int | float):
+                kinds = int if isinstance(example, int) else int | float
+                if not isinstance(value, kinds) or isinstance(value, bool):
+                    raise TypeError(f"{field.name} must be like {example!r}, got {value!r}")
+            if isinstance(example, int) and field.name != "seed" and value < 1:
                 raise ValueError(f"{field.name} must be at least 1, got {value}")
-            if isinstance(value, float) and not 0 <= value < math.inf:
+            if isinstance(example, float) and not 0 <= value < math.inf:
                 raise ValueError(f"{field.name} must be finite and at least 0, got {value}")
+        for name in ("batch_size", "learning_starts"):
+            if getattr(self, name) > self.capacity:
+                raise ValueError(
+                    f"{name} must be at most capacity, {self.capacity}, got {getattr(self, name)}"
+                )
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2^32 - 1, got {self.seed}")
         for name in ("gamma", "epsilon"):
@@ -73,6 +83,18 @@ class ApexSettings:
         agent = {"learning_rate": self.learning_rate, "target_period": self.target_period}
         steps = {"beta": self.beta, "beta_steps": self.beta_steps, "gamma": self.gamma}
         return {"agent": agent, **steps}
+
+    @property
+    def schedule(self) -> dict[str, int]:
+        """Fields of `train.Schedule`."""
+        return {
+            "num_envs": self.num_envs,
+            "rollout": self.rollout,
+            "updates": self.updates,
+            "learning_starts": self.learning_starts,
+            "priority_lag": 1,
+            "policy_lag": 1,
+        }
 
     @property
     def exploration(self) -> Any:
@@ -107,8 +129,22 @@ class ApexSettings:
             least_size=max(self.batch_size, self.learning_starts),
             samples_per_insert=ratio,
             slack=4.0 * max(samples, self.batch_size),
+            table=self.run,
             secret=secret,
         )
+
+    def check(self, steps: int) -> None:
+        """What else could go wrong once processes run.
+
+        Raises:
+          ValueError: if the environment is unknown, DQN cannot act in it, or steps leave nothing to
+            learn.
+        """
+        try:
+            jax.eval_shape(lambda: self.parts[1].init(self.key, **self.hyper["agent"]))
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        train.segments(train.Schedule(**self.schedule), steps)
 
     def program(self, port: RemotePort) -> Program:
         """The training program of learner and actors.
@@ -117,14 +153,4 @@ class ApexSettings:
           ValueError: if the environment is unknown, or DQN cannot act in it.
         """
         env, agent = self.parts
-        return train.make(
-            env,
-            agent,
-            port,
-            num_envs=self.num_envs,
-            rollout=self.rollout,
-            updates=self.updates,
-            learning_starts=self.learning_starts,
-            priority_lag=1,
-            policy_lag=1,
-        )
+        return train.make(env, agent, port, **self.schedule)
