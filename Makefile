@@ -44,9 +44,9 @@ test: $(VENV)/.test ## Run the tests
 test-slow: $(VENV)/.test ## Run the long tests, all of them
 	$(PYTEST) -m slow
 
-# What trains, is killed or is fuzzed. The other long tests repeat on more sizes what short ones do.
-LONG := $(addprefix tests/,agents train pim/test_learning.py pim/test_upmem_match.py \
-	pim_emu/test_fuzz.py)
+# Who learns, what is killed or fuzzed. The others repeat what short ones do, on more sizes or cases.
+LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
+	pim/test_learning.py pim_emu/test_fuzz.py)
 
 test-long: $(VENV)/.test
 	$(PYTEST) -m slow $(LONG)

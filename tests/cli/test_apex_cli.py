@@ -11,6 +11,7 @@ import pytest
 from commands import as_json, invoke
 
 from accel_rl import remote
+from accel_rl.io import Checkpoints
 from accel_rl.remote.server import native
 
 try:
@@ -32,6 +33,7 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert found["evaluation"] == pytest.approx(np.mean(found["evaluation_returns"]))
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["steps"] == 800
+    assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
     result = invoke("apex", "CartPole-v1", "--out", out)
     assert result.exit_code == 2  # there is a run
 

@@ -5,6 +5,7 @@ import socket
 import stat
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -223,3 +224,24 @@ def test_damaged_snapshots(serve, connect, tmp_path):
         serve(snapshot_path=path)
     path.write_bytes(whole)
     assert serve(snapshot_path=path).stats()["tables"]["t"]["size"] == 10
+
+
+def test_a_server_starts_once_and_is_stopped_by_many(built):
+    server = built.Server(built.ServerSettings(), None)
+    server.listen_tcp("127.0.0.1", 0)
+    server.start()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: server.stop(), range(4)))
+    with pytest.raises(built.Error, match="started before"):
+        server.start()
+
+
+def test_a_server_restores_once(built, serve, connect, tmp_path):
+    server = serve(snapshot_path=tmp_path / "snapshot")
+    connect(server.address).table(SPEC).push([np.ones((10, 256), np.float32)])
+    server.snapshot()
+    again = built.Server(built.ServerSettings(), None)
+    again.restore(str(tmp_path / "snapshot"))
+    with pytest.raises(built.Error, match="holds tables"):
+        again.restore(str(tmp_path / "snapshot"))
+    assert again.stats()["tables"]["t"]["size"] == 10

@@ -75,6 +75,7 @@ def test_evaluation_and_logging_change_nothing(one, outcome):
     assert_same(go(one, loggers=[Kept()]).state, outcome.state)
 
 
+@pytest.mark.slow
 def test_seeds_train_as_in_whole(one):
     found = go(one, 2, steps=300, seeds="sharded", evaluation=EVALUATION)
     result = whole(one, 300, 2, "sharded")

@@ -57,7 +57,13 @@ MEMORIES = {
 }
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    "memory",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name.startswith("amper") else name
+        for name in MEMORIES
+    ],
+)
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(tmp_path, memory):
     of = program(**MEMORIES[memory])
     uninterrupted = go(of, None)

@@ -65,7 +65,9 @@ def test_tables_are_the_same_bits(name):
     assert len({table.tobytes() for table in tables}) == SEEDS
 
 
-@pytest.mark.parametrize("name", ["vmap", "chunked", "sharded"])
+@pytest.mark.parametrize(
+    "name", ["vmap", pytest.param("chunked", marks=pytest.mark.slow), "sharded"]
+)
 def test_networks_are_the_same_but_for_rounding(name):
     run, alone = network_run()
     result = over(run, name)

@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <sys/random.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -108,20 +110,28 @@ class Server {
 
   void start() {
     require_idle("start");
+    const nb::gil_scoped_release released;
+    const std::lock_guard<std::mutex> lock(starting_);
+    if (stopped_ || thread_.joinable())
+      throw Error(Status::out_of_order, "cannot start: the server was started before");
     thread_ = std::thread([this] {
       sigset_t all;
       sigfillset(&all);
       pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are the main thread's
       loop_->run();
     });
+    running_ = true;
   }
 
   void stop() {
     const nb::gil_scoped_release released;
+    const std::lock_guard<std::mutex> lock(starting_);  // a second caller waits for the first
+    stopped_ = true;
     if (thread_.joinable()) {
       loop_->stop();
       thread_.join();
     }
+    running_ = false;
     for (const auto &each : listeners_) each->close();
   }
 
@@ -166,8 +176,10 @@ class Server {
       const nb::gil_scoped_release released;
       std::unique_lock<std::mutex> lock(loop_->mutex());
       status = handler_->begin_snapshot(&why);
-      while (status == Status::ok && handler_->snapshots().active()) {
-        if (!thread_.joinable()) {
+      std::shared_ptr<const SnapshotEnd> end;  // of this one, whatever begins after it
+      if (status == Status::ok) end = handler_->snapshots().last();
+      while (end && !end->over) {
+        if (!running_) {
           handler_->go_on(0, [](Peer &, FrameBuffer &) {});
           continue;
         }
@@ -176,17 +188,14 @@ class Server {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         lock.lock();
       }
-      if (status == Status::ok) {
-        status = handler_->snapshots().result();
-        why = handler_->snapshots().why();
-      }
+      if (end) status = end->status, why = end->why;
     }
     expect_ok(status, why);
   }
 
  private:
   void require_idle(const char *what) const {
-    if (thread_.joinable())
+    if (running_)
       throw Error(Status::out_of_order, std::string("cannot ") + what + ": the server is running");
   }
 
@@ -201,6 +210,9 @@ class Server {
   std::unique_ptr<Handler> handler_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<EventLoop> loop_;
+  std::mutex starting_;  // held while the thread is begun or ended
+  bool stopped_ = false;
+  std::atomic<bool> running_{false};
   std::thread thread_;
 };
 
@@ -240,12 +252,14 @@ void bind_server(nb::module_ &module) {
   bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
   bind_setting(settings, "connections", loop, &LoopSettings::connections);
+  bind_setting(settings, "handshakes", loop, &LoopSettings::handshakes);
   bind_setting(settings, "handshake_ms", loop, &LoopSettings::handshake_ms);
   bind_setting(settings, "frame_ms", loop, &LoopSettings::frame_ms);
   bind_setting(settings, "write_ms", loop, &LoopSettings::write_ms);
   bind_setting(settings, "idle_ms", loop, &LoopSettings::idle_ms);
   bind_setting(settings, "buffer_bytes", loop, &LoopSettings::buffer_bytes);
   bind_setting(settings, "reply_bytes", loop, &LoopSettings::reply_bytes);
+  bind_setting(settings, "unread_bytes", loop, &LoopSettings::unread_bytes);
   nb::class_<Server>(module, "Server", "A replay memory server, in a thread of its own.")
       .def(nb::init<const ServerSettings &, nb::object>(), nb::arg("settings"),
            nb::arg("authenticate").none())
@@ -254,7 +268,7 @@ void bind_server(nb::module_ &module) {
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
       .def("restore", &Server::restore, nb::arg("path"), "Load a snapshot before start().")
-      .def("start", &Server::start)
+      .def("start", &Server::start, "Begin to serve, once: not after stop().")
       .def("stop", &Server::stop, "End the thread and all connections; a second time does nothing.")
       .def("stats", &Server::stats)
       .def("snapshot", &Server::snapshot, "Write a snapshot and wait until it is on the disk.");

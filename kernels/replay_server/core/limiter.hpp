@@ -23,6 +23,19 @@ class Limiter {
     if (size < config_.min_size) return false;
     return !config_.active || diff(inserts_, samples_ + count) >= config_.min_diff;
   }
+  // Whether no number of calls by others would ever let that in which cannot go now. A table is
+  // filled up to min_size without regard to max_diff, and samples take diff down to min_diff.
+  bool never_inserts(uint64_t size, uint64_t count) const {
+    return !can_insert(size, count) &&
+           static_cast<double>(count) * config_.samples_per_insert >
+               config_.max_diff - config_.min_diff;
+  }
+  bool never_samples(uint64_t size, uint64_t count) const {
+    if (!config_.active || can_sample(size, count)) return false;
+    const double filled = static_cast<double>(config_.min_size) * config_.samples_per_insert;
+    const double most = filled > config_.max_diff ? filled : config_.max_diff;
+    return static_cast<double>(count) > most - config_.min_diff;
+  }
   void inserted(uint64_t count) { inserts_ += count; }
   void sampled(uint64_t count) { samples_ += count; }
 

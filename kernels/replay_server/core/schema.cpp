@@ -37,9 +37,26 @@ uint64_t checked_bytes(const Column &column) {
   return bytes;
 }
 
+// Bytes of the UTF-8 character there; 0 if it is none, or not in its shortest form.
+size_t character_bytes(const std::string &text, size_t at) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[at + k]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() - at < bytes) return 0;
+  for (size_t k = 1; k < bytes; ++k)
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90)) return 0;
+  if (first == 0xED && second > 0x9F) return 0;  // a half of a UTF-16 pair
+  return first == 0xF4 && second > 0x8F ? 0 : bytes;
+}
+
 Status check_column(const Column &column, std::string *why) {
   if (!is_name(column.name))
-    return refuse(why, Status::bad_name, "a column's name must be 1 to 255 printable bytes");
+    return refuse(why, Status::bad_name,
+                  "a column's name must be 1 to 255 printable bytes of UTF-8");
   const std::string prefix = "column " + column.name + ": ";
   if (dtype_bytes(column.dtype) == 0)
     return refuse(why, Status::bad_config, prefix + "no such dtype");
@@ -141,16 +158,18 @@ bool operator==(const TableConfig &a, const TableConfig &b) {
 
 bool is_name(const std::string &name) {
   if (name.empty() || name.size() > most_name_bytes) return false;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) return false;
+  for (size_t at = 0; at < name.size();) {
+    const size_t bytes = character_bytes(name, at);
+    if (bytes == 0 || (bytes == 1 && (name[at] < 0x20 || name[at] == 0x7F))) return false;
+    at += bytes;
   }
   return true;
 }
 
 Status check(const TableConfig &config, std::string *why) {
   if (!is_name(config.name))
-    return refuse(why, Status::bad_name, "a table's name must be 1 to 255 printable bytes");
+    return refuse(why, Status::bad_name,
+                  "a table's name must be 1 to 255 printable bytes of UTF-8");
   if (config.capacity < 1 || config.capacity > most_capacity)
     return refuse(why, Status::bad_config,
                   limits("capacity", std::to_string(config.capacity), "from 1 to 2^30"));

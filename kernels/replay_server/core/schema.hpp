@@ -71,7 +71,7 @@ inline bool operator!=(const TableConfig &a, const TableConfig &b) { return !(a 
 
 // Status::ok, bad_name or bad_config. `why`, if not null, says argument, value and limit.
 Status check(const TableConfig &config, std::string *why);
-bool is_name(const std::string &name);  // 1 to most_name_bytes bytes, none of a control character
+bool is_name(const std::string &name);  // 1 to most_name_bytes bytes of UTF-8, no ASCII control
 
 }  // namespace accel_rl::replay
 

@@ -15,7 +15,7 @@ enum class Status : uint16_t {
   bad_priority = 4,   // a priority is NaN, infinite or negative
   bad_slot = 5,       // a slot is not below the capacity
   bad_config = 6,     // a table's configuration is out of its range, or not that of the table
-  bad_name = 7,       // a name is empty, too long, or holds a control character
+  bad_name = 7,       // a name is empty, too long, no UTF-8, or has control characters
   bad_version = 8,    // a version is not above that which is there
   limit = 9,          // a cap on bytes or on a number of things is reached
   none_newer = 10,    // there is no newer version

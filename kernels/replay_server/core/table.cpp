@@ -26,10 +26,6 @@ bool are_priorities(const float *priorities, uint32_t count) {
   return wrong == 0;
 }
 
-Status Table::check(const TableConfig &config, std::string *why) {
-  return replay::check(config, why);
-}
-
 uint64_t Table::bytes_needed(const TableConfig &config) {
   uint64_t bytes = (config.item_bytes() + sizeof(uint32_t)) * uint64_t{config.capacity};
   const bool is_amper = config.sampler == Sampler::amper_fr;

@@ -43,9 +43,8 @@ struct Stats {
 
 class Table {
  public:
-  static Status check(const TableConfig &config, std::string *why);
   static uint64_t bytes_needed(const TableConfig &config);  // of a config that is ok
-  // ok, what check() says, or out_of_memory.
+  // ok, what check() of a config says, or out_of_memory.
   static Status make(const TableConfig &config, std::unique_ptr<Table> *table, std::string *why);
 
   // Status of calls: ok, bad_count, bad_priority or retry; of can_...: ok, bad_count or retry.
@@ -61,6 +60,10 @@ class Table {
   // Also bad_slot. A slot that is there twice gets the last of its priorities.
   Status update(uint32_t count, const uint32_t *slots, const uint32_t *generations,
                 const float *priorities, UpdateCounts *counts);
+
+  // Whether the limiter will never let it in, whatever others do.
+  bool never_pushes(uint32_t count) const { return limiter_.never_inserts(size_, count); }
+  bool never_samples(uint32_t batch) const { return limiter_.never_samples(size_, batch); }
 
   const TableConfig &config() const { return config_; }
   Stats stats() const;

@@ -233,7 +233,7 @@ Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
   }
   if (cursor.left() > 0) return Status::malformed;
   if (!is_name(config.name)) return Status::bad_name;
-  return out->described ? Table::check(config, why) : Status::ok;
+  return out->described ? check(config, why) : Status::ok;
 }
 
 }  // namespace accel_rl::replay

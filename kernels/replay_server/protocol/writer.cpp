@@ -51,7 +51,8 @@ void finish_reply(FrameBuffer *out) {
 }
 
 bool write_error(FrameBuffer *out, const Header &request, Status status, const std::string &why) {
-  const size_t bytes = std::min(why.size(), most_message_bytes);
+  size_t bytes = std::min(why.size(), most_message_bytes);
+  while (bytes > 0 && bytes < why.size() && (why[bytes] & 0xC0) == 0x80) --bytes;  // whole UTF-8
   Layout layout;
   const size_t at = layout.add(bytes, 1);
   if (!begin_reply(out, request, static_cast<Op>(request.op), status, layout)) return false;

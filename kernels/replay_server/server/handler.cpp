@@ -2,11 +2,17 @@
 
 namespace accel_rl::replay {
 
+constexpr const char *name_rule = "a name must be 1 to 255 printable bytes of UTF-8";
+
 Handler::Handler(Settings settings)
     : settings_(std::move(settings)),
       mailbox_(settings_.mailbox_bytes, settings_.mailbox_names) {}
 
 Status Handler::restore(const std::string &path, std::string *why) {
+  if (!tables_.empty() || !mailbox_.messages().empty()) {
+    *why = "the server holds tables or messages already";
+    return Status::out_of_order;
+  }
   const Status status = restore_snapshot(path, settings_.table_bytes, &tables_, &mailbox_, why);
   if (status != Status::ok) return status;
   for (const auto &table : tables_) {
@@ -51,12 +57,15 @@ Outcome Handler::refuse(const Header &header, Status status, FrameBuffer *reply)
 Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
   const Header &header = frame.header;
   const Status status = check_request(frame);
-  if (status == Status::unknown_op) return fail(header, status, "", reply);
+  const bool ready = peer.state == Peer::State::ready;
+  if (status == Status::unknown_op && ready) return fail(header, status, "", reply);
+  if (status == Status::unknown_op)
+    return fail_and_close(header, Status::out_of_order, "", reply);
   if (status != Status::ok) return refuse(header, status, reply);
   ++statistics_.requests;
   const Op op = static_cast<Op>(header.op);
   const bool greeting = op == Op::hello || op == Op::auth;
-  if (greeting == (peer.state == Peer::State::ready))
+  if (greeting == ready)
     return fail_and_close(header, Status::out_of_order, "", reply);
   if (!greeting && header.session != peer.session->token)
     return fail_and_close(header, Status::wrong_session, "", reply);
@@ -121,9 +130,11 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     std::unique_ptr<Table> table;
     const Status made = Table::make(request.config, &table, &why);
     if (made != Status::ok) return fail(frame.header, made, why, reply);
+    tables_.reserve(number + 1);  // memory first: all that follows is done, or nothing
+    column_bytes_.reserve(number + 1);
+    if (queues_.size() == number) queues_.emplace_back();
     tables_.push_back(std::move(table));
     column_bytes_.push_back(std::move(column_bytes));
-    queues_.emplace_back();
     table_bytes_ += bytes;
   }
   const TableConfig &config = tables_[number]->config();
@@ -170,13 +181,13 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   Publish request;
   const Status parsed = parse_publish(frame, &request);
   if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
-  Status status = parsed;
-  if (status == Status::ok)
-    status = mailbox_.publish(request.name, request.version,
-                              reinterpret_cast<const std::byte *>(request.value), request.bytes);
-  if (status != Status::ok) return fail(frame.header, status, request.name, reply);
+  if (parsed != Status::ok) return fail(frame.header, parsed, name_rule, reply);
   layout_.clear();
   if (!begin_reply(reply, frame.header, Op::publish, Status::ok, layout_)) return Outcome::close;
+  const Status status =
+      mailbox_.publish(request.name, request.version,
+                       reinterpret_cast<const std::byte *>(request.value), request.bytes);
+  if (status != Status::ok) return fail(frame.header, status, request.name, reply);
   write_at(reply->data() + 40, request.version);
   finish_reply(reply);
   remember(peer, frame.header, reply);
@@ -187,7 +198,7 @@ Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply) {
   Fetch request;
   const Status parsed = parse_fetch(frame, &request);
   if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
-  if (parsed != Status::ok) return fail(frame.header, parsed, request.name, reply);
+  if (parsed != Status::ok) return fail(frame.header, parsed, name_rule, reply);
   std::shared_ptr<const Message> message;
   const Status status = mailbox_.fetch(request.name, request.newer_than, request.any, &message);
   if (status != Status::ok) return fail(frame.header, status, "", reply);

@@ -43,7 +43,7 @@ class Handler {
 
   explicit Handler(Settings settings);
 
-  // Load what a snapshot holds; before anything else.
+  // Load what a snapshot holds; before anything else, or it is out_of_order.
   Status restore(const std::string &path, std::string *why);
 
   // The most bytes that a frame of this peer may have.
@@ -54,7 +54,7 @@ class Handler {
   // Try again what waits, and give up what has waited long enough.
   void go_on(uint64_t now_ms, const Deliver &deliver);
   // Whether go_on() has something to do by now, and when at the latest it will (0: never).
-  bool pending() const { return changed_ || snapshots_.active(); }
+  bool pending() const { return changed_ || snapshots_.writing(); }
   uint64_t deadline_ms() const;
   void leave(Peer &peer, uint64_t now_ms);
   void sweep(uint64_t now_ms) { sessions_.sweep(now_ms, settings_.session_timeout_ms); }

@@ -45,7 +45,7 @@ Outcome Handler::welcome(Peer &peer, const Header &header, const uint8_t *mac, F
   }
   const bool resumed = session != nullptr;
   if (!session) {
-    if (sessions_.size() >= settings_.sessions) {
+    if (sessions_.size() >= settings_.sessions && !sessions_.evict()) {
       ++statistics_.turned_away;
       return fail_and_close(header, Status::limit,
                             std::to_string(settings_.sessions) + " sessions are open", reply);

@@ -4,6 +4,15 @@
 
 namespace accel_rl::replay {
 
+namespace {
+
+std::string never(uint32_t count, const char *what) {
+  return std::string(what) + " of " + std::to_string(count) +
+         " will never be between the least and most difference of the table";
+}
+
+}  // namespace
+
 Table *Handler::table_of(const Header &header) {
   return header.table < tables_.size() ? tables_[header.table].get() : nullptr;
 }
@@ -23,8 +32,11 @@ bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *
   }
   if (!recent.forgotten(header.request)) return false;
   *outcome = fail(header, Status::repeated,
-                  "request " + std::to_string(header.request) + " is too old to be told from one "
-                  "that was answered", reply);
+                  header.request == 0
+                      ? "changes are numbered from 1 on"
+                      : "request " + std::to_string(header.request) +
+                            " is too old to be told from one that was answered",
+                  reply);
   return true;
 }
 
@@ -53,6 +65,10 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
   if (status != Status::retry || bad || (push_.timeout_ms == 0 && queues.pushes.empty()))
     return do_push(peer, frame, reply);
   if (push_.timeout_ms > 0) {
+    if (table->never_pushes(push_.items)) {
+      table->count_refused();
+      return fail(header, Status::bad_count, never(push_.items, "an insert"), reply);
+    }
     table->count_waited();
     Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}};
     if (!waiting.frame.append(frame.bytes, header.length)) return Outcome::close;
@@ -65,11 +81,12 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
 Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   const Header &header = frame.header;
   Table &table = *tables_[header.table];
+  layout_.clear();
+  // First, as what was done without a reply would not be remembered, and done again.
+  if (!begin_reply(reply, header, Op::push, Status::ok, layout_)) return Outcome::close;
   const Status status = table.push(push_.items, push_.columns.data(), push_.priorities);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();
-  layout_.clear();
-  if (!begin_reply(reply, header, Op::push, Status::ok, layout_)) return Outcome::close;
   write_at(reply->data() + 40, push_.items);
   write_at(reply->data() + 44, table.size());
   finish_reply(reply);
@@ -88,11 +105,22 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
     table->count_refused();
     return fail(header, parsed, "", reply);
   }
+  if (table->config().sampler == Sampler::amper_fr &&
+      request.batch > settings_.limits.amper_batch) {
+    table->count_refused();
+    return fail(header, Status::bad_count,
+                "amper_fr draws at most " + std::to_string(settings_.limits.amper_batch) +
+                    " at once", reply);
+  }
   Queues &queues = queues_[header.table];
   Status status = queues.samples.empty() ? table->can_sample(request.batch) : Status::retry;
   if (status != Status::retry || (request.timeout_ms == 0 && queues.samples.empty()))
     return do_sample(header, request, reply);
   if (request.timeout_ms > 0) {
+    if (table->never_samples(request.batch)) {  // it would hold up all behind it
+      table->count_refused();
+      return fail(header, Status::bad_count, never(request.batch, "a sample"), reply);
+    }
     table->count_waited();
     status = park(peer, {&peer, now_ms + request.timeout_ms, header, request, {}}, &queues.samples);
     if (status == Status::ok) return Outcome::waits;
@@ -150,13 +178,13 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
     table->count_refused();
     return fail(header, parsed, "", reply);
   }
+  layout_.clear();
+  if (!begin_reply(reply, header, Op::update, Status::ok, layout_)) return Outcome::close;
   UpdateCounts counts;
   const Status status = table->update(request.items, request.slots, request.generations,
                                       request.priorities, &counts);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();  // weights may all have been 0
-  layout_.clear();
-  if (!begin_reply(reply, header, Op::update, Status::ok, layout_)) return Outcome::close;
   write_at(reply->data() + 40, counts.applied);
   write_at(reply->data() + 44, counts.stale);
   finish_reply(reply);

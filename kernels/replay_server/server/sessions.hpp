@@ -32,7 +32,7 @@ class Recent {
       if (ends_[k].request == request) return &ends_[k];
     return nullptr;
   }
-  // Whether it may be one of those that were forgotten.
+  // Whether it may be one of those that were forgotten; 0, which no change has, always is.
   bool forgotten(uint64_t request) const { return request <= forgotten_; }
 
   void add(uint64_t request, Status status, const uint8_t *fixed) {
@@ -66,13 +66,24 @@ class Sessions {
     return found == sessions_.end() ? nullptr : found->second.get();
   }
   Session *add(uint64_t token) {
-    auto &session = sessions_[token];
-    session = std::make_unique<Session>();
+    auto session = std::make_unique<Session>();
     session->token = token;
-    return session.get();
+    return sessions_.emplace(token, std::move(session)).first->second.get();
   }
   void remove(uint64_t token) { sessions_.erase(token); }
   size_t size() const { return sessions_.size(); }
+
+  // Forget the one that has been without a connection longest; false: all have one.
+  bool evict() {
+    auto oldest = sessions_.end();
+    for (auto each = sessions_.begin(); each != sessions_.end(); ++each)
+      if (!each->second->peer &&
+          (oldest == sessions_.end() || each->second->left_ms < oldest->second->left_ms))
+        oldest = each;
+    if (oldest == sessions_.end()) return false;
+    sessions_.erase(oldest);
+    return true;
+  }
 
   // Forget those that have been without a connection for too long.
   void sweep(uint64_t now_ms, uint64_t timeout_ms) {

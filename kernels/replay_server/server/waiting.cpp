@@ -84,12 +84,13 @@ void Handler::expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver 
 
 void Handler::go_on(uint64_t now_ms, const Deliver &deliver) {
   if (snapshots_.active() && snapshots_.work()) {
-    if (snapshots_.result() == Status::ok) ++statistics_.snapshots;
+    const std::shared_ptr<const SnapshotEnd> end = snapshots_.last();
+    if (end->status == Status::ok) ++statistics_.snapshots;
     std::vector<Waiting> ended;
     ended.swap(for_snapshot_);
     for (Waiting &each : ended) {
       unpark(each);
-      if (write_error(&late_, each.header, snapshots_.result(), snapshots_.why()))
+      if (write_error(&late_, each.header, end->status, end->why))
         deliver(*each.peer, late_);
     }
   }
@@ -97,12 +98,13 @@ void Handler::go_on(uint64_t now_ms, const Deliver &deliver) {
     expire(&each.pushes, now_ms, deliver);
     expire(&each.samples, now_ms, deliver);
   }
-  if (!changed_) return;
-  changed_ = false;
-  for (Queues &each : queues_)
-    while (serve_first(&each.samples, false, deliver) || serve_first(&each.pushes, true, deliver)) {
-    }
-  changed_ = false;  // all that could go on has
+  while (changed_) {  // again if a peer left while it was served: others may be first now
+    changed_ = false;
+    for (Queues &each : queues_)
+      while (serve_first(&each.samples, false, deliver) ||
+             serve_first(&each.pushes, true, deliver)) {
+      }
+  }
 }
 
 uint64_t Handler::deadline_ms() const {

@@ -1,65 +1,17 @@
 // The event loop with clients in threads of their own: good ones, one that sends garbage, one that
 // does not read, and one that leaves in the middle of a frame.
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
+#include "dial.hpp"
 #include "event_loop.hpp"
-#include "frames.hpp"
 
 using namespace frames;
 
 static std::atomic<int> wrong{0};
-
-static int dial_tcp(uint16_t port) {
-  const int file = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(file, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0) abort();
-  return file;
-}
-
-static int dial_unix(const std::string &path) {
-  const int file = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (connect(file, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0) abort();
-  return file;
-}
-
-// The reply to a request; its status, or malformed where the connection ended.
-static Status ask(int file, const Request &request, FrameBuffer *reply) {
-  const uint8_t *from = request.bytes.data();
-  for (size_t left = request.bytes.size(); left > 0;) {
-    const ssize_t put = send(file, from, left, MSG_NOSIGNAL);
-    if (put <= 0) return Status::malformed;
-    from += put, left -= static_cast<size_t>(put);
-  }
-  reply->resize(header_bytes);
-  Header header;
-  if (recv(file, reply->data(), header_bytes, MSG_WAITALL) != ssize_t{header_bytes} ||
-      read_header(reply->data(), UINT32_MAX, &header) != Status::ok)
-    return Status::malformed;
-  reply->resize(header.length);
-  const size_t rest = header.length - header_bytes;
-  if (recv(file, reply->data() + header_bytes, rest, MSG_WAITALL) != static_cast<ssize_t>(rest))
-    return Status::malformed;
-  return static_cast<Status>(header.status);
-}
-
-static uint64_t greet(int file) {
-  FrameBuffer reply;
-  if (ask(file, Request(Op::hello), &reply) != Status::ok) return 0;
-  return read_at<uint64_t>(reply.data() + 8);
-}
 
 static void work(int file) {
   FrameBuffer reply;

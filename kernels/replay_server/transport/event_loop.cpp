@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <new>
 
 namespace accel_rl::replay {
 
@@ -82,23 +84,10 @@ void EventLoop::run() {
     const int count = epoll_wait(epoll_, events, most_events, wait);
     const std::lock_guard<std::mutex> lock(mutex_);
     now_ms_ = clock_ms();
-    for (int k = 0; k < count; ++k) {
-      void *source = events[k].data.ptr;
-      if (source == &event_) {
-        uint64_t times;
-        if (read(event_, &times, sizeof times) < 0) continue;
-      } else if (std::find(listeners_.begin(), listeners_.end(), source) != listeners_.end()) {
-        accept_from(*static_cast<Listener *>(source));
-      } else {
-        auto *connection = static_cast<Connection *>(source);
-        if (connection->dead) continue;
-        if (events[k].events & EPOLLOUT) flush(*connection);
-        if (!connection->dead && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-          receive(*connection);
-      }
+    try {
+      turn(events, count, deliver);
+    } catch (const std::exception &) {  // no memory now: what was not done is tried again
     }
-    handler_->go_on(now_ms_, deliver);
-    if (now_ms_ - swept_ms_ >= sweep_ms) sweep();
     bury();
     wait = wait_ms();
   }
@@ -107,8 +96,28 @@ void EventLoop::run() {
   bury();
 }
 
+void EventLoop::turn(const epoll_event *events, int count, const Handler::Deliver &deliver) {
+  for (int k = 0; k < count; ++k) {
+    void *source = events[k].data.ptr;
+    if (source == &event_) {
+      uint64_t times;
+      if (read(event_, &times, sizeof times) < 0) continue;
+    } else if (std::find(listeners_.begin(), listeners_.end(), source) != listeners_.end()) {
+      accept_from(*static_cast<Listener *>(source));
+    } else {
+      auto *connection = static_cast<Connection *>(source);
+      if (connection->dead) continue;
+      if (events[k].events & EPOLLOUT) flush(*connection);
+      if (!connection->dead && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        receive(*connection);
+    }
+  }
+  handler_->go_on(now_ms_, deliver);
+  if (now_ms_ - swept_ms_ >= sweep_ms) sweep();
+}
+
 int EventLoop::wait_ms() const {
-  if (handler_->snapshots().writing()) return 0;
+  if (handler_->pending()) return 0;
   uint64_t wait = sweep_ms;
   if (handler_->snapshots().active()) wait = 2;  // until the disk is done
   if (const uint64_t deadline = handler_->deadline_ms())
@@ -127,61 +136,97 @@ void EventLoop::accept_from(const Listener &listener) {
       }
       return;
     }
-    Statistics &statistics = handler_->counters();
     if (connections_.size() >= settings_.connections) {
-      ++statistics.turned_away;
+      ++handler_->counters().turned_away;
       close(file);
       continue;
     }
-    if (listener.is_tcp()) {
-      const int on = 1;
-      setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    }
-    auto connection = std::make_unique<Connection>();
-    connection->file = file;
-    connection->opened_ms = connection->read_ms = now_ms_;
-    epoll_event wanted = {};
-    wanted.events = connection->watched = EPOLLIN;
-    wanted.data.ptr = connection.get();
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
+    make_way();
+    try {
+      admit(file, listener.is_tcp());
+    } catch (const std::bad_alloc &) {
       close(file);
-      continue;
     }
-    ++statistics.connections;
-    ++statistics.open;
-    Peer *peer = &connection->peer;
-    connections_.emplace(peer, std::move(connection));
+  }
+}
+
+void EventLoop::admit(int file, bool is_tcp) {
+  if (is_tcp) {
+    const auto set = [file](int level, int option, int value) {
+      setsockopt(file, level, option, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    // A peer whose machine is gone is found within 30 s, not in the two hours of the system.
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+  }
+  auto made = std::make_unique<Connection>();
+  Connection &connection = *made;
+  connection.file = file;
+  connection.opened_ms = connection.read_ms = now_ms_;
+  connection.watched = EPOLLIN;
+  dead_.reserve(connections_.size() + 1);  // so that end() needs no memory
+  connections_.emplace(&connection.peer, std::move(made));
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN;
+  wanted.data.ptr = &connection;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
+    connections_.erase(&connection.peer);
+    close(file);
+    return;
+  }
+  ++handler_->counters().connections;
+  ++handler_->counters().open;
+}
+
+// Those that only open connections take the places of each other, not those of clients.
+void EventLoop::make_way() {
+  uint32_t count = 0;
+  Connection *oldest = nullptr;
+  for (auto &each : connections_) {
+    Connection &connection = *each.second;
+    const Peer::State state = connection.peer.state;
+    if (connection.dead || (state != Peer::State::fresh && state != Peer::State::challenged))
+      continue;
+    ++count;
+    if (!oldest || connection.opened_ms < oldest->opened_ms) oldest = &connection;
+  }
+  if (!oldest || count < settings_.handshakes) return;
+  ++handler_->counters().turned_away;
+  end(*oldest, false);
+}
+
+void EventLoop::sweep(Connection &connection) {
+  Statistics &statistics = handler_->counters();
+  const Peer::State state = connection.peer.state;
+  const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
+  if (connection.last_words) {
+    if (since(connection.opened_ms) >= last_words_ms) end(connection, false);
+  } else if (state == Peer::State::closed) {  // its session went on over another one
+    end(connection, false);
+  } else if (state != Peer::State::ready && since(connection.opened_ms) >= settings_.handshake_ms) {
+    ++statistics.timed_out;
+    end(connection, false);
+  } else if (connection.sent < connection.out.size()) {
+    if (since(connection.write_ms) < settings_.write_ms) return;
+    ++statistics.slow;
+    end(connection, false);
+  } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
+             (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
+              since(connection.read_ms) >= settings_.idle_ms)) {
+    ++statistics.timed_out;
+    end(connection, false);
+  } else if (connection.in.size() == 0 && since(connection.read_ms) >= release_ms) {
+    release(connection);
   }
 }
 
 void EventLoop::sweep() {
   swept_ms_ = now_ms_;
-  Statistics &statistics = handler_->counters();
-  for (auto &each : connections_) {
-    Connection &connection = *each.second;
-    const Peer::State state = connection.peer.state;
-    const bool writes = connection.sent < connection.out.size();
-    if (connection.last_words) {
-      if (now_ms_ - connection.opened_ms >= last_words_ms) end(connection, false);
-    } else if (state == Peer::State::closed) {  // its session went on over another one
-      end(connection, false);
-    } else if (writes) {
-      if (now_ms_ - connection.write_ms < settings_.write_ms) continue;
-      ++statistics.slow;
-      end(connection, false);
-    } else if ((state != Peer::State::ready &&
-                now_ms_ - connection.opened_ms >= settings_.handshake_ms) ||
-               (connection.in.size() > 0 && now_ms_ - connection.read_ms >= settings_.frame_ms) ||
-               (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
-                now_ms_ - connection.read_ms >= settings_.idle_ms)) {
-      ++statistics.timed_out;
-      end(connection, false);
-    } else if (connection.in.size() == 0 && now_ms_ - connection.read_ms >= release_ms) {
-      buffered_ -= connection.in.capacity();
-      connection.in.release();
-    }
-  }
+  for (auto &each : connections_) sweep(*each.second);
   handler_->sweep(now_ms_);
   if (accepting_) return;
   accepting_ = true;
@@ -193,8 +238,13 @@ void EventLoop::sweep() {
 
 void EventLoop::bury() {
   for (Connection *each : dead_) {
+    // A process that was forked meanwhile has the socket, too: close() alone would leave it open,
+    // and epoll would go on to report what is freed here.
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file, nullptr);
+    shutdown(each->file, SHUT_RDWR);
     close(each->file);
-    buffered_ -= each->in.capacity();
+    release(*each);
+    unread_ -= each->counted;
     --handler_->counters().open;
     connections_.erase(&each->peer);
   }

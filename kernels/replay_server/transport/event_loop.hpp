@@ -14,16 +14,20 @@
 #include "../server/handler.hpp"
 #include "listener.hpp"
 
+struct epoll_event;
+
 namespace accel_rl::replay {
 
 struct LoopSettings {
   uint32_t connections = 1024;
+  uint32_t handshakes = 256;     // connections whose session does not stand yet
   uint32_t handshake_ms = 5000;  // until the session stands
   uint32_t frame_ms = 10000;     // without a byte in the middle of a frame
   uint32_t write_ms = 30000;     // without reading any of a reply
   uint32_t idle_ms = 0;          // without a request; 0: for ever
   uint64_t buffer_bytes = uint64_t{1} << 30;  // of what was received, of all connections
   uint64_t reply_bytes = uint64_t{256} << 20;  // that one connection may leave unread
+  uint64_t unread_bytes = uint64_t{1} << 30;   // of replies, that all may leave unread
 };
 
 class EventLoop {
@@ -48,20 +52,31 @@ class EventLoop {
     uint32_t watched = 0;     // epoll events
     FrameBuffer in, out;
     size_t sent = 0;          // of out
+    size_t counted = 0;       // of out's memory, in unread_
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
     bool last_words = false;  // ends when out is sent and the peer has seen it
     bool dead = false;
   };
 
   void accept_from(const Listener &listener);
+  void admit(int file, bool is_tcp);
+  void make_way();
   void receive(Connection &connection);
+  void drain(Connection &connection);
+  void release(Connection &connection);
+  void reclaim(const Connection &except);
   bool make_room(Connection &connection);
   void handle_frames(Connection &connection);
   void send_frame(Connection &connection, FrameBuffer *frame);
+  bool keep(Connection &connection, FrameBuffer *frame, size_t sent);
+  bool spare_unread(const Connection &connection, size_t more);
+  void count_unread(Connection &connection);
   void flush(Connection &connection);
   void watch(Connection &connection);
   void end(Connection &connection, bool with_last_words);
+  void turn(const epoll_event *events, int count, const Handler::Deliver &deliver);
   void sweep();
+  void sweep(Connection &connection);
   void bury();
   int wait_ms() const;
   bool paused(const Connection &connection) const;
@@ -75,7 +90,8 @@ class EventLoop {
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;
   bool accepting_ = true;
   std::vector<Connection *> dead_;
-  uint64_t now_ms_ = 0, swept_ms_ = 0, buffered_ = 0;
+  uint64_t now_ms_ = 0, swept_ms_ = 0;
+  uint64_t buffered_ = 0, unread_ = 0;  // memory of what came, and of replies
   FrameBuffer reply_, aligned_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "event_loop.hpp"
 
@@ -14,17 +15,34 @@ namespace {
 
 constexpr size_t first_bytes = size_t{64} << 10;    // of a connection's buffer
 constexpr size_t turn_bytes = size_t{1} << 20;      // received before others have their turn
-constexpr size_t unread_bytes = size_t{256} << 10;  // of replies, before requests are left waiting
+constexpr size_t pause_bytes = size_t{256} << 10;   // of replies, before requests are left waiting
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace
 
+void EventLoop::release(Connection &connection) {
+  buffered_ -= connection.in.capacity();
+  connection.in.release();
+}
+
+// Memory that other connections keep for what they will receive.
+void EventLoop::reclaim(const Connection &except) {
+  for (auto &each : connections_) {
+    Connection &other = *each.second;
+    if (&other != &except && (other.in.size() == 0 || other.dead || other.last_words))
+      release(other);
+  }
+}
+
 bool EventLoop::make_room(Connection &connection) {
   FrameBuffer &in = connection.in;
   if (in.capacity() > in.size()) return true;
   // Twice as much as came, whatever length a header claims: memory follows what was sent.
-  const size_t more = std::max(in.capacity(), first_bytes);
+  size_t more = std::max(in.capacity(), first_bytes);
+  const size_t most = aligned(handler_->most_bytes(connection.peer));  // no frame is longer
+  if (in.capacity() < most) more = std::min(more, std::max(most - in.capacity(), first_bytes));
+  if (buffered_ + more > settings_.buffer_bytes) reclaim(connection);
   if (buffered_ + more > settings_.buffer_bytes || !in.reserve(in.capacity() + more)) {
     Header header;
     if (in.size() >= header_bytes) {
@@ -33,17 +51,32 @@ bool EventLoop::make_room(Connection &connection) {
         send_frame(connection, &reply_);
     }
     end(connection, true);
+    release(connection);
     return false;
   }
   buffered_ += more;
   return true;
 }
 
+// Reads what nobody will look at, so that the peer is not cut off from the last words.
+void EventLoop::drain(Connection &connection) {
+  uint8_t nowhere[16 << 10];
+  for (size_t taken = 0; taken < turn_bytes;) {
+    const ssize_t got = recv(connection.file, nowhere, sizeof nowhere, 0);
+    if (got <= 0) {
+      if (got == 0 || !would_block()) end(connection, false);
+      return;
+    }
+    taken += static_cast<size_t>(got);
+    handler_->counters().bytes_in += static_cast<size_t>(got);
+  }
+}
+
 void EventLoop::receive(Connection &connection) {
   for (size_t taken = 0; taken < turn_bytes;) {
     if (connection.dead || paused(connection)) return;
+    if (connection.last_words) return drain(connection);
     FrameBuffer &in = connection.in;
-    if (connection.last_words) in.clear();  // read, so that the peer is not cut off
     if (!make_room(connection)) return;
     const size_t before = in.size(), room = in.capacity() - before;
     const ssize_t got = recv(connection.file, in.data() + before, room, 0);
@@ -57,13 +90,13 @@ void EventLoop::receive(Connection &connection) {
     handler_->counters().bytes_in += bytes;
     connection.read_ms = now_ms_;
     in.resize(before + bytes);
-    if (!connection.last_words) handle_frames(connection);
+    handle_frames(connection);
     if (bytes < room) return;
   }
 }
 
 bool EventLoop::paused(const Connection &connection) const {
-  return connection.out.size() - connection.sent > unread_bytes;
+  return connection.out.size() - connection.sent > pause_bytes;
 }
 
 void EventLoop::handle_frames(Connection &connection) {
@@ -85,7 +118,11 @@ void EventLoop::handle_frames(Connection &connection) {
         if (!aligned_.append(frame.bytes, length)) return end(connection, false);
         frame.bytes = aligned_.data();
       }
-      outcome = handler_->handle(connection.peer, frame, &reply_, now_ms_);
+      try {
+        outcome = handler_->handle(connection.peer, frame, &reply_, now_ms_);
+      } catch (const std::bad_alloc &) {
+        outcome = Outcome::close;
+      }
       at += length;
     }
     if (outcome == Outcome::reply || outcome == Outcome::reply_and_close)
@@ -107,19 +144,60 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
     handler_->counters().bytes_out += sent;
     if (sent == frame->size()) return;
     connection.write_ms = now_ms_;
-    out.clear();
-    out.swap(*frame);  // no copy of a large reply
-    connection.sent = sent;
-  } else if (out.size() - connection.sent + frame->size() > settings_.reply_bytes ||
-             !out.append(frame->data(), frame->size())) {
-    ++handler_->counters().slow;
-    return end(connection, false);
   }
-  watch(connection);
+  if (keep(connection, frame, sent)) return watch(connection);
+  ++handler_->counters().slow;
+  end(connection, false);
+}
+
+// Keep for later what is not sent of a frame; false where that would be too much.
+bool EventLoop::keep(Connection &connection, FrameBuffer *frame, size_t sent) {
+  FrameBuffer &out = connection.out;
+  const size_t left = frame->size() - sent;
+  const size_t unread = out.size() - connection.sent;
+  if (unread + left > settings_.reply_bytes || !spare_unread(connection, left)) return false;
+  // No copy of a large reply, unless that would keep the memory of a far larger one.
+  const bool swaps = unread == 0 && frame->capacity() <= 2 * left + pause_bytes;
+  if (swaps) {
+    out.clear();
+    out.swap(*frame);
+    connection.sent = sent;
+  } else {
+    if (connection.sent >= out.size() / 2) {  // or what was sent would stay for ever
+      out.consume(connection.sent);
+      connection.sent = 0;
+    }
+    if (!out.append(frame->data() + sent, left)) return false;
+  }
+  count_unread(connection);
+  return true;
+}
+
+// Whether all may leave so much more unread: connections that leave most unread end for it.
+bool EventLoop::spare_unread(const Connection &connection, size_t more) {
+  while (unread_ + more > settings_.unread_bytes) {
+    Connection *worst = nullptr;
+    for (auto &each : connections_)
+      if (!worst || each.second->counted > worst->counted) worst = each.second.get();
+    if (!worst || worst->counted <= connection.counted + more) return false;
+    ++handler_->counters().slow;
+    end(*worst, false);
+    worst->out.release();
+    worst->sent = 0;
+    count_unread(*worst);
+  }
+  return true;
+}
+
+void EventLoop::count_unread(Connection &connection) {
+  unread_ += connection.out.capacity();
+  unread_ -= connection.counted;
+  connection.counted = connection.out.capacity();
 }
 
 void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
+  if (paused(connection)) connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
     const ssize_t put = send(connection.file, out.data() + connection.sent,
                              out.size() - connection.sent, MSG_NOSIGNAL);
@@ -133,6 +211,7 @@ void EventLoop::flush(Connection &connection) {
   }
   if (connection.sent == out.size()) {
     out.release();
+    count_unread(connection);
     connection.sent = 0;
     if (connection.last_words) shutdown(connection.file, SHUT_WR);
   }
@@ -152,7 +231,7 @@ void EventLoop::watch(Connection &connection) {
 }
 
 void EventLoop::end(Connection &connection, bool with_last_words) {
-  if (connection.dead) return;
+  if (connection.dead || (with_last_words && connection.last_words)) return;
   handler_->leave(connection.peer, now_ms_);
   if (with_last_words) {
     // Closed at once with input unread, the kernel would drop the reply with the connection.

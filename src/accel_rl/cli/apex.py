@@ -39,7 +39,7 @@ def apex(
     """Train DQN with actors in processes of their own, on this machine.
 
     Starts a replay memory server (unless --server names one) and the actors, and learns in this
-    process. Writes `metrics.jsonl` and `results.json`.
+    process. Writes `metrics.jsonl`, `results.json` and the last state to `checkpoints`.
     """
     runtime.prepare_jax()
     from accel_rl.cli import folders

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ import numpy as np
 
 from accel_rl import remote, train
 from accel_rl.cli import folders, runtime
-from accel_rl.io import atomic_write
+from accel_rl.io import Checkpoints, atomic_write
 from accel_rl.remote.apex import ApexSettings, LocalActors, run_learner
 
 EPISODES = 20  # of the evaluation
-METRICS, RESULTS = "metrics.jsonl", "results.json"
+METRICS, RESULTS, CHECKPOINTS = "metrics.jsonl", "results.json", "checkpoints"
 
 
 def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
@@ -65,6 +66,7 @@ def execute(
     directory.mkdir(parents=True, exist_ok=True)  # before, not after a long training
     for stale in (METRICS, RESULTS):
         (directory / stale).unlink(missing_ok=True)
+    shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
     env, agent = settings.parts
     with contextlib.ExitStack() as stack:
         if server is None:
@@ -88,6 +90,9 @@ def execute(
         "evaluation": float(returns.mean()),
         "evaluation_returns": returns.tolist(),
     }
+    saved = Checkpoints(directory / CHECKPOINTS)
+    with saved.writing():
+        saved.save(done.state, {"settings": results["settings"]}, done.rows)
     with atomic_write(directory / METRICS, "w") as file:
         for row in done.rows:
             file.write(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")

@@ -102,12 +102,14 @@ class ServerSettings:
     waiting_bytes: int
     snapshot_path: str
     connections: int
+    handshakes: int
     handshake_ms: int
     frame_ms: int
     write_ms: int
     idle_ms: int
     buffer_bytes: int
     reply_bytes: int
+    unread_bytes: int
 
     def __init__(self) -> None: ...
 
@@ -115,7 +117,9 @@ class Server:
     """A replay memory server, in a thread of its own."""
 
     def __init__(
-        self, settings: ServerSettings, authenticate: Callable[[bytes, bytes], bool] | None
+        self,
+        settings: ServerSettings,
+        authenticate: Callable[[bytes, bytes, int], bytes | None] | None,
     ) -> None: ...
     def listen_tcp(self, host: str, port: int) -> int: ...
     def listen_unix(self, path: str) -> None: ...

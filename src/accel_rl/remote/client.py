@@ -4,10 +4,9 @@ import contextlib
 import struct
 import threading
 import time
-from types import TracebackType
-from typing import Self
 
 from accel_rl.remote import wire
+from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection, Parts, parse_address
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
 from accel_rl.remote.schema import TableSpec
@@ -17,7 +16,7 @@ from accel_rl.remote.wire import Op
 _NONE_NEWER = 10
 
 
-class ReplayClient:
+class ReplayClient(Closing):
     """A session with a server.
 
     Calls wait for their reply; one lock makes them safe from several threads, of which one waits
@@ -267,14 +266,3 @@ class ReplayClient:
                     self._exchange([frame], None, 0.0)
             self._drop()
             self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -17,6 +17,7 @@ from accel_rl.remote.schema import Limiter, TableSpec, TreeColumns
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
 from accel_rl.replay.index import importance_weights
+from accel_rl.train.ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 
 WAIT = 0.25  # seconds that a request waits at the server before the port looks whether it is closed
@@ -146,10 +147,7 @@ class RemotePort:
           ValueError: if a number is out of range.
           RuntimeError: if the port is closed, also while waiting.
         """
-        if not 0 <= beta < math.inf:
-            raise ValueError(f"beta must be finite and at least 0, got {beta}")
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
+        check_sampling(beta, gamma)
         high, low = (int(word) for word in np.asarray(jax.random.key_data(key)))
         drawn = self._until_allowed(
             functools.partial(self._samples.sample, high << 32 | low, self._batch_size, wait=WAIT)

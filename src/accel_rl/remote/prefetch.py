@@ -3,17 +3,16 @@
 import queue
 import threading
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self
 
 from accel_rl.remote.buffers import Sample
 from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
 
 _LOOK_SECONDS = 0.1  # how often a thread that waits looks whether it is to end
 
 
-class Prefetcher:
+class Prefetcher(Closing):
     """An iterator over samples of one table, which a thread draws ahead of time.
 
     It has a client of its own, so that a sample that waits for the limiter does not hold up others.
@@ -102,14 +101,3 @@ class Prefetcher:
         self._closing.set()
         self._thread.join()
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

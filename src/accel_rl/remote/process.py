@@ -6,15 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from accel_rl.remote.closing import Closing
 from accel_rl.remote.server import ReplayServer, native
 
 _STOP_SECONDS = 10.0
 
 
-class ReplayServerProcess:
+class ReplayServerProcess(Closing):
     """A `ReplayServer`, with its arguments, in a process that ends with this one.
 
     Attributes:
@@ -70,17 +70,6 @@ class ReplayServerProcess:
             self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def main() -> None:

@@ -3,9 +3,9 @@
 import hmac
 import os
 import struct
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import proof
 from accel_rl.remote.errors import error_of
 
@@ -37,7 +37,7 @@ def _authenticator(secret: bytes) -> Any:
     return answer
 
 
-class ReplayServer:
+class ReplayServer(Closing):
     """A replay memory server on TCP, a Unix socket or both, in a thread that Python does not slow.
 
     Attributes:
@@ -65,8 +65,8 @@ class ReplayServer:
           snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
-            buffer_bytes, reply_bytes; session_timeout_ms, handshake_ms, frame_ms, write_ms,
-            idle_ms.
+            buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
+            frame_ms, write_ms, idle_ms.
 
         Raises:
           ValueError: if an address cannot be listened on, a setting is unknown or a secret missing.
@@ -133,14 +133,3 @@ class ReplayServer:
     def close(self) -> None:
         """Ends all connections, without a snapshot; a second time does nothing."""
         self._server.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

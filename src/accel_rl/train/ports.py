@@ -86,10 +86,7 @@ class HeldPort:
           ValueError: if a number is out of range.
           RuntimeError: if the port is closed, also while waiting.
         """
-        if not 0 <= beta < math.inf:
-            raise ValueError(f"beta must be finite and at least 0, got {beta}")
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
+        check_sampling(beta, gamma)
         if key.devices() != {self._index_device}:
             key = jax.device_put(key, self._index_device)
         with self._changed:
@@ -126,6 +123,14 @@ class HeldPort:
     def _check_open(self) -> None:
         if not self._open:
             raise RuntimeError("the replay port is closed")
+
+
+def check_sampling(beta: float, gamma: float) -> None:
+    """Raises ValueError if an exponent of importance weights or a discount is out of range."""
+    if not 0 <= beta < math.inf:
+        raise ValueError(f"beta must be finite and at least 0, got {beta}")
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
 
 
 class LocalPort(HeldPort):

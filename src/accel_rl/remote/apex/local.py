@@ -9,16 +9,15 @@ import sys
 import threading
 import time
 import warnings
-from types import TracebackType
-from typing import Self
 
 from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.closing import Closing
 
 LOOK = 0.2  # seconds between two looks at the processes
 PATIENCE = 20.0  # seconds that an actor is given to end its iteration
 
 
-class LocalActors:
+class LocalActors(Closing):
     """The actors of a training, each in a process that ends with this one.
 
     Args:
@@ -83,17 +82,6 @@ class LocalActors:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self, number: int) -> subprocess.Popen[str]:
         process = subprocess.Popen(
