@@ -111,7 +111,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve):
     assert [row["steps"] for row in rows][-1] == done.rows[-1]["steps"] == steps
     updates = sum(row["updates"] for row in rows)
     assert updates == TINY.updates * (steps - 112) // 16  # 112: whole iterations above 100
-    counts = server.stats()["tables"]["experience"]
+    counts = server.stats()["tables"][TINY.run]
     assert counts["samples"] >= updates * TINY.batch_size
     most = counts["inserts"] * TINY.updates * TINY.batch_size / 16
     assert abs(counts["samples"] - most) < 4 * 16 + 100 + 64

@@ -41,7 +41,7 @@ class ApexSettings:
     epsilon: float = 0.4  # of the environment that explores most, when there are many
     epsilon_spread: float = 7.0
     seed: int = 0
-    run: str = "experience"  # the table's name, and by which others of the server know the training
+    run: str = "apex"  # the table's name, and by which others of the server know the training
 
     def __post_init__(self) -> None:
         """Raises ValueError if a number is out of range, TypeError for what is none."""
