@@ -1,7 +1,6 @@
 """An actor's process."""
 
 import dataclasses
-import threading
 import time
 from collections.abc import Callable
 
@@ -11,13 +10,13 @@ from accel_rl import train
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import Newest, Report
 from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.port import RemotePort
 from accel_rl.train import Acted
 from accel_rl.train.acting import Published
 
 REPORTS = 0.2  # seconds between two reports
-LOOK = 0.1  # seconds between two looks at whether to stop
 
 
 def run_actor(
@@ -45,25 +44,12 @@ def run_actor(
     """
     with ReplayClient(address, secret) as client:
         port = settings.port(address, settings.envs_per_actor, secret)
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(LOOK):
-                if not going():
-                    port.close()  # which ends a call that waits
-                    return
-
-        watching = threading.Thread(target=watch, name="watch", daemon=True)
-        watching.start()
         try:
-            _act(settings, client, port, number, going)
+            with watched(port, lambda: None if going() else "told to stop"):
+                _act(settings, client, port, number, going)
         except RuntimeError:
             if going():
                 raise
-        finally:
-            ended.set()
-            watching.join()
-            port.close()
 
 
 def _act(

@@ -1,6 +1,5 @@
 """The learner: `train.pipelined` without actors, which publishes through the server's mailbox."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +9,10 @@ from accel_rl import train
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import Report
 from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.train import Pipelined
 from accel_rl.train.rows import Row
-
-LOOK = 0.5  # seconds between two looks at whether to end
 
 
 def run_learner(
@@ -52,24 +50,13 @@ def run_learner(
         port = settings.port(address, settings.num_envs, secret)
         heard = Heard(client, settings)
         rows: list[Row] = []
-        reasons: list[str] = []
-        over = threading.Event()
-
-        def watch() -> None:
-            while not over.wait(LOOK):
-                if (reason := ended()) is not None:
-                    reasons.append(reason)
-                    port.close()  # which ends a call that waits
-                    return
 
         def told(row: Row) -> None:
             rows.append(row | heard.since(row["updates"]))
             if on_row is not None:
                 on_row(rows[-1])
 
-        watching = threading.Thread(target=watch, name="watch", daemon=True)
-        watching.start()
-        try:
+        with watched(port, ended):
             done = train.pipelined(
                 settings.program(port),
                 settings.key,
@@ -82,14 +69,6 @@ def run_learner(
                 on_row=told,
                 on_publish=lambda version: mailbox.publish(client, settings.run, version),
             )
-        except RuntimeError as error:
-            if reasons:
-                raise RuntimeError(reasons[0]) from error
-            raise
-        finally:
-            over.set()
-            watching.join()
-            port.close()
         return done._replace(rows=rows)
 
 
