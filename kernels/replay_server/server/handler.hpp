@@ -20,11 +20,14 @@
 
 namespace accel_rl::replay {
 
+class Transport;
+
 // One connection, as the handler sees it. Its transport owns it, and calls leave() at its end.
 struct Peer {
   enum class State : uint8_t { fresh, challenged, ready, closed };
 
   State state = State::fresh;
+  Transport *transport = nullptr;  // that it came by; null: a socket of the event loop
   Session *session = nullptr;
   uint8_t transcript[transcript_bytes] = {};  // server's nonce, client's nonce, token to resume
   uint32_t waiting = 0;                       // requests that wait
