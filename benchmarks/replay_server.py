@@ -1,14 +1,15 @@
 """How long calls of the replay memory server take, beside what people build in its place.
 
-    python benchmarks/replay_server.py [--quick] [--ray PYTHON] [--json PATH]
+    python benchmarks/replay_server.py [--quick] [--ray PYTHON] [--reverb PYTHON] [--json PATH]
 
 One client, one outstanding call, the server in a process of its own on this machine. Rivals hold
 the same items and get the same payloads: pyzmq around cpprb's prioritised buffer; Redis, which
 cannot draw by priority and here does less (push MSET and ZADD, sample MGET of slots drawn by the
-client, update ZADD); a Ray actor around cpprb, in the environment of another interpreter
-(`pip install ray cpprb numpy`), without which its claims are null. p50 of the calls of a round, the
-median of interleaved rounds. Two cores and a client that waits: a rival with many threads is at a
-disadvantage here.
+client, update ZADD); a Ray actor around cpprb, and Reverb, each in the environment of another
+interpreter (`pip install ray cpprb numpy`; `pip install dm-reverb==0.14.0 tensorflow==2.15.1`),
+without which its claims are null. p50 of the calls of a round, the median of interleaved rounds.
+Two cores and a client that waits: a rival with many threads is at a disadvantage here, and Reverb
+is built for many streams of long trajectories, not for single items.
 """
 
 import argparse
@@ -16,14 +17,14 @@ import contextlib
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import cores
 import numpy as np
 from common import Claim, Report, warn
 from replay_server_items import ALPHA, Items, make_items
-from replay_server_rivals import RayRival, redis_rival, zmq_rival
+from replay_server_rivals import OtherRival, redis_rival, zmq_rival
 from rich.console import Console
 
 from accel_rl import remote
@@ -32,16 +33,18 @@ PACKAGES = ("numpy", "cpprb", "pyzmq", "redis", "accel-rl")
 CAPACITY = {40: 131_072, 28_224: 4_096}
 PUSHED, BATCHES = 50, (64, 512)
 OPERATIONS = ("push 50", "sample 64", "sample 512", "update 64")
-TCP, UNIX, ZMQ, REDIS, RAY = (
+TCP, UNIX, ZMQ, REDIS, RAY, REVERB = (
     "accel_rl, TCP",
     "accel_rl, Unix",
     "pyzmq + cpprb",
     "Redis",
     "Ray actor",
+    "Reverb",
 )
 TARGETS = {
     ("push 50", ZMQ): 2.0, ("push 50", REDIS): 5.0, ("push 50", RAY): 25.0,
     ("sample 64", ZMQ): 2.5, ("sample 64", REDIS): 3.5, ("sample 64", RAY): 20.0,
+    ("push 50", REVERB): 25.0, ("sample 64", REVERB): 20.0, ("sample 512", REVERB): 30.0,
     ("sample 512", ZMQ): 3.5, ("sample 512", REDIS): 8.0, ("sample 512", RAY): 12.0,
 }  # fmt: skip
 CALLS = 300
@@ -69,7 +72,7 @@ def ours(address: str, items: Items) -> Calls:
 
 
 @contextlib.contextmanager
-def systems(items: Items, ray: RayRival) -> Iterator[dict[str, Calls]]:
+def systems(items: Items, others: Sequence[OtherRival]) -> Iterator[dict[str, Calls]]:
     """All that run here, each full."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -82,8 +85,9 @@ def systems(items: Items, ray: RayRival) -> Iterator[dict[str, Calls]]:
                 found[name] = stack.enter_context(start(items, folder))
             except (ImportError, OSError) as error:
                 warn(f"{name} does not run, and its claims are null: {error}")
-        if ray.fill(items):
-            found[RAY] = {}
+        for other in others:
+            if other.fill(items):
+                found[other.name] = {}
         yield found
 
 
@@ -97,18 +101,21 @@ def p50(call: Callable[[], object], calls: int) -> float:
     return float(np.median(taken) * 1e6)
 
 
-def measure(report: Report, item_bytes: int, rounds: int, calls: int, ray: RayRival) -> None:
+def measure(
+    report: Report, item_bytes: int, rounds: int, calls: int, others: Sequence[OtherRival]
+) -> None:
     """Records of one size of items."""
     case = f"{item_bytes:,} B items"
     taken: dict[tuple[str, str], list[float]] = {}
     few = calls if item_bytes < 1_000 else max(20, calls // 10)
-    with systems(make_items(CAPACITY[item_bytes], item_bytes), ray) as found:
+    elsewhere = {other.name: other for other in others}
+    with systems(make_items(CAPACITY[item_bytes], item_bytes), others) as found:
         for _ in range(rounds):
             for operation in OPERATIONS:
                 cores.wait(5.0)
                 for name, each in found.items():
-                    if name == RAY:
-                        value = ray.p50(operation, max(20, few // 5))
+                    if name in elsewhere:
+                        value = elsewhere[name].p50(operation, max(20, few // 5))
                     else:
                         value = p50(each[operation], few)
                     if value is not None:
@@ -132,13 +139,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds of few calls")
     parser.add_argument("--ray", metavar="PYTHON", help="interpreter that has ray and cpprb")
+    parser.add_argument("--reverb", metavar="PYTHON", help="interpreter that has dm-reverb")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args()
-    report, ray = Report(PACKAGES), RayRival(options.ray)
+    others = [
+        OtherRival(RAY, options.ray, "replay_server_ray.py", "ray and cpprb"),
+        OtherRival(REVERB, options.reverb, "replay_server_reverb.py", "dm-reverb"),
+    ]
+    report = Report(PACKAGES)
     rounds, calls = (3, 100) if options.quick else (9, CALLS)
     for item_bytes in CAPACITY:
-        measure(report, item_bytes, rounds, calls, ray)
-    ray.close()
+        measure(report, item_bytes, rounds, calls, others)
+    for other in others:
+        other.close()
     report.finish(options.json, Console(width=160))
 
 

@@ -61,6 +61,7 @@ def zmq_rival(items: Items, folder: Path) -> Iterator[Calls]:
         context.destroy(linger=0)
         process.kill()
         process.wait()
+        process.stdout.close()
 
 
 @contextlib.contextmanager
@@ -115,22 +116,23 @@ def redis_rival(items: Items, folder: Path) -> Iterator[Calls]:
         process.wait(SHUT_DOWN_SECONDS)
 
 
-class RayRival:
-    """A Ray actor with cpprb's buffer, its client in another interpreter."""
+class OtherRival:
+    """A system, and its client, in another interpreter."""
 
-    def __init__(self, python: str | None) -> None:
-        """Starts it, and warns if it cannot."""
+    def __init__(self, name: str, python: str | None, script: str, packages: str) -> None:
+        """Starts the script, and warns if it cannot; `packages` is what the interpreter needs."""
+        self.name = name
         self._interpreter = None
         if python is None:
-            warn("Ray's claims are null: give --ray PYTHON, an interpreter with ray and cpprb")
+            warn(f"{name} does not run, its claims are null: give an interpreter with {packages}")
             return
         try:
-            self._interpreter = Interpreter(python, HERE / "replay_server_ray.py")
+            self._interpreter = Interpreter(python, HERE / script)
         except (OSError, RuntimeError) as error:
-            warn(f"Ray did not start, and its claims are null: {error}")
+            warn(f"{name} did not start, and its claims are null: {error}")
 
     def fill(self, items: Items) -> bool:
-        """Makes an actor that holds such items; whether there is one."""
+        """Starts one that holds such items; whether there is one."""
         if self._interpreter is None:
             return False
         item_bytes = sum(4 * int(np.prod(shape)) for _, shape in items.columns)
