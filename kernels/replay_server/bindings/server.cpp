@@ -1,7 +1,7 @@
-// The server as a Python class: an event loop in a thread of its own, which needs Python only to
-// ask whether a client knows the secret.
+// The server as a Python class: an event loop in a thread of its own, which never needs Python.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -10,10 +10,12 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "bindings.hpp"
+#include "crypto.hpp"
 #include "errors.hpp"
 #include "event_loop.hpp"
 #include "handler.hpp"
@@ -28,33 +30,6 @@ bool random_bytes(uint8_t *to, size_t bytes) {
   return getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
 }
 
-// A function (transcript, mac, token) of Python that returns the server's own proof, or None.
-class PythonAuthenticator {
- public:
-  explicit PythonAuthenticator(nb::object check) : check_(std::move(check)) {}
-  ~PythonAuthenticator() {
-    const nb::gil_scoped_acquire held;
-    check_.reset();
-  }
-
-  bool operator()(const uint8_t *transcript, const uint8_t *mac, uint64_t token, uint8_t *own) {
-    const nb::gil_scoped_acquire held;
-    try {
-      const nb::object answer = check_(nb::bytes(transcript, transcript_bytes),
-                                       nb::bytes(mac, mac_bytes), nb::int_(token));
-      nb::bytes proof;
-      if (!nb::try_cast(answer, proof) || proof.size() != mac_bytes) return false;
-      std::memcpy(own, proof.data(), mac_bytes);
-      return true;
-    } catch (const std::exception &) {  // what cannot be checked is not let in
-      return false;
-    }
-  }
-
- private:
-  nb::object check_;
-};
-
 struct ServerSettings {
   Settings server;
   LoopSettings loop;
@@ -62,16 +37,14 @@ struct ServerSettings {
 
 class Server {
  public:
-  Server(const ServerSettings &given, nb::object authenticate)
-      : has_secret_(!authenticate.is_none()) {
+  Server(const ServerSettings &given, const std::optional<nb::bytes> &secret)
+      : has_secret_(secret.has_value()) {
     Settings settings = given.server;
     settings.random = random_bytes;
     if (has_secret_) {
-      auto check = std::make_shared<PythonAuthenticator>(std::move(authenticate));
-      settings.authenticate = [check](const uint8_t *transcript, const uint8_t *mac, uint64_t token,
-                                      uint8_t *own) {
-        return (*check)(transcript, mac, token, own);
-      };
+      settings.authenticate = authenticator({secret->c_str(), secret->size()});
+      if (!settings.authenticate)
+        throw nb::value_error("a secret takes OpenSSL, without which the server was built");
     }
     handler_ = std::make_unique<Handler>(std::move(settings));
     loop_ = std::make_unique<EventLoop>(handler_.get(), given.loop);
@@ -79,16 +52,17 @@ class Server {
     if (!loop_->open(&why)) throw Error(Status::io_error, why);
   }
 
-  ~Server() {
-    stop();
-    const nb::gil_scoped_release released;  // the authenticator takes it itself
-    loop_.reset();
-    handler_.reset();
-  }
+  ~Server() { stop(); }
 
-  uint16_t listen_tcp(const std::string &host, uint16_t port) {
+  uint16_t listen_tcp(const std::string &host, uint16_t port, const std::string &certificate,
+                      const std::string &key) {
     auto listener = std::make_unique<Listener>();
     std::string why;
+    if (!certificate.empty()) {
+      auto tls = TlsAcceptor::open(certificate, key, &why);
+      if (!tls) throw nb::value_error(("TLS: " + why).c_str());
+      listener->require(std::move(tls));
+    }
     if (!listener->open_tcp(host, port, has_secret_, &why)) throw nb::value_error(why.c_str());
     const uint16_t taken = listener->port();
     add(std::move(listener));
@@ -260,11 +234,14 @@ void bind_server(nb::module_ &module) {
   bind_setting(settings, "buffer_bytes", loop, &LoopSettings::buffer_bytes);
   bind_setting(settings, "reply_bytes", loop, &LoopSettings::reply_bytes);
   bind_setting(settings, "unread_bytes", loop, &LoopSettings::unread_bytes);
+  module.def("crypto_built", &crypto_built, "Whether there are secrets and TLS.");
   nb::class_<Server>(module, "Server", "A replay memory server, in a thread of its own.")
-      .def(nb::init<const ServerSettings &, nb::object>(), nb::arg("settings"),
-           nb::arg("authenticate").none())
+      .def(nb::init<const ServerSettings &, const std::optional<nb::bytes> &>(),
+           nb::arg("settings"), nb::arg("secret").none())
       .def("listen_tcp", &Server::listen_tcp, nb::arg("host"), nb::arg("port"),
-           "Listen before start(); returns the port. Raises ValueError.")
+           nb::arg("certificate") = "", nb::arg("key") = "",
+           "Listen before start(), by TLS if a certificate is given; returns the port. Raises "
+           "ValueError.")
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
       .def("restore", &Server::restore, nb::arg("path"), "Load a snapshot before start().")

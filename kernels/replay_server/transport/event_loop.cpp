@@ -143,15 +143,15 @@ void EventLoop::accept_from(const Listener &listener) {
     }
     make_way();
     try {
-      admit(file, listener.is_tcp());
+      admit(file, listener);
     } catch (const std::bad_alloc &) {
       close(file);
     }
   }
 }
 
-void EventLoop::admit(int file, bool is_tcp) {
-  if (is_tcp) {
+void EventLoop::admit(int file, const Listener &listener) {
+  if (listener.is_tcp()) {
     const auto set = [file](int level, int option, int value) {
       setsockopt(file, level, option, &value, sizeof value);
     };
@@ -166,6 +166,7 @@ void EventLoop::admit(int file, bool is_tcp) {
   auto made = std::make_unique<Connection>();
   Connection &connection = *made;
   connection.file = file;
+  if (listener.tls() && !(connection.tls = listener.tls()->accept(file))) throw std::bad_alloc();
   connection.opened_ms = connection.read_ms = now_ms_;
   connection.watched = EPOLLIN;
   dead_.reserve(connections_.size() + 1);  // so that end() needs no memory

@@ -3,6 +3,8 @@
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../crypto/crypto.hpp"
 #include "../protocol/buffer.hpp"
 #include "../server/handler.hpp"
 #include "listener.hpp"
@@ -49,6 +52,7 @@ class EventLoop {
   struct Connection {
     Peer peer;
     int file = -1;
+    std::unique_ptr<Tls> tls;  // null: plain
     uint32_t watched = 0;     // epoll events
     FrameBuffer in, out;
     size_t sent = 0;          // of out
@@ -56,10 +60,23 @@ class EventLoop {
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
     bool last_words = false;  // ends when out is sent and the peer has seen it
     bool dead = false;
+
+    ssize_t receive(uint8_t *to, size_t room) {
+      return tls ? tls->receive(to, room) : recv(file, to, room, 0);
+    }
+    ssize_t send(const uint8_t *from, size_t count) {
+      return tls ? tls->send(from, count) : ::send(file, from, count, MSG_NOSIGNAL);
+    }
+    // Whether there are bytes of which epoll does not know.
+    bool holds() const { return tls && tls->holds(); }
+    void finish() {
+      if (tls) tls->finish();
+      shutdown(file, SHUT_WR);
+    }
   };
 
   void accept_from(const Listener &listener);
-  void admit(int file, bool is_tcp);
+  void admit(int file, const Listener &listener);
   void make_way();
   void receive(Connection &connection);
   void drain(Connection &connection);

@@ -4,7 +4,10 @@
 #define ACCEL_RL_REPLAY_TRANSPORT_LISTENER_HPP
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "../crypto/crypto.hpp"
 
 namespace accel_rl::replay {
 
@@ -19,6 +22,8 @@ class Listener {
   // An address in numbers, IPv4 or IPv6; port 0 takes a free one. Beyond the loopback only if
   // `secret` says that clients have to prove one. False with `why`.
   bool open_tcp(const std::string &host, uint16_t port, bool secret, std::string *why);
+  // From now on what connects has to speak TLS.
+  void require(std::unique_ptr<TlsAcceptor> tls) { tls_ = std::move(tls); }
   // A path that only its owner may open. One that a dead server left is taken over.
   bool open_unix(const std::string &path, std::string *why);
   void close();
@@ -26,6 +31,7 @@ class Listener {
   int file() const { return file_; }
   bool is_tcp() const { return path_.empty(); }
   uint16_t port() const { return port_; }
+  TlsAcceptor *tls() const { return tls_.get(); }
 
  private:
   bool fail(const std::string &what, std::string *why);
@@ -33,6 +39,7 @@ class Listener {
   int file_ = -1;
   uint16_t port_ = 0;
   std::string path_;
+  std::unique_ptr<TlsAcceptor> tls_;
 };
 
 }  // namespace accel_rl::replay

@@ -73,13 +73,13 @@ void EventLoop::drain(Connection &connection) {
 }
 
 void EventLoop::receive(Connection &connection) {
-  for (size_t taken = 0; taken < turn_bytes;) {
+  for (size_t taken = 0; taken < turn_bytes || connection.holds();) {
     if (connection.dead || paused(connection)) return;
     if (connection.last_words) return drain(connection);
     FrameBuffer &in = connection.in;
     if (!make_room(connection)) return;
     const size_t before = in.size(), room = in.capacity() - before;
-    const ssize_t got = recv(connection.file, in.data() + before, room, 0);
+    const ssize_t got = connection.receive(in.data() + before, room);
     if (got <= 0) {
       if (got < 0 && would_block()) return;
       end(connection, false);
@@ -91,7 +91,7 @@ void EventLoop::receive(Connection &connection) {
     connection.read_ms = now_ms_;
     in.resize(before + bytes);
     handle_frames(connection);
-    if (bytes < room) return;
+    if (bytes < room && !connection.tls) return;  // TLS gives a record at a time
   }
 }
 
@@ -138,7 +138,7 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
-    const ssize_t put = send(connection.file, frame->data(), frame->size(), MSG_NOSIGNAL);
+    const ssize_t put = connection.send(frame->data(), frame->size());
     if (put < 0 && !would_block()) return end(connection, false);
     sent = put < 0 ? 0 : static_cast<size_t>(put);
     handler_->counters().bytes_out += sent;
@@ -199,8 +199,8 @@ void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
   if (paused(connection)) connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
-    const ssize_t put = send(connection.file, out.data() + connection.sent,
-                             out.size() - connection.sent, MSG_NOSIGNAL);
+    const ssize_t put =
+        connection.send(out.data() + connection.sent, out.size() - connection.sent);
     if (put < 0) {
       if (!would_block()) return end(connection, false);
       break;
@@ -213,9 +213,12 @@ void EventLoop::flush(Connection &connection) {
     out.release();
     count_unread(connection);
     connection.sent = 0;
-    if (connection.last_words) shutdown(connection.file, SHUT_WR);
+    if (connection.last_words) connection.finish();
   }
-  if (!connection.last_words && !paused(connection)) handle_frames(connection);
+  if (!connection.last_words && !paused(connection)) {
+    handle_frames(connection);
+    if (connection.holds()) receive(connection);
+  }
   if (!connection.dead) watch(connection);
 }
 
@@ -237,7 +240,7 @@ void EventLoop::end(Connection &connection, bool with_last_words) {
     // Closed at once with input unread, the kernel would drop the reply with the connection.
     connection.last_words = true;
     connection.opened_ms = now_ms_;
-    if (connection.sent == connection.out.size()) shutdown(connection.file, SHUT_WR);
+    if (connection.sent == connection.out.size()) connection.finish();
     return;
   }
   connection.dead = true;

@@ -1,6 +1,6 @@
 """Types of the module that kernels/replay_server/bindings makes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -113,15 +113,18 @@ class ServerSettings:
 
     def __init__(self) -> None: ...
 
+def crypto_built() -> bool:
+    """Whether there are secrets and TLS."""
+
 class Server:
     """A replay memory server, in a thread of its own."""
 
     def __init__(
         self,
         settings: ServerSettings,
-        authenticate: Callable[[bytes, bytes, int], bytes | None] | None,
+        secret: bytes | None,
     ) -> None: ...
-    def listen_tcp(self, host: str, port: int) -> int: ...
+    def listen_tcp(self, host: str, port: int, certificate: str = "", key: str = "") -> int: ...
     def listen_unix(self, path: str) -> None: ...
     def restore(self, path: str) -> None: ...
     def start(self) -> None: ...

@@ -1,12 +1,9 @@
 """The replay memory server, in a thread of this process."""
 
-import hmac
 import os
-import struct
 from typing import Any
 
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.connection import proof
 from accel_rl.remote.errors import error_of
 
 LEAST_SECRET_BYTES = 16
@@ -28,15 +25,6 @@ def native() -> Any:
     return _native
 
 
-def _authenticator(secret: bytes) -> Any:
-    def answer(transcript: bytes, mac: bytes, token: int) -> bytes | None:
-        if not hmac.compare_digest(proof(secret, "client", transcript), mac):
-            return None
-        return proof(secret, "server", transcript + struct.pack("<Q", token))
-
-    return answer
-
-
 class ReplayServer(Closing):
     """A replay memory server on TCP, a Unix socket or both, in a thread that Python does not slow.
 
@@ -51,6 +39,8 @@ class ReplayServer(Closing):
         *,
         unix_path: str | os.PathLike[str] | None = None,
         secret: bytes | None = None,
+        tls_certificate: str | os.PathLike[str] | None = None,
+        tls_key: str | os.PathLike[str] | None = None,
         snapshot_path: str | os.PathLike[str] | None = None,
         **settings: int,
     ) -> None:
@@ -62,6 +52,9 @@ class ReplayServer(Closing):
           port: 0: a free one.
           unix_path: of a Unix socket, which only this user may open; None: none.
           secret: what clients must prove to know, 16 bytes at least; it is never sent.
+          tls_certificate: a PEM file, chain included; None: what goes over TCP can be read on its
+            way. With it, TCP is TLS 1.3.
+          tls_key: the PEM file of its key, without a password.
           snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
@@ -69,7 +62,9 @@ class ReplayServer(Closing):
             frame_ms, write_ms, idle_ms.
 
         Raises:
-          ValueError: if an address cannot be listened on, a setting is unknown or a secret missing.
+          ValueError: if an address cannot be listened on, a setting is unknown, a secret missing,
+            a certificate is not one, or the server was built without OpenSSL, which secrets and
+            TLS take.
           SnapshotFailed: if the snapshot is damaged, or of a later version.
           ImportError: if the server was not built.
         """
@@ -80,6 +75,8 @@ class ReplayServer(Closing):
             )
         if host is None and unix_path is None:
             raise ValueError("host or unix_path must say where to listen")
+        if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
+            raise ValueError("tls_certificate, tls_key and host must be given together")
         self._error = module.Error
         given = module.ServerSettings()
         for name, value in settings.items():
@@ -88,15 +85,17 @@ class ReplayServer(Closing):
             setattr(given, name, value)
         if snapshot_path is not None:
             given.snapshot_path = os.fspath(snapshot_path)
-        self._server = module.Server(given, None if secret is None else _authenticator(secret))
+        self._server = module.Server(given, secret)
         self.addresses: list[str] = []
         try:
             if snapshot_path is not None and os.path.exists(snapshot_path):
                 self._call(self._server.restore, "restore", os.fspath(snapshot_path))
             if host is not None:
-                taken = self._server.listen_tcp(host, port)
+                files = [os.fspath(each or "") for each in (tls_certificate, tls_key)]
+                taken = self._server.listen_tcp(host, port, *files)
+                scheme = "tcp" if tls_certificate is None else "tls"
                 self.addresses.append(
-                    f"tcp://[{host}]:{taken}" if ":" in host else f"tcp://{host}:{taken}"
+                    f"{scheme}://[{host}]:{taken}" if ":" in host else f"{scheme}://{host}:{taken}"
                 )
             if unix_path is not None:
                 self._server.listen_unix(os.fspath(unix_path))
