@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,7 +115,7 @@ class Server {
     std::vector<std::pair<std::string, Stats>> tables;
     {
       const nb::gil_scoped_release released;
-      const std::lock_guard<std::mutex> lock(loop_->mutex());
+      const auto lock = loop_->hold();
       now = handler_->statistics();
       for (const auto &each : handler_->tables())
         tables.emplace_back(each->config().name, each->stats());
@@ -148,7 +149,7 @@ class Server {
     Status status;
     {
       const nb::gil_scoped_release released;
-      std::unique_lock<std::mutex> lock(loop_->mutex());
+      auto lock = loop_->hold();
       status = handler_->begin_snapshot(&why);
       std::shared_ptr<const SnapshotEnd> end;  // of this one, whatever begins after it
       if (status == Status::ok) end = handler_->snapshots().last();
@@ -160,7 +161,7 @@ class Server {
         lock.unlock();
         loop_->wake();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        lock.lock();
+        lock = loop_->hold();
       }
       if (end) status = end->status, why = end->why;
     }
@@ -190,6 +191,15 @@ class Server {
   std::thread thread_;
 };
 
+constexpr const char *idle_names[] = {"block", "spin", "yield", "sleep"};
+
+Idle idle_of(const std::string &name) {
+  for (size_t k = 0; k < std::size(idle_names); ++k)
+    if (name == idle_names[k]) return static_cast<Idle>(k);
+  throw nb::value_error(
+      ("idle must be \"block\", \"spin\", \"yield\" or \"sleep\", got \"" + name + "\"").c_str());
+}
+
 // An attribute of ServerSettings, wherever it is kept.
 template <typename Owner, typename Value>
 void bind_setting(nb::class_<ServerSettings> &type, const char *name, Owner ServerSettings::*owner,
@@ -214,6 +224,10 @@ void bind_server(nb::module_ &module) {
   settings.def_prop_rw(
       "batch", [](const ServerSettings &each) { return each.server.limits.batch; },
       [](ServerSettings &each, uint32_t batch) { each.server.limits.batch = batch; });
+  settings.def_prop_rw(
+      "idle",
+      [](const ServerSettings &each) { return idle_names[static_cast<size_t>(each.loop.idle)]; },
+      [](ServerSettings &each, const std::string &name) { each.loop.idle = idle_of(name); });
   constexpr auto server = &ServerSettings::server;
   constexpr auto loop = &ServerSettings::loop;
   bind_setting(settings, "table_bytes", server, &Settings::table_bytes);
@@ -225,6 +239,7 @@ void bind_server(nb::module_ &module) {
   bind_setting(settings, "waiting", server, &Settings::waiting);
   bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
+  bind_setting(settings, "sleep_us", loop, &LoopSettings::sleep_us);
   bind_setting(settings, "connections", loop, &LoopSettings::connections);
   bind_setting(settings, "handshakes", loop, &LoopSettings::handshakes);
   bind_setting(settings, "handshake_ms", loop, &LoopSettings::handshake_ms);

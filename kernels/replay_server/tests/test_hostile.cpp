@@ -44,7 +44,7 @@ struct Serving {
     return file;
   }
   Statistics counts() {
-    const std::lock_guard<std::mutex> lock(loop.mutex());
+    const auto lock = loop.hold();
     return handler.statistics();
   }
   template <typename Condition>

@@ -88,7 +88,7 @@ int main() {
     for (std::thread &each : clients) each.join();
     CHECK(wrong == 0, "%d wrong replies", wrong.load());
     {
-      const std::lock_guard<std::mutex> lock(loop.mutex());
+      const auto lock = loop.hold();
       CHECK(handler.tables()[0]->stats().inserts == 6 * 200 * 4, "inserts");
       CHECK(handler.statistics().malformed == 1, "malformed");
     }

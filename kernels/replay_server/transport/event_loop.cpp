@@ -1,10 +1,8 @@
 #include "event_loop.hpp"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,14 +10,15 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <new>
 
 namespace accel_rl::replay {
 
 namespace {
 
-constexpr uint64_t sweep_ms = 250, last_words_ms = 1000, release_ms = 5000;
+constexpr uint64_t sweep_ms = 250;
 constexpr int most_events = 64;
+constexpr uint32_t turns_per_look = 8;  // at sockets, by a loop that polls transports all the time
+constexpr int most_yields = 64;         // for others who want the handler
 
 uint64_t clock_ms() {
   timespec now;
@@ -30,6 +29,7 @@ uint64_t clock_ms() {
 }  // namespace
 
 EventLoop::~EventLoop() {
+  for (Transport *each : transports_) each->close(now_ms_);
   for (auto &each : connections_) {
     handler_->leave(*each.first, now_ms_);
     close(each.second->file);
@@ -63,6 +63,23 @@ bool EventLoop::add(Listener *listener, std::string *why) {
   return true;
 }
 
+bool EventLoop::add(Transport *transport, std::string *why) {
+  if (transport->file() < 0 && settings_.idle == Idle::block) {
+    *why = "idle must be spin, yield or sleep: nothing would wake a server that blocks";
+    return false;
+  }
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN;
+  wanted.data.ptr = transport;
+  if (transport->file() >= 0 &&
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, transport->file(), &wanted) != 0) {
+    *why = std::string("cannot poll: ") + std::strerror(errno);
+    return false;
+  }
+  transports_.push_back(transport);
+  return true;
+}
+
 void EventLoop::wake() {
   const uint64_t one = 1;
   if (write(event_, &one, sizeof one) < 0) return;  // full: it is awake
@@ -76,27 +93,66 @@ void EventLoop::stop() {
 void EventLoop::run() {
   epoll_event events[most_events];
   const Handler::Deliver deliver = [this](Peer &peer, FrameBuffer &frame) {
+    if (peer.transport) return peer.transport->deliver(peer, frame);
     send_frame(*connections_.at(&peer), &frame);
   };
   now_ms_ = clock_ms();
   int wait = 0;
   while (!stopping_) {
-    const int count = epoll_wait(epoll_, events, most_events, wait);
+    const int count = look(events, wait);
+    give_way();
     const std::lock_guard<std::mutex> lock(mutex_);
     now_ms_ = clock_ms();
+    awake();
+    bool busy = true;
     try {
-      turn(events, count, deliver);
+      busy = turn(events, count, deliver);
     } catch (const std::exception &) {  // no memory now: what was not done is tried again
     }
     bury();
-    wait = wait_ms();
+    wait = busy ? 0 : wait_ms();
+    if (wait > 0 && settings_.idle == Idle::block && !rest()) wait = 0;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  for (Transport *each : transports_) each->close(now_ms_);
+  transports_.clear();
   for (auto &each : connections_) end(*each.second, false);
   bury();
 }
 
-void EventLoop::turn(const epoll_event *events, int count, const Handler::Deliver &deliver) {
+// What the sockets have, once there was time for others as the policy says.
+int EventLoop::look(epoll_event *events, int wait) {
+  if (settings_.idle == Idle::block) return epoll_wait(epoll_, events, most_events, wait);
+  if (wait > 0 && settings_.idle == Idle::yield) sched_yield();
+  if (wait > 0 && settings_.idle == Idle::sleep) {
+    const timespec pause = {settings_.sleep_us / 1000000, settings_.sleep_us % 1000000 * 1000};
+    nanosleep(&pause, nullptr);
+  }
+  const bool polls = settings_.idle != Idle::sleep && !transports_.empty();
+  if (polls && ++turns_ % turns_per_look != 0) return 0;
+  return epoll_wait(epoll_, events, most_events, 0);
+}
+
+void EventLoop::give_way() const {
+  for (int k = 0; k < most_yields && wanted_ > 0; ++k) sched_yield();
+}
+
+bool EventLoop::rest() {
+  resting_ = true;  // even if only some are told
+  bool all = true;
+  for (Transport *each : transports_) all = each->rest() && all;
+  return all;
+}
+
+void EventLoop::awake() {
+  if (!resting_) return;
+  resting_ = false;
+  for (Transport *each : transports_) each->awake();
+}
+
+// Whether there may be more to do at once. Of sockets, one that blocks is told by the kernel.
+bool EventLoop::turn(const epoll_event *events, int count, const Handler::Deliver &deliver) {
+  bool busy = count > 0 && settings_.idle != Idle::block;
   for (int k = 0; k < count; ++k) {
     void *source = events[k].data.ptr;
     if (source == &event_) {
@@ -104,7 +160,7 @@ void EventLoop::turn(const epoll_event *events, int count, const Handler::Delive
       if (read(event_, &times, sizeof times) < 0) continue;
     } else if (std::find(listeners_.begin(), listeners_.end(), source) != listeners_.end()) {
       accept_from(*static_cast<Listener *>(source));
-    } else {
+    } else if (std::find(transports_.begin(), transports_.end(), source) == transports_.end()) {
       auto *connection = static_cast<Connection *>(source);
       if (connection->dead) continue;
       if (events[k].events & EPOLLOUT) flush(*connection);
@@ -112,8 +168,10 @@ void EventLoop::turn(const epoll_event *events, int count, const Handler::Delive
         receive(*connection);
     }
   }
+  for (Transport *each : transports_) busy = each->poll(now_ms_) || busy;
   handler_->go_on(now_ms_, deliver);
   if (now_ms_ - swept_ms_ >= sweep_ms) sweep();
+  return busy;
 }
 
 int EventLoop::wait_ms() const {
@@ -123,133 +181,6 @@ int EventLoop::wait_ms() const {
   if (const uint64_t deadline = handler_->deadline_ms())
     wait = std::min(wait, deadline > now_ms_ ? deadline - now_ms_ : 0);
   return static_cast<int>(wait);
-}
-
-void EventLoop::accept_from(const Listener &listener) {
-  for (;;) {
-    const int file = accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (file < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        for (const Listener *each : listeners_)  // sweep() takes it up again
-          epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file(), nullptr);
-        accepting_ = false;
-      }
-      return;
-    }
-    if (connections_.size() >= settings_.connections) {
-      ++handler_->counters().turned_away;
-      close(file);
-      continue;
-    }
-    make_way();
-    try {
-      admit(file, listener);
-    } catch (const std::bad_alloc &) {
-      close(file);
-    }
-  }
-}
-
-void EventLoop::admit(int file, const Listener &listener) {
-  if (listener.is_tcp()) {
-    const auto set = [file](int level, int option, int value) {
-      setsockopt(file, level, option, &value, sizeof value);
-    };
-    set(IPPROTO_TCP, TCP_NODELAY, 1);
-    // A peer whose machine is gone is found within 30 s, not in the two hours of the system.
-    set(SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
-    set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
-  }
-  auto made = std::make_unique<Connection>();
-  Connection &connection = *made;
-  connection.file = file;
-  if (listener.tls() && !(connection.tls = listener.tls()->accept(file))) throw std::bad_alloc();
-  connection.opened_ms = connection.read_ms = now_ms_;
-  connection.watched = EPOLLIN;
-  dead_.reserve(connections_.size() + 1);  // so that end() needs no memory
-  connections_.emplace(&connection.peer, std::move(made));
-  epoll_event wanted = {};
-  wanted.events = EPOLLIN;
-  wanted.data.ptr = &connection;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
-    connections_.erase(&connection.peer);
-    close(file);
-    return;
-  }
-  ++handler_->counters().connections;
-  ++handler_->counters().open;
-}
-
-// Those that only open connections take the places of each other, not those of clients.
-void EventLoop::make_way() {
-  uint32_t count = 0;
-  Connection *oldest = nullptr;
-  for (auto &each : connections_) {
-    Connection &connection = *each.second;
-    const Peer::State state = connection.peer.state;
-    if (connection.dead || (state != Peer::State::fresh && state != Peer::State::challenged))
-      continue;
-    ++count;
-    if (!oldest || connection.opened_ms < oldest->opened_ms) oldest = &connection;
-  }
-  if (!oldest || count < settings_.handshakes) return;
-  ++handler_->counters().turned_away;
-  end(*oldest, false);
-}
-
-void EventLoop::sweep(Connection &connection) {
-  Statistics &statistics = handler_->counters();
-  const Peer::State state = connection.peer.state;
-  const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
-  if (connection.last_words) {
-    if (since(connection.opened_ms) >= last_words_ms) end(connection, false);
-  } else if (state == Peer::State::closed) {  // its session went on over another one
-    end(connection, false);
-  } else if (state != Peer::State::ready && since(connection.opened_ms) >= settings_.handshake_ms) {
-    ++statistics.timed_out;
-    end(connection, false);
-  } else if (connection.sent < connection.out.size()) {
-    if (since(connection.write_ms) < settings_.write_ms) return;
-    ++statistics.slow;
-    end(connection, false);
-  } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
-             (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
-              since(connection.read_ms) >= settings_.idle_ms)) {
-    ++statistics.timed_out;
-    end(connection, false);
-  } else if (connection.in.size() == 0 && since(connection.read_ms) >= release_ms) {
-    release(connection);
-  }
-}
-
-void EventLoop::sweep() {
-  swept_ms_ = now_ms_;
-  for (auto &each : connections_) sweep(*each.second);
-  handler_->sweep(now_ms_);
-  if (accepting_) return;
-  accepting_ = true;
-  std::vector<Listener *> again;
-  again.swap(listeners_);
-  std::string why;
-  for (Listener *each : again) add(each, &why);
-}
-
-void EventLoop::bury() {
-  for (Connection *each : dead_) {
-    // A process that was forked meanwhile has the socket, too: close() alone would leave it open,
-    // and epoll would go on to report what is freed here.
-    epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file, nullptr);
-    shutdown(each->file, SHUT_RDWR);
-    close(each->file);
-    release(*each);
-    unread_ -= each->counted;
-    --handler_->counters().open;
-    connections_.erase(&each->peer);
-  }
-  dead_.clear();
 }
 
 }  // namespace accel_rl::replay

@@ -1,4 +1,5 @@
-// Serves TCP and Unix sockets from one thread: nothing here ever waits for one client.
+// Serves TCP and Unix sockets, and other transports, from one thread: nothing here ever waits for
+// one client.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
@@ -16,12 +17,23 @@
 #include "../protocol/buffer.hpp"
 #include "../server/handler.hpp"
 #include "listener.hpp"
+#include "transport.hpp"
 
 struct epoll_event;
 
 namespace accel_rl::replay {
 
+// What the serving thread does when there is nothing to do.
+enum class Idle : uint8_t {
+  block,      // until the kernel says that something came
+  spin,       // looks again at once: a core of its own
+  yield,      // looks again when other threads have had the core
+  sleep,      // looks again after sleep_us
+};
+
 struct LoopSettings {
+  Idle idle = Idle::block;
+  uint32_t sleep_us = 50;
   uint32_t connections = 1024;
   uint32_t handshakes = 256;     // connections whose session does not stand yet
   uint32_t handshake_ms = 5000;  // until the session stands
@@ -41,12 +53,20 @@ class EventLoop {
   // Before run(). False with `why`.
   bool open(std::string *why);
   bool add(Listener *listener, std::string *why);
+  // One without a file() cannot wake a loop that blocks: that is refused.
+  bool add(Transport *transport, std::string *why);
   void run();  // until stop()
   void stop();  // from any thread
   void wake();  // from any thread: there is something to do that no client asked for
 
-  // Held while requests are handled: who else wants the handler takes it.
-  std::mutex &mutex() { return mutex_; }
+  // The handler, for another thread: nothing is handled as long as the lock is held. A loop that
+  // spins would hardly ever leave a mutex to others, so it is told that somebody waits.
+  std::unique_lock<std::mutex> hold() {
+    ++wanted_;
+    std::unique_lock<std::mutex> lock(mutex_);
+    --wanted_;
+    return lock;
+  }
 
  private:
   struct Connection {
@@ -91,7 +111,11 @@ class EventLoop {
   void flush(Connection &connection);
   void watch(Connection &connection);
   void end(Connection &connection, bool with_last_words);
-  void turn(const epoll_event *events, int count, const Handler::Deliver &deliver);
+  bool turn(const epoll_event *events, int count, const Handler::Deliver &deliver);
+  void give_way() const;
+  int look(epoll_event *events, int wait);
+  bool rest();
+  void awake();
   void sweep();
   void sweep(Connection &connection);
   void bury();
@@ -103,7 +127,11 @@ class EventLoop {
   int epoll_ = -1, event_ = -1;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
+  std::atomic<uint32_t> wanted_{0};  // threads that wait for the mutex
   std::vector<Listener *> listeners_;
+  std::vector<Transport *> transports_;
+  bool resting_ = false;  // transports were told so
+  uint32_t turns_ = 0;
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;
   bool accepting_ = true;
   std::vector<Connection *> dead_;

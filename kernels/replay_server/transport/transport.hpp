@@ -17,9 +17,10 @@ class Transport {
   virtual ~Transport() = default;
 
   // Readable when there may be something to do, for epoll; -1: nothing says so, and only poll()
-  // finds out, so that the loop must not block.
+  // finds out, so that the loop must not block, and says so when it is added.
   virtual int file() const = 0;
-  // Take what came, a bounded part of it, and send what may be sent. Whether there was anything.
+  // Take what came, a bounded part of it, and send what may be sent: at every turn of the loop,
+  // whether or not file() is readable. Whether there was anything.
   virtual bool poll(uint64_t now_ms) = 0;
   // Send a reply that had to wait, to one of its own peers. It may keep the frame's memory.
   virtual void deliver(Peer &peer, FrameBuffer &frame) = 0;
@@ -29,7 +30,7 @@ class Transport {
   virtual void awake() = 0;
   // A few times a second: drop peers that are gone, too slow or idle.
   virtual void sweep(uint64_t now_ms) = 0;
-  // The end: every peer leaves the handler.
+  // The end of the loop: every peer leaves the handler.
   virtual void close(uint64_t now_ms) = 0;
 };
 

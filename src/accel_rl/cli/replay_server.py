@@ -3,7 +3,7 @@
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +21,8 @@ EXAMPLES = console.examples(
     "accel-rl replay-server --unix runs/replay.sock --host none",
     "accel-rl replay-server --host 0.0.0.0 --secret-file secret --snapshot runs/replay.snapshot",
 )
+
+IdlePolicy = Literal["block", "spin", "yield", "sleep"]
 
 SecretFile = Annotated[
     Path | None,
@@ -55,6 +57,10 @@ def replay_server(
     every: Annotated[
         float, typer.Option(min=0.0, help="Seconds between snapshots; 0: when a client asks.")
     ] = 0.0,
+    idle: Annotated[
+        IdlePolicy,
+        typer.Option(help="When there is nothing to do: all but block take time of a core."),
+    ] = "block",
     json: Json = False,
 ) -> None:
     """Serve a replay memory: tables that actors push to and learners sample from.
@@ -73,6 +79,7 @@ def replay_server(
             unix_path=unix,
             secret=secret_of(secret_file),
             snapshot_path=snapshot,
+            idle=idle,
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: with a last snapshot
     with server:

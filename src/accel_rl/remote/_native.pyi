@@ -101,6 +101,8 @@ class ServerSettings:
     waiting: int
     waiting_bytes: int
     snapshot_path: str
+    idle: str
+    sleep_us: int
     connections: int
     handshakes: int
     handshake_ms: int

@@ -1,12 +1,13 @@
 """The replay memory server, in a thread of this process."""
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
 
 LEAST_SECRET_BYTES = 16
+Idle = Literal["block", "spin", "yield", "sleep"]
 
 
 def native() -> Any:
@@ -42,6 +43,7 @@ class ReplayServer(Closing):
         tls_certificate: str | os.PathLike[str] | None = None,
         tls_key: str | os.PathLike[str] | None = None,
         snapshot_path: str | os.PathLike[str] | None = None,
+        idle: Idle = "block",
         **settings: int,
     ) -> None:
         """Starts serving.
@@ -56,10 +58,14 @@ class ReplayServer(Closing):
             way. With it, TCP is TLS 1.3.
           tls_key: the PEM file of its key, without a password.
           snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
+          idle: what the serving thread does when there is nothing to do. "block": waits until the
+            kernel says that something came. "spin": looks again at once, for the shortest answers,
+            and takes a core of its own. "yield": looks again when other threads have had the core.
+            "sleep": looks again after `sleep_us` microseconds, 50 unless set.
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
             buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
-            frame_ms, write_ms, idle_ms.
+            frame_ms, write_ms, idle_ms; sleep_us.
 
         Raises:
           ValueError: if an address cannot be listened on, a setting is unknown, a secret missing,
@@ -79,6 +85,7 @@ class ReplayServer(Closing):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         self._error = module.Error
         given = module.ServerSettings()
+        given.idle = idle
         for name, value in settings.items():
             if not hasattr(given, name):
                 raise ValueError(f"there is no setting {name!r}")

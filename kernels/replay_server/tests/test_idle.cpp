@@ -1,0 +1,164 @@
+// The event loop with each idle policy: sockets and another transport are served side by side, late
+// replies go to the transport that their peer came by, and other threads get the handler.
+
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "dial.hpp"
+#include "event_loop.hpp"
+
+using namespace frames;
+
+// Requests of one peer that a thread of the same process leaves, as bytes.
+class Letters : public Transport {
+ public:
+  Letters(Handler *handler, bool wakes)
+      : handler_(handler), file_(wakes ? eventfd(0, EFD_NONBLOCK) : -1) {
+    peer_.transport = this;
+  }
+  ~Letters() override {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  int file() const override { return file_; }
+  bool poll(uint64_t now_ms) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (closed || requests_.empty()) return false;
+    FrameBuffer request = std::move(requests_.front()), reply;
+    requests_.pop_front();
+    lock.unlock();
+    Frame frame{request.data(), {}};
+    if (read_header(request.data(), UINT32_MAX, &frame.header) != Status::ok) abort();
+    if (handler_->handle(peer_, frame, &reply, now_ms) == Outcome::reply) deliver(peer_, reply);
+    return true;
+  }
+  void deliver(Peer &peer, FrameBuffer &frame) override {
+    if (&peer != &peer_) abort();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reply_.swap(frame);
+    there_ = true;
+    changed_.notify_one();
+  }
+  bool rest() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asleep_ = true;
+    return requests_.empty();
+  }
+  void awake() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asleep_ = false;
+    uint64_t times;
+    if (file_ >= 0 && read(file_, &times, sizeof times) < 0) return;
+  }
+  void sweep(uint64_t) override { ++sweeps; }
+  void close(uint64_t now_ms) override {
+    handler_->leave(peer_, now_ms);
+    closed = true;
+  }
+
+  void leave(const Request &request) {
+    FrameBuffer copy;
+    copy.append(request.bytes.data(), request.bytes.size());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    requests_.push_back(std::move(copy));
+    const uint64_t one = 1;
+    if (asleep_ && file_ >= 0 && write(file_, &one, sizeof one) < 0) abort();
+  }
+  Status wait_for(FrameBuffer *reply) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(20), [this] { return there_; }))
+      return Status::malformed;
+    there_ = false;
+    reply->swap(reply_);
+    return static_cast<Status>(read_at<uint16_t>(reply->data() + 26));
+  }
+
+  int sweeps = 0;
+  bool closed = false;
+
+ private:
+  Handler *handler_;
+  int file_;
+  Peer peer_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<FrameBuffer> requests_;
+  FrameBuffer reply_;
+  bool there_ = false, asleep_ = false;
+};
+
+static LoopSettings policy(Idle idle) {
+  LoopSettings made;
+  made.idle = idle;
+  return made;
+}
+
+static void test_policy(Idle idle, bool wakes) {
+  Handler handler(settings());
+  Listener tcp;
+  EventLoop loop(&handler, policy(idle));
+  Letters letters(&handler, wakes);
+  std::string why;
+  CHECK(loop.open(&why) && tcp.open_tcp("127.0.0.1", 0, false, &why), "%s", why.c_str());
+  CHECK(loop.add(&tcp, &why) && loop.add(&letters, &why), "%s", why.c_str());
+  std::thread server([&] { loop.run(); });
+  FrameBuffer reply;
+  letters.leave(Request(Op::hello));
+  CHECK(letters.wait_for(&reply) == Status::ok, "hello");
+  const auto token = read_at<uint64_t>(reply.data() + 8);
+  const int file = dial_tcp(tcp.port());
+  const uint64_t other = greet(file);
+  TableConfig config;
+  config.name = "t", config.capacity = 100, config.columns = {{"x", Dtype::i4, {}}};
+  Request open(Op::open_table);
+  open.bytes.resize(body_offset + description_bytes(config));
+  std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
+  write_description(open.bytes.data(), config);
+  open.at<uint16_t>(44, open_create | open_described).close().at(8, other);
+  CHECK(ask(file, open, &reply) == Status::ok, "open");
+  // It waits until the socket's client pushes.
+  Request late = sample(1, 4, 20000);
+  letters.leave(late.at(8, token).at<uint64_t>(16, 7));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Request pushes = push({1, 2, 3});
+  CHECK(ask(file, pushes.at(8, other).at<uint64_t>(16, 1), &reply) == Status::ok, "push");
+  CHECK(letters.wait_for(&reply) == Status::ok, "a late reply");
+  CHECK(read_at<uint64_t>(reply.data() + 16) == 7, "of another request");
+  for (uint64_t k = 0; k < 50; ++k) {
+    Request ping(Op::ping);
+    letters.leave(ping.at(8, token).at(16, k));
+    CHECK(ask(file, ping.at(8, other), &reply) == Status::ok, "the socket's ping %d", int(k));
+    CHECK(letters.wait_for(&reply) == Status::ok, "ping %d", int(k));
+  }
+  for (int k = 0; k < 50; ++k) {
+    const auto lock = loop.hold();
+    CHECK(handler.statistics().sessions == 2, "sessions");
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  loop.stop();
+  server.join();
+  CHECK(letters.sweeps > 0 && letters.closed, "%d sweeps", letters.sweeps);
+  close(file);
+}
+
+// Nothing would ever wake it.
+static void test_refused() {
+  Handler handler(settings());
+  EventLoop loop(&handler, {});
+  Letters letters(&handler, false);
+  std::string why;
+  CHECK(loop.open(&why), "%s", why.c_str());
+  CHECK(!loop.add(&letters, &why), "it blocks");
+  CHECK(why.find("idle must be") == 0, "%s", why.c_str());
+}
+
+int main() {
+  for (const Idle idle : {Idle::spin, Idle::yield, Idle::sleep}) test_policy(idle, false);
+  for (const Idle idle : {Idle::block, Idle::spin}) test_policy(idle, true);
+  test_refused();
+  return finish();
+}

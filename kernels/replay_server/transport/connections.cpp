@@ -1,0 +1,150 @@
+// How connections begin, are watched over and end.
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+
+#include "event_loop.hpp"
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr uint64_t last_words_ms = 1000, release_ms = 5000;
+
+}  // namespace
+
+void EventLoop::accept_from(const Listener &listener) {
+  for (;;) {
+    const int file = accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (file < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        for (const Listener *each : listeners_)  // sweep() takes it up again
+          epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file(), nullptr);
+        accepting_ = false;
+      }
+      return;
+    }
+    if (connections_.size() >= settings_.connections) {
+      ++handler_->counters().turned_away;
+      close(file);
+      continue;
+    }
+    make_way();
+    try {
+      admit(file, listener);
+    } catch (const std::bad_alloc &) {
+      close(file);
+    }
+  }
+}
+
+void EventLoop::admit(int file, const Listener &listener) {
+  if (listener.is_tcp()) {
+    const auto set = [file](int level, int option, int value) {
+      setsockopt(file, level, option, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    // A peer whose machine is gone is found within 30 s, not in the two hours of the system.
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+  }
+  auto made = std::make_unique<Connection>();
+  Connection &connection = *made;
+  connection.file = file;
+  if (listener.tls() && !(connection.tls = listener.tls()->accept(file))) throw std::bad_alloc();
+  connection.opened_ms = connection.read_ms = now_ms_;
+  connection.watched = EPOLLIN;
+  dead_.reserve(connections_.size() + 1);  // so that end() needs no memory
+  connections_.emplace(&connection.peer, std::move(made));
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN;
+  wanted.data.ptr = &connection;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
+    connections_.erase(&connection.peer);
+    close(file);
+    return;
+  }
+  ++handler_->counters().connections;
+  ++handler_->counters().open;
+}
+
+// Those that only open connections take the places of each other, not those of clients.
+void EventLoop::make_way() {
+  uint32_t count = 0;
+  Connection *oldest = nullptr;
+  for (auto &each : connections_) {
+    Connection &connection = *each.second;
+    const Peer::State state = connection.peer.state;
+    if (connection.dead || (state != Peer::State::fresh && state != Peer::State::challenged))
+      continue;
+    ++count;
+    if (!oldest || connection.opened_ms < oldest->opened_ms) oldest = &connection;
+  }
+  if (!oldest || count < settings_.handshakes) return;
+  ++handler_->counters().turned_away;
+  end(*oldest, false);
+}
+
+void EventLoop::sweep(Connection &connection) {
+  Statistics &statistics = handler_->counters();
+  const Peer::State state = connection.peer.state;
+  const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
+  if (connection.last_words) {
+    if (since(connection.opened_ms) >= last_words_ms) end(connection, false);
+  } else if (state == Peer::State::closed) {  // its session went on over another one
+    end(connection, false);
+  } else if (state != Peer::State::ready && since(connection.opened_ms) >= settings_.handshake_ms) {
+    ++statistics.timed_out;
+    end(connection, false);
+  } else if (connection.sent < connection.out.size()) {
+    if (since(connection.write_ms) < settings_.write_ms) return;
+    ++statistics.slow;
+    end(connection, false);
+  } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
+             (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
+              since(connection.read_ms) >= settings_.idle_ms)) {
+    ++statistics.timed_out;
+    end(connection, false);
+  } else if (connection.in.size() == 0 && since(connection.read_ms) >= release_ms) {
+    release(connection);
+  }
+}
+
+void EventLoop::sweep() {
+  swept_ms_ = now_ms_;
+  for (auto &each : connections_) sweep(*each.second);
+  for (Transport *each : transports_) each->sweep(now_ms_);
+  handler_->sweep(now_ms_);
+  if (accepting_) return;
+  accepting_ = true;
+  std::vector<Listener *> again;
+  again.swap(listeners_);
+  std::string why;
+  for (Listener *each : again) add(each, &why);
+}
+
+void EventLoop::bury() {
+  for (Connection *each : dead_) {
+    // A process that was forked meanwhile has the socket, too: close() alone would leave it open,
+    // and epoll would go on to report what is freed here.
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file, nullptr);
+    shutdown(each->file, SHUT_RDWR);
+    close(each->file);
+    release(*each);
+    unread_ -= each->counted;
+    --handler_->counters().open;
+    connections_.erase(&each->peer);
+  }
+  dead_.clear();
+}
+
+}  // namespace accel_rl::replay
