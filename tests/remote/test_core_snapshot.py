@@ -104,6 +104,7 @@ def test_files_that_are_no_whole_snapshot_are_refused(tmp_path):
 
 def test_one_snapshot_of_a_table_at_a_time(tmp_path):
     table = core_tables.make(CONFIG, COLUMNS)
+    pushed(table, np.random.default_rng(0), 10)
     first = native.Snapshot(str(tmp_path / "one"), [table])
     with pytest.raises(native.Error, match="being written"):
         native.Snapshot(str(tmp_path / "other"), [table])

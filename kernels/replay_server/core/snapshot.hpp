@@ -9,54 +9,30 @@
 #include <string>
 #include <vector>
 
-#include "mailbox.hpp"
-#include "status.hpp"
-#include "table.hpp"
+#include "snapshot_file.hpp"
+#include "snapshot_source.hpp"
 
 namespace accel_rl::replay {
 
-// Writes what tables and mailbox held at begin(), whatever changes meanwhile, under another name
-// in the same folder, and gives it its name only once it is complete and on the disk. The tables
-// must outlive it. Given up, or killed, it leaves an older file of that name as it is.
+// Source and file in one thread: writes what tables and mailbox held at begin(). The tables must
+// outlive it.
 class SnapshotWriter {
  public:
-  SnapshotWriter() = default;
-  ~SnapshotWriter() { abandon(); }
-  SnapshotWriter(const SnapshotWriter &) = delete;
-  SnapshotWriter &operator=(const SnapshotWriter &) = delete;
-
   // ok, busy, io_error or out_of_memory. `why`, if not null, says more, here and below.
   Status begin(const std::string &path, const std::vector<Table *> &tables, const Mailbox *mailbox,
                std::string *why);
-  // Write about `bytes` more, a block at least: ok, or io_error, which abandons it.
+  // Write about `bytes` more, a block at least: ok, or io_error or out_of_memory, which abandon it.
   Status step(size_t bytes, std::string *why);
   // Whether all is written, and tables are no longer looked at.
-  bool written() const { return stage_ == Stage::written; }
-  // Wait for the disk, then give the file its name. Touches no table: a server may call this, and
-  // only this, from another thread.
+  bool written() const { return file_.is_open() && !source_.active(); }
+  // Wait for the disk, then give the file its name. Touches no table.
   Status finish(std::string *why);
   void abandon();
 
  private:
-  enum class Stage : uint8_t { idle, rows, mail, written };
-
-  void put_table(uint32_t index);
-  Status write_rows(std::string *why);
-  Status write_mail(std::string *why);
-  Status write_block(uint32_t kind, std::string *why);
-  Status fail(const char *what, std::string *why);
-
-  Stage stage_ = Stage::idle;
-  std::string path_, temporary_;
-  int file_ = -1;
-  uint64_t blocks_ = 0, started_writeback_ = 0, offset_ = 0;
-  std::vector<Table *> tables_;
-  std::vector<uint32_t> sizes_;  // when it began
-  Messages messages_;
-  Messages::const_iterator message_;
-  size_t message_offset_ = 0;
-  uint32_t table_ = 0, slot_ = 0;
-  std::vector<std::byte> block_;
+  SnapshotSource source_;
+  SnapshotFile file_;
+  SnapshotBlock block_;
 };
 
 // Reads a file back: io_error, damaged, truncated, newer_format, limit (more than `most_bytes` of

@@ -73,7 +73,7 @@ class Table {
   void count_refused() { ++refused_; }  // where a server refuses what never came here
 
  private:
-  friend class SnapshotWriter;
+  friend class SnapshotSource;
   friend class SnapshotReader;
 
   explicit Table(const TableConfig &config);

@@ -1,8 +1,35 @@
 #include "snapshots.hpp"
 
+#include <signal.h>
+
 #include <exception>
 
 namespace accel_rl::replay {
+
+namespace {
+
+constexpr size_t slice_bytes = size_t{1} << 20;   // copied between requests: below a millisecond
+constexpr size_t queued_bytes = size_t{4} << 20;  // copied before the disk is waited for
+
+}  // namespace
+
+Snapshots::~Snapshots() {
+  if (!active()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    given_up_ = !complete_;  // what is copied is finished
+  }
+  come_.notify_one();
+  thread_.join();
+}
+
+bool Snapshots::has_room() const { return bytes_ < queued_bytes && !done_; }
+
+bool Snapshots::writing() const {
+  if (!source_.active()) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return has_room();
+}
 
 Status Snapshots::begin(const std::string &path, const std::vector<Table *> &tables,
                         const Mailbox *mailbox, std::string *why) {
@@ -10,56 +37,91 @@ Status Snapshots::begin(const std::string &path, const std::vector<Table *> &tab
     *why = "a snapshot is being written";
     return Status::busy;
   }
-  auto last = std::make_shared<SnapshotEnd>();
-  const Status status = writer_.begin(path, tables, mailbox, why);
-  if (status != Status::ok) return status;
-  last_ = std::move(last);
-  stage_ = Stage::slices;
-  return status;
-}
-
-bool Snapshots::end(Status status, const std::string &why) {
-  stage_ = Stage::idle;
-  last_->over = true;
-  last_->status = status;
-  last_->why = why;
-  return true;
+  try {
+    auto last = std::make_shared<SnapshotEnd>();
+    Status status = source_.begin(tables, mailbox, why);
+    if (status == Status::ok) status = file_.open(path, why);
+    if (status != Status::ok) {
+      source_.end();
+      return status;
+    }
+    complete_ = given_up_ = done_ = false;
+    thread_ = std::thread([this] { write(); });
+    last_ = std::move(last);
+    return Status::ok;
+  } catch (const std::exception &error) {  // no memory, or no thread
+    source_.end();
+    file_.abandon();
+    *why = error.what();
+    return Status::io_error;
+  }
 }
 
 bool Snapshots::work() {
-  if (stage_ == Stage::slices) return slice();
-  if (stage_ != Stage::disk || !done_.load(std::memory_order_acquire)) return false;
+  std::string trouble;
+  try {
+    for (size_t copied = 0; copied < slice_bytes && writing();) {
+      SnapshotBlock block;
+      source_.next(&block);
+      copied += block.bytes.size();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      blocks_.push_back(std::move(block));
+      bytes_ += blocks_.back().bytes.size();
+      come_.notify_one();
+    }
+  } catch (const std::exception &error) {  // no memory: service goes on without a snapshot
+    trouble = error.what();
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!trouble.empty()) given_up_ = true;
+    if (!trouble.empty() || done_) source_.end();
+    complete_ = !source_.active();
+    come_.notify_one();
+    if (!done_ && trouble.empty()) return false;
+  }
   thread_.join();
-  return end(result_, why_);
+  blocks_.clear(), bytes_ = 0;
+  last_->status = trouble.empty() ? result_ : Status::io_error;
+  last_->why = trouble.empty() ? why_ : trouble;
+  last_->over = true;
+  return true;
 }
 
-bool Snapshots::slice() {
+void Snapshots::write() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  Status status;
+  std::string why;
   try {
-    why_.clear();
-    const Status status = writer_.step(slice_bytes, &why_);
-    if (status != Status::ok) return end(status, why_);
-    if (!writer_.written()) return false;
-    done_ = false;
-    thread_ = std::thread([this] { finish(); });
-    stage_ = Stage::disk;
-    return false;
-  } catch (const std::exception &error) {  // no memory, or no thread: service goes on without
-    writer_.abandon();
-    return end(Status::io_error, error.what());
-  }
-}
-
-void Snapshots::finish() {
-  try {
-    result_ = writer_.finish(&why_);
+    status = write_blocks(&why);
   } catch (const std::exception &) {
-    result_ = Status::out_of_memory;
+    status = Status::out_of_memory;
   }
-  done_.store(true, std::memory_order_release);
+  file_.abandon();  // unless it is finished
+  const std::lock_guard<std::mutex> lock(mutex_);
+  result_ = status;
+  why_ = std::move(why);
+  done_ = true;
 }
 
-void Snapshots::wait() {
-  if (thread_.joinable()) thread_.join();
+Status Snapshots::write_blocks(std::string *why) {
+  for (;;) {
+    SnapshotBlock block;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      come_.wait(lock, [this] { return !blocks_.empty() || complete_ || given_up_; });
+      if (given_up_) return Status::io_error;
+      if (blocks_.empty()) break;
+      block = std::move(blocks_.front());
+      blocks_.pop_front();
+      bytes_ -= block.bytes.size();
+    }
+    const Status status = file_.add(&block, why);
+    if (status != Status::ok) return status;
+  }
+  return file_.finish(why);
 }
 
 }  // namespace accel_rl::replay

@@ -1,10 +1,13 @@
-// A snapshot while service goes on: slices between requests, then the disk is waited for elsewhere.
+// A snapshot while service goes on: the serving thread copies slices between requests, another one
+// writes them and waits for the disk, however slow it is.
 
 #ifndef ACCEL_RL_REPLAY_SERVER_SNAPSHOTS_HPP
 #define ACCEL_RL_REPLAY_SERVER_SNAPSHOTS_HPP
 
-#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,36 +24,37 @@ struct SnapshotEnd {
 
 class Snapshots {
  public:
-  ~Snapshots() { wait(); }
+  ~Snapshots();
 
-  bool active() const { return stage_ != Stage::idle; }
-  // Whether work() has something to write now; otherwise the disk is waited for.
-  bool writing() const { return stage_ == Stage::slices; }
+  bool active() const { return thread_.joinable(); }
+  // Whether work() has something to copy now; otherwise the disk is waited for.
+  bool writing() const;
 
   // last() is then of this one.
   Status begin(const std::string &path, const std::vector<Table *> &tables, const Mailbox *mailbox,
                std::string *why);
-  // Write a slice. True when the snapshot has ended, which last() then tells.
+  // Copy a slice. True when the snapshot has ended, which last() then tells.
   bool work();
-  // Until the disk is no longer waited for.
-  void wait();
 
   // How the newest one ends. Whoever waits for it keeps this, as another one may begin.
   std::shared_ptr<const SnapshotEnd> last() const { return last_; }
 
  private:
-  enum class Stage : uint8_t { idle, slices, disk };
+  void write();  // in the thread
+  Status write_blocks(std::string *why);
+  bool has_room() const;
 
-  bool slice();
-  void finish();  // in the thread
-  bool end(Status status, const std::string &why);
-
-  static constexpr size_t slice_bytes = size_t{1} << 20;  // about a millisecond
-  Stage stage_ = Stage::idle;
-  SnapshotWriter writer_;
+  SnapshotSource source_;
+  SnapshotFile file_;  // of the thread while there is one
   std::thread thread_;
-  std::atomic<bool> done_{false};
-  Status result_ = Status::ok;  // of the thread
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable come_;
+  std::deque<SnapshotBlock> blocks_;  // copied, not written
+  size_t bytes_ = 0;                  // of these
+  bool complete_ = false;             // no more will come
+  bool given_up_ = false;
+  bool done_ = false;  // the thread is, and this is how it ended:
+  Status result_ = Status::ok;
   std::string why_;
   std::shared_ptr<SnapshotEnd> last_;
 };
