@@ -12,7 +12,7 @@ from commands import as_json, invoke
 
 from accel_rl import remote
 from accel_rl.io import Checkpoints
-from accel_rl.remote.server import native
+from accel_rl.remote.module import native
 
 try:
     native()

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from accel_rl import remote
-from accel_rl.remote.server import native
+from accel_rl.remote.module import native
 
 
 @pytest.fixture(scope="session")

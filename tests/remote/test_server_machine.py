@@ -11,7 +11,7 @@ from table_model import Drawn, Refused
 
 from accel_rl import remote
 from accel_rl.remote.errors import STATUSES
-from accel_rl.remote.server import native
+from accel_rl.remote.module import native
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -65,7 +65,7 @@ class ServerMachine(TableMachine):
 
     @rule()
     def lose_the_connection(self):
-        self.client._connection._socket.shutdown(2)
+        self.client._connection.link._socket.shutdown(2)
 
     @rule()
     def restart_the_server(self):

@@ -12,7 +12,7 @@ import pytest
 
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
-from accel_rl.remote.connection import parse_address
+from accel_rl.remote.links import parse_address
 from accel_rl.remote.wire import Op
 
 SECRET = b"0123456789abcdef"
@@ -20,8 +20,8 @@ SPEC = TableSpec("t", 4096, (Column("x", "f4", (256,)),), "uniform")
 
 
 def dial(address):
-    _, host, port = parse_address(address)
-    raw = socket.create_connection((host, port), timeout=20)
+    where = parse_address(address)
+    raw = socket.create_connection((where.host, where.port), timeout=20)
     raw.settimeout(20)
     return raw
 
@@ -202,8 +202,24 @@ def test_tokens_are_of_their_connection(serve, connect):
 
 
 def test_addresses_that_are_none():
-    for address in ("localhost", "tcp://host", "tcp://:1", "tcp://h:99999", "unix:", "udp://h:1"):
+    for address in (
+        "localhost",
+        "tcp://host",
+        "tcp://:1",
+        "tcp://h:99999",
+        "unix:",
+        "shm:",
+        "memif:?id=1",
+        "udp://h",
+    ):
         with pytest.raises(ValueError, match="address must be"):
+            remote.ReplayClient(address)
+    for address, message in (
+        ("shm:/path?busy=2", "busy must be from 0 to 1, got '2'"),
+        ("shm:/path?idle=1", "has option 'idle'; shm knows busy"),
+        ("memif:/path?id=x", "id must be from 0 to 65535"),
+    ):
+        with pytest.raises(ValueError, match=message):
             remote.ReplayClient(address)
     with pytest.raises(remote.ConnectionLost, match="no replay memory server"):
         remote.ReplayClient("unix:/nonexistent/socket")

@@ -8,6 +8,7 @@
 namespace accel_rl::replay::bindings {
 
 void bind_errors(nanobind::module_ &module);
+void bind_links(nanobind::module_ &module);
 void bind_tables(nanobind::module_ &module);
 
 }  // namespace accel_rl::replay::bindings

@@ -85,7 +85,7 @@ def _backends() -> list[dict[str, Any]]:
 
 def _transports() -> list[dict[str, Any]]:
     """How clients reach a replay memory server that runs here; clients need nothing of it."""
-    from accel_rl.remote.server import native
+    from accel_rl.remote.module import native
 
     try:
         native()

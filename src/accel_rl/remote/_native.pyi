@@ -87,6 +87,18 @@ class Snapshot:
 
 def restore(path: str, most_bytes: int, mailbox: Mailbox | None = None) -> list[Table]: ...
 
+class Link:
+    """A way to a server, for one thread at a time."""
+
+    def exchange(
+        self,
+        parts: Sequence[bytes | bytearray | memoryview],
+        into: bytearray | memoryview,
+        timeout_us: int,
+    ) -> int | bytes: ...
+    def set_frame_bytes(self, bytes: int) -> None: ...
+    def close(self) -> None: ...
+
 class ServerSettings:
     """What a server allows."""
 

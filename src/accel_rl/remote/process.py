@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.server import ReplayServer, native
+from accel_rl.remote.module import native
+from accel_rl.remote.server import ReplayServer
 
 _STOP_SECONDS = 10.0
 

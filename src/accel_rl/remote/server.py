@@ -5,25 +5,10 @@ from typing import Any, Literal
 
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
+from accel_rl.remote.module import native
 
 LEAST_SECRET_BYTES = 16
 Idle = Literal["block", "spin", "yield", "sleep"]
-
-
-def native() -> Any:
-    """The module in C++ that the server runs in.
-
-    Raises:
-      ImportError: if it was not built; the message says what to do.
-    """
-    try:
-        from accel_rl.remote import _native
-    except ImportError as error:
-        raise ImportError(
-            "the replay memory server was not built: install a C++17 compiler, then reinstall "
-            f"accel_rl ({error}). Clients work without it."
-        ) from error
-    return _native
 
 
 class ReplayServer(Closing):

@@ -2,18 +2,16 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, Sample, SampleBuffers
+from accel_rl.remote.calls import Calls, Numbered
 from accel_rl.remote.errors import ProtocolError
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
-
-if TYPE_CHECKING:
-    from accel_rl.remote.client import ReplayClient
 
 _COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sending in parts
 _MOST_PLANS = 32
@@ -70,17 +68,11 @@ class _Plan:
         return rest
 
 
-class RemoteTable:
-    """A table, by a client's session.
+class RemoteTable(Numbered):
+    """A table, by a client's session."""
 
-    Attributes:
-      spec: how the server describes it.
-      number: which table it is to the server.
-    """
-
-    def __init__(self, client: "ReplayClient", spec: TableSpec, number: int) -> None:
-        self.spec = spec
-        self.number = self.former_number = number
+    def __init__(self, client: Calls, spec: TableSpec, number: int) -> None:
+        super().__init__(spec, number)
         self._client = client
         self._plans: dict[tuple[Op, int, bool], _Plan] = {}
         self._buffers = SampleBuffers(spec.columns)
@@ -121,7 +113,7 @@ class RemoteTable:
         count = arrays[0].shape[0]
         if priorities is not None:
             arrays.insert(0, np.asarray(priorities, np.float32))
-        with self._client._lock:
+        with self._client.lock:
             plan = self._plan(Op.PUSH, count, priorities is not None)
             plan.check(arrays)
             wire.PUSH.pack_into(
@@ -148,7 +140,7 @@ class RemoteTable:
         wire.check_u64("seed", seed)
         if not 1 <= batch <= MOST_ITEMS:
             raise ValueError(f"batch must be from 1 to {MOST_ITEMS}, got {batch}")
-        with self._client._lock:
+        with self._client.lock:
             buffer = self._buffers.take(batch)
             wire.SAMPLE.pack_into(
                 self._sample, 0, *self._header(Op.SAMPLE, BODY), seed, batch, _milliseconds(wait), 0
@@ -173,7 +165,7 @@ class RemoteTable:
     def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
         """`update` by slots [n] uint32 and the generations [n] uint32 that items had there."""
         arrays = [np.asarray(slots), np.asarray(generations), np.asarray(priorities, np.float32)]
-        with self._client._lock:
+        with self._client.lock:
             count = len(arrays[0])
             plan = self._plan(Op.UPDATE, count, True)
             plan.check(arrays)
@@ -186,7 +178,7 @@ class RemoteTable:
 
     def stats(self) -> dict[str, int]:
         """What the table counted, by the names of `wire.TABLE_COUNTS`."""
-        with self._client._lock:
+        with self._client.lock:
             frame = wire.request_frame(Op.STATS, table=self.number)
             _, reply = self._client.call(frame, "stats")
             counts = struct.unpack_from(f"<{len(wire.TABLE_COUNTS)}Q", reply, BODY)

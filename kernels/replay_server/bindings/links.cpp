@@ -1,0 +1,125 @@
+#include "links.hpp"
+
+#include <new>
+#include <vector>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+
+namespace nb = nanobind;
+
+namespace accel_rl::replay::bindings {
+
+namespace {
+
+// Memory of Python objects, kept where it is until the end of a block.
+class Pinned {
+ public:
+  Pinned() = default;
+  ~Pinned() {
+    for (Py_buffer &each : buffers_) PyBuffer_Release(&each);
+  }
+  Pinned(const Pinned &) = delete;
+  Pinned &operator=(const Pinned &) = delete;
+
+  Part add(nb::handle object, int flags) {
+    buffers_.emplace_back();
+    if (PyObject_GetBuffer(object.ptr(), &buffers_.back(), flags) != 0) {
+      buffers_.pop_back();
+      throw nb::python_error();
+    }
+    const Py_buffer &buffer = buffers_.back();
+    return {static_cast<const uint8_t *>(buffer.buf), static_cast<size_t>(buffer.len)};
+  }
+
+ private:
+  std::vector<Py_buffer> buffers_;
+};
+
+}  // namespace
+
+bool run_signal_handlers() {
+  const nb::gil_scoped_acquire held;
+  return PyErr_CheckSignals() == 0;
+}
+
+void raise(Fault fault) {
+  switch (fault) {
+    case Fault::timed_out:
+      PyErr_SetString(PyExc_TimeoutError, "no reply in time");
+      break;
+    case Fault::interrupted:
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_InterruptedError, "the wait was ended");
+      break;
+    case Fault::malformed:
+      throw Error(Status::malformed, "what came is no reply to the request");
+    case Fault::no_memory:
+      throw std::bad_alloc();
+    case Fault::none:
+    case Fault::closed:
+      PyErr_SetString(PyExc_ConnectionResetError, "the server closed the connection");
+      break;
+  }
+  throw nb::python_error();
+}
+
+Link *PythonLink::borrow() {
+  if (busy_.exchange(true)) throw Error(Status::out_of_order, "the link is in use by a thread");
+  if (link_) return link_.get();
+  busy_ = false;
+  raise(Fault::closed);
+}
+
+nb::object PythonLink::exchange(nb::sequence parts, nb::handle into, uint64_t timeout_us) {
+  Pinned pinned;
+  std::vector<Part> given;
+  for (nb::handle each : parts) given.push_back(pinned.add(each, PyBUF_SIMPLE));
+  const Part room = pinned.add(into, PyBUF_WRITABLE);
+  auto *to = const_cast<uint8_t *>(room.bytes);  // writable, as was asked for
+  Link *link = borrow();
+  Fault fault;
+  {
+    const nb::gil_scoped_release released;
+    fault = link->exchange(given.data(), given.size(), to, room.count, timeout_us,
+                           run_signal_handlers);
+  }
+  const uint8_t *reply = fault == Fault::none ? link->reply() : nullptr;
+  const size_t bytes = reply ? link->reply_bytes() : 0;
+  nb::object answer;
+  if (reply == to) answer = nb::int_(bytes);
+  else if (reply) answer = nb::bytes(reply, bytes);
+  give_back();
+  if (fault != Fault::none) raise(fault);
+  return answer;
+}
+
+void PythonLink::set_frame_bytes(uint32_t bytes) {
+  borrow()->set_frame_bytes(bytes);
+  give_back();
+}
+
+void PythonLink::close() {
+  if (!link_) return;
+  borrow();
+  link_.reset();
+  give_back();
+}
+
+std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string &why) {
+  if (link) return std::make_unique<PythonLink>(std::move(link));
+  PyErr_SetString(PyExc_ConnectionRefusedError, why.c_str());
+  throw nb::python_error();
+}
+
+void bind_links(nb::module_ &module) {
+  nb::class_<PythonLink>(module, "Link", "A way to a server, for one thread at a time.")
+      .def("exchange", &PythonLink::exchange, nb::arg("parts"), nb::arg("into"),
+           nb::arg("timeout_us"),
+           "Send a frame, in parts, and wait for its reply: how many bytes of `into` it takes, or "
+           "the reply itself if it has no room there.")
+      .def("set_frame_bytes", &PythonLink::set_frame_bytes, nb::arg("bytes"),
+           "Most bytes that a reply may have.")
+      .def("close", &PythonLink::close, "End it; a second time does nothing.");
+}
+
+}  // namespace accel_rl::replay::bindings

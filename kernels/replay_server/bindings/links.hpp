@@ -1,0 +1,47 @@
+// A client's link as a Python class, whichever transport made it.
+
+#ifndef ACCEL_RL_REPLAY_BINDINGS_LINKS_HPP
+#define ACCEL_RL_REPLAY_BINDINGS_LINKS_HPP
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "link.hpp"
+
+namespace accel_rl::replay::bindings {
+
+class PythonLink {
+ public:
+  explicit PythonLink(std::unique_ptr<Link> link) : link_(std::move(link)) {}
+
+  // How many bytes of `into` the reply takes, or the reply as bytes if it has no room there. Waits
+  // without Python's lock. Throws nanobind::python_error of TimeoutError, ConnectionResetError or
+  // what a signal's handler raised, and Error if what came is no frame.
+  nanobind::object exchange(nanobind::sequence parts, nanobind::handle into, uint64_t timeout_us);
+  void set_frame_bytes(uint32_t bytes);
+  void close();
+
+  // The link, for who uses it without Python's lock; nobody else does until give_back().
+  Link *borrow();
+  void give_back() { busy_ = false; }
+
+ private:
+  std::unique_ptr<Link> link_;
+  std::atomic<bool> busy_{false};
+};
+
+// Runs the handlers of signals that came; false if one of them raised. From any thread, though
+// Python runs them in its main thread only.
+bool run_signal_handlers();
+
+[[noreturn]] void raise(Fault fault);
+
+// Throws nanobind::python_error of ConnectionRefusedError with `why` if there is no link.
+std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string &why);
+
+}  // namespace accel_rl::replay::bindings
+
+#endif

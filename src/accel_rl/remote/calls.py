@@ -1,0 +1,200 @@
+"""Requests of one session: each is sent, answered, and sent again where that is safe."""
+
+import contextlib
+import struct
+import threading
+import time
+
+from accel_rl.remote import wire
+from accel_rl.remote.closing import Closing
+from accel_rl.remote.connection import Connection
+from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
+from accel_rl.remote.links import Parts, Served, parse_address
+from accel_rl.remote.schema import TableSpec
+from accel_rl.remote.wire import Op
+
+
+class Numbered:
+    """A table by the number that it has to the server now.
+
+    Attributes:
+      spec: how the server describes it.
+      number: which table it is to the server.
+      former_number: to the server before the connection was made anew.
+    """
+
+    def __init__(self, spec: TableSpec, number: int) -> None:
+        self.spec = spec
+        self.number = self.former_number = number
+
+
+class Calls(Closing):
+    """A session with a server: one request at a time.
+
+    Attributes:
+      lock: held during a request; who reads a reply that the next one may overwrite holds it.
+    """
+
+    def __init__(
+        self,
+        address: str | Served,
+        secret: bytes | None,
+        timeout: float | None,
+        reconnect: float,
+    ) -> None:
+        if isinstance(address, str):
+            parse_address(address)
+        self.address = address
+        self.lock = threading.RLock()
+        self._secret, self._timeout, self._reconnect = secret, timeout, reconnect
+        self._request = 0
+        self._session = 0
+        self._closed = False
+        self._tables: dict[str, Numbered] = {}
+        self._connection: Connection | None = None
+        self._connect(once=True)
+
+    def call(
+        self,
+        head: bytearray,
+        what: str,
+        rest: Parts = (),
+        into: memoryview | None = None,
+        wait: float = 0.0,
+        also: int = 0,
+    ) -> tuple[wire.Header, memoryview]:
+        """Sends a request and returns the reply, for what is built on it.
+
+        Args:
+          head: the frame's beginning, 64 bytes at least; session, number and table are put in.
+          what: the request, in words.
+          rest: what follows in the frame.
+          into: where the reply goes.
+          wait: seconds that the request itself may wait at the server.
+          also: a status other than 0 that is no error.
+
+        Returns:
+          The reply's header, and the reply, which the next call may overwrite unless it lies in
+          `into`: a caller that reads it holds the lock.
+        """
+        with self.lock:
+            if self._closed:
+                raise ConnectionLost("the client is closed")
+            self._request += 1
+            struct.pack_into("<QQ", head, 8, self._session, self._request)
+            parts = [head, *rest] if rest else [head]
+            try:
+                if self._connection is None:
+                    self._connect()
+                    self._address_again(head)
+                header, reply = self._exchange(parts, into, wait)
+            except (TimeoutError, ConnectionError) as error:
+                header, reply = self._try_again(parts, into, wait, what, error)
+            if header.status not in (0, also):
+                raise error_of(header.status, what, wire.message_of(reply))
+            return header, reply
+
+    def _exchange(
+        self, parts: Parts, into: memoryview | None, wait: float
+    ) -> tuple[wire.Header, memoryview]:
+        connection = self._connection
+        if connection is None:
+            raise ConnectionLost("there is no connection")
+        try:
+            if self._timeout is not None:
+                connection.link.set_timeout(self._timeout + wait)
+            return connection.link.exchange(parts, into, connection.frame_bytes)
+        except BaseException:  # what comes next on this connection, nobody knows
+            self._drop()
+            raise
+
+    def _try_again(
+        self, parts: list, into: memoryview | None, wait: float, what: str, error: OSError
+    ) -> tuple[wire.Header, memoryview]:
+        """After the connection broke: once more, if that is safe."""
+        changes = parts[0][5] in (Op.PUSH, Op.UPDATE, Op.PUBLISH)
+        if isinstance(error, TimeoutError):
+            kind = OutcomeUnknown if changes else ConnectionLost
+            raise kind(f"{what}: no reply within {self._timeout} s") from error
+        if self._reconnect <= 0:
+            kind = OutcomeUnknown if changes else ConnectionLost
+            raise kind(f"{what}: {error}") from error
+        session = self._session
+        self._connect()
+        if self._session != session and changes:
+            raise OutcomeUnknown(f"{what}: the connection broke before the reply") from error
+        self._address_again(parts[0])
+        try:
+            return self._exchange(parts, into, wait)
+        except (TimeoutError, ConnectionError) as again:
+            kind = OutcomeUnknown if changes else ConnectionLost
+            raise kind(f"{what}: the connection broke twice: {again}") from again
+
+    def _address_again(self, head: bytearray) -> None:
+        """Puts into a request the session, and the number that its table has by now."""
+        struct.pack_into("<Q", head, 8, self._session)
+        if (number := struct.unpack_from("<H", head, 24)[0]) == wire.NO_TABLE:
+            return
+        for table in self._tables.values():
+            if number == table.former_number:
+                struct.pack_into("<H", head, 24, table.number)
+                return
+
+    def _connect(self, once: bool = False) -> None:
+        """Connects, with the session there was if the server still has it."""
+        end = time.monotonic() + self._reconnect
+        pause = 0.01
+        while True:
+            try:
+                connection = Connection(self.address, self._secret, self._session, self._timeout)
+                break
+            except ConnectionLost:
+                if once or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+        self._connection = connection
+        self._session = connection.session
+        for table in self._tables.values():
+            table.former_number = table.number
+        if not connection.resumed:
+            try:
+                self._open_again()
+            except BaseException:
+                self._drop()
+                self._session = 0  # or the next would go on with it, and with numbers of the last
+                raise
+
+    def _open_again(self) -> None:
+        """Has a server that knows nothing of this client number its tables, all or none."""
+        numbers = []
+        for table in self._tables.values():
+            self._request += 1
+            frame = wire.describe(table.spec, create=False)
+            struct.pack_into("<QQ", frame, 8, self._session, self._request)
+            header, reply = self._exchange([frame], None, 0.0)
+            if header.status != 0:
+                self._drop()
+                raise error_of(
+                    header.status, f"open table {table.spec.name!r} again", wire.message_of(reply)
+                )
+            numbers.append(header.table)
+        for table, number in zip(self._tables.values(), numbers, strict=True):
+            table.number = number
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Ends the session; a second time does nothing."""
+        with self.lock:
+            if self._closed:
+                return
+            if self._connection is not None:
+                with contextlib.suppress(OSError, ProtocolError):
+                    frame = wire.request_frame(Op.BYE, session=self._session)
+                    self._exchange([frame], None, 0.0)
+            self._drop()
+            self._closed = True

@@ -1,0 +1,60 @@
+"""Where a server is, as text."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+_FORMS = (
+    '"tcp://host:port", "unix:/path", "shm:/path", "udp://host:port" or "memif:/path?id=number"'
+)
+_OPTIONS = {"shm": {"busy": 1}, "memif": {"id": 65_535}}  # the most that each may be
+
+
+class Address(NamedTuple):
+    """An address in its parts.
+
+    Attributes:
+      kind: "tcp", "unix", "shm", "udp" or "memif".
+      host, port: of tcp and udp.
+      path: of the others.
+      options: what stands behind the path's "?": busy, 0 or 1, of shm; id of memif.
+    """
+
+    kind: str
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    options: Mapping[str, int] = {}
+
+
+def parse_address(address: str) -> Address:
+    """The parts of an address.
+
+    Raises:
+      ValueError: if it is none, or an option is unknown or out of its range.
+    """
+    kind, _, rest = address.partition(":")
+    if kind in ("tcp", "udp") and rest.startswith("//"):
+        host, _, port = rest.removeprefix("//").rpartition(":")
+        if host and port.isdigit() and int(port) < 1 << 16:
+            return Address(kind, host.strip("[]"), int(port))
+    elif kind == "unix" and rest.removeprefix("//"):
+        return Address(kind, path=rest.removeprefix("//"))
+    elif kind in _OPTIONS:
+        path, _, query = rest.removeprefix("//").partition("?")
+        if path:
+            return Address(kind, path=path, options=_options(address, kind, query))
+    raise ValueError(f"address must be {_FORMS}, got {address!r}")
+
+
+def _options(address: str, kind: str, query: str) -> dict[str, int]:
+    found = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        most = _OPTIONS[kind].get(name)
+        if most is None:
+            known = ", ".join(_OPTIONS[kind])
+            raise ValueError(f"address {address!r} has option {name!r}; {kind} knows {known}")
+        if not value.isdigit() or int(value) > most:
+            raise ValueError(f"{name} must be from 0 to {most}, got {value!r} in {address!r}")
+        found[name] = int(value)
+    return found

@@ -1,0 +1,68 @@
+"""Links of the native module: shared memory, datagrams, and a server in this process."""
+
+from typing import Any
+
+from accel_rl.remote import wire
+from accel_rl.remote.errors import ConnectionLost, ProtocolError
+from accel_rl.remote.links.address import Address
+from accel_rl.remote.links.link import Parts
+from accel_rl.remote.module import native
+
+_SCRATCH_BYTES = 1 << 16
+
+
+class NativeLink:
+    """A link in C++, which waits without Python's lock; Ctrl-C reaches the thread that waits."""
+
+    def __init__(self, link: Any) -> None:
+        self._link = link
+        self._error = native().Error
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._timeout_us = 0
+        self._most = 0
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Seconds that a reply may take; None: for ever."""
+        self._timeout_us = 0 if seconds is None else max(int(seconds * 1e6), 1000)
+
+    def exchange(
+        self, parts: Parts, into: memoryview | None, most: int
+    ) -> tuple[wire.Header, memoryview]:
+        """`Link.exchange`."""
+        if self._link is None:
+            raise ConnectionLost("the link is closed")
+        if most != self._most:
+            self._link.set_frame_bytes(most)
+            self._most = most
+        buffer = self._scratch if into is None else into
+        try:
+            reply = self._link.exchange(parts, buffer, self._timeout_us)
+        except self._error as error:
+            raise ProtocolError(str(error.args[0])) from error
+        view = buffer[:reply] if isinstance(reply, int) else memoryview(reply)
+        return wire.read_header(view, most), view
+
+    def close(self) -> None:
+        """Ends the link; a second time does nothing."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+def open_native(address: Address, timeout: float | None) -> NativeLink:
+    """A link by the module's function for addresses of that kind.
+
+    Raises:
+      OSError: if nobody answers there.
+      ValueError: if this build has none.
+    """
+    opener = getattr(native(), f"open_{address.kind}", None)
+    if opener is None:
+        raise ValueError(f"address must be of another kind: this build has no {address.kind}")
+    where: dict[str, Any] = {"path": address.path}
+    if address.kind == "udp":
+        where = {"host": address.host, "port": address.port}
+    timeout_us = 0 if timeout is None else max(int(timeout * 1e6), 1000)
+    link = NativeLink(opener(**where, **address.options, timeout_us=timeout_us))
+    link.set_timeout(timeout)
+    return link

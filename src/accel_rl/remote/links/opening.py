@@ -1,0 +1,28 @@
+"""From an address to a link."""
+
+from accel_rl.remote.links.address import parse_address
+from accel_rl.remote.links.link import Link, Served
+from accel_rl.remote.links.native import NativeLink, open_native
+from accel_rl.remote.links.stream import StreamLink
+
+
+def open_link(address: str | Served, timeout: float | None) -> Link:
+    """A link to the server at `address`, or to a server in this process.
+
+    Args:
+      address: of the server, or the server.
+      timeout: seconds that the server may take to be reached, and then each reply; None: any time.
+
+    Raises:
+      OSError: if nobody answers there.
+      ValueError: if the address is none, or this build has no such transport.
+      ImportError: if it takes the native module, and that was not built.
+    """
+    if not isinstance(address, str):
+        link = NativeLink(address.open_link())
+        link.set_timeout(timeout)
+        return link
+    parsed = parse_address(address)
+    if parsed.kind in ("tcp", "unix"):
+        return StreamLink(parsed, timeout)
+    return open_native(parsed, timeout)
