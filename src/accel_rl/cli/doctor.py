@@ -88,17 +88,22 @@ def _transports() -> list[dict[str, Any]]:
     from accel_rl.remote.module import native
 
     try:
-        native()
+        crypto_built = native().crypto_built()
         why = None
     except ImportError as error:
+        crypto_built = False
         why = str(error)
     what = {
         "tcp": "sockets of the kernel, to any machine",
         "unix": "sockets of the kernel, on one machine",
     }
-    return [
+    found = [
         {"name": name, "present": why is None, "why": why or text} for name, text in what.items()
     ]
+    text = "TCP that nobody can read or change on its way; secrets, too"
+    if not crypto_built:
+        text = why or "the server was built without OpenSSL: no TLS, and no secrets either"
+    return [*found, {"name": "tls", "present": crypto_built, "why": text}]
 
 
 def _upmem_backend() -> dict[str, Any]:

@@ -50,6 +50,13 @@ def replay_server(
         Path | None, typer.Option(metavar="PATH", help="A Unix socket, for this user only.")
     ] = None,
     secret_file: SecretFile = None,
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="PEM: TCP is TLS 1.3, of this certificate."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the certificate's key.")
+    ] = None,
     snapshot: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Begin with what it holds; write it when asked to."),
@@ -78,6 +85,8 @@ def replay_server(
             port,
             unix_path=unix,
             secret=secret_of(secret_file),
+            tls_certificate=tls_certificate,
+            tls_key=tls_key,
             snapshot_path=snapshot,
             idle=idle,
         )

@@ -1,6 +1,7 @@
 """Requests of one session: each is sent, answered, and sent again where that is safe."""
 
 import contextlib
+import ssl
 import struct
 import threading
 import time
@@ -41,12 +42,13 @@ class Calls(Closing):
         secret: bytes | None,
         timeout: float | None,
         reconnect: float,
+        tls: ssl.SSLContext | None,
     ) -> None:
         if isinstance(address, str):
             parse_address(address)
         self.address = address
         self.lock = threading.RLock()
-        self._secret, self._timeout, self._reconnect = secret, timeout, reconnect
+        self._secret, self._timeout, self._reconnect, self._tls = secret, timeout, reconnect, tls
         self._request = 0
         self._session = 0
         self._closed = False
@@ -146,7 +148,9 @@ class Calls(Closing):
         pause = 0.01
         while True:
             try:
-                connection = Connection(self.address, self._secret, self._session, self._timeout)
+                connection = Connection(
+                    self.address, self._secret, self._session, self._timeout, self._tls
+                )
                 break
             except ConnectionLost:
                 if once or time.monotonic() + pause > end:

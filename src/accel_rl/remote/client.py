@@ -1,5 +1,6 @@
 """A client of the replay memory server: blocking calls over any transport."""
 
+import ssl
 import struct
 
 from accel_rl.remote import wire
@@ -27,20 +28,25 @@ class ReplayClient(Calls):
         *,
         timeout: float | None = 30.0,
         reconnect: float = 10.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connects to `address`, "tcp://host:port" or "unix:/path".
+        """Connects.
 
         Args:
-          address: of the server.
+          address: of the server: "tcp://host:port", "tls://host:port" or "unix:/path"; "shm:/path",
+            "udp://host:port" or "memif:/path", which take the native module; or a server in this
+            process.
           secret: what both sides know; needed if, and only if, the server has one.
           timeout: seconds that a reply may take beyond what the request itself may wait.
           reconnect: seconds for which a lost server is looked for; 0: not at all.
+          tls: of tls, which authorities are trusted; None: those of the system, or of the
+            environment variable SSL_CERT_FILE.
 
         Raises:
           ConnectionLost: if nobody answers there.
           AuthenticationFailed: if one side does not know the other one's secret.
         """
-        super().__init__(address, secret, timeout, reconnect)
+        super().__init__(address, secret, timeout, reconnect, tls)
         self._remote: dict[str, RemoteTable] = {}
 
     def table(self, spec: TableSpec | str, *, create: bool = True) -> RemoteTable:

@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import ssl
 import struct
 
 from accel_rl.remote import wire
@@ -28,7 +29,12 @@ class Connection:
     """
 
     def __init__(
-        self, address: str | Served, secret: bytes | None, resume: int, timeout: float | None
+        self,
+        address: str | Served,
+        secret: bytes | None,
+        resume: int,
+        timeout: float | None,
+        tls: ssl.SSLContext | None,
     ) -> None:
         """Connects and introduces itself.
 
@@ -38,7 +44,7 @@ class Connection:
         """
         self.session, self.resumed, self.frame_bytes = 0, False, _HELLO_BYTES
         try:
-            self.link: Link = open_link(address, timeout)
+            self.link: Link = open_link(address, timeout, tls)
         except OSError as error:
             raise ConnectionLost(f"no replay memory server at {address}: {error}") from error
         try:

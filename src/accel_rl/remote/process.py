@@ -32,7 +32,7 @@ class ReplayServerProcess(Closing):
         """
         native()
         arguments |= {"host": host, "port": port}
-        for name in ("unix_path", "snapshot_path"):
+        for name in ("unix_path", "snapshot_path", "tls_certificate", "tls_key"):
             if arguments.get(name) is not None:
                 arguments[name] = os.fspath(arguments[name])
         if arguments.get("secret") is not None:

@@ -15,7 +15,8 @@ class ReplayServer(Closing):
     """A replay memory server on TCP, a Unix socket or both, in a thread that Python does not slow.
 
     Attributes:
-      addresses: what clients connect to: "tcp://host:port", "unix:/path".
+      addresses: what clients connect to: "tcp://host:port", or "tls://host:port" with a
+        certificate; "unix:/path".
     """
 
     def __init__(

@@ -5,7 +5,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 _FORMS = (
-    '"tcp://host:port", "unix:/path", "shm:/path", "udp://host:port" or "memif:/path?id=number"'
+    '"tcp://host:port", "tls://host:port", "unix:/path", "shm:/path", "udp://host:port" or '
+    '"memif:/path?id=number"'
 )
 _OPTIONS = {"shm": {"busy": 1}, "memif": {"id": 65_535}}  # the most that each may be
 
@@ -14,8 +15,8 @@ class Address(NamedTuple):
     """An address in its parts.
 
     Attributes:
-      kind: "tcp", "unix", "shm", "udp" or "memif".
-      host, port: of tcp and udp.
+      kind: "tcp", "tls", "unix", "shm", "udp" or "memif".
+      host, port: of tcp, tls and udp.
       path: of the others.
       options: what stands behind the path's "?": busy, 0 or 1, of shm; id of memif.
     """
@@ -34,7 +35,7 @@ def parse_address(address: str) -> Address:
       ValueError: if it is none, or an option is unknown or out of its range.
     """
     kind, _, rest = address.partition(":")
-    if kind in ("tcp", "udp") and rest.startswith("//"):
+    if kind in ("tcp", "tls", "udp") and rest.startswith("//"):
         host, _, port = rest.removeprefix("//").rpartition(":")
         if host and port.isdigit() and int(port) < 1 << 16:
             return Address(kind, host.strip("[]"), int(port))

@@ -1,17 +1,24 @@
 """From an address to a link."""
 
+import ssl
+
 from accel_rl.remote.links.address import parse_address
 from accel_rl.remote.links.link import Link, Served
 from accel_rl.remote.links.native import NativeLink, open_native
 from accel_rl.remote.links.stream import StreamLink
+from accel_rl.remote.links.tls import TlsLink
 
 
-def open_link(address: str | Served, timeout: float | None) -> Link:
+def open_link(
+    address: str | Served, timeout: float | None, tls: ssl.SSLContext | None = None
+) -> Link:
     """A link to the server at `address`, or to a server in this process.
 
     Args:
       address: of the server, or the server.
       timeout: seconds that the server may take to be reached, and then each reply; None: any time.
+      tls: of tls, which authorities are trusted; None: those of the system, or of the environment
+        variable SSL_CERT_FILE.
 
     Raises:
       OSError: if nobody answers there.
@@ -25,4 +32,6 @@ def open_link(address: str | Served, timeout: float | None) -> Link:
     parsed = parse_address(address)
     if parsed.kind in ("tcp", "unix"):
         return StreamLink(parsed, timeout)
+    if parsed.kind == "tls":
+        return TlsLink(parsed, timeout, tls)
     return open_native(parsed, timeout)

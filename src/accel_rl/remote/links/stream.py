@@ -23,14 +23,14 @@ class StreamLink:
         """
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         targets: list[tuple[int, Any]] = [(socket.AF_UNIX, address.path)]
-        if address.kind == "tcp":
+        if address.kind != "unix":
             found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
             targets = [(family, target) for family, _, _, _, target in found]
         for number, (family, target) in enumerate(targets):
             self._socket = socket.socket(family, socket.SOCK_STREAM)
             self._timeout: float | None = None
             try:
-                if address.kind == "tcp":
+                if address.kind != "unix":
                     self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self.set_timeout(timeout)
                 self._socket.connect(target)
