@@ -92,11 +92,11 @@ def replay_server(
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: with a last snapshot
     with server:
-        if json:
-            console.print_json({"addresses": server.addresses})
-        else:
-            typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
-        try:
+        try:  # who reads the addresses may end it at once
+            if json:
+                console.print_json({"addresses": server.addresses})
+            else:
+                typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
             while True:
                 time.sleep(every or 3600.0)
                 if every:
