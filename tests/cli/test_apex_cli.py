@@ -83,6 +83,9 @@ def test_a_server_refuses_what_is_not_safe(tmp_path):
     result = invoke("replay-server", "--host", "0.0.0.0")
     assert result.exit_code == 2
     assert "secret" in result.output
+    result = invoke("replay-server", "--host", "none")
+    assert result.exit_code == 2
+    assert "--shm PATH" in result.output
     result = invoke("replay-server", "--every", 5)
     assert result.exit_code == 2
     assert "--snapshot" in result.output

@@ -33,9 +33,11 @@ def connect():
         )
 
 
-@pytest.fixture(params=["tcp", "unix"])
+@pytest.fixture(params=["tcp", "unix", "shm", "embedded"])
 def address(request, serve, tmp_path):
-    """Where a server with default settings listens."""
+    """Where a server with default settings listens, or one in this process."""
     if request.param == "tcp":
         return serve().address
-    return serve(host=None, unix_path=tmp_path / "socket").address
+    if request.param == "embedded":
+        return serve(host=None)
+    return serve(host=None, **{f"{request.param}_path": tmp_path / "socket"}).address

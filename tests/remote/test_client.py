@@ -1,15 +1,15 @@
-"""What clients can do, over TCP and Unix sockets."""
+"""What clients can do, over every transport."""
 
 import threading
 import time
 
+import breaking
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from accel_rl import remote
-from accel_rl.remote import Column, ConnectionLost, Limiter, TableSpec
-from accel_rl.remote.links.stream import StreamLink
+from accel_rl.remote import Column, Limiter, TableSpec
 from accel_rl.types import Transition
 
 SPEC = TableSpec("t", 100, (Column("x", "f4", (2,)), Column("n", "i4")), priority_exponent=1.0)
@@ -201,19 +201,11 @@ def test_one_client_of_several_threads(address, connect):
 def test_pushes_are_done_once_when_the_connection_breaks(address, connect, monkeypatch):
     client = connect(address)
     table = client.table(SPEC)
-    receive = StreamLink._receive
-
-    def lose(connection, buffer, flags):
-        """The request has been done; its reply does not come."""
-        monkeypatch.setattr(StreamLink, "_receive", receive)
-        receive(connection, buffer, flags)
-        raise ConnectionLost("lost")
-
     for k in range(20):
         if k % 2:
-            client._connection.link._socket.shutdown(2)  # the client notices when it sends
+            breaking.cut(client)
         else:
-            monkeypatch.setattr(StreamLink, "_receive", lose)
+            breaking.lose_next_reply(client, monkeypatch)
         table.push(items(1, k))
     assert table.stats()["inserts"] == 20
     assert client.stats()["repeated"] == 10

@@ -127,10 +127,15 @@ def test_the_limiter_holds_both_sides(address):
     port.close()
 
 
-def test_lock_step_training_is_the_same_over_every_socket(serve, tmp_path):
+def test_lock_step_training_is_the_same_over_every_transport(serve, tmp_path):
     """The same seeds draw the same batches, so the same parameters come of it."""
     found = []
-    for address in (serve().address, serve(host=None, unix_path=tmp_path / "socket").address):
+    for address in (
+        serve().address,
+        serve(host=None, unix_path=tmp_path / "socket").address,
+        serve(host=None, shm_path=tmp_path / "shared").address,
+        serve(host=None),
+    ):
         make_port = maker(address)
         ports = []
 
@@ -144,5 +149,6 @@ def test_lock_step_training_is_the_same_over_every_socket(serve, tmp_path):
         done = train.pipelined(program, jax.random.key(5), 300, hyper=hyper, period=100)
         found.append(jax.tree.map(np.asarray, (done.state.agent, done.rows[-1]["loss"])))
         ports[0].close()
-    for one, other in zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for each in found[1:]:
+        for one, other in zip(jax.tree.leaves(found[0]), jax.tree.leaves(each), strict=True):
+            np.testing.assert_array_equal(one, other)

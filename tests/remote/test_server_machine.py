@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import breaking
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import rule
@@ -30,7 +31,10 @@ class ServerMachine(TableMachine):
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name)
         self.server = remote.ReplayServer(**self.listening(path), snapshot_path=path / "snapshot")
-        self.client = remote.ReplayClient(self.server.address)
+        self.client = remote.ReplayClient(self.where())
+
+    def where(self):
+        return self.server.address
 
     def open(self, config):
         ratio, least, most = config.ratio or (None, 0.0, 0.0)
@@ -65,7 +69,7 @@ class ServerMachine(TableMachine):
 
     @rule()
     def lose_the_connection(self):
-        self.client._connection.link._socket.shutdown(2)
+        breaking.cut(self.client)
 
     @rule()
     def restart_the_server(self):
@@ -73,7 +77,7 @@ class ServerMachine(TableMachine):
         self.server.close()
         path = Path(self.folder.name)
         self.server = remote.ReplayServer(**self.listening(path), snapshot_path=path / "snapshot")
-        self.client.address = self.server.address
+        self.client.address = self.where()
         self.client.ping()
 
     def teardown(self):
@@ -92,7 +96,23 @@ class UnixMachine(ServerMachine):
         return {"host": None, "unix_path": path / "socket"}
 
 
+class SharedMachine(ServerMachine):
+    def listening(self, path):
+        return {"host": None, "shm_path": path / "socket", "ring_bytes": 4096}
+
+
+class EmbeddedMachine(ServerMachine):
+    def listening(self, path):
+        return {"host": None}
+
+    def where(self):
+        return self.server
+
+
 TestTcp = TcpMachine.TestCase
 TestUnix = UnixMachine.TestCase
-TestTcp.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
-TestUnix.settings = TestTcp.settings
+TestShared = SharedMachine.TestCase
+TestEmbedded = EmbeddedMachine.TestCase
+for each in (TestTcp, TestUnix, TestShared, TestEmbedded):
+    each.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+del each  # or it would be collected

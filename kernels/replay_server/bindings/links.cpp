@@ -1,10 +1,18 @@
 #include "links.hpp"
 
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <vector>
 
 #include "bindings.hpp"
+#include "connect.hpp"
 #include "errors.hpp"
+#include "shared_link.hpp"
+#include "socket_link.hpp"
 
 namespace nb = nanobind;
 
@@ -93,15 +101,46 @@ nb::object PythonLink::exchange(nb::sequence parts, nb::handle into, uint64_t ti
   return answer;
 }
 
+nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_us) {
+  using Clock = std::chrono::steady_clock;
+  Pinned pinned;
+  const Part part = pinned.add(frame, PyBUF_SIMPLE);
+  std::vector<int64_t> times(rounds);
+  std::vector<uint8_t> room(std::max(part.count, size_t{4096}));
+  Link *link = borrow();
+  Fault fault = Fault::none;
+  {
+    const nb::gil_scoped_release released;
+    for (size_t k = 0; k < rounds && fault == Fault::none; ++k) {
+      const auto begin = Clock::now();
+      fault = link->exchange(&part, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
+      times[k] =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    }
+  }
+  give_back();
+  if (fault != Fault::none) raise(fault);
+  return nb::bytes(times.data(), times.size() * sizeof(int64_t));
+}
+
 void PythonLink::set_frame_bytes(uint32_t bytes) {
   borrow()->set_frame_bytes(bytes);
   give_back();
 }
 
+// A link may wait for a server of this process, which may wait for Python's lock.
+PythonLink::~PythonLink() {
+  const nb::gil_scoped_release released;
+  link_.reset();
+}
+
 void PythonLink::close() {
   if (!link_) return;
   borrow();
-  link_.reset();
+  {
+    const nb::gil_scoped_release released;
+    link_.reset();
+  }
   give_back();
 }
 
@@ -111,15 +150,61 @@ std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string
   throw nb::python_error();
 }
 
+namespace {
+
+std::unique_ptr<PythonLink> open_shm(const std::string &path, uint32_t busy, uint64_t timeout_us) {
+  std::string why;
+  std::unique_ptr<Link> link;
+  {
+    const nb::gil_scoped_release released;
+    link = SharedLink::open(path, busy != 0, timeout_us, &why);
+  }
+  return opened(std::move(link), why);
+}
+
+std::unique_ptr<PythonLink> open_socket(int file, uint32_t busy, const std::string &why) {
+  std::unique_ptr<Link> link;
+  if (file >= 0) link = std::make_unique<SocketLink>(file, busy != 0);
+  return opened(std::move(link), why);
+}
+
+std::unique_ptr<PythonLink> open_tcp(const std::string &host, uint16_t port, uint32_t busy) {
+  std::string why;
+  int file;
+  {
+    const nb::gil_scoped_release released;
+    file = connect_tcp(host, port, &why);
+  }
+  return open_socket(file, busy, why);
+}
+
+std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy) {
+  std::string why;
+  const int file = connect_unix(path, &why);
+  return open_socket(file, busy, why);
+}
+
+}  // namespace
+
 void bind_links(nb::module_ &module) {
   nb::class_<PythonLink>(module, "Link", "A way to a server, for one thread at a time.")
       .def("exchange", &PythonLink::exchange, nb::arg("parts"), nb::arg("into"),
            nb::arg("timeout_us"),
            "Send a frame, in parts, and wait for its reply: how many bytes of `into` it takes, or "
            "the reply itself if it has no room there.")
+      .def("probe", &PythonLink::probe, nb::arg("frame"), nb::arg("rounds"), nb::arg("timeout_us"),
+           "How long each of so many exchanges of the frame took, in ns, as bytes of int64.")
       .def("set_frame_bytes", &PythonLink::set_frame_bytes, nb::arg("bytes"),
            "Most bytes that a reply may have.")
       .def("close", &PythonLink::close, "End it; a second time does nothing.");
+  module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0,
+             nb::arg("timeout_us") = 0,
+             "To a server on this machine, through memory. Raises ConnectionRefusedError.");
+  module.def("open_tcp", open_tcp, nb::arg("host"), nb::arg("port"), nb::arg("busy") = 0,
+             "To a server's TCP socket, without Python; the host is an address in numbers. Raises "
+             "ConnectionRefusedError.");
+  module.def("open_unix", open_unix, nb::arg("path"), nb::arg("busy") = 0,
+             "To a server's Unix socket, without Python. Raises ConnectionRefusedError.");
 }
 
 }  // namespace accel_rl::replay::bindings

@@ -16,19 +16,22 @@ namespace accel_rl::replay::bindings {
 class PythonLink {
  public:
   explicit PythonLink(std::unique_ptr<Link> link) : link_(std::move(link)) {}
+  ~PythonLink();
 
   // How many bytes of `into` the reply takes, or the reply as bytes if it has no room there. Waits
   // without Python's lock. Throws nanobind::python_error of TimeoutError, ConnectionResetError or
   // what a signal's handler raised, and Error if what came is no frame.
   nanobind::object exchange(nanobind::sequence parts, nanobind::handle into, uint64_t timeout_us);
+  // How long each of `rounds` exchanges of one frame took, in ns, as bytes of int64.
+  nanobind::bytes probe(nanobind::handle frame, uint32_t rounds, uint64_t timeout_us);
   void set_frame_bytes(uint32_t bytes);
   void close();
 
+ private:
   // The link, for who uses it without Python's lock; nobody else does until give_back().
   Link *borrow();
   void give_back() { busy_ = false; }
 
- private:
   std::unique_ptr<Link> link_;
   std::atomic<bool> busy_{false};
 };

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <signal.h>
 #include <sys/random.h>
 
@@ -17,9 +18,11 @@
 
 #include "bindings.hpp"
 #include "crypto.hpp"
+#include "embedded.hpp"
 #include "errors.hpp"
 #include "event_loop.hpp"
 #include "handler.hpp"
+#include "links.hpp"
 
 namespace nb = nanobind;
 
@@ -50,10 +53,16 @@ class Server {
     handler_ = std::make_unique<Handler>(std::move(settings));
     loop_ = std::make_unique<EventLoop>(handler_.get(), given.loop);
     std::string why;
-    if (!loop_->open(&why)) throw Error(Status::io_error, why);
+    embedded_ = std::make_unique<Embedded>(handler_.get(), loop_.get());
+    if (!loop_->open(&why) || !loop_->add(embedded_.get(), &why))
+      throw Error(Status::io_error, why);
   }
 
-  ~Server() { stop(); }
+  ~Server() {
+    stop();
+    loop_.reset();  // they refer to each other in this order
+    embedded_.reset();
+  }
 
   uint16_t listen_tcp(const std::string &host, uint16_t port, const std::string &certificate,
                       const std::string &key) {
@@ -75,6 +84,23 @@ class Server {
     std::string why;
     if (!listener->open_unix(path, &why)) throw nb::value_error(why.c_str());
     add(std::move(listener));
+  }
+
+  void listen_shared(const std::string &path) {
+    auto listener = std::make_unique<Listener>();
+    std::string why;
+    if (!listener->open_shared(path, &why)) throw nb::value_error(why.c_str());
+    add(std::move(listener));
+  }
+
+  std::unique_ptr<PythonLink> open_link() {
+    std::string why;
+    std::unique_ptr<Link> link;
+    {
+      const nb::gil_scoped_release released;
+      link = embedded_->open(&why);
+    }
+    return opened(std::move(link), why);
   }
 
   void restore(const std::string &path) {
@@ -177,7 +203,7 @@ class Server {
   void add(std::unique_ptr<Listener> listener) {
     require_idle("listen");
     std::string why;
-    if (!loop_->add(listener.get(), &why)) throw Error(Status::io_error, why);
+    if (!loop_->add(listener.get(), &why)) throw nb::value_error(why.c_str());
     listeners_.push_back(std::move(listener));
   }
 
@@ -185,6 +211,7 @@ class Server {
   std::unique_ptr<Handler> handler_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<Embedded> embedded_;
   std::mutex starting_;  // held while the thread is begun or ended
   bool stopped_ = false;
   std::atomic<bool> running_{false};
@@ -239,6 +266,7 @@ void bind_server(nb::module_ &module) {
   bind_setting(settings, "waiting", server, &Settings::waiting);
   bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
+  bind_setting(settings, "ring_bytes", loop, &LoopSettings::ring_bytes);
   bind_setting(settings, "sleep_us", loop, &LoopSettings::sleep_us);
   bind_setting(settings, "connections", loop, &LoopSettings::connections);
   bind_setting(settings, "handshakes", loop, &LoopSettings::handshakes);
@@ -259,6 +287,10 @@ void bind_server(nb::module_ &module) {
            "ValueError.")
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
+      .def("listen_shared", &Server::listen_shared, nb::arg("path"),
+           "Share memory with who connects there; before start(). Raises ValueError.")
+      .def("open_link", &Server::open_link, nb::keep_alive<0, 1>(),
+           "A link from this process. Raises ConnectionRefusedError if the server is closed.")
       .def("restore", &Server::restore, nb::arg("path"), "Load a snapshot before start().")
       .def("start", &Server::start, "Begin to serve, once: not after stop().")
       .def("stop", &Server::stop, "End the thread and all connections; a second time does nothing.")

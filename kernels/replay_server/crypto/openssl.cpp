@@ -35,10 +35,10 @@ bool prove(const std::string &secret, const char *side, const uint8_t *transcrip
 
 int most_of(size_t count) { return static_cast<int>(std::min<size_t>(count, INT_MAX)); }
 
-class OpenSslTls final : public Tls {
+class TlsStream final : public Stream {
  public:
-  explicit OpenSslTls(SSL *ssl) : ssl_(ssl) {}
-  ~OpenSslTls() override { SSL_free(ssl_); }
+  TlsStream(SSL *ssl, int file) : ssl_(ssl), file_(file) {}
+  ~TlsStream() override { SSL_free(ssl_); }
 
   ssize_t receive(uint8_t *to, size_t room) override {
     ERR_clear_error();
@@ -51,10 +51,12 @@ class OpenSslTls final : public Tls {
   }
 
   bool holds() const override { return SSL_pending(ssl_) > 0; }
+  bool short_is_all() const override { return false; }  // but a record
 
-  void finish() override {
+  void end_sending() override {
     if (!failed_ && SSL_is_init_finished(ssl_)) SSL_shutdown(ssl_);
     ERR_clear_error();
+    shutdown(file_, SHUT_WR);
   }
 
  private:
@@ -77,6 +79,7 @@ class OpenSslTls final : public Tls {
   }
 
   SSL *ssl_;
+  int file_;
   bool failed_ = false;  // nothing may be said any more
 };
 
@@ -107,10 +110,10 @@ class OpenSslAcceptor final : public TlsAcceptor {
     return true;
   }
 
-  std::unique_ptr<Tls> accept(int file) override {
+  std::unique_ptr<Stream> accept(int file) override {
     SSL *ssl = SSL_new(context_);
     if (!ssl) return nullptr;
-    auto tls = std::make_unique<OpenSslTls>(ssl);
+    auto tls = std::make_unique<TlsStream>(ssl, file);
     if (SSL_set_fd(ssl, file) != 1) return nullptr;
     SSL_set_accept_state(ssl);
     return tls;

@@ -4,58 +4,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <memory>
-#include <thread>
 
-#include "dial.hpp"
-#include "event_loop.hpp"
+#include "serving.hpp"
 
 using namespace frames;
-
-// A server on both kinds of sockets, until the end of its block.
-struct Serving {
-  char folder[32] = "/tmp/replay-hostile-XXXXXX";
-  std::string path;
-  Handler handler{settings()};
-  Listener tcp, local;
-  EventLoop loop;
-  std::thread thread;
-
-  explicit Serving(LoopSettings wanted) : loop(&handler, wanted) {
-    std::string why;
-    if (!mkdtemp(folder)) abort();
-    path = std::string(folder) + "/socket";
-    CHECK(loop.open(&why) && tcp.open_tcp("127.0.0.1", 0, false, &why), "%s", why.c_str());
-    CHECK(local.open_unix(path, &why), "%s", why.c_str());
-    CHECK(loop.add(&tcp, &why) && loop.add(&local, &why), "%s", why.c_str());
-    thread = std::thread([this] { loop.run(); });
-  }
-  ~Serving() {
-    loop.stop();
-    thread.join();
-    local.close();
-    rmdir(folder);
-  }
-  int dial() { return wait_for(dial_unix(path)); }
-  static int wait_for(int file) {  // at most some seconds
-    const timeval most = {10, 0};
-    setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-    return file;
-  }
-  Statistics counts() {
-    const auto lock = loop.hold();
-    return handler.statistics();
-  }
-  template <typename Condition>
-  bool soon(Condition condition) {
-    for (int k = 0; k < 500; ++k) {
-      if (condition(counts())) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
-};
 
 static bool at_its_end(int file) {
   uint8_t bytes[4096];
@@ -63,13 +16,6 @@ static bool at_its_end(int file) {
   while ((got = recv(file, bytes, sizeof bytes, 0)) > 0) {
   }
   return got == 0 || errno == ECONNRESET;
-}
-
-static Request ping(uint64_t token, size_t bytes) {
-  Request request(Op::ping);
-  const std::vector<uint8_t> content(bytes, 7);
-  request.at(8, token).section(content.data(), bytes);
-  return request;
 }
 
 // A process that was forked holds the sockets, too: a connection ends all the same, and is not

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -60,10 +61,14 @@ void EventLoop::admit(int file, const Listener &listener) {
   auto made = std::make_unique<Connection>();
   Connection &connection = *made;
   connection.file = file;
-  if (listener.tls() && !(connection.tls = listener.tls()->accept(file))) throw std::bad_alloc();
+  if (!open_stream(connection, listener)) {
+    close(file);
+    return;
+  }
   connection.opened_ms = connection.read_ms = now_ms_;
   connection.watched = EPOLLIN;
   dead_.reserve(connections_.size() + 1);  // so that end() needs no memory
+  shared_.reserve(connections_.size() + 1);
   connections_.emplace(&connection.peer, std::move(made));
   epoll_event wanted = {};
   wanted.events = EPOLLIN;
@@ -73,8 +78,32 @@ void EventLoop::admit(int file, const Listener &listener) {
     close(file);
     return;
   }
+  if (connection.shared) {
+    shared_.push_back(&connection);
+    buffered_ += shared_bytes(settings_.ring_bytes);
+  }
   ++handler_->counters().connections;
   ++handler_->counters().open;
+}
+
+bool EventLoop::open_stream(Connection &connection, const Listener &listener) {
+  if (listener.tls()) {
+    connection.stream = listener.tls()->accept(connection.file);
+    return connection.stream != nullptr;
+  }
+  if (!listener.shares_memory()) {
+    connection.stream = std::make_unique<SocketStream>(connection.file);
+    return true;
+  }
+  if (buffered_ + shared_bytes(settings_.ring_bytes) > settings_.buffer_bytes) reclaim(connection);
+  if (buffered_ + shared_bytes(settings_.ring_bytes) > settings_.buffer_bytes) {
+    ++handler_->counters().turned_away;
+    return false;
+  }
+  auto shared = SharedStream::open(connection.file, settings_.ring_bytes);
+  connection.shared = shared.get();
+  connection.stream = std::move(shared);
+  return connection.shared != nullptr;
 }
 
 // Those that only open connections take the places of each other, not those of clients.
@@ -141,6 +170,10 @@ void EventLoop::bury() {
     close(each->file);
     release(*each);
     unread_ -= each->counted;
+    if (each->shared) {
+      shared_.erase(std::find(shared_.begin(), shared_.end(), each));
+      buffered_ -= shared_bytes(settings_.ring_bytes);
+    }
     --handler_->counters().open;
     connections_.erase(&each->peer);
   }

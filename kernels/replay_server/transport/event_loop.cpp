@@ -11,6 +11,8 @@
 #include <cstring>
 #include <exception>
 
+#include "clock.hpp"
+
 namespace accel_rl::replay {
 
 namespace {
@@ -19,12 +21,6 @@ constexpr uint64_t sweep_ms = 250;
 constexpr int most_events = 64;
 constexpr uint32_t turns_per_look = 8;  // at sockets, by a loop that polls transports all the time
 constexpr int most_yields = 64;         // for others who want the handler
-
-uint64_t clock_ms() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
-}
 
 }  // namespace
 
@@ -52,6 +48,11 @@ bool EventLoop::open(std::string *why) {
 }
 
 bool EventLoop::add(Listener *listener, std::string *why) {
+  if (listener->shares_memory() && !is_ring_size(settings_.ring_bytes)) {
+    *why = "ring_bytes must be a power of two from " + std::to_string(least_ring_bytes) + " to " +
+           std::to_string(most_ring_bytes) + ", got " + std::to_string(settings_.ring_bytes);
+    return false;
+  }
   epoll_event wanted = {};
   wanted.events = EPOLLIN;
   wanted.data.ptr = listener;
@@ -128,7 +129,7 @@ int EventLoop::look(epoll_event *events, int wait) {
     const timespec pause = {settings_.sleep_us / 1000000, settings_.sleep_us % 1000000 * 1000};
     nanosleep(&pause, nullptr);
   }
-  const bool polls = settings_.idle != Idle::sleep && !transports_.empty();
+  const bool polls = settings_.idle != Idle::sleep && !(transports_.empty() && shared_.empty());
   if (polls && ++turns_ % turns_per_look != 0) return 0;
   return epoll_wait(epoll_, events, most_events, 0);
 }
@@ -141,6 +142,11 @@ bool EventLoop::rest() {
   resting_ = true;  // even if only some are told
   bool all = true;
   for (Transport *each : transports_) all = each->rest() && all;
+  for (Connection *each : shared_) {
+    const uint32_t wants = (each->watched & EPOLLIN ? uint32_t{wants_bytes} : 0u) |
+                           (each->watched & EPOLLOUT ? uint32_t{wants_room} : 0u);
+    all = each->shared->rest(wants) && all;
+  }
   return all;
 }
 
@@ -148,6 +154,7 @@ void EventLoop::awake() {
   if (!resting_) return;
   resting_ = false;
   for (Transport *each : transports_) each->awake();
+  for (Connection *each : shared_) each->shared->awake();
 }
 
 // Whether there may be more to do at once. Of sockets, one that blocks is told by the kernel.
@@ -163,15 +170,41 @@ bool EventLoop::turn(const epoll_event *events, int count, const Handler::Delive
     } else if (std::find(transports_.begin(), transports_.end(), source) == transports_.end()) {
       auto *connection = static_cast<Connection *>(source);
       if (connection->dead) continue;
+      if (connection->shared) {
+        hear(*connection);
+        continue;
+      }
       if (events[k].events & EPOLLOUT) flush(*connection);
       if (!connection->dead && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         receive(*connection);
     }
   }
   for (Transport *each : transports_) busy = each->poll(now_ms_) || busy;
+  for (Connection *each : shared_) busy = poll(*each) || busy;
   handler_->go_on(now_ms_, deliver);
   if (now_ms_ - swept_ms_ >= sweep_ms) sweep();
   return busy;
+}
+
+// What there is to do for a client that shares memory, and whether there was anything.
+bool EventLoop::poll(Connection &connection) {
+  bool busy = false;
+  if (!connection.dead && connection.watched & EPOLLOUT && connection.shared->writable()) {
+    flush(connection);
+    busy = true;
+  }
+  if (!connection.dead && connection.watched & EPOLLIN && connection.shared->readable()) {
+    receive(connection);
+    busy = true;
+  }
+  return busy;
+}
+
+// It rang, or is gone: then what it sent before is all there is, and nobody reads the replies.
+void EventLoop::hear(Connection &connection) {
+  if (connection.shared->hear()) return;
+  receive(connection);
+  end(connection, false);
 }
 
 int EventLoop::wait_ms() const {

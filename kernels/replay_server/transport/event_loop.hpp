@@ -1,10 +1,8 @@
-// Serves TCP and Unix sockets, and other transports, from one thread: nothing here ever waits for
-// one client.
+// Serves TCP and Unix sockets, shared memory and other transports from one thread: nothing here ever
+// waits for one client.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
-
-#include <sys/socket.h>
 
 #include <atomic>
 #include <memory>
@@ -13,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../crypto/crypto.hpp"
 #include "../protocol/buffer.hpp"
 #include "../server/handler.hpp"
 #include "listener.hpp"
+#include "shared_memory.hpp"
 #include "transport.hpp"
 
 struct epoll_event;
@@ -34,13 +32,14 @@ enum class Idle : uint8_t {
 struct LoopSettings {
   Idle idle = Idle::block;
   uint32_t sleep_us = 50;
+  uint64_t ring_bytes = uint64_t{1} << 20;  // of each of the two that a client shares
   uint32_t connections = 1024;
   uint32_t handshakes = 256;     // connections whose session does not stand yet
   uint32_t handshake_ms = 5000;  // until the session stands
   uint32_t frame_ms = 10000;     // without a byte in the middle of a frame
   uint32_t write_ms = 30000;     // without reading any of a reply
   uint32_t idle_ms = 0;          // without a request; 0: for ever
-  uint64_t buffer_bytes = uint64_t{1} << 30;  // of what was received, of all connections
+  uint64_t buffer_bytes = uint64_t{1} << 30;  // of what was received, of all; shared memory, too
   uint64_t reply_bytes = uint64_t{256} << 20;  // that one connection may leave unread
   uint64_t unread_bytes = uint64_t{1} << 30;   // of replies, that all may leave unread
 };
@@ -72,7 +71,8 @@ class EventLoop {
   struct Connection {
     Peer peer;
     int file = -1;
-    std::unique_ptr<Tls> tls;  // null: plain
+    std::unique_ptr<Stream> stream;
+    SharedStream *shared = nullptr;  // the same, if it is one: not epoll, but poll() looks at it
     uint32_t watched = 0;     // epoll events
     FrameBuffer in, out;
     size_t sent = 0;          // of out
@@ -80,23 +80,13 @@ class EventLoop {
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
     bool last_words = false;  // ends when out is sent and the peer has seen it
     bool dead = false;
-
-    ssize_t receive(uint8_t *to, size_t room) {
-      return tls ? tls->receive(to, room) : recv(file, to, room, 0);
-    }
-    ssize_t send(const uint8_t *from, size_t count) {
-      return tls ? tls->send(from, count) : ::send(file, from, count, MSG_NOSIGNAL);
-    }
-    // Whether there are bytes of which epoll does not know.
-    bool holds() const { return tls && tls->holds(); }
-    void finish() {
-      if (tls) tls->finish();
-      shutdown(file, SHUT_WR);
-    }
   };
 
   void accept_from(const Listener &listener);
   void admit(int file, const Listener &listener);
+  bool open_stream(Connection &connection, const Listener &listener);
+  bool poll(Connection &connection);
+  void hear(Connection &connection);
   void make_way();
   void receive(Connection &connection);
   void drain(Connection &connection);
@@ -130,6 +120,7 @@ class EventLoop {
   std::atomic<uint32_t> wanted_{0};  // threads that wait for the mutex
   std::vector<Listener *> listeners_;
   std::vector<Transport *> transports_;
+  std::vector<Connection *> shared_;  // those through memory
   bool resting_ = false;  // transports were told so
   uint32_t turns_ = 0;
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;

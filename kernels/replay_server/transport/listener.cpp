@@ -112,6 +112,11 @@ bool Listener::open_unix(const std::string &path, std::string *why) {
   return true;
 }
 
+bool Listener::open_shared(const std::string &path, std::string *why) {
+  shares_memory_ = true;
+  return open_unix(path, why);
+}
+
 void Listener::close() {
   if (file_ < 0) return;
   ::close(file_);

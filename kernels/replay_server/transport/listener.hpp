@@ -26,10 +26,13 @@ class Listener {
   void require(std::unique_ptr<TlsAcceptor> tls) { tls_ = std::move(tls); }
   // A path that only its owner may open. One that a dead server left is taken over.
   bool open_unix(const std::string &path, std::string *why);
+  // The same; who connects there is handed memory to talk through.
+  bool open_shared(const std::string &path, std::string *why);
   void close();
 
   int file() const { return file_; }
   bool is_tcp() const { return path_.empty(); }
+  bool shares_memory() const { return shares_memory_; }
   uint16_t port() const { return port_; }
   TlsAcceptor *tls() const { return tls_.get(); }
 
@@ -38,6 +41,7 @@ class Listener {
 
   int file_ = -1;
   uint16_t port_ = 0;
+  bool shares_memory_ = false;
   std::string path_;
   std::unique_ptr<TlsAcceptor> tls_;
 };

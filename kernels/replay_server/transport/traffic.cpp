@@ -1,7 +1,6 @@
 // What goes in and out of a connection.
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,7 +61,7 @@ bool EventLoop::make_room(Connection &connection) {
 void EventLoop::drain(Connection &connection) {
   uint8_t nowhere[16 << 10];
   for (size_t taken = 0; taken < turn_bytes;) {
-    const ssize_t got = recv(connection.file, nowhere, sizeof nowhere, 0);
+    const ssize_t got = connection.stream->receive(nowhere, sizeof nowhere);
     if (got <= 0) {
       if (got == 0 || !would_block()) end(connection, false);
       return;
@@ -73,15 +72,16 @@ void EventLoop::drain(Connection &connection) {
 }
 
 void EventLoop::receive(Connection &connection) {
-  for (size_t taken = 0; taken < turn_bytes || connection.holds();) {
+  for (size_t taken = 0; taken < turn_bytes || connection.stream->holds();) {
     if (connection.dead || paused(connection)) return;
     if (connection.last_words) return drain(connection);
     FrameBuffer &in = connection.in;
     if (!make_room(connection)) return;
     const size_t before = in.size(), room = in.capacity() - before;
-    const ssize_t got = connection.receive(in.data() + before, room);
+    const ssize_t got = connection.stream->receive(in.data() + before, room);
     if (got <= 0) {
       if (got < 0 && would_block()) return;
+      if (got < 0 && errno == EPROTO) ++handler_->counters().malformed;
       end(connection, false);
       return;
     }
@@ -91,7 +91,7 @@ void EventLoop::receive(Connection &connection) {
     connection.read_ms = now_ms_;
     in.resize(before + bytes);
     handle_frames(connection);
-    if (bytes < room && !connection.tls) return;  // TLS gives a record at a time
+    if (bytes < room && connection.stream->short_is_all()) return;
   }
 }
 
@@ -138,7 +138,7 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
-    const ssize_t put = connection.send(frame->data(), frame->size());
+    const ssize_t put = connection.stream->send(frame->data(), frame->size());
     if (put < 0 && !would_block()) return end(connection, false);
     sent = put < 0 ? 0 : static_cast<size_t>(put);
     handler_->counters().bytes_out += sent;
@@ -199,8 +199,8 @@ void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
   if (paused(connection)) connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
-    const ssize_t put =
-        connection.send(out.data() + connection.sent, out.size() - connection.sent);
+    const ssize_t put = connection.stream->send(out.data() + connection.sent,
+                                                out.size() - connection.sent);
     if (put < 0) {
       if (!would_block()) return end(connection, false);
       break;
@@ -213,11 +213,11 @@ void EventLoop::flush(Connection &connection) {
     out.release();
     count_unread(connection);
     connection.sent = 0;
-    if (connection.last_words) connection.finish();
+    if (connection.last_words) connection.stream->end_sending();
   }
   if (!connection.last_words && !paused(connection)) {
     handle_frames(connection);
-    if (connection.holds()) receive(connection);
+    if (connection.stream->holds()) receive(connection);
   }
   if (!connection.dead) watch(connection);
 }
@@ -227,8 +227,10 @@ void EventLoop::watch(Connection &connection) {
   const uint32_t events = (paused(connection) ? 0u : uint32_t{EPOLLIN}) |
                           (writes ? uint32_t{EPOLLOUT} : 0u);
   if (events == connection.watched) return;
+  connection.watched = events;
+  if (connection.shared) return;  // poll() looks at it; its socket only says that it should
   epoll_event wanted = {};
-  wanted.events = connection.watched = events;
+  wanted.events = events;
   wanted.data.ptr = &connection;
   epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.file, &wanted);
 }
@@ -240,7 +242,7 @@ void EventLoop::end(Connection &connection, bool with_last_words) {
     // Closed at once with input unread, the kernel would drop the reply with the connection.
     connection.last_words = true;
     connection.opened_ms = now_ms_;
-    if (connection.sent == connection.out.size()) connection.finish();
+    if (connection.sent == connection.out.size()) connection.stream->end_sending();
     return;
   }
   connection.dead = true;

@@ -19,6 +19,7 @@ LAST_SECONDS = 60.0  # for which the last snapshot waits for another
 EXAMPLES = console.examples(
     "accel-rl replay-server --port 7077",
     "accel-rl replay-server --unix runs/replay.sock --host none",
+    "accel-rl replay-server --shm runs/replay.shm --idle spin",
     "accel-rl replay-server --host 0.0.0.0 --secret-file secret --snapshot runs/replay.snapshot",
 )
 
@@ -48,6 +49,10 @@ def replay_server(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
     unix: Annotated[
         Path | None, typer.Option(metavar="PATH", help="A Unix socket, for this user only.")
+    ] = None,
+    shm: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="For clients that share memory, of this user only."),
     ] = None,
     secret_file: SecretFile = None,
     tls_certificate: Annotated[
@@ -79,11 +84,14 @@ def replay_server(
 
     if every and snapshot is None:
         raise typer.BadParameter("give --snapshot PATH, too", param_hint="--every")
+    if host == "none" and unix is None and shm is None:
+        raise typer.BadParameter("give --unix PATH or --shm PATH, too", param_hint="--host none")
     with console.bad_input():
         server = remote.ReplayServer(
             None if host == "none" else host,
             port,
             unix_path=unix,
+            shm_path=shm,
             secret=secret_of(secret_file),
             tls_certificate=tls_certificate,
             tls_key=tls_key,

@@ -22,6 +22,7 @@ from accel_rl.remote.errors import (
     TryAgain,
 )
 from accel_rl.remote.prefetch import Prefetcher
+from accel_rl.remote.probe import probe
 from accel_rl.remote.process import ReplayServerProcess
 from accel_rl.remote.schema import Column, Limiter, TableSpec, TreeColumns
 from accel_rl.remote.server import ReplayServer
@@ -50,6 +51,7 @@ __all__ = [
     "TableSpec",
     "TreeColumns",
     "TryAgain",
+    "probe",
 ]
 
 

@@ -1,6 +1,7 @@
 """Requests of one session: each is sent, answered, and sent again where that is safe."""
 
 import contextlib
+import functools
 import ssl
 import struct
 import threading
@@ -10,7 +11,7 @@ from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
-from accel_rl.remote.links import Parts, Served, parse_address
+from accel_rl.remote.links import Parts, Served, open_link, parse_address
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
@@ -48,7 +49,8 @@ class Calls(Closing):
             parse_address(address)
         self.address = address
         self.lock = threading.RLock()
-        self._secret, self._timeout, self._reconnect, self._tls = secret, timeout, reconnect, tls
+        self._secret, self._timeout, self._reconnect = secret, timeout, reconnect
+        self._open = functools.partial(open_link, tls=tls)
         self._request = 0
         self._session = 0
         self._closed = False
@@ -149,7 +151,7 @@ class Calls(Closing):
         while True:
             try:
                 connection = Connection(
-                    self.address, self._secret, self._session, self._timeout, self._tls
+                    self.address, self._secret, self._session, self._timeout, self._open
                 )
                 break
             except ConnectionLost:

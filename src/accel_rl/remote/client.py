@@ -30,12 +30,13 @@ class ReplayClient(Calls):
         reconnect: float = 10.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connects.
+        """Connects to a server.
 
         Args:
-          address: of the server: "tcp://host:port", "tls://host:port" or "unix:/path"; "shm:/path",
-            "udp://host:port" or "memif:/path", which take the native module; or a server in this
-            process.
+          address: of the server: "tcp://host:port", "tls://host:port", "udp://host:port",
+            "unix:/path", "memif:/path", or "shm:/path" for one on this machine that shares memory;
+            "shm:/path?busy=1" looks for replies all the time, which is quickest and takes a core.
+            Or a `ReplayServer` of this process, which is called without any transport.
           secret: what both sides know; needed if, and only if, the server has one.
           timeout: seconds that a reply may take beyond what the request itself may wait.
           reconnect: seconds for which a lost server is looked for; 0: not at all.
@@ -43,6 +44,7 @@ class ReplayClient(Calls):
             environment variable SSL_CERT_FILE.
 
         Raises:
+          ValueError: if the address is none.
           ConnectionLost: if nobody answers there.
           AuthenticationFailed: if one side does not know the other one's secret.
         """

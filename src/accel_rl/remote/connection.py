@@ -2,8 +2,9 @@
 
 import hmac
 import os
-import ssl
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from accel_rl.remote import wire
 from accel_rl.remote.errors import AuthenticationFailed, ConnectionLost, ProtocolError, error_of
@@ -34,9 +35,16 @@ class Connection:
         secret: bytes | None,
         resume: int,
         timeout: float | None,
-        tls: ssl.SSLContext | None,
+        opener: Callable[[Any, float | None], Link] = open_link,
     ) -> None:
         """Connects and introduces itself.
+
+        Args:
+          address: of the server, or a server in this process.
+          secret: what both sides know, or None.
+          resume: token of a session to go on with, or 0.
+          timeout: seconds that each step may take; None: any time.
+          opener: what makes the link, of an address and a timeout.
 
         Raises:
           ConnectionLost: if nobody answers.
@@ -44,7 +52,7 @@ class Connection:
         """
         self.session, self.resumed, self.frame_bytes = 0, False, _HELLO_BYTES
         try:
-            self.link: Link = open_link(address, timeout, tls)
+            self.link = opener(address, timeout)
         except OSError as error:
             raise ConnectionLost(f"no replay memory server at {address}: {error}") from error
         try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import ConnectionLost, TryAgain
+from accel_rl.remote.links import Served
 from accel_rl.remote.schema import Limiter, TableSpec, TreeColumns
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
@@ -31,7 +32,7 @@ class RemotePort:
     have a connection each, so that none waits for another.
 
     Args:
-      address: of the server, "tcp://host:port" or "unix:/path".
+      address: of the server, as of `ReplayClient`, or a `ReplayServer` in this process.
       example: one environment's step, of which only shapes and dtypes matter; see `train.example`.
       capacity: items held, over all environments of this port, as of `replay.make`: of the last
         n_step - 1 steps none is complete.
@@ -56,7 +57,7 @@ class RemotePort:
 
     def __init__(
         self,
-        address: str,
+        address: str | Served,
         example: Transition,
         capacity: int,
         batch_size: int,

@@ -32,7 +32,7 @@ class ReplayServerProcess(Closing):
         """
         native()
         arguments |= {"host": host, "port": port}
-        for name in ("unix_path", "snapshot_path", "tls_certificate", "tls_key"):
+        for name in ("unix_path", "shm_path", "snapshot_path", "tls_certificate", "tls_key"):
             if arguments.get(name) is not None:
                 arguments[name] = os.fspath(arguments[name])
         if arguments.get("secret") is not None:
@@ -85,5 +85,9 @@ def main() -> None:
         print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
         return
     with server:
+        if not server.addresses:
+            why = "host, unix_path or shm_path must say where to listen"
+            print(json.dumps({"error": f"ValueError: {why}"}), flush=True)
+            return
         print(json.dumps({"addresses": server.addresses}), flush=True)
         sys.stdin.read()

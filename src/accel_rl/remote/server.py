@@ -12,11 +12,14 @@ Idle = Literal["block", "spin", "yield", "sleep"]
 
 
 class ReplayServer(Closing):
-    """A replay memory server on TCP, a Unix socket or both, in a thread that Python does not slow.
+    """A replay memory server, in a thread that Python does not slow.
+
+    It listens on TCP, a Unix socket and for clients that share memory with it, on what it is told
+    of these. Clients in this process may be given the server in place of an address.
 
     Attributes:
       addresses: what clients connect to: "tcp://host:port", or "tls://host:port" with a
-        certificate; "unix:/path".
+        certificate; "unix:/path", "shm:/path".
     """
 
     def __init__(
@@ -25,6 +28,7 @@ class ReplayServer(Closing):
         port: int = 0,
         *,
         unix_path: str | os.PathLike[str] | None = None,
+        shm_path: str | os.PathLike[str] | None = None,
         secret: bytes | None = None,
         tls_certificate: str | os.PathLike[str] | None = None,
         tls_key: str | os.PathLike[str] | None = None,
@@ -39,6 +43,7 @@ class ReplayServer(Closing):
             reach needs a secret.
           port: 0: a free one.
           unix_path: of a Unix socket, which only this user may open; None: none.
+          shm_path: of another one, where clients on this machine are handed memory to talk through.
           secret: what clients must prove to know, 16 bytes at least; it is never sent.
           tls_certificate: a PEM file, chain included; None: what goes over TCP can be read on its
             way. With it, TCP is TLS 1.3.
@@ -51,7 +56,7 @@ class ReplayServer(Closing):
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
             buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
-            frame_ms, write_ms, idle_ms; sleep_us.
+            frame_ms, write_ms, idle_ms; sleep_us, ring_bytes.
 
         Raises:
           ValueError: if an address cannot be listened on, a setting is unknown, a secret missing,
@@ -65,8 +70,6 @@ class ReplayServer(Closing):
             raise ValueError(
                 f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"
             )
-        if host is None and unix_path is None:
-            raise ValueError("host or unix_path must say where to listen")
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         self._error = module.Error
@@ -93,6 +96,9 @@ class ReplayServer(Closing):
             if unix_path is not None:
                 self._server.listen_unix(os.fspath(unix_path))
                 self.addresses.append(f"unix:{os.fspath(unix_path)}")
+            if shm_path is not None:
+                self._server.listen_shared(os.fspath(shm_path))
+                self.addresses.append(f"shm:{os.fspath(shm_path)}")
         except BaseException:
             self._server.stop()
             raise
@@ -100,8 +106,18 @@ class ReplayServer(Closing):
 
     @property
     def address(self) -> str:
-        """The first of the addresses."""
+        """The first of the addresses.
+
+        Raises:
+          ValueError: if the server listens nowhere.
+        """
+        if not self.addresses:
+            raise ValueError("the server has no address: host was None, and no path was given")
         return self.addresses[0]
+
+    def open_link(self) -> Any:
+        """A link for a client in this process, as the native module makes it."""
+        return self._server.open_link()
 
     def stats(self) -> dict[str, Any]:
         """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name."""

@@ -1,6 +1,10 @@
 """Links of the native module: shared memory, datagrams, and a server in this process."""
 
+import socket
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accel_rl.remote import wire
 from accel_rl.remote.errors import ConnectionLost, ProtocolError
@@ -32,8 +36,7 @@ class NativeLink:
         if self._link is None:
             raise ConnectionLost("the link is closed")
         if most != self._most:
-            self._link.set_frame_bytes(most)
-            self._most = most
+            self.set_frame_bytes(most)
         buffer = self._scratch if into is None else into
         try:
             reply = self._link.exchange(parts, buffer, self._timeout_us)
@@ -41,6 +44,23 @@ class NativeLink:
             raise ProtocolError(str(error.args[0])) from error
         view = buffer[:reply] if isinstance(reply, int) else memoryview(reply)
         return wire.read_header(view, most), view
+
+    def set_frame_bytes(self, most: int) -> None:
+        """Most bytes that a reply may have."""
+        self._link.set_frame_bytes(most)
+        self._most = most
+
+    def probe(self, frame: bytes | bytearray, rounds: int) -> NDArray[np.int64]:
+        """How long each of `rounds` exchanges of a frame took, in ns, without Python in between.
+
+        Raises:
+          ConnectionError, TimeoutError, ProtocolError: as `exchange`.
+        """
+        try:
+            times = self._link.probe(frame, rounds, self._timeout_us)
+        except self._error as error:
+            raise ProtocolError(str(error.args[0])) from error
+        return np.frombuffer(times, np.int64)
 
     def close(self) -> None:
         """Ends the link; a second time does nothing."""
@@ -64,5 +84,25 @@ def open_native(address: Address, timeout: float | None) -> NativeLink:
         where = {"host": address.host, "port": address.port}
     timeout_us = 0 if timeout is None else max(int(timeout * 1e6), 1000)
     link = NativeLink(opener(**where, **address.options, timeout_us=timeout_us))
+    link.set_timeout(timeout)
+    return link
+
+
+def open_native_socket(address: Address, busy: bool, timeout: float | None) -> NativeLink:
+    """A link over TCP or a Unix socket in C++, for who measures these without Python.
+
+    Args:
+      address: of kind "tcp" or "unix".
+      busy: whether it asks for a reply again and again, instead of sleeping until it is there.
+      timeout: seconds that a reply may take; None: any time.
+
+    Raises:
+      OSError: if nobody answers there.
+    """
+    if address.kind == "unix":
+        link = NativeLink(native().open_unix(address.path, busy))
+    else:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        link = NativeLink(native().open_tcp(found[0][4][0], address.port, busy))
     link.set_timeout(timeout)
     return link

@@ -1,0 +1,61 @@
+// A link over anything that carries bytes in their order.
+
+#ifndef ACCEL_RL_REPLAY_CLIENT_BYTE_LINK_HPP
+#define ACCEL_RL_REPLAY_CLIENT_BYTE_LINK_HPP
+
+#include <sys/types.h>
+
+#include <chrono>
+
+#include "../protocol/buffer.hpp"
+#include "link.hpp"
+
+namespace accel_rl::replay {
+
+class ByteLink : public Link {
+ public:
+  Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
+                 const GoOn &go_on) final;
+  const uint8_t *reply() const final { return reply_; }
+  size_t reply_bytes() const final { return reply_bytes_; }
+  void set_frame_bytes(uint32_t bytes) final { frame_bytes_ = bytes; }
+
+ protected:
+  // How long a call may wait. The clock is asked only once there is nothing to do.
+  class Patience {
+   public:
+    Patience(uint64_t timeout_us, const GoOn &go_on) : timeout_us_(timeout_us), go_on_(go_on) {}
+
+    // Some microseconds have passed: why the call should end, if it should.
+    Fault fault();
+    // At most so long may it wait for now.
+    uint32_t slice_us() const;
+
+   private:
+    using Clock = std::chrono::steady_clock;
+
+    uint64_t timeout_us_, left_us_ = 0;
+    const GoOn &go_on_;
+    bool waits_ = false;
+    Clock::time_point begin_, asked_;
+  };
+
+  // How many bytes went through at once; 0: none now; below 0: the connection is at its end.
+  virtual ssize_t put(const uint8_t *from, size_t count) = 0;
+  virtual ssize_t take(uint8_t *to, size_t room) = 0;
+  // Until put(), or else take(), may do something, or the patience is over.
+  virtual Fault wait(bool to_put, Patience *patience) = 0;
+
+ private:
+  Fault put_all(const uint8_t *from, size_t count, Patience *patience);
+  Fault take_up_to(size_t wanted, uint8_t *to, size_t room, size_t *got, Patience *patience);
+
+  uint32_t frame_bytes_ = 4096;
+  FrameBuffer memory_;
+  const uint8_t *reply_ = nullptr;
+  size_t reply_bytes_ = 0;
+};
+
+}  // namespace accel_rl::replay
+
+#endif

@@ -1,0 +1,28 @@
+// Waiting for a word of memory that another process has, too.
+
+#ifndef ACCEL_RL_REPLAY_TRANSPORT_FUTEX_HPP
+#define ACCEL_RL_REPLAY_TRANSPORT_FUTEX_HPP
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace accel_rl::replay {
+
+// Until it is woken, the word is no longer `expected`, a signal came, or after `most_us`.
+inline void futex_wait(std::atomic<uint32_t> *word, uint32_t expected, uint32_t most_us) {
+  const timespec most = {most_us / 1000000, static_cast<long>(most_us % 1000000) * 1000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT, expected, &most, nullptr, 0);
+}
+
+inline void futex_wake(std::atomic<uint32_t> *word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace accel_rl::replay
+
+#endif

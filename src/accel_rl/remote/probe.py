@@ -1,0 +1,70 @@
+"""How long a transport takes for a request and its reply, without Python in between."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel_rl.remote import wire
+from accel_rl.remote.connection import Connection
+from accel_rl.remote.links import Served, open_link, parse_address
+from accel_rl.remote.links.native import NativeLink, open_native_socket
+from accel_rl.remote.wire import BODY, Op
+
+
+def probe(
+    address: str | Served,
+    *,
+    frame_bytes: int = BODY,
+    rounds: int = 10_000,
+    busy: bool = False,
+    secret: bytes | None = None,
+    timeout: float | None = 30.0,
+) -> NDArray[np.int64]:
+    """Round-trip times of pings, one after the other, by a client in C++.
+
+    Args:
+      address: of a server, or a server in this process.
+      frame_bytes: of a ping, and of its reply.
+      rounds: pings.
+      busy: over TCP and Unix sockets, whether the client asks for a reply again and again instead
+        of sleeping until it is there; of shared memory the address says it, "shm:/path?busy=1".
+      secret: the server's, if it has one.
+      timeout: seconds that a reply may take; None: any time.
+
+    Returns:
+      Nanoseconds [rounds] of each round trip, in their order.
+
+    Raises:
+      ValueError: if `rounds` is below 1, or `frame_bytes` below 64 or above the server's limit.
+      ConnectionLost: if nobody answers there.
+      ImportError: if the native module was not built.
+    """
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, got {rounds}")
+
+    def opener(where: Any, seconds: float | None) -> NativeLink:
+        parsed = parse_address(where) if isinstance(where, str) else None
+        if parsed is not None and parsed.kind in ("tcp", "unix"):
+            return open_native_socket(parsed, busy, seconds)
+        link = open_link(where, seconds)
+        assert isinstance(link, NativeLink)
+        return link
+
+    connection = Connection(address, secret, 0, timeout, opener)
+    try:
+        if not BODY <= frame_bytes <= connection.frame_bytes:
+            raise ValueError(
+                f"frame_bytes must be from {BODY} to {connection.frame_bytes}, got {frame_bytes}"
+            )
+        payload = (bytes(frame_bytes - BODY),) if frame_bytes > BODY else ()
+        link = connection.link
+        assert isinstance(link, NativeLink)
+        link.set_frame_bytes(connection.frame_bytes)
+        session = connection.session
+        times = link.probe(wire.request_frame(Op.PING, session=session, sections=payload), rounds)
+        bye = wire.request_frame(Op.BYE, session=session, request=1)
+        link.exchange([bye], None, connection.frame_bytes)
+        return times
+    finally:
+        connection.close()
