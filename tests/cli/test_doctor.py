@@ -99,11 +99,14 @@ def test_sdk_and_ranks(monkeypatch, tmp_path):
     assert "real DPUs: at most 128 (ranks: 2)\n" in printed
 
 
-def test_transports_of_the_replay_server():
-    pytest.importorskip("accel_rl.remote._native")
+def test_transports_of_the_replay_server(monkeypatch):
+    module = pytest.importorskip("accel_rl.remote._native")
     found = {each["name"]: each for each in as_json("doctor")["transports"]}
-    assert {"tcp", "unix", "tls"} <= set(found)
+    assert {"tcp", "tls", "unix", "shm"} <= set(found)
     assert all(each["why"] for each in found.values())
     assert found["tcp"]["present"]
-    assert found["unix"]["present"]
+    monkeypatch.setattr(module, "why_no_shm", lambda: "memfd_create: Function not implemented")
+    (shared,) = (each for each in as_json("doctor")["transports"] if each["name"] == "shm")
+    assert not shared["present"]
+    assert "memfd_create" in shared["why"]
     assert "Transports of the replay server" in succeed("doctor")

@@ -148,7 +148,23 @@ def test_a_server_without_an_address(serve, tmp_path):
         serve(host=None, shm_path=tmp_path / "socket", ring_bytes=5000)
 
 
-def test_a_link_is_for_one_thread(built, serve):
+def test_a_link_is_for_one_thread(built, serve, connect):
+    server = serve(host=None)
+    client = connect(server, reconnect=0.0)
+    table = client.table(SPEC)
+    link = client._connection.link._link
+    thread = threading.Thread(target=table.sample, args=(1, 4), kwargs={"wait": LONG})
+    thread.start()
+    while not server.stats()["waiting"]:
+        time.sleep(0.01)
+    for call in (link.close, lambda: link.exchange([bytes(64)], bytearray(64), 1000)):
+        with pytest.raises(built.Error, match="in use by a thread"):
+            call()
+    connect(server).table(SPEC).push([np.arange(4, dtype=np.int32)])
+    thread.join()
+
+
+def test_what_a_link_refuses(serve):
     server = serve(host=None)
     link = server.open_link()
     link.close()

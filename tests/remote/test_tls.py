@@ -17,8 +17,8 @@ SPEC = TableSpec("t", 4096, (Column("x", "f4", (1024,)),), "uniform")
 
 @pytest.fixture(scope="module")
 def authority(built):
-    if not built.crypto_built():
-        pytest.skip("the replay server was built without OpenSSL")
+    if why := built.why_no_crypto():
+        pytest.skip(why)
     return trustme.CA()
 
 

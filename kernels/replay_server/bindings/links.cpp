@@ -12,6 +12,7 @@
 #include "connect.hpp"
 #include "errors.hpp"
 #include "shared_link.hpp"
+#include "shared_memory.hpp"
 #include "socket_link.hpp"
 
 namespace nb = nanobind;
@@ -112,6 +113,10 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
   {
     const nb::gil_scoped_release released;
     for (size_t k = 0; k < rounds && fault == Fault::none; ++k) {
+      if (k % 1024 == 1023 && !run_signal_handlers()) {
+        fault = Fault::interrupted;
+        break;
+      }
       const auto begin = Clock::now();
       fault = link->exchange(&part, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
       times[k] =
@@ -200,6 +205,8 @@ void bind_links(nb::module_ &module) {
   module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0,
              nb::arg("timeout_us") = 0,
              "To a server on this machine, through memory. Raises ConnectionRefusedError.");
+  module.def("why_no_shm", why_no_shared_memory,
+             "Why this machine cannot share memory as it takes; empty: it can.");
   module.def("open_tcp", open_tcp, nb::arg("host"), nb::arg("port"), nb::arg("busy") = 0,
              "To a server's TCP socket, without Python; the host is an address in numbers. Raises "
              "ConnectionRefusedError.");

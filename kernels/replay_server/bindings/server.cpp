@@ -277,7 +277,10 @@ void bind_server(nb::module_ &module) {
   bind_setting(settings, "buffer_bytes", loop, &LoopSettings::buffer_bytes);
   bind_setting(settings, "reply_bytes", loop, &LoopSettings::reply_bytes);
   bind_setting(settings, "unread_bytes", loop, &LoopSettings::unread_bytes);
-  module.def("crypto_built", &crypto_built, "Whether there are secrets and TLS.");
+  module.def(
+      "why_no_crypto",
+      [] { return std::string(crypto_built() ? "" : "the server was built without OpenSSL"); },
+      "Why there are neither secrets nor TLS; empty: there are.");
   nb::class_<Server>(module, "Server", "A replay memory server, in a thread of its own.")
       .def(nb::init<const ServerSettings &, const std::optional<nb::bytes> &>(),
            nb::arg("settings"), nb::arg("secret").none())

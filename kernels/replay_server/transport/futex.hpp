@@ -19,8 +19,9 @@ inline void futex_wait(std::atomic<uint32_t> *word, uint32_t expected, uint32_t 
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT, expected, &most, nullptr, 0);
 }
 
-inline void futex_wake(std::atomic<uint32_t> *word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+// How many were woken; below 0: the kernel knows no futex.
+inline long futex_wake(std::atomic<uint32_t> *word) {
+  return syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace accel_rl::replay

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "futex.hpp"
@@ -42,6 +43,15 @@ bool send_greeting(int file, int memory, uint64_t ring_bytes) {
 }
 
 }  // namespace
+
+std::string why_no_shared_memory() {
+  const int memory = make_memory(shared_bytes(least_ring_bytes));
+  if (memory < 0) return std::string("memfd_create: ") + std::strerror(errno);
+  close(memory);
+  std::atomic<uint32_t> word{0};
+  if (futex_wake(&word) < 0) return std::string("futex: ") + std::strerror(errno);
+  return "";
+}
 
 std::unique_ptr<SharedStream> SharedStream::open(int file, uint64_t ring_bytes) {
   const size_t bytes = shared_bytes(ring_bytes);
@@ -90,10 +100,8 @@ ssize_t SharedStream::send(const uint8_t *from, size_t count) {
 void SharedStream::end_sending() { shutdown(file_, SHUT_WR); }
 
 bool SharedStream::hear() {
-  uint8_t bells[64];
-  ssize_t got;
-  while ((got = recv(file_, bells, sizeof bells, MSG_DONTWAIT)) == ssize_t{sizeof bells}) {
-  }
+  uint8_t bells[256];  // of one who rings without end others come first, too
+  const ssize_t got = recv(file_, bells, sizeof bells, MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) gone_ = true;
   return !gone_;
 }

@@ -5,11 +5,15 @@
 #define ACCEL_RL_REPLAY_TRANSPORT_SHARED_MEMORY_HPP
 
 #include <memory>
+#include <string>
 
 #include "shared_layout.hpp"
 #include "stream.hpp"
 
 namespace accel_rl::replay {
+
+// Why this machine cannot share memory as it takes; empty: it can.
+std::string why_no_shared_memory();
 
 class SharedStream : public Stream {
  public:

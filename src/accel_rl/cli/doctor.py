@@ -84,26 +84,24 @@ def _backends() -> list[dict[str, Any]]:
 
 
 def _transports() -> list[dict[str, Any]]:
-    """How clients reach a replay memory server that runs here; clients need nothing of it."""
+    """How clients reach a replay memory server that runs here."""
     from accel_rl.remote.module import native
 
-    try:
-        crypto_built = native().crypto_built()
-        why = None
-    except ImportError as error:
-        crypto_built = False
-        why = str(error)
     what = {
         "tcp": "sockets of the kernel, to any machine",
+        "tls": "TCP that nobody can read or change on its way; secrets take the same library",
         "unix": "sockets of the kernel, on one machine",
+        "shm": "memory that server and client share, on one machine",
     }
-    found = [
-        {"name": name, "present": why is None, "why": why or text} for name, text in what.items()
+    try:
+        module = native()
+        lacking = {"shm": module.why_no_shm(), "tls": module.why_no_crypto()}
+    except ImportError as error:
+        lacking = dict.fromkeys(what, str(error))
+    return [
+        {"name": name, "present": not lacking.get(name), "why": lacking.get(name) or text}
+        for name, text in what.items()
     ]
-    text = "TCP that nobody can read or change on its way; secrets, too"
-    if not crypto_built:
-        text = why or "the server was built without OpenSSL: no TLS, and no secrets either"
-    return [*found, {"name": "tls", "present": crypto_built, "why": text}]
 
 
 def _upmem_backend() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The replay memory server: its clients, and its control from Python.
 
-`docs/replay-protocol.md` is the protocol. Clients are pure Python; the server is C++, and asking
-for one where it was not built raises ImportError.
+`docs/replay-protocol.md` is the protocol. Clients over sockets are pure Python; the server and all
+other transports are C++, and asking for one where they were not built raises ImportError.
 """
 
 from typing import Any
