@@ -102,7 +102,7 @@ def test_sdk_and_ranks(monkeypatch, tmp_path):
 def test_transports_of_the_replay_server(monkeypatch):
     module = pytest.importorskip("accel_rl.remote._native")
     found = {each["name"]: each for each in as_json("doctor")["transports"]}
-    assert {"tcp", "tls", "unix", "shm"} <= set(found)
+    assert {"tcp", "tls", "udp", "unix", "shm"} <= set(found)
     assert all(each["why"] for each in found.values())
     assert found["tcp"]["present"]
     monkeypatch.setattr(module, "why_no_shm", lambda: "memfd_create: Function not implemented")

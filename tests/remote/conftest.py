@@ -33,11 +33,13 @@ def connect():
         )
 
 
-@pytest.fixture(params=["tcp", "unix", "shm", "embedded"])
+@pytest.fixture(params=["tcp", "udp", "unix", "shm", "embedded"])
 def address(request, serve, tmp_path):
     """Where a server with default settings listens, or one in this process."""
     if request.param == "tcp":
         return serve().address
+    if request.param == "udp":
+        return serve(udp_port=0).addresses[1]
     if request.param == "embedded":
         return serve(host=None)
     return serve(host=None, **{f"{request.param}_path": tmp_path / "socket"}).address

@@ -91,6 +91,14 @@ class TcpMachine(ServerMachine):
         return {}
 
 
+class UdpMachine(ServerMachine):
+    def listening(self, path):
+        return {"udp_port": 0}
+
+    def where(self):
+        return self.server.addresses[1]
+
+
 class UnixMachine(ServerMachine):
     def listening(self, path):
         return {"host": None, "unix_path": path / "socket"}
@@ -110,9 +118,10 @@ class EmbeddedMachine(ServerMachine):
 
 
 TestTcp = TcpMachine.TestCase
+TestUdp = UdpMachine.TestCase
 TestUnix = UnixMachine.TestCase
 TestShared = SharedMachine.TestCase
 TestEmbedded = EmbeddedMachine.TestCase
-for each in (TestTcp, TestUnix, TestShared, TestEmbedded):
+for each in (TestTcp, TestUdp, TestUnix, TestShared, TestEmbedded):
     each.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 del each  # or it would be collected

@@ -14,6 +14,7 @@
 #include "shared_link.hpp"
 #include "shared_memory.hpp"
 #include "socket_link.hpp"
+#include "udp_link.hpp"
 
 namespace nb = nanobind;
 
@@ -107,6 +108,11 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
   Pinned pinned;
   const Part part = pinned.add(frame, PyBUF_SIMPLE);
   std::vector<int64_t> times(rounds);
+  // A copy, as each request has a number of its own.
+  std::vector<uint8_t> request(part.bytes, part.bytes + part.count);
+  const Part sent = {request.data(), request.size()};
+  if (request.size() < body_offset) throw Error(Status::malformed, "frame has no header");
+  const auto first = read_at<uint64_t>(request.data() + 16);
   std::vector<uint8_t> room(std::max(part.count, size_t{4096}));
   Link *link = borrow();
   Fault fault = Fault::none;
@@ -117,8 +123,9 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
         fault = Fault::interrupted;
         break;
       }
+      write_at(request.data() + 16, first + k);
       const auto begin = Clock::now();
-      fault = link->exchange(&part, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
+      fault = link->exchange(&sent, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
       times[k] =
           std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
     }
@@ -147,6 +154,16 @@ void PythonLink::close() {
     link_.reset();
   }
   give_back();
+}
+
+static std::unique_ptr<PythonLink> open_udp(const std::string &host, uint16_t port, uint64_t) {
+  std::string why;
+  std::unique_ptr<Link> link;
+  {
+    const nb::gil_scoped_release released;  // a name may have to be looked up
+    link = UdpLink::open(host, port, &why);
+  }
+  return opened(std::move(link), why);
 }
 
 std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string &why) {
@@ -202,6 +219,8 @@ void bind_links(nb::module_ &module) {
       .def("set_frame_bytes", &PythonLink::set_frame_bytes, nb::arg("bytes"),
            "Most bytes that a reply may have.")
       .def("close", &PythonLink::close, "End it; a second time does nothing.");
+  module.def("open_udp", &open_udp, nb::arg("host"), nb::arg("port"), nb::arg("timeout_us"),
+             "A link by datagrams, which asks nobody yet. Raises ConnectionRefusedError.");
   module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0,
              nb::arg("timeout_us") = 0,
              "To a server on this machine, through memory. Raises ConnectionRefusedError.");

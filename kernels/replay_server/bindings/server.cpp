@@ -23,6 +23,7 @@
 #include "event_loop.hpp"
 #include "handler.hpp"
 #include "links.hpp"
+#include "udp.hpp"
 
 namespace nb = nanobind;
 
@@ -39,6 +40,20 @@ struct ServerSettings {
   LoopSettings loop;
 };
 
+// What is allowed to datagrams, where the same is allowed to connections.
+DatagramSettings datagram_settings(const LoopSettings &loop) {
+  DatagramSettings made;
+  made.peers = loop.connections;
+  made.half_open = loop.handshakes;
+  made.handshake_ms = loop.handshake_ms;
+  made.frame_ms = loop.frame_ms;
+  if (loop.idle_ms > 0) made.idle_ms = loop.idle_ms;
+  made.buffer_bytes = loop.buffer_bytes;
+  made.reply_bytes = loop.reply_bytes;
+  made.unread_bytes = loop.unread_bytes;
+  return made;
+}
+
 class Server {
  public:
   Server(const ServerSettings &given, const std::optional<nb::bytes> &secret)
@@ -51,6 +66,7 @@ class Server {
         throw nb::value_error("a secret takes OpenSSL, without which the server was built");
     }
     handler_ = std::make_unique<Handler>(std::move(settings));
+    datagrams_ = datagram_settings(given.loop);
     loop_ = std::make_unique<EventLoop>(handler_.get(), given.loop);
     std::string why;
     embedded_ = std::make_unique<Embedded>(handler_.get(), loop_.get());
@@ -61,6 +77,7 @@ class Server {
   ~Server() {
     stop();
     loop_.reset();  // they refer to each other in this order
+    transports_.clear();
     embedded_.reset();
   }
 
@@ -84,6 +101,17 @@ class Server {
     std::string why;
     if (!listener->open_unix(path, &why)) throw nb::value_error(why.c_str());
     add(std::move(listener));
+  }
+
+  uint16_t listen_udp(const std::string &host, uint16_t port) {
+    require_idle("listen");
+    auto transport = std::make_unique<Udp>(handler_.get(), datagrams_);
+    std::string why;
+    if (!transport->open(host, port, has_secret_, &why)) throw nb::value_error(why.c_str());
+    const uint16_t taken = transport->port();
+    if (!loop_->add(transport.get(), &why)) throw Error(Status::io_error, why);
+    transports_.push_back(std::move(transport));
+    return taken;
   }
 
   void listen_shared(const std::string &path) {
@@ -210,6 +238,8 @@ class Server {
   bool has_secret_;
   std::unique_ptr<Handler> handler_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  DatagramSettings datagrams_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<Embedded> embedded_;
   std::mutex starting_;  // held while the thread is begun or ended
@@ -290,6 +320,8 @@ void bind_server(nb::module_ &module) {
            "ValueError.")
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
+      .def("listen_udp", &Server::listen_udp, nb::arg("host"), nb::arg("port"),
+           "Listen for datagrams before start(); returns the port. Raises ValueError.")
       .def("listen_shared", &Server::listen_shared, nb::arg("path"),
            "Share memory with who connects there; before start(). Raises ValueError.")
       .def("open_link", &Server::open_link, nb::keep_alive<0, 1>(),

@@ -36,8 +36,10 @@ enum class Op : uint8_t {
   snapshot,
   ping,
   bye,
+  ack,    // of datagrams only: a handler knows neither
+  reset,
 };
-constexpr uint8_t last_op = static_cast<uint8_t>(Op::bye);
+constexpr uint8_t last_op = static_cast<uint8_t>(Op::bye);  // of a handler
 
 enum Flag : uint16_t {
   flag_reply = 1,    // from a server

@@ -100,6 +100,8 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
       return bye(peer, frame, reply);
     case Op::challenge:
     case Op::welcome:
+    case Op::ack:
+    case Op::reset:
       break;
   }
   return fail(frame.header, Status::unknown_op, "", reply);

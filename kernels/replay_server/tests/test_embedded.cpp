@@ -2,20 +2,14 @@
 // every link: the same requests have the same replies, byte for byte.
 
 #include <atomic>
-#include <fstream>
 
 #include "connect.hpp"
 #include "serving.hpp"
 #include "shared_link.hpp"
 #include "socket_link.hpp"
+#include "trace.hpp"
 
 using namespace frames;
-
-static Fault exchange(Link &link, const Request &request, uint64_t timeout_us = 20000000,
-                      const Link::GoOn &go_on = {}) {
-  const Part part = {request.bytes.data(), request.bytes.size()};
-  return link.exchange(&part, 1, nullptr, 0, timeout_us, go_on);
-}
 
 static Status status(const Link &link) {
   return static_cast<Status>(read_at<uint16_t>(link.reply() + 26));
@@ -46,34 +40,6 @@ static void open_table(Link &link, uint64_t token, LimiterConfig limiter) {
   CHECK(exchange(link, open) == Fault::none && status(link) == Status::ok, "open");
 }
 
-// Requests "> hex" and replies "< hex".
-static void test_trace(const char *path, Link &link, const char *name) {
-  std::ifstream file(path);
-  std::string line;
-  Request request(Op::ping);
-  int replies = 0;
-  while (std::getline(file, line)) {
-    if (line.size() < 2 || line[1] != ' ' || (line[0] != '>' && line[0] != '<')) continue;
-    FrameBuffer bytes;
-    for (size_t k = 2; k + 1 < line.size(); k += 2) {
-      const auto byte = static_cast<uint8_t>(std::stoul(line.substr(k, 2), nullptr, 16));
-      bytes.append(&byte, 1);
-    }
-    if (line[0] == '>') {
-      request.bytes.swap(bytes);
-      continue;
-    }
-    const Fault fault = exchange(link, request);
-    CHECK(fault == Fault::none, "%s: fault %d of reply %d", name, int(fault), replies);
-    if (fault != Fault::none) return;
-    CHECK(link.reply_bytes() == bytes.size() &&
-              std::memcmp(link.reply(), bytes.data(), bytes.size()) == 0,
-          "%s: reply %d", name, replies);
-    ++replies;
-  }
-  CHECK(replies > 0, "no trace in %s", path);
-}
-
 static void test_traces(const char *path) {
   std::string why;
   for (const bool busy : {false, true}) {
@@ -82,12 +48,12 @@ static void test_traces(const char *path) {
     SocketLink by_path(connect_unix(local.path, &why), busy);
     auto by_memory = SharedLink::open(shared.shared_path, busy, 0, &why);
     if (!by_memory) abort();
-    test_trace(path, by_tcp, "TCP");
-    test_trace(path, by_path, "Unix socket");
-    test_trace(path, *by_memory, "shared memory");
+    check_trace(path, by_tcp, "TCP");
+    check_trace(path, by_path, "Unix socket");
+    check_trace(path, *by_memory, "shared memory");
   }
   Serving server({});
-  test_trace(path, *embed(server), "embedded");
+  check_trace(path, *embed(server), "embedded");
   CHECK(server.counts().open == 0, "it is left");
 }
 

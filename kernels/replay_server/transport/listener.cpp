@@ -1,8 +1,5 @@
 #include "listener.hpp"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,20 +8,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "endpoint.hpp"
+
 namespace accel_rl::replay {
 
 namespace {
 
 constexpr int backlog = 128;
-
-bool is_loopback(const sockaddr *address) {
-  if (address->sa_family == AF_INET) {
-    const auto *v4 = reinterpret_cast<const sockaddr_in *>(address);
-    return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-  }
-  const auto *v6 = reinterpret_cast<const sockaddr_in6 *>(address);
-  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
 
 // Whether somebody accepts connections there.
 bool is_served(const sockaddr_un &address) {
@@ -48,36 +38,20 @@ bool Listener::fail(const std::string &what, std::string *why) {
 }
 
 bool Listener::open_tcp(const std::string &host, uint16_t port, bool secret, std::string *why) {
-  addrinfo hints = {}, *found = nullptr;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0 || !found) {
-    *why = "host must be an address in numbers, got \"" + host + "\"";
-    return false;
-  }
-  sockaddr_storage address = {};
-  const socklen_t length = found->ai_addrlen;
-  std::memcpy(&address, found->ai_addr, length);
-  freeaddrinfo(found);
-  const auto *general = reinterpret_cast<const sockaddr *>(&address);
-  if (!secret && !is_loopback(general)) {
-    *why = "a server on " + host + ", which others can reach, must have a secret";
-    return false;
-  }
+  Endpoint wanted;
+  if (!find_endpoint(host, port, secret, &wanted, why)) return false;
   const std::string name = host + " port " + std::to_string(port);
-  file_ = socket(general->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  file_ = socket(wanted.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file_ < 0) return fail("cannot open a socket for " + name, why);
   const int on = 1;
   setsockopt(file_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(file_, general, length) != 0 || listen(file_, backlog) != 0)
+  if (bind(file_, wanted.general(), wanted.length) != 0 || listen(file_, backlog) != 0)
     return fail("cannot listen on " + name, why);
-  sockaddr_storage bound = {};
-  socklen_t bound_length = sizeof bound;
-  if (getsockname(file_, reinterpret_cast<sockaddr *>(&bound), &bound_length) != 0)
+  Endpoint bound;
+  bound.length = sizeof bound.address;
+  if (getsockname(file_, reinterpret_cast<sockaddr *>(&bound.address), &bound.length) != 0)
     return fail("cannot tell the port of " + name, why);
-  port_ = ntohs(bound.ss_family == AF_INET
-                    ? reinterpret_cast<const sockaddr_in *>(&bound)->sin_port
-                    : reinterpret_cast<const sockaddr_in6 *>(&bound)->sin6_port);
+  port_ = port_of(bound.general());
   return true;
 }
 

@@ -90,6 +90,7 @@ def _transports() -> list[dict[str, Any]]:
     what = {
         "tcp": "sockets of the kernel, to any machine",
         "tls": "TCP that nobody can read or change on its way; secrets take the same library",
+        "udp": "datagrams by sockets of the kernel, to any machine",
         "unix": "sockets of the kernel, on one machine",
         "shm": "memory that server and client share, on one machine",
     }

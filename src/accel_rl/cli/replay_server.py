@@ -47,6 +47,10 @@ def replay_server(
         str, typer.Option(help="Address in numbers to listen on for TCP; none: no TCP.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
+    udp_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Datagrams, too, on the same host; 0: a free one."),
+    ] = None,
     unix: Annotated[
         Path | None, typer.Option(metavar="PATH", help="A Unix socket, for this user only.")
     ] = None,
@@ -90,6 +94,7 @@ def replay_server(
         server = remote.ReplayServer(
             None if host == "none" else host,
             port,
+            udp_port=udp_port,
             unix_path=unix,
             shm_path=shm,
             secret=secret_of(secret_file),

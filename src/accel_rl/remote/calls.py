@@ -200,7 +200,8 @@ class Calls(Closing):
                 return
             if self._connection is not None:
                 with contextlib.suppress(OSError, ProtocolError):
-                    frame = wire.request_frame(Op.BYE, session=self._session)
+                    self._request += 1
+                    frame = wire.request_frame(Op.BYE, session=self._session, request=self._request)
                     self._exchange([frame], None, 0.0)
             self._drop()
             self._closed = True

@@ -62,8 +62,9 @@ def probe(
         assert isinstance(link, NativeLink)
         link.set_frame_bytes(connection.frame_bytes)
         session = connection.session
-        times = link.probe(wire.request_frame(Op.PING, session=session, sections=payload), rounds)
-        bye = wire.request_frame(Op.BYE, session=session, request=1)
+        ping = wire.request_frame(Op.PING, session=session, request=3, sections=payload)
+        times = link.probe(ping, rounds)
+        bye = wire.request_frame(Op.BYE, session=session, request=3 + rounds)
         link.exchange([bye], None, connection.frame_bytes)
         return times
     finally:

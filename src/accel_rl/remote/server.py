@@ -14,12 +14,12 @@ Idle = Literal["block", "spin", "yield", "sleep"]
 class ReplayServer(Closing):
     """A replay memory server, in a thread that Python does not slow.
 
-    It listens on TCP, a Unix socket and for clients that share memory with it, on what it is told
-    of these. Clients in this process may be given the server in place of an address.
+    It listens on TCP, UDP, a Unix socket and for clients that share memory with it, on what it is
+    told of these. Clients in this process may be given the server in place of an address.
 
     Attributes:
       addresses: what clients connect to: "tcp://host:port", or "tls://host:port" with a
-        certificate; "unix:/path", "shm:/path".
+        certificate; "udp://host:port", "unix:/path", "shm:/path".
     """
 
     def __init__(
@@ -27,6 +27,7 @@ class ReplayServer(Closing):
         host: str | None = "127.0.0.1",
         port: int = 0,
         *,
+        udp_port: int | None = None,
         unix_path: str | os.PathLike[str] | None = None,
         shm_path: str | os.PathLike[str] | None = None,
         secret: bytes | None = None,
@@ -42,6 +43,7 @@ class ReplayServer(Closing):
           host: address in numbers to listen on for TCP; None: no TCP. One that other machines can
             reach needs a secret.
           port: 0: a free one.
+          udp_port: for datagrams, on the same host; 0: a free one, None: no UDP.
           unix_path: of a Unix socket, which only this user may open; None: none.
           shm_path: of another one, where clients on this machine are handed memory to talk through.
           secret: what clients must prove to know, 16 bytes at least; it is never sent.
@@ -72,6 +74,8 @@ class ReplayServer(Closing):
             )
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
             raise ValueError("tls_certificate, tls_key and host must be given together")
+        if host is None and udp_port is not None:
+            raise ValueError(f"host must say where to listen on udp_port {udp_port}, got None")
         self._error = module.Error
         given = module.ServerSettings()
         given.idle = idle
@@ -87,12 +91,13 @@ class ReplayServer(Closing):
             if snapshot_path is not None and os.path.exists(snapshot_path):
                 self._call(self._server.restore, "restore", os.fspath(snapshot_path))
             if host is not None:
+                name = f"[{host}]" if ":" in host else host
+                scheme = "tcp" if tls_certificate is None else "tls"
                 files = [os.fspath(each or "") for each in (tls_certificate, tls_key)]
                 taken = self._server.listen_tcp(host, port, *files)
-                scheme = "tcp" if tls_certificate is None else "tls"
-                self.addresses.append(
-                    f"{scheme}://[{host}]:{taken}" if ":" in host else f"{scheme}://{host}:{taken}"
-                )
+                self.addresses.append(f"{scheme}://{name}:{taken}")
+                if udp_port is not None:
+                    self.addresses.append(f"udp://{name}:{self._server.listen_udp(host, udp_port)}")
             if unix_path is not None:
                 self._server.listen_unix(os.fspath(unix_path))
                 self.addresses.append(f"unix:{os.fspath(unix_path)}")

@@ -1,0 +1,204 @@
+// The peers: how they come, and how they go.
+
+#include "datagrams.hpp"
+
+#include <new>
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr uint64_t spare_ms = 5000;  // memory for large frames is kept so long
+
+}  // namespace
+
+void Datagrams::receive(const Address &from, const uint8_t *bytes, size_t count, uint64_t now_ms) {
+  now_ms_ = now_ms;
+  ++counts_.in;
+  handler_->counters().bytes_in += count;
+  try {
+    take(from, bytes, count);
+  } catch (const std::bad_alloc &) {  // as if it had been lost
+  }
+  wire_->flush();
+}
+
+void Datagrams::take(const Address &from, const uint8_t *bytes, size_t count) {
+  Header header;
+  const Sound sound = read_datagram(bytes, count, &header);
+  if (sound == Sound::bad_checksum) ++counts_.bad_checksums;
+  if (sound != Sound::yes || header.flags & flag_reply) return malformed();
+  if (header.op == static_cast<uint8_t>(Op::hello) || header.op == static_cast<uint8_t>(Op::auth))
+    return greet(from, bytes, count, header);
+  const auto found = by_token_.find(header.session);
+  if (found == by_token_.end()) return reset(from, header, count);
+  Remote &remote = *found->second;
+  confirm(remote);
+  remote.address = from;
+  if (!remote.gone) remote.heard_ms = now_ms_;
+  if (header.op == static_cast<uint8_t>(Op::ack)) return take_ack(remote, bytes, count, header);
+  take_request(remote, bytes, count, header);
+}
+
+void Datagrams::malformed() {
+  ++counts_.malformed;
+  ++handler_->counters().malformed;
+}
+
+// HELLO and AUTH, which one datagram holds, as their replies.
+void Datagrams::greet(const Address &from, const uint8_t *bytes, size_t count,
+                      const Header &header) {
+  if (header.session == 0 || header.fragments != 1 || header.length != count) return malformed();
+  const auto found = remotes_.find(header.session);
+  Remote *remote = found == remotes_.end() ? nullptr : found->second.get();
+  const bool hello = header.op == static_cast<uint8_t>(Op::hello);
+  if (!remote && !hello) return reset(from, header, count);
+  if (remote && remote->greeted == header.op && remote->welcome.size() > 0) {
+    ++counts_.duplicates;
+    if (send_whole(wire_, from, remote->welcome.data(), remote->welcome.size())) ++counts_.out;
+    return;
+  }
+  if (remote && (hello || is_over(*remote) || remote->token != 0)) {
+    ++counts_.duplicates;  // it came late
+    return;
+  }
+  if (header.length > handler_->most_bytes(Peer()) || !whole_.resize(count)) return;
+  if (!remote) remote = admit(from, header.session);
+  std::memcpy(whole_.data(), bytes, count);
+  whole_header(whole_.data());
+  Frame frame{whole_.data(), {}};
+  read_header(frame.bytes, UINT32_MAX, &frame.header);
+  answer_greeting(*remote, header.op, handler_->handle(*remote, frame, &reply_, now_ms_));
+}
+
+void Datagrams::answer_greeting(Remote &remote, uint8_t op, Outcome outcome) {
+  if (outcome == Outcome::close || outcome == Outcome::waits) return remove(remote);
+  remote.greeted = op;
+  remote.welcome.swap(reply_);
+  uint8_t *welcome = remote.welcome.data();
+  const Part rest{welcome + header_bytes, remote.welcome.size() - header_bytes};
+  seal(welcome, 0, 1, &rest, 1, welcome);
+  if (wire_->send(remote.address, welcome, &rest, 1)) ++counts_.out;
+  handler_->counters().bytes_out += remote.welcome.size();
+  if (outcome == Outcome::reply_and_close) return leave(remote);
+  if (remote.state != Peer::State::ready) return;
+  remote.token = remote.session->token;
+  const auto before = by_token_.find(remote.token);
+  if (before != by_token_.end()) leave(*before->second);  // the session goes on here
+  by_token_[remote.token] = &remote;
+  if (op == static_cast<uint8_t>(Op::auth)) confirm(remote);
+}
+
+// From now on it is one of the clients.
+void Datagrams::confirm(Remote &remote) {
+  if (remote.confirmed) return;
+  remote.exchanges.resize(window);
+  remote.confirmed = true;
+}
+
+Datagrams::Remote *Datagrams::admit(const Address &from, uint64_t greeting) {
+  make_way();
+  auto made = std::make_unique<Remote>();
+  Remote *remote = made.get();
+  remote->transport = transport_;
+  remote->address = from;
+  remote->greeting = greeting;
+  remote->heard_ms = now_ms_;
+  remotes_.emplace(greeting, std::move(made));
+  ++handler_->counters().connections;
+  ++handler_->counters().open;
+  return remote;
+}
+
+// Those that only say hello take the places of each other, not those of clients, as long as there
+// are such.
+void Datagrams::make_way() {
+  uint32_t count = 0;
+  Remote *gone = nullptr, *oldest = nullptr, *idlest = nullptr;
+  const auto longer = [](const Remote &each, const Remote *than) {
+    return !than || each.heard_ms < than->heard_ms;
+  };
+  for (auto &each : remotes_) {
+    Remote &remote = *each.second;
+    if (remote.gone) {
+      if (longer(remote, gone)) gone = &remote;
+    } else if (!remote.confirmed) {
+      ++count;
+      if (longer(remote, oldest)) oldest = &remote;
+    } else if (longer(remote, idlest)) {
+      idlest = &remote;
+    }
+  }
+  const bool crowded = count >= settings_.half_open && oldest;
+  if (!crowded && remotes_.size() < settings_.peers) return;
+  Remote *chosen = crowded ? oldest : gone ? gone : oldest ? oldest : idlest;
+  if (!chosen) return;
+  if (!chosen->gone) ++counts_.evicted, ++handler_->counters().turned_away;
+  remove(*chosen);
+}
+
+// Whether it is a client no longer, here or because its session went on elsewhere.
+bool Datagrams::is_over(const Remote &remote) const {
+  return remote.gone || remote.state == Peer::State::closed;
+}
+
+void Datagrams::leave(Remote &remote) {
+  if (remote.gone) return;
+  handler_->leave(remote, now_ms_);
+  remote.gone = true;
+  remote.heard_ms = now_ms_;
+  --handler_->counters().open;
+}
+
+void Datagrams::remove(Remote &remote) {
+  leave(remote);
+  for (Exchange &each : remote.exchanges) release(remote, each);
+  const auto found = by_token_.find(remote.token);
+  if (found != by_token_.end() && found->second == &remote) by_token_.erase(found);
+  remotes_.erase(remote.greeting);
+}
+
+// Nothing is said to what is shorter than the answer: nobody gets more than he sent.
+void Datagrams::reset(const Address &to, const Header &header, size_t count) {
+  if (count < body_offset || header.op == static_cast<uint8_t>(Op::reset)) return;
+  write_reset(header, control_);
+  ++counts_.resets;
+  if (send_whole(wire_, to, control_, sizeof control_)) ++counts_.out;
+}
+
+void Datagrams::sweep(uint64_t now_ms) {
+  now_ms_ = now_ms;
+  std::vector<Remote *> old;
+  const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
+  for (auto &each : remotes_) {
+    Remote &remote = *each.second;
+    if (remote.state == Peer::State::closed) leave(remote);
+    const bool ready = remote.state == Peer::State::ready;
+    const uint32_t most_ms = remote.gone ? settings_.linger_ms
+                             : ready     ? settings_.idle_ms
+                                         : settings_.handshake_ms;
+    const bool over = remote.waiting == 0 && since(remote.heard_ms) >= most_ms;
+    if (over) {
+      if (!remote.gone) ++handler_->counters().timed_out;
+      old.push_back(&remote);
+    } else if (remote.assembling > 0) {
+      for (Exchange &exchange : remote.exchanges)
+        if (exchange.stage == Stage::receiving &&
+            since(exchange.touched_ms) >= settings_.frame_ms) {
+          ++counts_.dropped_requests;
+          ++handler_->counters().timed_out;
+          release(remote, exchange);
+          exchange.stage = Stage::lost;
+        }
+    }
+  }
+  for (Remote *each : old) remove(*each);
+  if (since(spared_ms_) >= spare_ms) spare_.release();
+}
+
+void Datagrams::close(uint64_t now_ms) {
+  now_ms_ = now_ms;
+  while (!remotes_.empty()) remove(*remotes_.begin()->second);
+}
+
+}  // namespace accel_rl::replay

@@ -1,0 +1,157 @@
+// Datagrams through sockets of the kernel, and the golden trace by them.
+
+#include <arpa/inet.h>
+
+#include <atomic>
+#include <thread>
+
+#include "dial.hpp"
+#include "event_loop.hpp"
+#include "trace.hpp"
+#include "udp.hpp"
+#include "udp_link.hpp"
+
+using namespace frames;
+
+// A server, until the end of its block.
+struct Server {
+  Handler handler{settings()};
+  Udp udp{&handler, {}};
+  EventLoop loop{&handler, {}};
+  std::thread thread;
+
+  explicit Server(const char *host) {
+    std::string why;
+    CHECK(loop.open(&why) && udp.open(host, 0, false, &why), "%s", why.c_str());
+    CHECK(loop.add(&udp, &why), "%s", why.c_str());
+    thread = std::thread([this] { loop.run(); });
+  }
+  ~Server() { stop(); }
+  void stop() {
+    loop.stop();
+    if (thread.joinable()) thread.join();
+  }
+  std::unique_ptr<UdpLink> dial(const char *host = "127.0.0.1") {
+    std::string why;
+    auto link = UdpLink::open(host, udp.port(), &why);
+    CHECK(link != nullptr, "%s", why.c_str());
+    if (!link) abort();
+    link->set_frame_bytes(64u << 20);
+    return link;
+  }
+};
+
+static uint64_t greet(Link &link) {
+  CHECK(exchange(link, Request(Op::hello)) == Fault::none, "hello");
+  return read_at<uint64_t>(link.reply() + 8);
+}
+
+static void test_clients() {
+  Server server("127.0.0.1");
+  const auto first = server.dial();
+  Request open(Op::open_table);
+  TableConfig config;
+  config.name = "t", config.capacity = 20000, config.columns = {{"x", Dtype::i4, {}}};
+  open.bytes.resize(body_offset + description_bytes(config));
+  std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
+  write_description(open.bytes.data(), config);
+  open.at<uint16_t>(44, open_create | open_described).close().at(8, greet(*first)).at(16, 1ul);
+  CHECK(exchange(*first, open) == Fault::none, "open");
+  CHECK(read_at<uint16_t>(first->reply() + 26) == 0, "the table is refused");
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread)
+    threads.emplace_back([&server, &wrong] {
+      const auto link = server.dial();
+      const uint64_t token = greet(*link);
+      for (uint64_t k = 1; k <= 100; ++k) {
+        Request samples = sample(k, 64);
+        Request pushes = push(std::vector<int32_t>(k % 10 == 0 ? 20000 : 4));
+        pushes.at(8, token).at(16, 2 * k), samples.at(8, token).at(16, 2 * k + 1);
+        for (const Request *each : {&pushes, &samples})
+          if (exchange(*link, *each) != Fault::none || read_at<uint16_t>(link->reply() + 26) != 0)
+            ++wrong;
+      }
+    });
+  for (std::thread &each : threads) each.join();
+  CHECK(wrong == 0, "%d wrong replies", wrong.load());
+  Request large(Op::ping);
+  const std::vector<uint8_t> content((64u << 20) - 64, 7);
+  large.section(content.data(), content.size()).at(8, read_at<uint64_t>(first->reply() + 8));
+  CHECK(exchange(*first, large.at(16, 2ul)) == Fault::none, "the largest frame");
+  CHECK(first->reply_bytes() == large.bytes.size() &&
+            std::memcmp(first->reply() + 64, content.data(), content.size()) == 0,
+        "another reply");
+  const auto lock = server.loop.hold();
+  CHECK(server.handler.tables()[0]->stats().inserts == 3 * (10 * 20000 + 90 * 4), "inserts");
+  CHECK(server.handler.statistics().open == 4, "open");
+}
+
+// Whoever throws garbage at the port is counted, and disturbs nobody.
+static void test_garbage() {
+  Server server("127.0.0.1");
+  const auto link = server.dial();
+  Request asks(Op::ping);
+  asks.at(8, greet(*link));
+  const int file = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(server.udp.port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(file, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0) abort();
+  uint64_t state = 5;
+  std::vector<uint8_t> bytes(60000);
+  for (uint8_t &each : bytes) each = static_cast<uint8_t>(random_bits(&state) >> 30);
+  for (uint64_t k = 0; k < 200; ++k) {
+    const size_t count = k % 3 == 0 ? bytes.size() : k;
+    if (k % 2) std::memcpy(bytes.data(), asks.bytes.data(), 40);  // as if it were one
+    if (send(file, bytes.data(), count, 0) != static_cast<ssize_t>(count)) abort();
+    CHECK(exchange(*link, asks.at(16, k + 1)) == Fault::none, "no reply beside garbage");
+  }
+  close(file);
+  const auto lock = server.loop.hold();
+  CHECK(server.udp.counts().malformed == 200, "%d are counted",
+        static_cast<int>(server.udp.counts().malformed));
+  CHECK(server.handler.statistics().malformed == 200, "and by the handler");
+}
+
+static void test_ends() {
+  std::string why;
+  Handler handler(settings());
+  {
+    Udp open(&handler, {});
+    CHECK(!open.open("0.0.0.0", 0, false, &why) && why.find("secret") != std::string::npos,
+          "beyond the loopback without a secret");
+    CHECK(!open.open("localhost", 0, false, &why), "a host that is not in numbers");
+  }
+  Udp secret(&handler, {});
+  CHECK(secret.open("0.0.0.0", 0, true, &why), "%s", why.c_str());
+  Server server("127.0.0.1");
+  const auto link = server.dial();
+  Request asks(Op::ping);
+  asks.at(8, greet(*link)).at(16, 1ul);
+  CHECK(exchange(*link, asks) == Fault::none, "ping");
+  server.stop();
+  CHECK(exchange(*link, asks.at(16, 2ul)) == Fault::closed, "a reply from nobody");
+  const auto nobody = UdpLink::open("127.0.0.1", server.udp.port(), &why);
+  CHECK(exchange(*nobody, Request(Op::hello)) == Fault::closed, "nobody is there");
+  Udp silent(&handler, {});
+  CHECK(silent.open("127.0.0.1", 0, false, &why), "%s", why.c_str());
+  const auto other = UdpLink::open("127.0.0.1", silent.port(), &why);
+  CHECK(exchange(*other, Request(Op::hello), 300000) == Fault::timed_out, "it answers");
+  CHECK(exchange(*other, Request(Op::hello), 0, [] { return false; }) == Fault::interrupted,
+        "it goes on");
+  const Part few = {asks.bytes.data(), 20};
+  CHECK(other->exchange(&few, 1, nullptr, 0, 0, {}) == Fault::malformed, "no frame");
+}
+
+int main(int count, char **arguments) {
+  for (const char *host : {"127.0.0.1", "::1"}) {
+    Server server(host);
+    if (count == 2) check_trace(arguments[1], *server.dial(host), host);
+  }
+  test_clients();
+  test_garbage();
+  test_ends();
+  return finish();
+}
