@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-long check lint types native notebooks test-newest bench docs clean
+.PHONY: help install demo test test-slow test-long check lint types native notebooks test-newest bench accept docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -78,6 +78,13 @@ bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
 	$(BIN)/python benchmarks/replay_core.py --quick --json $(QUICK_RESULTS)/replay_core.json
 	$(BIN)/python benchmarks/amper_study.py --quick --json $(QUICK_RESULTS)/amper_study.json
 	$(BIN)/python benchmarks/compose.py --quick --json $(QUICK_RESULTS)/compose.json
+
+# Interpreters of environments with rivals that do not go with ours, where there are any.
+RIVALS ?=
+RAY ?=
+
+accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results; hours
+	$(BIN)/python benchmarks/accept.py $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)")
 
 docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
 	$(BIN)/python -m pytest tests/test_docs.py

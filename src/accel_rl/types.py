@@ -207,6 +207,10 @@ class ReplayPort(Protocol):
     Its methods are called from host threads, one at a time for each of them.
     """
 
+    @property
+    def limited(self) -> bool:
+        """Whether adding and sampling wait for one another, to keep a ratio."""
+
     def add(self, transitions: Transition, priorities: Array | None = None) -> None:
         """Adds steps, leaves [envs, ...] or [steps, envs, ...]; may wait if the memory is full."""
 

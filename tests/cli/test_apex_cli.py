@@ -1,5 +1,6 @@
 """`accel-rl apex` and `accel-rl replay-server`."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -38,6 +39,27 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert result.exit_code == 2  # there is a run
 
 
+@pytest.mark.slow
+def test_shards_and_learners(tmp_path):
+    """Slow: four processes."""
+    out = tmp_path / "run"
+    words = ("--actors", 1, "--shards", 2, "--learners", 2, "--steps", 800, "--out", out)
+    found = as_json("apex", "CartPole-v1", *TINY, *words)
+    assert (found["steps"], found["updates"]) == (800, 2 * (800 - 112) // 16)
+    assert len(found["evaluation_returns"]) == 20
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["shards_lost"] == 0
+    assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is here")
+def test_without_ray_it_says_which_extra(tmp_path):
+    words = ("--launcher", "ray", "--steps", 800, "--out", tmp_path / "run")
+    result = invoke("apex", "CartPole-v1", *TINY, *words)
+    assert result.exit_code == 1
+    assert "pip install 'accel-rl[ray]'" in result.output
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -46,6 +68,10 @@ def test_a_training_ends_with_what_it_did(tmp_path):
         (("batch_size=0",), "batch_size must be at least 1, got 0"),
         (("num_actors=3",), "settings are name=value"),
         (("--server", "nowhere"), "nowhere"),
+        (("--server", "nowhere", "--shards", "2"), "--shards is for servers that are started here"),
+        (("--ray-address", "auto"), "--ray-address is for --launcher ray"),
+        (("--learners", "3"), "batch_size must be a multiple of the learners, 3, got 64"),
+        (("--launcher", "slurm"), "'slurm' is not one of"),
     ],
 )
 def test_bad_settings_are_refused(tmp_path, words, message):

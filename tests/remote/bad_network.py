@@ -32,7 +32,7 @@ class BadNetwork:
         self._order = itertools.count()
         self._stopping = self.dead = False
         self.lost = self.doubled = self.delayed = 0
-        self.address = "udp://127.0.0.1:{}".format(self._front.getsockname()[1])
+        self.address = f"udp://127.0.0.1:{self._front.getsockname()[1]}"
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 

@@ -79,14 +79,16 @@ def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     assert mailbox.reported(client, "run", 1) == again
 
 
-def test_actors_and_a_learner_keep_the_ratio(serve):
+@pytest.mark.parametrize("shards", [1, 2])
+def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     """In threads of this process: as many samples for what was inserted as settings say."""
-    server, going = serve(), [True]
+    servers, going = [serve() for _ in range(shards)], [True]
+    address = servers[0].address if shards == 1 else [each.address for each in servers]
     errors = []
 
     def act(number):
         try:
-            run_actor(TINY, server.address, number, going=lambda: going[0])
+            run_actor(TINY, address, number, going=lambda: going[0])
         except Exception as error:
             errors.append(error)
             going[0] = False
@@ -97,7 +99,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve):
     steps, rows = 2_000, []
     done = run_learner(
         TINY,
-        server.address,
+        address,
         steps,
         period=500,
         ended=lambda: None if going[0] else str(errors),
@@ -111,16 +113,44 @@ def test_actors_and_a_learner_keep_the_ratio(serve):
     assert [row["steps"] for row in rows][-1] == done.rows[-1]["steps"] == steps
     updates = sum(row["updates"] for row in rows)
     assert updates == TINY.updates * (steps - 112) // 16  # 112: whole iterations above 100
-    counts = server.stats()["tables"][TINY.run]
+    name = TINY.run if shards == 1 else f"{TINY.run}/limiter"
+    counts = servers[0].stats()["tables"][name]
     assert counts["samples"] >= updates * TINY.batch_size
     most = counts["inserts"] * TINY.updates * TINY.batch_size / 16
     assert abs(counts["samples"] - most) < 4 * 16 + 100 + 64
-    assert counts["updates"] > 0
+    for each in servers:
+        assert each.stats()["tables"][TINY.run]["updates"] > 0
+        assert each.stats()["tables"][TINY.run]["inserts"] * shards >= counts["inserts"] - 16
     last = rows[-1]
     assert np.isfinite(last["loss"])
     assert last["actors_heard"] == 2
+    assert last["shards_lost"] == 0
     assert last["priority_age_max"] >= 1
     assert last["policy_age_max"] >= last["policy_age_mean"] >= 0
+
+
+@pytest.mark.filterwarnings("ignore:shard 1 of the replay memory:RuntimeWarning")
+def test_a_training_goes_on_without_a_shard(serve):
+    """Of two, the one that has not the limiter."""
+    servers = [serve() for _ in range(2)]
+    address, going = [each.address for each in servers], [True]
+    one = dataclasses.replace(TINY, num_actors=1)
+    actor = threading.Thread(
+        target=run_actor, args=(one, address, 0), kwargs={"going": lambda: going[0]}, daemon=True
+    )
+    actor.start()
+
+    def on_row(row):
+        if row["steps"] >= 1_000:
+            servers[1].close()
+
+    done = run_learner(one, address, 4_000, period=500, on_row=on_row)
+    going[0] = False
+    actor.join(60)
+    assert not actor.is_alive()
+    assert done.rows[0]["shards_lost"] == 0
+    assert done.rows[-1]["shards_lost"] == 1
+    assert done.rows[-1]["steps"] == 4_000
 
 
 @pytest.mark.slow
@@ -129,7 +159,7 @@ def test_without_actors_the_learner_ends(serve):
     server, one = serve(), dataclasses.replace(TINY, num_actors=1)
     with LocalActors(one, server.address) as actors:
         actors.processes[0].kill()
-        with pytest.raises(RuntimeError, match="all actors have ended, with exit codes -9"):
+        with pytest.raises(RuntimeError, match="all actors have ended: exit code -9"):
             run_learner(one, server.address, 2_000, ended=actors.gone)
 
 

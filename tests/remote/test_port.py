@@ -1,6 +1,9 @@
 """A remote table as a replay port: the contract, windows against NumPy, lock-step training."""
 
+import os
+import signal
 import threading
+import time
 
 import jax
 import numpy as np
@@ -125,6 +128,51 @@ def test_the_limiter_holds_both_sides(address):
     assert not thread.is_alive()
     assert len(sampled) == 16
     port.close()
+
+
+def test_a_port_of_a_frozen_server_is_closed_soon(built):
+    """Each of its three clients waits 30 s for a reply, and would for another to its good-bye."""
+    steps = steps_of(np.random.default_rng(0), 8, 2)
+    with remote.ReplayServerProcess() as server:
+        port = remote.RemotePort(server.address, of_one(steps), 64, 8, num_envs=2)
+        port.add(steps)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            port.close()
+            assert time.monotonic() - began < 10
+            with pytest.raises(RuntimeError, match="closed"):
+                port.add(steps)
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+
+
+def test_a_push_waits_for_room_to_wait_in(serve, connect):
+    """What waits for the limiter of others may take all the room that the server has for that."""
+    server = serve(waiting_bytes=6_000)
+    spec = remote.TableSpec(
+        "t", 1_000, (remote.Column("x", "f4"),), limiter=remote.Limiter(1, 1.0, 0.0, 1_000.0)
+    )
+    first, second, third = (connect(server.address).table(spec) for _ in range(3))
+    rows = [np.zeros(1_000, np.float32)]
+    first.push(rows)
+    waiting = threading.Thread(target=first.push, args=(rows,), kwargs={"wait": 20}, daemon=True)
+    waiting.start()
+    while connect(server.address).stats()["waiting"] == 0:
+        time.sleep(0.01)
+    with pytest.raises(remote.TryAgain):  # at once, where it is not to wait
+        second.push(rows)
+    with pytest.raises(remote.TryAgain):
+        second.push(rows, wait=0.3)
+    pushing = threading.Thread(target=second.push, args=(rows,), kwargs={"wait": 20}, daemon=True)
+    pushing.start()
+    third.sample(1, 1_000)
+    waiting.join(10)
+    third.sample(2, 1_000)
+    pushing.join(10)
+    assert not waiting.is_alive()
+    assert not pushing.is_alive()
+    assert third.stats()["inserts"] == 3_000
 
 
 def test_lock_step_training_is_the_same_over_every_transport(serve, tmp_path):

@@ -19,12 +19,16 @@ ENVS, CAPACITY, BATCH, ALPHA = 2, 64, 8, 0.5
 ROWS = CAPACITY // ENVS
 
 
-def check_port(make_port):
-    """Raises AssertionError where a port does not do what it must."""
+def check_port(make_port, *, one_highest=True):
+    """Raises AssertionError where a port does not do what it must.
+
+    Without `one_highest`, what items without priority get is left out: of a memory in parts, each
+    has a highest priority of its own.
+    """
     for n_step in (1, 3):
         _targets(make_port, n_step)
     _readiness(make_port)
-    _priorities(make_port)
+    _priorities(make_port, one_highest)
     _stale_updates(make_port)
     _errors(make_port)
     _threads(make_port)
@@ -161,7 +165,7 @@ def _check_odds(port, steps, weights, beta, rounds=4):
         np.testing.assert_allclose(sample.weights, importance, rtol=1e-4)
 
 
-def _priorities(make_port):
+def _priorities(make_port, one_highest):
     """Items are drawn in proportion to priority^alpha, whoever gave it."""
     port, steps = _make(make_port), Steps(12)
     try:
@@ -175,7 +179,8 @@ def _priorities(make_port):
         weights.update(zip(drawn, priorities**ALPHA, strict=True))  # the last for an item stays
         _check_odds(port, steps, weights, 1.0)
         highest = max(weights.values())
-        port.add(steps.rows(8))
+        own = None if one_highest else np.full(ENVS, highest ** (1 / ALPHA), np.float32)
+        port.add(steps.rows(8), own)
         weights.update(dict.fromkeys(range(8 * ENVS, 9 * ENVS), highest))
         given = np.array([[0.25, 9.0], [1.0, 0.0]], np.float32)
         port.add(steps.rows(9, 11), given)

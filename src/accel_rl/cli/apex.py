@@ -1,5 +1,6 @@
 """`accel-rl apex ENV`: Ape-X, actors and a learner around a replay memory server."""
 
+import enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,15 @@ from accel_rl.cli.replay_server import SecretFile, secret_of
 EXAMPLES = console.examples(
     "accel-rl apex CartPole-v1 --actors 2",
     "accel-rl apex CartPole-v1 --actors 4 --steps 200000 batch_size=128 --out runs/apex",
+    "accel-rl apex CartPole-v1 --actors 2 --shards 2 --learners 2",
 )
+
+
+class Launcher(enum.StrEnum):
+    """What starts actors."""
+
+    LOCAL = "local"
+    RAY = "ray"
 
 
 def apex(
@@ -25,8 +34,24 @@ def apex(
     steps: Annotated[int, typer.Option(min=1, help="Environment steps of all actors.")] = 50_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything random.")] = 0,
     server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A server that runs: tcp://host:port, unix:/path. Several times: one memory's.",
+        ),
+    ] = None,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Servers to start, each with a part of the memory.")
+    ] = 1,
+    learners: Annotated[
+        int, typer.Option(min=1, help="Processes that learn, each from a part of the batch.")
+    ] = 1,
+    launcher: Annotated[
+        Launcher, typer.Option(help="Where actors run: processes here, or nodes of a Ray cluster.")
+    ] = Launcher.LOCAL,
+    ray_address: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A server that runs: tcp://host:port, unix:/path."),
+        typer.Option(metavar="ADDRESS", help="Of the cluster, or auto; else one of this machine."),
     ] = None,
     secret_file: SecretFile = None,
     restarts: Annotated[
@@ -36,10 +61,11 @@ def apex(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train DQN with actors in processes of their own, on this machine.
+    """Train DQN with actors in processes of their own.
 
     Starts a replay memory server (unless --server names one) and the actors, and learns in this
-    process. Writes `metrics.jsonl`, `results.json` and the last state to `checkpoints`.
+    process, or in several. Writes `metrics.jsonl`, `results.json` and the last state to
+    `checkpoints`.
     """
     runtime.prepare_jax()
     from accel_rl.cli import folders
@@ -48,9 +74,14 @@ def apex(
     with console.bad_input():
         chosen = settings_of(env, settings or [], num_actors=actors, seed=seed)
         chosen.check(steps)
+        chosen.check_learners(learners)
         secret = secret_of(secret_file)
-        if server is not None:
-            _look(server, secret, chosen.run)
+        if server and shards > 1:
+            raise ValueError("--shards is for servers that are started here, not for --server")
+        if ray_address is not None and launcher is not Launcher.RAY:
+            raise ValueError("--ray-address is for --launcher ray")
+        if server:
+            _look(server[0], secret, chosen.run)
         folders.check_free(out, overwrite)
     with console.progress("training", float(steps)) as advance:
         before = 0
@@ -62,9 +93,19 @@ def apex(
 
         try:
             results = execute(
-                out, chosen, steps, server=server, secret=secret, restarts=restarts, on_row=on_row
+                out,
+                chosen,
+                steps,
+                servers=server or [],
+                shards=shards,
+                learners=learners,
+                ray=launcher is Launcher.RAY,
+                ray_address=ray_address,
+                secret=secret,
+                restarts=restarts,
+                on_row=on_row,
             )
-        except (RuntimeError, ImportError) as error:  # no actors, no server
+        except (RuntimeError, ImportError, ConnectionError) as error:  # no actors, server, cluster
             console.note(f"accel-rl: {error}")
             raise typer.Exit(1) from error
     if json:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import shutil
@@ -14,7 +15,14 @@ import numpy as np
 from accel_rl import remote, train
 from accel_rl.cli import folders, runtime
 from accel_rl.io import Checkpoints, atomic_write
-from accel_rl.remote.apex import ApexSettings, LocalActors, run_learner
+from accel_rl.remote.apex import (
+    Actors,
+    ApexSettings,
+    LocalActors,
+    RayActors,
+    run_learner,
+    run_learners,
+)
 
 EPISODES = 20  # of the evaluation
 METRICS, RESULTS, CHECKPOINTS = "metrics.jsonl", "results.json", "checkpoints"
@@ -50,16 +58,33 @@ def execute(
     settings: ApexSettings,
     steps: int,
     *,
-    server: str | None,
+    servers: Sequence[str] = (),
+    shards: int = 1,
+    learners: int = 1,
+    ray: bool = False,
+    ray_address: str | None = None,
     secret: bytes | None,
     restarts: int,
     on_row: Callable[[Any], None],
 ) -> dict[str, Any]:
     """Trains, evaluates the last policy, and writes both.
 
+    Args:
+      directory: the run's folder.
+      settings: the training's.
+      steps: environment steps of all actors.
+      servers: that run; none: so many are started as `shards` says.
+      shards: servers that hold a part of the memory each.
+      learners: processes that are one learner; 1: this one.
+      ray: actors are Ray's, and not processes of this machine.
+      ray_address: of its cluster; None: one of this machine alone.
+      secret: what servers and clients know.
+      restarts: how often actors that fail are started again, in all.
+      on_row: called with each row.
+
     Raises:
       ValueError: if the server has had a training of that name.
-      ImportError: if the server was not built.
+      ImportError: if the server was not built, or Ray is to be used and not installed.
       RuntimeError: if all actors have ended; a `RemoteError` if the server is lost.
     """
     runtime.import_gymnax()
@@ -69,12 +94,22 @@ def execute(
     shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
     env, agent = settings.parts
     with contextlib.ExitStack() as stack:
-        if server is None:
-            server = stack.enter_context(remote.ReplayServer(secret=secret)).address
-        actors = stack.enter_context(
-            LocalActors(settings, server, secret=secret, restarts=restarts)
-        )
-        done = run_learner(settings, server, steps, secret=secret, ended=actors.gone, on_row=on_row)
+        given = list(servers) or [
+            stack.enter_context(remote.ReplayServer(secret=secret)).address for _ in range(shards)
+        ]
+        address = given if len(given) > 1 else given[0]
+        actors: Actors[Any]
+        if ray:
+            actors = RayActors(
+                settings, address, secret=secret, restarts=restarts, ray_address=ray_address
+            )
+        else:
+            actors = LocalActors(settings, address, secret=secret, restarts=restarts)
+        stack.enter_context(actors)
+        learn: Callable[..., train.Pipelined] = run_learner
+        if learners > 1:
+            learn = functools.partial(run_learners, learners=learners)
+        done = learn(settings, address, steps, secret=secret, ended=actors.gone, on_row=on_row)
         restarted = actors.restarted
     play = train.evaluator(env, agent, episodes=EPISODES)
     returns = np.asarray(play(agent.policy(done.state.agent), settings.key))

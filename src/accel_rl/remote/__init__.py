@@ -26,6 +26,7 @@ from accel_rl.remote.probe import probe
 from accel_rl.remote.process import ReplayServerProcess
 from accel_rl.remote.schema import Column, Limiter, TableSpec, TreeColumns
 from accel_rl.remote.server import ReplayServer
+from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "ReplayServerProcess",
     "RequestRefused",
     "Sample",
+    "ShardedTable",
     "SnapshotFailed",
     "TableDiffers",
     "TableSpec",

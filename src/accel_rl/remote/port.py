@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,15 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
-from accel_rl.remote.links import Served
 from accel_rl.remote.schema import Limiter, TableSpec, TreeColumns
+from accel_rl.remote.shard import Address, first_of
+from accel_rl.remote.sharded import ShardedTable
+from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
 from accel_rl.replay.index import importance_weights
 from accel_rl.train.ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 
+CLOSING = 3.0  # seconds that closing waits for calls under way
 WAIT = 0.25  # seconds that a request waits at the server before the port looks whether it is closed
 
 
@@ -32,7 +37,8 @@ class RemotePort:
     have a connection each, so that none waits for another.
 
     Args:
-      address: of the server, as of `ReplayClient`, or a `ReplayServer` in this process.
+      address: of the server, as of `ReplayClient`, or a `ReplayServer` of this process; or a list
+        of addresses, of servers that hold a part each: see `ShardedTable`.
       example: one environment's step, of which only shapes and dtypes matter; see `train.example`.
       capacity: items held, over all environments of this port, as of `replay.make`: of the last
         n_step - 1 steps none is complete.
@@ -48,6 +54,12 @@ class RemotePort:
         and what one insert allows. Pushes are cut into parts that fit.
       table: its name; ports of one name and one description share it.
       secret: what both sides know, if the server has one.
+      fresh_totals: of several servers: see `ShardedTable`.
+      replica: number of this one of several learners that use the same keys, and are to draw
+        different items.
+
+    Attributes:
+      limited: whether pushes and samples wait for one another.
 
     Raises:
       ValueError: if a number is out of range.
@@ -57,7 +69,7 @@ class RemotePort:
 
     def __init__(
         self,
-        address: str | Served,
+        address: Address,
         example: Transition,
         capacity: int,
         batch_size: int,
@@ -71,13 +83,16 @@ class RemotePort:
         slack: float | None = None,
         table: str = "experience",
         secret: bytes | None = None,
+        fresh_totals: bool = False,
+        replica: int = 0,
     ) -> None:
+        first, several = first_of(address), address if isinstance(address, list | tuple) else ()
         self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
         self._tree = TreeColumns(window_of(example, n_step))
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        self._batch_size = batch_size
+        self._batch_size, self._replica = batch_size, replica
         self._least_size = least = batch_size if least_size is None else least_size
         held = capacity - (n_step - 1) * num_envs
         if not 1 <= least <= held:
@@ -94,20 +109,35 @@ class RemotePort:
             limiter=_limiter(least, batch_size, samples_per_insert, slack),
         )
         limits = spec.limiter
-        self._most = held  # items of a push
+        # Items of a push; a shard may be the only one that is left.
+        self._most = -(-held // max(1, len(several)))
         if samples_per_insert is not None:
-            self._most = max(1, int((limits.max_diff - limits.min_diff) / 2 / samples_per_insert))
+            allowed = int((limits.max_diff - limits.min_diff) / 2 / samples_per_insert)
+            self._most = min(self._most, max(1, allowed))
         self._open = True
         self._adding = threading.Lock()  # windows are this port's own
-        self._clients: list[ReplayClient] = []
+        self._ends: list[Closing] = []
+        tables: list[RemoteTable | ShardedTable] = []
         try:
             for _ in range(3):
-                self._clients.append(ReplayClient(address, secret))
-            tables = [client.table(spec) for client in self._clients]
+                if several:
+                    parts = ShardedTable(several, spec, secret, fresh_totals=fresh_totals)
+                    self._ends.append(parts)
+                    tables.append(parts)
+                else:
+                    client = ReplayClient(first, secret)
+                    self._ends.append(client)
+                    tables.append(client.table(spec))
         except BaseException:
             self.close()
             raise
         self._adds, self._samples, self._updates = tables
+
+    @property
+    def lost(self) -> int:
+        """How many of several servers are lost now, as far as one of its tables has met it."""
+        tables = self._adds, self._samples, self._updates
+        return max(each.lost if isinstance(each, ShardedTable) else 0 for each in tables)
 
     def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
         """Adds steps, leaves [envs, ...] or [steps, envs, ...]; priorities [envs], [steps, envs].
@@ -149,6 +179,8 @@ class RemotePort:
           RuntimeError: if the port is closed, also while waiting.
         """
         check_sampling(beta, gamma)
+        if self._replica:
+            key = jax.random.fold_in(key, self._replica)
         high, low = (int(word) for word in np.asarray(jax.random.key_data(key)))
         drawn = self._until_allowed(
             functools.partial(self._samples.sample, high << 32 | low, self._batch_size, wait=WAIT)
@@ -197,8 +229,14 @@ class RemotePort:
         if not self._open:
             return
         self._open = False
-        for client in self._clients:
-            client.close()  # which waits for a call under way: WAIT, if the server answers
+        # Side by side, as each waits for a call under way: WAIT, if the server answers. One that is
+        # frozen is not waited for: its clients end by themselves when their time is over.
+        closing = [threading.Thread(target=end.close, daemon=True) for end in self._ends]
+        for each in closing:
+            each.start()
+        until = time.monotonic() + CLOSING
+        for each in closing:
+            each.join(max(0.0, until - time.monotonic()))
 
     def _until_allowed(self, call: Callable[[], Any]) -> Any:
         while True:

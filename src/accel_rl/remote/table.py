@@ -1,15 +1,16 @@
 """A table of a replay memory server, as a client sees it."""
 
 import struct
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, Sample, SampleBuffers
 from accel_rl.remote.calls import Calls, Numbered
-from accel_rl.remote.errors import ProtocolError
+from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
 
@@ -17,6 +18,8 @@ _COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sendin
 _MOST_PLANS = 32
 MOST_ITEMS = 1 << 20  # of a call; servers set limits of their own, 65,536 unless told otherwise
 _ZEROS = bytes(ALIGN)
+_LIMIT = 9  # a status
+_PAUSE = 0.01  # seconds until a push that found no room is sent again
 
 
 class _Plan:
@@ -45,14 +48,6 @@ class _Plan:
                 for (dtype, shape), offset in zip(parts, offsets, strict=True)
             ]
 
-    def check(self, arrays: Sequence[np.ndarray]) -> None:
-        """Raises ValueError or TypeError if they are not of the sections' shapes and dtypes."""
-        for name, (dtype, shape), array in zip(self.names, self.parts, arrays, strict=True):
-            if array.shape != shape:
-                raise ValueError(f"{name} must have shape {list(shape)}, got {list(array.shape)}")
-            if array.dtype != dtype:
-                raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}")
-
     def fill(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         """Puts the arrays in; what has to be sent behind the head."""
         if self.copied:
@@ -66,6 +61,40 @@ class _Plan:
             if array.size:
                 rest.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return rest
+
+
+def arrays_of(names: Sequence[str], columns: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
+    """Columns of a push, by name or in their order, as arrays [n, ...] in their order.
+
+    Raises:
+      ValueError: if they are not those of the names, or the first is a scalar.
+    """
+    if isinstance(columns, Mapping):
+        if len(columns) != len(names) or not all(name in columns for name in names):
+            raise ValueError(f"columns must be {names}, got {list(columns)}")
+        columns = [columns[name] for name in names]
+    elif len(columns) != len(names):
+        raise ValueError(f"columns must be {names}, got {len(columns)} arrays")
+    arrays = [np.asarray(array) for array in columns]
+    if arrays[0].ndim == 0:
+        raise ValueError(f"column {names[0]!r} must be [n, ...], got a scalar")
+    return arrays
+
+
+def check_arrays(names: Sequence[str], parts: Sequence[Part], arrays: Sequence[np.ndarray]) -> None:
+    """Raises ValueError or TypeError if arrays are not of the parts' shapes and dtypes."""
+    for name, (dtype, shape), array in zip(names, parts, arrays, strict=True):
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {list(shape)}, got {list(array.shape)}")
+        if array.dtype != dtype:
+            raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}")
+
+
+class Mass(NamedTuple):
+    """What a table holds."""
+
+    size: int  # items
+    total: float  # sum of their weights p^alpha; the size for uniform
 
 
 class RemoteTable(Numbered):
@@ -99,26 +128,33 @@ class RemoteTable(Numbered):
         Raises:
           ValueError, TypeError: if arrays do not fit the schema.
           RequestRefused: if priorities are no priorities, or n is above the capacity.
-          TryAgain: if the limiter did not allow it in time.
+          TryAgain: if the limiter did not allow it in time, or the server had no room for what
+            waits for it.
+          LimitReached: if there was no room, and `wait` is 0.
         """
-        if isinstance(columns, Mapping):
-            if len(columns) != len(self._names) or not all(n in columns for n in self._names):
-                raise ValueError(f"columns must be {self._names}, got {list(columns)}")
-            columns = [columns[name] for name in self._names]
-        elif len(columns) != len(self._names):
-            raise ValueError(f"columns must be {self._names}, got {len(columns)} arrays")
-        arrays = [np.asarray(array) for array in columns]
-        if arrays[0].ndim == 0:
-            raise ValueError(f"column {self._names[0]!r} must be [n, ...], got a scalar")
-        count = arrays[0].shape[0]
+        arrays = arrays_of(self._names, columns)
         if priorities is not None:
             arrays.insert(0, np.asarray(priorities, np.float32))
+        until = time.monotonic() + wait
+        while True:
+            try:
+                left = max(0.0, until - time.monotonic())
+                return self._push(arrays, priorities is not None, left if wait else wait)
+            except LimitReached as error:  # what waits of others has taken all the room
+                if error.status != _LIMIT or not wait:
+                    raise
+                if time.monotonic() > until:
+                    raise TryAgain(str(error), error.status) from error
+            time.sleep(_PAUSE)
+
+    def _push(self, arrays: list[np.ndarray], weighted: bool, wait: float) -> int:
+        count = arrays[-1].shape[0]
         with self._client.lock:
-            plan = self._plan(Op.PUSH, count, priorities is not None)
-            plan.check(arrays)
+            plan = self._plan(Op.PUSH, count, weighted)
+            check_arrays(plan.names, plan.parts, arrays)
             wire.PUSH.pack_into(
                 plan.head, 0, *self._header(Op.PUSH, plan.length),
-                count, _milliseconds(wait), priorities is not None, 0, 0,
+                count, _milliseconds(wait), weighted, 0, 0,
             )  # fmt: skip
             rest = plan.fill(arrays)
             _, reply = self._client.call(plan.head, "push", rest, wait=wait)
@@ -168,7 +204,7 @@ class RemoteTable(Numbered):
         with self._client.lock:
             count = len(arrays[0])
             plan = self._plan(Op.UPDATE, count, True)
-            plan.check(arrays)
+            check_arrays(plan.names, plan.parts, arrays)
             header = self._header(Op.UPDATE, plan.length)
             wire.UPDATE.pack_into(plan.head, 0, *header, count, 0, 0, 0)
             rest = plan.fill(arrays)
@@ -178,11 +214,20 @@ class RemoteTable(Numbered):
 
     def stats(self) -> dict[str, int]:
         """What the table counted, by the names of `wire.TABLE_COUNTS`."""
+        return self._counted()[0]
+
+    def mass(self) -> Mass:
+        """What it holds."""
+        counts, total = self._counted()
+        return Mass(counts["size"], total)
+
+    def _counted(self) -> tuple[dict[str, int], float]:
         with self._client.lock:
             frame = wire.request_frame(Op.STATS, table=self.number)
             _, reply = self._client.call(frame, "stats")
+            (total,) = struct.unpack_from("<d", reply, 48)
             counts = struct.unpack_from(f"<{len(wire.TABLE_COUNTS)}Q", reply, BODY)
-        return dict(zip(wire.TABLE_COUNTS, counts, strict=True))
+        return dict(zip(wire.TABLE_COUNTS, counts, strict=True)), total
 
     def _header(self, op: Op, length: int) -> tuple[int, ...]:
         return wire.MAGIC, wire.VERSION, op, 0, 0, 0, self.number, 0, 0, 1, length, 0

@@ -7,11 +7,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
 from accel_rl.replay import td_priority
 from accel_rl.train.acting import CACHED, Published, Version
 from accel_rl.train.groups import group_size
-from accel_rl.train.placement import Placement, placed
+from accel_rl.train.placement import (
+    Placement,
+    from_here,
+    part_here,
+    placed,
+    spans_processes,
+    whole_here,
+)
 from accel_rl.train.program import BLOCK, Program, TrainState
 from accel_rl.types import Array, Sample
 
@@ -42,26 +50,35 @@ class Learner:
         critics: bool,
         updates: int,
     ) -> None:
-        self._learn, self._publish = _learner(program, critics)
         self._whole, self._split = placement.learner(grouped=group_size(program) > 1)
-        self._state = jax.device_put(state.agent, self._whole, may_alias=False)
+        self._across = spans_processes(self._whole)
+        # Left to XLA in one process, where nobody has to know how results lie.
+        lying = (self._whole, self._split) if self._across else None
+        self._learn, self._publish = _learner(program, critics, lying)
+        if self._across:
+            self._state = from_here(state.agent, self._whole)
+        else:
+            self._state = jax.device_put(state.agent, self._whole, may_alias=False)
         self.updates = updates
-        self.version = Version(self._publish(self._state), updates)
+        self.version = self._version()
 
     @property
     def state(self) -> Any:
         """The agent's; the next `learn` gives it away."""
-        return self._state
+        return whole_here(self._state) if self._across else self._state
 
     def lesson(self, sample: Sample) -> Lesson:
         """Moves there what it will learn from, once it is there; for any thread, ahead of `learn`.
 
         So that while the learner is at one batch the next is on its way.
         """
-        return jax.block_until_ready(Lesson(*placed((sample.batch, sample.weights), self._split)))
+        move = from_here if self._across else placed
+        return jax.block_until_ready(Lesson(*move((sample.batch, sample.weights), self._split)))
 
-    def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
+    def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Any, dict[str, np.ndarray]]:
         """An update, or several; priorities [B] and the agent's metrics, once it is done.
+
+        Across processes, priorities are those of this process's part, and metrics of the whole.
 
         Args:
           lesson: what it learns from.
@@ -72,14 +89,20 @@ class Learner:
         # Which is several times faster than `jax.device_get`.
         found = {name: np.asarray(value) for name, value in metrics.items()}
         jax.block_until_ready(priorities)
+        if self._across:
+            priorities = part_here(priorities)
         self.updates += 1 if key.ndim == 1 else len(key)
         return priorities, found
 
     def publish(self) -> Version:
         """The newest version, for actors."""
-        self.version = Version(self._publish(self._state), self.updates)
+        self.version = self._version()
         jax.block_until_ready(self.version.published)
         return self.version
+
+    def _version(self) -> Version:
+        published = self._publish(self._state)
+        return Version(whole_here(published) if self._across else published, self.updates)
 
 
 class _Block(NamedTuple):
@@ -131,7 +154,9 @@ class Drawing:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _learner(
+    program: Program, critics: bool, lying: tuple[Sharding, Sharding] | None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     agent = program.agent
 
     def learn(state: Any, batch: Any, weights: Array, key: Array) -> Any:
@@ -153,7 +178,12 @@ def _learner(program: Program, critics: bool) -> tuple[Callable[..., Any], Calla
         given = Published(agent.policy(state), agent.critics(state) if critics else None)
         return jax.tree.map(jnp.copy, given)  # the state itself is given away
 
-    return jax.jit(learn_all, donate_argnums=0), jax.jit(publish)
+    if lying is None:
+        return jax.jit(learn_all, donate_argnums=0), jax.jit(publish)
+    whole, split = lying
+    # The batch's mean is over all processes: XLA adds up their gradients, with the collectives.
+    learned = jax.jit(learn_all, donate_argnums=0, out_shardings=(whole, split, whole))
+    return learned, jax.jit(publish, out_shardings=whole)
 
 
 @functools.lru_cache(maxsize=CACHED)

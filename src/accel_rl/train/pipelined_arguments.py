@@ -32,7 +32,7 @@ def check_sizes(
             f"{queue_size} and {num_actors}: in deterministic mode the lags of the schedule say "
             "how far one actor is ahead"
         )
-    if deterministic and getattr(program.memory, "limited", False):
+    if deterministic and not isinstance(program.memory, Replay) and program.memory.limited:
         raise ValueError(
             "the memory must not hold samples to inserts (samples_per_insert) in deterministic "
             "mode, whose schedule does that: both might wait for ever"

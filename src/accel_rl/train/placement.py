@@ -19,7 +19,9 @@ class Placement:
 
     act: Devices = None  # several: actors take them in turn
     replay: jax.Device | None = None
-    learn: Devices = None  # several: each learns from an equal part of the batch
+    # Several: each learns from an equal part of the batch. Where some are other processes', each
+    # process runs the program with its own part of the batch: see docs/pipelined.md.
+    learn: Devices = None
     store: jax.Device | None = None  # what slots of the memory hold; None: as `replay`
 
     def actor(self, number: int) -> jax.Device:
@@ -52,6 +54,34 @@ def placed(tree: Any, where: jax.Device | Sharding) -> Any:
         if not isinstance(leaf, jax.Array) or not leaf.committed or leaf.sharding != there:
             return jax.device_put(tree, where)
     return tree
+
+
+def spans_processes(where: Sharding) -> bool:
+    """Whether some of its devices are other processes'."""
+    return not where.is_fully_addressable
+
+
+def from_here(tree: Any, where: Sharding) -> Any:
+    """Arrays over all processes' devices, from what this process has of them.
+
+    That is all of what is to be on every device, and else this process's part of the batch.
+    """
+
+    def placed(leaf: Any) -> jax.Array:
+        return jax.make_array_from_process_local_data(where, np.asarray(leaf))
+
+    return jax.tree.map(placed, tree)
+
+
+def whole_here(tree: Any) -> Any:
+    """This process's copy of arrays that all devices have."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
+
+
+def part_here(array: jax.Array) -> np.ndarray:
+    """This process's part of an array that is split along its last axis."""
+    parts = sorted(array.addressable_shards, key=lambda part: part.index[-1].start or 0)
+    return np.concatenate([np.asarray(part.data) for part in parts], axis=-1)
 
 
 def _devices(name: str, devices: Devices) -> list[jax.Device]:

@@ -37,6 +37,8 @@ class HeldPort:
       state: on its devices, and nobody else's.
     """
 
+    limited = False
+
     def __init__(self, held: Held, state: ReplayState) -> None:
         self._held, self._state = held, state
         self._changed = threading.Condition()

@@ -7,8 +7,19 @@ Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018
 """
 
 from accel_rl.remote.apex.acting import run_actor
+from accel_rl.remote.apex.launcher import Actors
+from accel_rl.remote.apex.learners import run_learners
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.local import LocalActors
+from accel_rl.remote.apex.ray import RayActors
 from accel_rl.remote.apex.settings import ApexSettings
 
-__all__ = ["ApexSettings", "LocalActors", "run_actor", "run_learner"]
+__all__ = [
+    "Actors",
+    "ApexSettings",
+    "LocalActors",
+    "RayActors",
+    "run_actor",
+    "run_learner",
+    "run_learners",
+]

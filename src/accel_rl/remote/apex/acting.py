@@ -1,6 +1,9 @@
 """An actor's process."""
 
+import base64
 import dataclasses
+import json
+import threading
 import time
 from collections.abc import Callable
 
@@ -12,7 +15,9 @@ from accel_rl.remote.apex.mailbox import Newest, Report
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.errors import ConnectionLost
 from accel_rl.remote.port import RemotePort
+from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import Acted
 from accel_rl.train.acting import Published
 
@@ -21,7 +26,7 @@ REPORTS = 0.2  # seconds between two reports
 
 def run_actor(
     settings: ApexSettings,
-    address: str,
+    address: Address,
     number: int,
     *,
     secret: bytes | None = None,
@@ -33,7 +38,7 @@ def run_actor(
 
     Args:
       settings: the training's.
-      address: of the server.
+      address: of the server, or of several, the same and in the same order for all.
       number: of this actor, 0 to settings.num_actors - 1.
       secret: what both sides know, if the server has one.
       going: asked all the time, from a thread: also an actor that waits for the limiter stops.
@@ -42,7 +47,7 @@ def run_actor(
       ValueError: if the number is out of range, or settings do not fit the learner's.
       RemoteError: if the server is lost.
     """
-    with ReplayClient(address, secret) as client:
+    with ReplayClient(first_of(address), secret) as client:
         port = settings.port(address, settings.envs_per_actor, secret)
         try:
             with watched(port, lambda: None if going() else "told to stop"):
@@ -50,6 +55,23 @@ def run_actor(
         except RuntimeError:
             if going():
                 raise
+
+
+def obey(order: str, ended: threading.Event) -> None:
+    """`run_actor` as a launcher's line of JSON says, until `ended` is set."""
+    orders = json.loads(order)
+    secret = None if orders["secret"] is None else base64.b64decode(orders["secret"])
+    try:
+        run_actor(
+            ApexSettings(**orders["settings"]),
+            orders["address"],
+            orders["number"],
+            secret=secret,
+            going=lambda: not ended.is_set(),
+        )
+    except ConnectionLost:
+        if not ended.wait(1.0):  # the server may be closed a moment before the actors are
+            raise
 
 
 def _act(

@@ -3,21 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from accel_rl import train
-from accel_rl.remote.apex import mailbox
+from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.mailbox import Report
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import Pipelined
+from accel_rl.train.acting import Version
 from accel_rl.train.rows import Row
 
 
 def run_learner(
     settings: ApexSettings,
-    address: str,
+    address: Address,
     steps: int,
     *,
     secret: bytes | None = None,
@@ -27,14 +30,18 @@ def run_learner(
 ) -> Pipelined:
     """Learns from what actors add, for as many updates as `steps` environment steps are worth.
 
+    In a world of `jax.distributed` of several processes all call this, and are one learner: each
+    samples an equal share of every batch, and the first publishes.
+
     Rows have, in place of the metrics of acting, sums over what actors reported since the last:
     `episodes`, means `episode_return` and `episode_length` (NaN where none stopped), `acted_steps`
     (since the beginning), `actors_heard`, how many have reported, and `policy_age_mean` and
-    `policy_age_max`, by how many updates policies that they last reported were behind.
+    `policy_age_max`, by how many updates policies that they last reported were behind. And
+    `shards_lost`: of several servers, how many were lost then.
 
     Args:
       settings: the training's.
-      address: of the server.
+      address: of the server, or of several, the same and in the same order for all.
       steps: environment steps of all actors, which the server's limiter holds the updates to.
       secret: what both sides know, if the server has one.
       period: environment steps between rows; a hundredth of `steps` if None.
@@ -45,29 +52,37 @@ def run_learner(
       ValueError: if `steps` leaves nothing to learn, or the server has had a training of that name.
       RuntimeError: if `ended` says why; a `RemoteError` if the server is lost.
     """
-    with ReplayClient(address, secret) as client:
-        mailbox.check_free(client, settings.run)
-        port = settings.port(address, settings.num_envs, secret)
+    rank, learners = jax.process_index(), jax.process_count()
+    placement = train.Placement(learn=replicas.devices()) if learners > 1 else None
+    with ReplayClient(first_of(address), secret) as client:
+        if rank == 0:
+            mailbox.check_free(client, settings.run)
+        port = settings.port(address, settings.num_envs, secret, (rank, learners))
         heard = Heard(client, settings)
         rows: list[Row] = []
 
         def told(row: Row) -> None:
-            rows.append(row | heard.since(row["updates"]))
+            rows.append(row | heard.since(row["updates"]) | {"shards_lost": port.lost})
             if on_row is not None:
                 on_row(rows[-1])
+
+        def publish(version: Version) -> None:
+            if rank == 0:
+                mailbox.publish(client, settings.run, version)
 
         with watched(port, ended):
             done = train.pipelined(
                 settings.program(port),
                 settings.key,
                 steps,
+                placement=placement,
                 hyper=settings.hyper,
                 deterministic=False,
                 num_actors=0,
                 actor_priorities=settings.n_step,
                 period=period,
                 on_row=told,
-                on_publish=lambda version: mailbox.publish(client, settings.run, version),
+                on_publish=publish,
             )
         return done._replace(rows=rows)
 

@@ -10,6 +10,7 @@ import jax
 from accel_rl import agents, envs, train
 from accel_rl.agents import Agent
 from accel_rl.remote.port import RemotePort
+from accel_rl.remote.shard import Address
 from accel_rl.train import Program
 from accel_rl.types import Environment
 
@@ -108,12 +109,27 @@ class ApexSettings:
         agent = agents.dqn(env.observation_space, env.action_space, hidden=self.hidden)
         return env, agent
 
-    def port(self, address: str, num_envs: int, secret: bytes | None = None) -> RemotePort:
+    def port(
+        self,
+        address: Address,
+        num_envs: int,
+        secret: bytes | None = None,
+        replica: tuple[int, int] = (0, 1),
+    ) -> RemotePort:
         """The memory, to which environments of this many are added; the table is made if need be.
 
+        Args:
+          address: of the server, or of several.
+          num_envs: that are added together.
+          secret: what both sides know, if the server has one.
+          replica: number of this learner, and how many share the batch.
+
         Raises:
+          ValueError: if learners cannot share the batch equally.
           RemoteError: if the server cannot be reached, or has another table of that name.
         """
+        number, learners = replica
+        self.check_learners(learners)
         iteration = self.num_envs * self.rollout
         samples = self.updates * self.batch_size
         ratio = samples / iteration
@@ -122,7 +138,7 @@ class ApexSettings:
             train.example(*self.parts),
             # The same for all of whatever share of the environments.
             self.capacity + (self.n_step - 1) * num_envs,
-            self.batch_size,
+            self.batch_size // learners,
             num_envs=num_envs,
             n_step=self.n_step,
             alpha=self.alpha,
@@ -131,7 +147,15 @@ class ApexSettings:
             slack=4.0 * max(samples, self.batch_size),
             table=self.run,
             secret=secret,
+            replica=number,
         )
+
+    def check_learners(self, learners: int) -> None:
+        """Raises ValueError if so many learners cannot share the batch equally."""
+        if learners < 1 or self.batch_size % learners:
+            raise ValueError(
+                f"batch_size must be a multiple of the learners, {learners}, got {self.batch_size}"
+            )
 
     def check(self, steps: int) -> None:
         """What else could go wrong once processes run.

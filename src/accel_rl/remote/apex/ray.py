@@ -1,0 +1,131 @@
+"""Actors on the nodes of a Ray cluster, which talk to the replay server themselves.
+
+Ray places them and says when they end. What they collect never goes through it: it takes the
+replay protocol, in which there are no pickles.
+"""
+
+import os
+import threading
+from typing import Any, NamedTuple
+
+from accel_rl.remote.apex.acting import obey
+from accel_rl.remote.apex.launcher import PATIENCE, Actors
+from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.shard import Address
+
+
+def _ray() -> Any:
+    """Ray, which is large and not needed by anything else.
+
+    Raises:
+      ImportError: if it is not installed; the message says what to do.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read at its import
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            "actors on Ray need the extra ray: pip install 'accel-rl[ray]' "
+            f"({error}). LocalActors do without."
+        ) from error
+    return ray
+
+
+class _Acting:
+    """What Ray makes an actor of, with a thread for `run` and one for `stop`."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def run(self, order: str) -> None:
+        obey(order, self._ended)
+
+    def stop(self) -> None:
+        self._ended.set()
+
+
+class _Placed(NamedTuple):
+    """An actor that Ray has."""
+
+    handle: Any
+    result: Any  # of `run`
+
+
+class RayActors(Actors[_Placed]):
+    """The actors of a training, each an actor of Ray, on whatever node has room.
+
+    accel_rl must be installed on the nodes, and the server's address be good there: one that is not
+    of the loopback, with a secret. Ray's own ports let whoever reaches them run code.
+    """
+
+    def __init__(
+        self,
+        settings: ApexSettings,
+        address: Address,
+        *,
+        secret: bytes | None = None,
+        restarts: int = 0,
+        ray_address: str | None = None,
+        num_cpus: float = 1.0,
+    ) -> None:
+        """Starts them, on a cluster that is there or on one of this machine alone.
+
+        Args:
+          settings: the training's.
+          address: of the server, or of several.
+          secret: what both sides know; Ray hands it to the nodes.
+          restarts: as of `Actors`.
+          ray_address: of the cluster, as "auto" or "host:6379"; None: the one that this process is
+            connected to, or a new one on the loopback, which ends when this is closed.
+          num_cpus: CPUs of the cluster that each actor takes; one that finds none waits.
+
+        Raises:
+          ImportError: without Ray.
+          ConnectionError: if there is no cluster at the address.
+        """
+        self._ray, self._num_cpus = _ray(), num_cpus
+        self._own = not self._ray.is_initialized()
+        if self._own and ray_address is not None:
+            self._ray.init(address=ray_address)
+        elif self._own:
+            self._ray.init(
+                num_cpus=max(os.cpu_count() or 1, int(num_cpus * settings.num_actors + 0.999)),
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",  # or it looks for one that others can reach
+            )
+        self._actor = self._ray.remote(_Acting)
+        try:
+            super().__init__(settings, address, secret=secret, restarts=restarts)
+        except BaseException:
+            if self._own:
+                self._ray.shutdown()
+            raise
+
+    def _start(self, number: int) -> _Placed:
+        # Restarts are ours, counted over all actors and each with keys of its own.
+        handle = self._actor.options(
+            num_cpus=self._num_cpus, max_restarts=0, max_concurrency=2
+        ).remote()
+        return _Placed(handle, handle.run.remote(self._order(number)))
+
+    def _how(self, actor: _Placed) -> str | None:
+        ready, _ = self._ray.wait([actor.result], timeout=0)
+        if not ready:
+            return None
+        try:
+            self._ray.get(actor.result)
+        except Exception as error:  # Ray's, or of a type made of its own and the actor's
+            lines = str(error).strip().splitlines()
+            return f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}"
+        return "no error"
+
+    def _stop(self) -> None:
+        for actor in self.running:
+            actor.handle.stop.remote()
+        results = [actor.result for actor in self.running]
+        if results:
+            self._ray.wait(results, num_returns=len(results), timeout=PATIENCE)
+        for actor in self.running:
+            self._ray.kill(actor.handle)
+        if self._own:
+            self._ray.shutdown()

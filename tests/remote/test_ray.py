@@ -1,0 +1,76 @@
+"""Actors on a Ray cluster of this machine; Ray is no part of the tests' environment."""
+
+import dataclasses
+import os
+import signal
+import time
+import warnings
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: its launcher was NOT tested")
+
+from accel_rl.remote.apex import ApexSettings, RayActors, run_learner  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,  # a cluster has to start
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's sockets and logs
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+TINY = ApexSettings(
+    num_actors=2, envs_per_actor=2, rollout=4, updates=2, batch_size=8, capacity=2_000,
+    learning_starts=100, hidden=(16,),
+)  # fmt: skip
+
+
+def process_of(number):
+    """The number of a process that acts, by the name that Ray gives it."""
+    wanted = "ray::_Acting.run"
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline") as file:
+                    if file.read().startswith(wanted):
+                        found.append(int(entry))
+            except OSError:
+                continue
+    return sorted(found)[number]
+
+
+def test_a_killed_actor_comes_back_and_the_training_ends(serve):
+    server = serve(secret=b"s" * 16)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with RayActors(TINY, server.address, secret=b"s" * 16, restarts=1) as actors:
+            killed = []
+
+            def on_row(row):
+                if row["actors_heard"] == 2 and not killed:
+                    killed.append(process_of(0))
+                    os.kill(killed[0], signal.SIGKILL)
+
+            done = run_learner(
+                TINY, server.address, 12_000, secret=b"s" * 16, period=500, ended=actors.gone,
+                on_row=on_row,
+            )  # fmt: skip
+            deadline = time.monotonic() + 30
+            while actors.restarted == 0 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert (actors.restarted, actors.alive) == (1, 2)
+    assert any("actor" in str(each.message) for each in caught)
+    assert done.rows[-1]["steps"] >= 12_000
+    assert not ray.is_initialized()
+
+
+def test_without_actors_the_learner_ends(serve):
+    server, one = serve(), dataclasses.replace(TINY, num_actors=1)
+    one.port(server.address, one.num_envs).close()
+    other = dataclasses.replace(one, envs_per_actor=4)  # of another table: it is refused
+    with (
+        RayActors(other, server.address) as actors,
+        pytest.raises(RuntimeError, match=r"all actors have ended: .*TableDiffers"),
+    ):
+        run_learner(one, server.address, 2_000, ended=actors.gone)

@@ -1,0 +1,141 @@
+"""Learners in several processes that are one: against one learner, and when one of them dies."""
+
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import replica_worker
+
+from accel_rl import train
+from accel_rl.remote.apex import ApexSettings, LocalActors, replicas, run_learners
+
+WORKER = pathlib.Path(replica_worker.__file__)
+TINY = ApexSettings(
+    num_actors=1, envs_per_actor=2, rollout=4, updates=2, batch_size=8, capacity=2_000,
+    learning_starts=100, hidden=(16,),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_does(tmp_path):
+    """Slow: processes import JAX and compile.
+
+    Both end with the same bits, and with those of the joined batch but for the order of sums.
+    Float32 sums of 16 items in another order differ by about 1e-7 of their size; 46 updates of Adam
+    may pass that on, to 1e-5 of parameters of about 1.
+    """
+    address = f"127.0.0.1:{replicas.free_port()}"
+    files = [tmp_path / f"{number}.npz" for number in range(2)]
+    environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    processes = [
+        subprocess.Popen([sys.executable, WORKER, str(number), "2", address, file], env=environment)
+        for number, file in enumerate(files)
+    ]
+    parameters, priorities, losses = replica_worker.learned(0, 1)
+    try:
+        assert [process.wait(120) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    one, other = (np.load(file) for file in files)
+    assert len(priorities) == 46
+    for number, expected in enumerate(parameters):
+        found = one[f"arr_{number}"]
+        np.testing.assert_array_equal(found, other[f"arr_{number}"])
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(one["losses"], losses, rtol=1e-4)
+    np.testing.assert_array_equal(one["losses"], other["losses"])
+    together = np.concatenate([one["priorities"], other["priorities"]], axis=1)
+    np.testing.assert_allclose(together, priorities, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_learners_train_and_share_their_fate(serve):
+    """Slow: five processes. One training ends; of another, a learner is killed."""
+    server = serve()
+    with LocalActors(TINY, server.address) as actors:
+        rows = []
+        done = run_learners(TINY, server.address, 1_000, 2, ended=actors.gone, on_row=rows.append)
+    assert rows == done.rows
+    assert rows[-1]["steps"] == 1_000
+    assert isinstance(done.state, train.TrainState)
+    updates = 2 * (1_000 - 104) // 8
+    assert int(done.state.agent.updates) == sum(row["updates"] for row in rows) == updates
+    counts = server.stats()["tables"][TINY.run]
+    assert counts["samples"] >= updates * TINY.batch_size
+    again = dataclasses.replace(TINY, run="again")
+    with LocalActors(again, server.address) as actors:
+        began = []
+
+        def kill(_):
+            if not began:
+                began.append(time.monotonic())
+                os.kill(_learner(1), signal.SIGKILL)
+
+        with pytest.raises(RuntimeError, match=r"learner 1 ended with exit code -9.* share their"):
+            run_learners(
+                again, server.address, 500_000, 2, period=200, ended=actors.gone, on_row=kill
+            )
+        assert time.monotonic() - began[0] < 15
+    assert not _learners()
+
+
+def _learners():
+    """Processes of learners that this one has started, by the order in which it did."""
+    found = []
+    for task in pathlib.Path(f"/proc/{os.getpid()}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            if b"accel_rl.remote.apex.replica_process" in words:
+                found.append(int(child))
+    return sorted(found)
+
+
+def _learner(number):
+    return _learners()[number]
+
+
+def test_what_is_wrong_is_refused(serve):
+    address = serve().address
+    for learners in (0, 3):
+        message = f"batch_size must be a multiple of the learners, {learners}, got 8"
+        with pytest.raises(ValueError, match=message):
+            run_learners(TINY, address, 1_000, learners)
+
+
+@pytest.mark.slow
+def test_without_others_a_learner_ends():
+    """Slow: it waits for a heartbeat. No process watches these: JAX itself must end them."""
+    address = f"127.0.0.1:{replicas.free_port()}"
+    script = (
+        "import sys, time; from accel_rl.remote.apex import replicas;"
+        "replicas.join(sys.argv[1], int(sys.argv[2]), 2); print('joined', flush=True);"
+        "time.sleep(300)"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, address, str(number)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    try:
+        assert [process.stdout.readline() for process in processes] == ["joined\n"] * 2
+        processes[1].kill()
+        began = time.monotonic()
+        assert processes[0].wait(90) != 0
+        assert time.monotonic() - began < 60
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()

@@ -1,0 +1,15 @@
+"""A server among clients of all kinds that come and go, for a while."""
+
+import pytest
+from soak import MIB, check, soak
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+@pytest.mark.slow
+def test_clients_of_all_kinds_come_and_go():
+    """Slow: 20 seconds, after which a leak of a connection's or a request's memory would show."""
+    found = soak(20.0)
+    check(found)
+    assert found.clients > 100
+    assert found.grown_bytes < 16 * MIB
