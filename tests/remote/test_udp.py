@@ -171,7 +171,10 @@ def test_fragments_that_never_become_whole(serve, connect):
 def test_addresses(serve, connect):
     server = serve(host="::1", udp_port=0)
     assert server.addresses[1].startswith("udp://[::1]:")
-    assert connect(server.addresses[1]).ping(b"six") == b"six"
+    for way in ("", "?busy=0", "?busy=1"):
+        assert connect(server.addresses[1] + way).ping(b"six") == b"six"
+    with pytest.raises(ValueError, match="udp knows busy"):
+        connect(server.addresses[1] + "?idle=1")
     with remote.ReplayServerProcess(udp_port=0) as process:
         assert connect(process.addresses[1]).ping(b"four") == b"four"
     with pytest.raises(remote.ConnectionLost):

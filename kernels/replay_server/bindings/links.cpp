@@ -156,12 +156,13 @@ void PythonLink::close() {
   give_back();
 }
 
-static std::unique_ptr<PythonLink> open_udp(const std::string &host, uint16_t port, uint64_t) {
+static std::unique_ptr<PythonLink> open_udp(const std::string &host, uint16_t port, uint32_t busy,
+                                            uint64_t) {
   std::string why;
   std::unique_ptr<Link> link;
   {
     const nb::gil_scoped_release released;  // a name may have to be looked up
-    link = UdpLink::open(host, port, &why);
+    link = UdpLink::open(host, port, busy > 0, &why);
   }
   return opened(std::move(link), why);
 }
@@ -219,7 +220,8 @@ void bind_links(nb::module_ &module) {
       .def("set_frame_bytes", &PythonLink::set_frame_bytes, nb::arg("bytes"),
            "Most bytes that a reply may have.")
       .def("close", &PythonLink::close, "End it; a second time does nothing.");
-  module.def("open_udp", &open_udp, nb::arg("host"), nb::arg("port"), nb::arg("timeout_us"),
+  module.def("open_udp", &open_udp, nb::arg("host"), nb::arg("port"), nb::arg("busy") = 0,
+             nb::arg("timeout_us") = 0,
              "A link by datagrams, which asks nobody yet. Raises ConnectionRefusedError.");
   module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0,
              nb::arg("timeout_us") = 0,

@@ -17,9 +17,8 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr int spins = 256;          // some microseconds, before others may have the core
-constexpr int rounds = 64;          // of them, before it is looked whether the server is gone
-constexpr int spins_to_sleep = 64;  // before the kernel is asked to wake us
+constexpr int spins = 256;  // some microseconds, before others may have the core
+constexpr int rounds = 64;  // of them, before it is looked whether the server is gone
 
 void pause_core() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -116,8 +115,8 @@ void SharedLink::ring_bell(uint32_t wanted) {
   if (send(file_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
 }
 
-bool SharedLink::spin(bool to_put, int times) {
-  for (int k = 0; k < times; ++k) {
+bool SharedLink::spin(bool to_put) {
+  for (int k = 0; k < spins; ++k) {
     if (ready(to_put)) return true;
     pause_core();
   }
@@ -125,7 +124,7 @@ bool SharedLink::spin(bool to_put, int times) {
 }
 
 Fault SharedLink::wait(bool to_put, Patience *patience) {
-  if (spin(to_put, busy_ ? spins : spins_to_sleep)) return Fault::none;
+  if (spin(to_put)) return Fault::none;
   for (;;) {
     if (requests_.broken() || replies_.broken()) return Fault::closed;
     if (const Fault fault = patience->fault(); fault != Fault::none) return fault;
@@ -134,7 +133,7 @@ Fault SharedLink::wait(bool to_put, Patience *patience) {
     if (busy_) {
       for (int round = 0; round < rounds; ++round) {
         sched_yield();
-        if (spin(to_put, spins)) return Fault::none;
+        if (spin(to_put)) return Fault::none;
       }
       continue;
     }

@@ -30,7 +30,7 @@ class SharedLink : public ByteLink {
   SharedLink(int file, void *memory, uint64_t ring_bytes, bool busy);
 
   bool ready(bool to_put) { return to_put ? requests_.room() > 0 : replies_.held() > 0; }
-  bool spin(bool to_put, int times);
+  bool spin(bool to_put);
   void ring_bell(uint32_t wanted);
   bool hung_up() const;
 

@@ -25,7 +25,8 @@ uint64_t clock_us() {
 
 }  // namespace
 
-std::unique_ptr<UdpLink> UdpLink::open(const std::string &host, uint16_t port, std::string *why) {
+std::unique_ptr<UdpLink> UdpLink::open(const std::string &host, uint16_t port, bool busy,
+                                       std::string *why) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
@@ -41,7 +42,7 @@ std::unique_ptr<UdpLink> UdpLink::open(const std::string &host, uint16_t port, s
     if (file >= 0 && connect(file, each->ai_addr, each->ai_addrlen) == 0 &&
         getrandom(&greeting, sizeof greeting, 0) == ssize_t{sizeof greeting}) {
       made.reset(new UdpLink(file, std::max<uint64_t>(greeting, 1),
-                             Address::of(each->ai_addr, each->ai_addrlen)));
+                             Address::of(each->ai_addr, each->ai_addrlen), busy));
       continue;
     }
     *why = host + " port " + std::to_string(port) + ": " + std::strerror(errno);
@@ -51,19 +52,29 @@ std::unique_ptr<UdpLink> UdpLink::open(const std::string &host, uint16_t port, s
   return made;
 }
 
-UdpLink::UdpLink(int file, uint64_t greeting, const Address &server)
-    : file_(file), caller_(greeting, server, &wire_) {
+UdpLink::UdpLink(int file, uint64_t greeting, const Address &server, bool busy)
+    : file_(file), busy_(busy), caller_(greeting, server, &wire_) {
   wire_.open(file, true);
 }
 
 UdpLink::~UdpLink() { close(file_); }
 
-// Until something has come, at most so long.
-bool UdpLink::wait(uint64_t microseconds) const {
-  pollfd wanted = {file_, POLLIN, 0};
-  const timespec most = {static_cast<time_t>(microseconds / 1000000),
-                         static_cast<long>(microseconds % 1000000 * 1000)};
-  return ppoll(&wanted, 1, &most, nullptr) > 0;
+// How many datagrams there are, once there are some or it is so late; -1: errno says why.
+int UdpLink::take(uint64_t until_us, uint64_t *now_us) {
+  const uint64_t left = until_us > *now_us ? until_us - *now_us : 0;
+  if (!busy_) {
+    pollfd wanted = {file_, POLLIN, 0};
+    const timespec most = {static_cast<time_t>(left / 1000000),
+                           static_cast<long>(left % 1000000 * 1000)};
+    const bool came = ppoll(&wanted, 1, &most, nullptr) > 0;
+    *now_us = clock_us();
+    return came ? inbox_.take(file_) : 0;
+  }
+  for (;;) {
+    const int taken = inbox_.take(file_);
+    *now_us = clock_us();
+    if (taken >= 0 || *now_us >= until_us || (errno != EAGAIN && errno != EINTR)) return taken;
+  }
 }
 
 Fault UdpLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t room,
@@ -78,9 +89,7 @@ Fault UdpLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t r
     if (wire_.refused()) caller_.abandon(Fault::closed);  // nobody is there
     if (!caller_.busy()) return caller_.fault();
     const uint64_t until = std::min({caller_.next_us(), asked + slice_us, end});
-    const bool came = wait(until > now ? until - now : 0);
-    now = clock_us();
-    const int taken = came ? inbox_.take(file_) : 0;
+    const int taken = take(until, &now);
     if (taken < 0 && errno == ECONNREFUSED) caller_.abandon(Fault::closed);
     for (int k = 0; k < taken; ++k) caller_.receive(inbox_.bytes(k), inbox_.count(k), now);
     if (now >= end && caller_.busy()) caller_.abandon(Fault::timed_out);

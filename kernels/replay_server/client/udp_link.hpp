@@ -15,8 +15,9 @@ namespace accel_rl::replay {
 class UdpLink : public Link {
  public:
   // To the first of the host's addresses that there is a way to; nothing is sent yet. Null with
-  // `why`.
-  static std::unique_ptr<UdpLink> open(const std::string &host, uint16_t port, std::string *why);
+  // `why`. `busy`: looks for a reply again and again, and never sleeps.
+  static std::unique_ptr<UdpLink> open(const std::string &host, uint16_t port, bool busy,
+                                       std::string *why);
   ~UdpLink() override;
 
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
@@ -27,10 +28,11 @@ class UdpLink : public Link {
   const CallerCounts &counts() const { return caller_.counts(); }
 
  private:
-  UdpLink(int file, uint64_t greeting, const Address &server);
-  bool wait(uint64_t microseconds) const;
+  UdpLink(int file, uint64_t greeting, const Address &server, bool busy);
+  int take(uint64_t until_us, uint64_t *now_us);
 
   int file_;
+  bool busy_;
   UdpWire wire_;
   UdpInbox inbox_;
   Caller caller_;

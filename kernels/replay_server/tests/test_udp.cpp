@@ -31,9 +31,9 @@ struct Server {
     loop.stop();
     if (thread.joinable()) thread.join();
   }
-  std::unique_ptr<UdpLink> dial(const char *host = "127.0.0.1") {
+  std::unique_ptr<UdpLink> dial(const char *host = "127.0.0.1", bool busy = false) {
     std::string why;
-    auto link = UdpLink::open(host, udp.port(), &why);
+    auto link = UdpLink::open(host, udp.port(), busy, &why);
     CHECK(link != nullptr, "%s", why.c_str());
     if (!link) abort();
     link->set_frame_bytes(64u << 20);
@@ -133,11 +133,11 @@ static void test_ends() {
   CHECK(exchange(*link, asks) == Fault::none, "ping");
   server.stop();
   CHECK(exchange(*link, asks.at(16, 2ul)) == Fault::closed, "a reply from nobody");
-  const auto nobody = UdpLink::open("127.0.0.1", server.udp.port(), &why);
+  const auto nobody = UdpLink::open("127.0.0.1", server.udp.port(), false, &why);
   CHECK(exchange(*nobody, Request(Op::hello)) == Fault::closed, "nobody is there");
   Udp silent(&handler, {});
   CHECK(silent.open("127.0.0.1", 0, false, &why), "%s", why.c_str());
-  const auto other = UdpLink::open("127.0.0.1", silent.port(), &why);
+  const auto other = UdpLink::open("127.0.0.1", silent.port(), false, &why);
   CHECK(exchange(*other, Request(Op::hello), 300000) == Fault::timed_out, "it answers");
   CHECK(exchange(*other, Request(Op::hello), 0, [] { return false; }) == Fault::interrupted,
         "it goes on");
@@ -146,10 +146,11 @@ static void test_ends() {
 }
 
 int main(int count, char **arguments) {
-  for (const char *host : {"127.0.0.1", "::1"}) {
-    Server server(host);
-    if (count == 2) check_trace(arguments[1], *server.dial(host), host);
-  }
+  for (const char *host : {"127.0.0.1", "::1"})
+    for (const bool busy : {false, true}) {
+      Server server(host);
+      if (count == 2) check_trace(arguments[1], *server.dial(host, busy), host);
+    }
   test_clients();
   test_garbage();
   test_ends();

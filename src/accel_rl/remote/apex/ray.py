@@ -4,6 +4,7 @@ Ray places them and says when they end. What they collect never goes through it:
 replay protocol, in which there are no pickles.
 """
 
+import math
 import os
 import threading
 from typing import Any, NamedTuple
@@ -81,18 +82,12 @@ class RayActors(Actors[_Placed]):
 
         Raises:
           ImportError: without Ray.
-          ConnectionError: if there is no cluster at the address.
+          ConnectionError: if there is no cluster at the address, or none could be started.
         """
         self._ray, self._num_cpus = _ray(), num_cpus
         self._own = not self._ray.is_initialized()
-        if self._own and ray_address is not None:
-            self._ray.init(address=ray_address)
-        elif self._own:
-            self._ray.init(
-                num_cpus=max(os.cpu_count() or 1, int(num_cpus * settings.num_actors + 0.999)),
-                include_dashboard=False,
-                _node_ip_address="127.0.0.1",  # or it looks for one that others can reach
-            )
+        if self._own:
+            self._begin(ray_address, settings.num_actors)
         self._actor = self._ray.remote(_Acting)
         try:
             super().__init__(settings, address, secret=secret, restarts=restarts)
@@ -100,6 +95,21 @@ class RayActors(Actors[_Placed]):
             if self._own:
                 self._ray.shutdown()
             raise
+
+    def _begin(self, address: str | None, actors: int) -> None:
+        try:
+            if address is not None:
+                self._ray.init(address=address)
+                return
+            self._ray.init(
+                address="local",  # and not a cluster that happens to run on this machine
+                num_cpus=max(os.cpu_count() or 1, math.ceil(self._num_cpus * actors)),
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",  # or it looks for one that others can reach
+            )
+        except Exception as error:  # Ray has no type of its own for it
+            self._ray.shutdown()
+            raise ConnectionError(f"no Ray cluster: {error}") from error
 
     def _start(self, number: int) -> _Placed:
         # Restarts are ours, counted over all actors and each with keys of its own.

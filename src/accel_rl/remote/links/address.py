@@ -8,7 +8,8 @@ _FORMS = (
     '"tcp://host:port", "tls://host:port", "unix:/path", "shm:/path", "udp://host:port" or '
     '"memif:/path?id=number"'
 )
-_OPTIONS = {"shm": {"busy": 1}, "memif": {"id": 65_535}}  # the most that each may be
+# The most that each may be.
+_OPTIONS = {"shm": {"busy": 1}, "udp": {"busy": 1}, "memif": {"id": 65_535}}
 
 
 class Address(NamedTuple):
@@ -18,7 +19,7 @@ class Address(NamedTuple):
       kind: "tcp", "tls", "unix", "shm", "udp" or "memif".
       host, port: of tcp, tls and udp.
       path: of the others.
-      options: what stands behind the path's "?": busy, 0 or 1, of shm; id of memif.
+      options: what stands behind the path's "?": busy, 0 or 1, of shm and udp; id of memif.
     """
 
     kind: str
@@ -36,9 +37,11 @@ def parse_address(address: str) -> Address:
     """
     kind, _, rest = address.partition(":")
     if kind in ("tcp", "tls", "udp") and rest.startswith("//"):
-        host, _, port = rest.removeprefix("//").rpartition(":")
-        if host and port.isdigit() and int(port) < 1 << 16:
-            return Address(kind, host.strip("[]"), int(port))
+        where, _, query = rest.removeprefix("//").partition("?")
+        host, _, port = where.rpartition(":")
+        if host and port.isdigit() and int(port) < 1 << 16 and (kind == "udp" or not query):
+            options = _options(address, kind, query) if query else {}
+            return Address(kind, host.strip("[]"), int(port), options=options)
     elif kind == "unix" and rest.removeprefix("//"):
         return Address(kind, path=rest.removeprefix("//"))
     elif kind in _OPTIONS:
