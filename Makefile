@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 DEPENDENCIES := pyproject.toml constraints.txt
 KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* \
 	kernels/upmem/*/* kernels/replay_server/CMakeLists.txt \
-	$(addprefix kernels/replay_server/,core/* protocol/* server/* transport/* bindings/*))
+	$(addprefix kernels/replay_server/,client/* core/* datagram/* dpdk/* net/* protocol/* \
+	server/* transport/* bindings/*))
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 

@@ -7,6 +7,7 @@
 
 namespace accel_rl::replay::bindings {
 
+void bind_dpdk(nanobind::module_ &module);
 void bind_errors(nanobind::module_ &module);
 void bind_links(nanobind::module_ &module);
 void bind_tables(nanobind::module_ &module);

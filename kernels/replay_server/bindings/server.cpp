@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -18,6 +19,7 @@
 
 #include "bindings.hpp"
 #include "crypto.hpp"
+#include "dpdk_transport.hpp"
 #include "embedded.hpp"
 #include "errors.hpp"
 #include "event_loop.hpp"
@@ -103,6 +105,22 @@ class Server {
     add(std::move(listener));
   }
 
+  std::vector<std::string> listen_dpdk(std::vector<std::string> arguments, std::string address,
+                                       uint16_t port, bool forwards) {
+    require_idle("listen");
+    if (network_) throw nb::value_error("DPDK's ports are open already");
+    DpdkSettings settings{std::move(arguments), std::move(address), port, forwards, has_secret_,
+                          datagrams_};
+    std::vector<std::string> addresses;
+    std::string why;
+    {
+      const nb::gil_scoped_release released;
+      network_ = open_dpdk(handler_.get(), settings, &addresses, &why);
+    }
+    if (!network_ || !loop_->add(network_.get(), &why)) throw nb::value_error(why.c_str());
+    return addresses;
+  }
+
   uint16_t listen_udp(const std::string &host, uint16_t port) {
     require_idle("listen");
     auto transport = std::make_unique<Udp>(handler_.get(), datagrams_);
@@ -162,15 +180,23 @@ class Server {
     }
     running_ = false;
     for (const auto &each : listeners_) each->close();
+    network_.reset();
   }
 
   nb::dict stats() {
     Statistics now;
     std::vector<std::pair<std::string, Stats>> tables;
+    bool network = false;
+    uint64_t counts[net_counters_count] = {};
     {
       const nb::gil_scoped_release released;
       const auto lock = loop_->hold();
       now = handler_->statistics();
+      network = network_ != nullptr;
+      if (network) {
+        const NetCounters counters = network_->counters();
+        std::memcpy(counts, &counters, sizeof counts);
+      }
       for (const auto &each : handler_->tables())
         tables.emplace_back(each->config().name, each->stats());
     }
@@ -194,6 +220,11 @@ class Server {
       of_tables[name.c_str()] = table;
     }
     out["tables"] = of_tables;
+    if (network) {
+      nb::dict of_network;
+      for (size_t k = 0; k < net_counters_count; ++k) of_network[net_counter_names[k]] = counts[k];
+      out["network"] = of_network;
+    }
     return out;
   }
 
@@ -238,6 +269,7 @@ class Server {
   bool has_secret_;
   std::unique_ptr<Handler> handler_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unique_ptr<NicTransport> network_;  // DPDK's ports
   std::vector<std::unique_ptr<Transport>> transports_;
   DatagramSettings datagrams_;
   std::unique_ptr<EventLoop> loop_;
@@ -320,6 +352,9 @@ void bind_server(nb::module_ &module) {
            "ValueError.")
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
+      .def("listen_dpdk", &Server::listen_dpdk, nb::arg("arguments"), nb::arg("address"),
+           nb::arg("port"), nb::arg("in_network"),
+           "Open DPDK's ports before start(); returns their addresses. Raises ValueError.")
       .def("listen_udp", &Server::listen_udp, nb::arg("host"), nb::arg("port"),
            "Listen for datagrams before start(); returns the port. Raises ValueError.")
       .def("listen_shared", &Server::listen_shared, nb::arg("path"),

@@ -8,6 +8,7 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import BackendName, Json
+from accel_rl.cli.dpdk_report import dpdk_transports
 
 EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
@@ -99,10 +100,11 @@ def _transports() -> list[dict[str, Any]]:
         lacking = {"shm": module.why_no_shm(), "tls": module.why_no_crypto()}
     except ImportError as error:
         lacking = dict.fromkeys(what, str(error))
-    return [
+    found = [
         {"name": name, "present": not lacking.get(name), "why": lacking.get(name) or text}
         for name, text in what.items()
     ]
+    return [*found, *dpdk_transports()]
 
 
 def _upmem_backend() -> dict[str, Any]:

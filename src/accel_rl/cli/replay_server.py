@@ -1,5 +1,6 @@
 """`accel-rl replay-server`: the replay memory server, until it is interrupted."""
 
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -77,6 +78,17 @@ def replay_server(
         IdlePolicy,
         typer.Option(help="When there is nothing to do: all but block take time of a core."),
     ] = "block",
+    dpdk: Annotated[
+        str | None,
+        typer.Option(metavar="ARGUMENTS", help="DPDK's arguments: serve the ports they name."),
+    ] = None,
+    dpdk_address: Annotated[
+        str, typer.Option(metavar="IPV4", help="The server's address at DPDK's ports.")
+    ] = "169.254.77.1",
+    dpdk_port: Annotated[int, typer.Option(min=1, max=65_535, help="And its UDP port.")] = 7077,
+    in_network: Annotated[
+        bool, typer.Option("--in-network", help="Pass on what is for others, at two ports.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Serve a replay memory: tables that actors push to and learners sample from.
@@ -88,8 +100,9 @@ def replay_server(
 
     if every and snapshot is None:
         raise typer.BadParameter("give --snapshot PATH, too", param_hint="--every")
-    if host == "none" and unix is None and shm is None:
-        raise typer.BadParameter("give --unix PATH or --shm PATH, too", param_hint="--host none")
+    if host == "none" and unix is None and shm is None and dpdk is None:
+        why = "give --unix PATH, --shm PATH or --dpdk ARGUMENTS, too"
+        raise typer.BadParameter(why, param_hint="--host none")
     with console.bad_input():
         server = remote.ReplayServer(
             None if host == "none" else host,
@@ -102,6 +115,10 @@ def replay_server(
             tls_key=tls_key,
             snapshot_path=snapshot,
             idle=idle,
+            dpdk=None if dpdk is None else shlex.split(dpdk),
+            dpdk_address=dpdk_address,
+            dpdk_port=dpdk_port,
+            in_network=in_network,
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: with a last snapshot
     with server:

@@ -86,7 +86,7 @@ def main() -> None:
         return
     with server:
         if not server.addresses:
-            why = "host, unix_path or shm_path must say where to listen"
+            why = "host, unix_path, shm_path or dpdk must say where to listen"
             print(json.dumps({"error": f"ValueError: {why}"}), flush=True)
             return
         print(json.dumps({"addresses": server.addresses}), flush=True)

@@ -1,6 +1,7 @@
 """The replay memory server, in a thread of this process."""
 
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from accel_rl.remote.closing import Closing
@@ -19,7 +20,8 @@ class ReplayServer(Closing):
 
     Attributes:
       addresses: what clients connect to: "tcp://host:port", or "tls://host:port" with a
-        certificate; "udp://host:port", "unix:/path", "shm:/path".
+        certificate; "udp://host:port", "unix:/path", "shm:/path"; with DPDK
+        "memif:/path?id=number", too.
     """
 
     def __init__(
@@ -34,6 +36,10 @@ class ReplayServer(Closing):
         tls_certificate: str | os.PathLike[str] | None = None,
         tls_key: str | os.PathLike[str] | None = None,
         snapshot_path: str | os.PathLike[str] | None = None,
+        dpdk: Sequence[str] | None = None,
+        dpdk_address: str = "169.254.77.1",
+        dpdk_port: int = 7077,
+        in_network: bool = False,
         idle: Idle = "block",
         **settings: int,
     ) -> None:
@@ -51,6 +57,13 @@ class ReplayServer(Closing):
             way. With it, TCP is TLS 1.3.
           tls_key: the PEM file of its key, without a password.
           snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
+          dpdk: arguments of DPDK's environment, as ["--no-huge", "--vdev=net_memif0,..."]: all
+            ports that they name are served, which takes another `idle` than "block". None: no
+            DPDK. Ports beyond memif sockets need a secret. See docs/replay-dpdk.md.
+          dpdk_address: IPv4 address of the server at those ports.
+          dpdk_port: and its UDP port.
+          in_network: DPDK's two ports are in a network's path: what comes in at one and is not for
+            this server leaves by the other one.
           idle: what the serving thread does when there is nothing to do. "block": waits until the
             kernel says that something came. "spin": looks again at once, for the shortest answers,
             and takes a core of its own. "yield": looks again when other threads have had the core.
@@ -72,6 +85,8 @@ class ReplayServer(Closing):
             raise ValueError(
                 f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"
             )
+        if not 0 < dpdk_port < 1 << 16:
+            raise ValueError(f"dpdk_port must be from 1 to 65535, got {dpdk_port}")
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         if host is None and udp_port is not None:
@@ -104,6 +119,10 @@ class ReplayServer(Closing):
             if shm_path is not None:
                 self._server.listen_shared(os.fspath(shm_path))
                 self.addresses.append(f"shm:{os.fspath(shm_path)}")
+            if dpdk is not None:
+                self.addresses += self._server.listen_dpdk(
+                    list(dpdk), dpdk_address, dpdk_port, in_network
+                )
         except BaseException:
             self._server.stop()
             raise
@@ -125,7 +144,10 @@ class ReplayServer(Closing):
         return self._server.open_link()
 
     def stats(self) -> dict[str, Any]:
-        """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name."""
+        """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name.
+
+        With DPDK, "network" has what its ports counted.
+        """
         return self._server.stats()
 
     def snapshot(self) -> None:

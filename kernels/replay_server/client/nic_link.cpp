@@ -1,0 +1,95 @@
+#include "nic_link.hpp"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr uint64_t look_us = 50000;  // between questions whether the caller still waits
+constexpr uint64_t reach_us = 1000;  // and, before the first request, whether somebody is there
+
+uint64_t clock_us() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
+
+NicLink::NicLink(std::unique_ptr<Nic> nic, const Endpoint &own, const Endpoint &server,
+                 uint64_t greeting)
+    : nic_(std::move(nic)),
+      stack_(nic_.get(), own),
+      server_(server),
+      caller_(greeting, Address::of(&server.address, sizeof server.address), this),
+      take_([this](const Endpoint &from, const Part &datagram) {
+        if (from.address == server_.address && from.port == server_.port)
+          caller_.receive(datagram.bytes, datagram.count, now_us_);
+      }) {}
+
+bool NicLink::poll() {
+  now_us_ = clock_us();
+  return stack_.poll(now_us_ / 1000, take_, {});
+}
+
+// There was nothing to do. Asks the caller, and whether the line is up, a few times a second.
+Fault NicLink::pause(uint64_t end_us, const GoOn &go_on) {
+  if (end_us > 0 && now_us_ >= end_us) return Fault::timed_out;
+  if (now_us_ - looked_us_ >= look_us) {
+    looked_us_ = now_us_;
+    if (!nic_->link()) return Fault::closed;
+    if (go_on && !go_on()) return Fault::interrupted;
+  }
+  sched_yield();
+  return Fault::none;
+}
+
+Fault NicLink::reach(uint64_t timeout_us, const GoOn &go_on) {
+  poll();
+  const uint64_t end_us = now_us_ + timeout_us;
+  for (uint64_t asked_us = now_us_;;) {
+    if (nic_->link()) {
+      if (stack_.resolve(server_.address, now_us_ / 1000)) return Fault::none;
+      nic_->flush();
+    }
+    if (timeout_us > 0 && now_us_ >= end_us) return Fault::timed_out;
+    if (now_us_ - asked_us >= look_us) {
+      asked_us = now_us_;
+      if (go_on && !go_on()) return Fault::interrupted;
+    }
+    const timespec wait = {0, static_cast<long>(reach_us * 1000)};
+    nanosleep(&wait, nullptr);
+    poll();
+  }
+}
+
+Fault NicLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t room,
+                        uint64_t timeout_us, const GoOn &go_on) {
+  now_us_ = looked_us_ = clock_us();
+  const uint64_t end_us = timeout_us > 0 ? now_us_ + timeout_us : 0;
+  if (!caller_.begin(parts, count, into, room, now_us_)) return Fault::malformed;
+  caller_.go_on(now_us_);
+  while (caller_.busy()) {
+    const bool came = poll();
+    if (came || now_us_ >= caller_.next_us()) caller_.go_on(now_us_);
+    if (came || !caller_.busy()) continue;
+    const Fault fault = pause(end_us, go_on);
+    if (fault != Fault::none) caller_.abandon(fault);
+  }
+  return caller_.fault();
+}
+
+bool NicLink::send(const Address &, const uint8_t *header, const Part *parts, size_t count) {
+  return stack_.send(server_, header, parts, count, now_us_ / 1000);
+}
+
+uint32_t NicLink::slice_bytes(const Address &) const {
+  return static_cast<uint32_t>(std::min<size_t>(stack_.datagram_bytes() - header_bytes,
+                                                usual_slice));
+}
+
+}  // namespace accel_rl::replay

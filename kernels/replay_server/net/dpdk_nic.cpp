@@ -1,0 +1,182 @@
+#include "dpdk_nic.hpp"
+
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace accel_rl::replay {
+
+namespace {
+
+constexpr size_t why_bytes = 4608, most_ports = 32;
+const char library_name[] = "libaccel_rl_dpdk.so";
+
+// Beside the file that this code is in.
+std::string library_path() {
+  Dl_info here = {};
+  if (!dladdr(reinterpret_cast<const void *>(&load_dpdk), &here) || !here.dli_fname)
+    return library_name;
+  const std::string path = here.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? library_name : path.substr(0, slash + 1) + library_name;
+}
+
+std::string argument_of(const std::string &device, const std::string &name) {
+  const std::string key = "," + name + "=";
+  const size_t found = device.find(key);
+  if (found == std::string::npos) return "";
+  const size_t begin = found + key.size();
+  return device.substr(begin, std::min(device.find(',', begin), device.size()) - begin);
+}
+
+// Removes the socket that a memif server left which was killed: DPDK would not take it over. The
+// probe is of another type than memif's, so that a server that lives never hears of it.
+void remove_dead(const std::string &path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  struct stat there;
+  if (path.empty() || path.size() >= sizeof address.sun_path ||
+      lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode))
+    return;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return;
+  if (connect(probe, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 &&
+      errno == ECONNREFUSED)
+    unlink(path.c_str());
+  close(probe);
+}
+
+}  // namespace
+
+const accel_rl_dpdk_driver *load_dpdk(std::string *why) {
+  static std::mutex loading;
+  static const accel_rl_dpdk_driver *driver = nullptr;
+  const std::lock_guard<std::mutex> lock(loading);
+  if (driver) return driver;
+  void *library = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *reason = dlerror();
+    *why = "DPDK's driver is not there: install DPDK's headers (22.11 or later, Debian's dpdk-dev) "
+           "and pkg-config, then reinstall accel_rl";
+    if (reason) *why += std::string(" (") + reason + ")";
+    return nullptr;
+  }
+  using Entry = const accel_rl_dpdk_driver *(*)(uint32_t);
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, "accel_rl_dpdk"));
+  driver = entry ? entry(ACCEL_RL_DPDK_INTERFACE) : nullptr;
+  if (!driver) *why = "DPDK's driver is of another build of accel_rl: reinstall it";
+  return driver;
+}
+
+bool start_dpdk(const accel_rl_dpdk_driver *driver, const std::vector<std::string> &arguments,
+                std::string *why) {
+  std::vector<const char *> all;
+  for (const std::string &each : arguments) all.push_back(each.c_str());
+  char reason[why_bytes] = "";
+  if (driver->start(all.data(), all.size(), reason, sizeof reason) == 0) return true;
+  *why = reason;
+  return false;
+}
+
+DpdkNic::DpdkNic(const accel_rl_dpdk_driver *driver, accel_rl_dpdk_port *port, std::string device)
+    : driver_(driver), port_(port), device_(std::move(device)) {
+  driver_->mac(port_, mac_.data());
+}
+
+std::unique_ptr<DpdkNic> DpdkNic::open(const accel_rl_dpdk_driver *driver, uint16_t number,
+                                       bool promiscuous, std::string device, std::string *why) {
+  char reason[why_bytes] = "";
+  accel_rl_dpdk_port *port = driver->open(number, promiscuous, reason, sizeof reason);
+  if (!port) {
+    *why = reason;
+    return nullptr;
+  }
+  return std::unique_ptr<DpdkNic>(new DpdkNic(driver, port, std::move(device)));
+}
+
+std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
+                                         const std::string &device, bool promiscuous,
+                                         std::string *why) {
+  const size_t comma = std::min(device.find(','), device.size());
+  const std::string name = device.substr(0, comma);
+  const std::string arguments = comma < device.size() ? device.substr(comma + 1) : "";
+  if (argument_of(device, "role") == "server" && argument_of(device, "socket-abstract") == "no")
+    remove_dead(argument_of(device, "socket"));
+  char reason[why_bytes] = "";
+  uint16_t number = 0;
+  if (driver->attach(name.c_str(), arguments.c_str(), &number, reason, sizeof reason) != 0) {
+    *why = reason;
+    return nullptr;
+  }
+  return open(driver, number, promiscuous, device, why);
+}
+
+size_t DpdkNic::receive(Part *packets, size_t most) {
+  if (taken_ == received_count_) {
+    taken_ = 0;
+    received_count_ = driver_->receive(port_, received_);
+  }
+  const size_t count = std::min(most, received_count_ - taken_);
+  for (size_t k = 0; k < count; ++k)
+    packets[k] = {received_[taken_ + k].bytes, received_[taken_ + k].count};
+  taken_ += count;
+  return count;
+}
+
+bool DpdkNic::send(const Part *parts, size_t count) {
+  parts_.clear();
+  for (size_t k = 0; k < count; ++k) parts_.push_back({parts[k].bytes, parts[k].count});
+  return driver_->send(port_, parts_.data(), count) != 0;
+}
+
+std::string DpdkNic::argument(const std::string &name) const {
+  return argument_of(device_, name);
+}
+
+bool open_dpdk_nics(const std::vector<std::string> &arguments, bool promiscuous,
+                    std::vector<std::unique_ptr<DpdkNic>> *out, std::string *why) {
+  const accel_rl_dpdk_driver *driver = load_dpdk(why);
+  if (!driver) return false;
+  // Virtual devices are made when they are needed, and go with their ports: the environment starts
+  // only once in a process, a server may more often.
+  static const std::string option = "--vdev";
+  std::vector<std::string> rest, devices;
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const std::string &each = arguments[k];
+    if (each.compare(0, option.size() + 1, option + "=") == 0) {
+      devices.push_back(each.substr(option.size() + 1));
+    } else if (each == option && k + 1 < arguments.size()) {
+      devices.push_back(arguments[++k]);
+    } else {
+      rest.push_back(each);
+    }
+  }
+  if (!start_dpdk(driver, rest, why)) return false;
+  uint16_t found[most_ports];
+  const size_t found_count = driver->list(found, most_ports);
+  std::vector<std::unique_ptr<DpdkNic>> nics;
+  for (const std::string &device : devices) {
+    nics.push_back(DpdkNic::attach(driver, device, promiscuous, why));
+    if (!nics.back()) return false;
+  }
+  for (size_t k = 0; k < found_count; ++k) {
+    nics.push_back(DpdkNic::open(driver, found[k], promiscuous, "", why));
+    if (!nics.back()) return false;
+  }
+  if (nics.empty()) {
+    *why = "DPDK has no port: name a device with --vdev, or bind one to a driver of its own";
+    return false;
+  }
+  *out = std::move(nics);
+  return true;
+}
+
+}  // namespace accel_rl::replay

@@ -1,0 +1,85 @@
+// Ethernet, ARP, IPv4, ICMP and UDP as they lie in packets: big-endian, at any address. Every
+// length is checked against the bytes that came before it is used.
+
+#ifndef ACCEL_RL_REPLAY_NET_HEADERS_HPP
+#define ACCEL_RL_REPLAY_NET_HEADERS_HPP
+
+#include <cstring>
+
+#include "nic.hpp"
+
+namespace accel_rl::replay {
+
+constexpr size_t ethernet_bytes = 14, arp_bytes = 28, ipv4_bytes = 20, udp_bytes = 8;
+constexpr size_t icmp_bytes = 8;
+constexpr size_t least_packet_bytes = 60;  // of Ethernet without its checksum; shorter are filled
+constexpr Mac broadcast_mac = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+
+enum class EtherType : uint16_t { ipv4 = 0x0800, arp = 0x0806 };
+enum class Protocol : uint8_t { icmp = 1, udp = 17 };
+
+inline uint16_t load16(const uint8_t *from) {
+  return static_cast<uint16_t>(from[0] << 8 | from[1]);
+}
+inline uint32_t load32(const uint8_t *from) {
+  return uint32_t{load16(from)} << 16 | load16(from + 2);
+}
+inline void store16(uint8_t *to, uint16_t value) {
+  to[0] = static_cast<uint8_t>(value >> 8), to[1] = static_cast<uint8_t>(value);
+}
+inline void store32(uint8_t *to, uint32_t value) {
+  store16(to, static_cast<uint16_t>(value >> 16)), store16(to + 2, static_cast<uint16_t>(value));
+}
+
+// The Internet's checksum (RFC 1071), which is 0 over bytes that contain theirs.
+uint16_t internet_checksum(const uint8_t *bytes, size_t count);
+
+struct EthernetHeader {
+  Mac destination, source;
+  uint16_t type;
+  Part payload;
+};
+
+// What was wrong with a packet.
+enum class Defect : uint8_t { none, malformed, bad_checksum, fragment };
+
+Defect read_ethernet(const Part &packet, EthernetHeader *out);
+void write_ethernet(uint8_t *to, const Mac &destination, const Mac &source, EtherType type);
+
+struct ArpMessage {
+  bool is_request;
+  Mac sender_mac;
+  uint32_t sender, target;  // IPv4
+};
+
+// Of IPv4 over Ethernet, requests and replies; everything else is malformed.
+Defect read_arp(const Part &bytes, ArpMessage *out);
+// `target_mac`: of a reply.
+void write_arp(uint8_t *to, const ArpMessage &arp, const Mac &target_mac);
+
+struct Ipv4Header {
+  uint32_t source, destination;
+  uint8_t protocol;
+  Part payload;
+};
+
+// What follows the packet's own length is not the packet's: Ethernet fills short ones up.
+Defect read_ipv4(const Part &bytes, Ipv4Header *out);
+// The header of `payload_bytes`, which are at most 65,515.
+void write_ipv4(uint8_t *to, uint32_t source, uint32_t destination, Protocol protocol,
+                size_t payload_bytes);
+
+struct UdpHeader {
+  uint16_t source, destination;
+  Part payload;
+};
+
+// The checksum is not looked at: a kernel may leave it to a device that there is not, and a
+// datagram of the replay protocol has a better one of its own.
+Defect read_udp(const Part &bytes, UdpHeader *out);
+// Without a checksum, as IPv4 allows.
+void write_udp(uint8_t *to, uint16_t source, uint16_t destination, size_t payload_bytes);
+
+}  // namespace accel_rl::replay
+
+#endif

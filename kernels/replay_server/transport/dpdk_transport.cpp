@@ -1,0 +1,77 @@
+#include "dpdk_transport.hpp"
+
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "../client/nic_link.hpp"
+#include "../net/dpdk_nic.hpp"
+
+namespace accel_rl::replay {
+
+namespace {
+
+bool is_memif(const DpdkNic &nic) {
+  return nic.device().compare(0, 9, "net_memif") == 0 && nic.argument("role") != "client";
+}
+
+// Makes a memif socket this user's. Not one in the kernel's own name space, which has no owner.
+bool protect(const DpdkNic &nic, std::string *why) {
+  const std::string path = nic.argument("socket");
+  if (path.empty() || nic.argument("socket-abstract") != "no") {
+    *why = "net_memif must have socket-abstract=no and a socket=PATH, which only this user may "
+           "open; got " + nic.device();
+    return false;
+  }
+  if (chmod(path.c_str(), 0600) == 0) return true;
+  *why = "cannot protect " + path + ": " + std::strerror(errno);
+  return false;
+}
+
+std::string memif_address(const DpdkNic &nic) {
+  const std::string id = nic.argument("id");
+  return "memif:" + nic.argument("socket") + "?id=" + (id.empty() ? "0" : id);
+}
+
+}  // namespace
+
+std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &settings,
+                                        std::vector<std::string> *addresses, std::string *why) {
+  in_addr parsed = {};
+  if (inet_pton(AF_INET, settings.address.c_str(), &parsed) != 1) {
+    *why = "dpdk_address must be an IPv4 address in numbers, got \"" + settings.address + "\"";
+    return nullptr;
+  }
+  const Endpoint own{ntohl(parsed.s_addr), settings.port};
+  std::vector<std::unique_ptr<DpdkNic>> nics;
+  if (!open_dpdk_nics(settings.arguments, settings.forwards, &nics, why)) return nullptr;
+  if (settings.forwards && nics.size() != 2) {
+    *why = "in_network takes two ports of DPDK, got " + std::to_string(nics.size());
+    return nullptr;
+  }
+  std::vector<std::string> found;
+  for (const auto &nic : nics) {
+    if (is_memif(*nic)) {
+      if (!protect(*nic, why)) return nullptr;
+      // Clients of memif know no other address than the usual one.
+      if (own.address == memif_server && own.port == usual_port)
+        found.push_back(memif_address(*nic));
+    } else if (!settings.secret) {
+      *why = "a server on " + settings.address + ", which others can reach, must have a secret";
+      return nullptr;
+    }
+  }
+  const bool all_memif = std::all_of(nics.begin(), nics.end(),
+                                     [](const auto &nic) { return is_memif(*nic); });
+  if (!all_memif || found.empty())
+    found.push_back("udp://" + settings.address + ":" + std::to_string(settings.port));
+  std::vector<std::unique_ptr<Nic>> ports;
+  for (auto &nic : nics) ports.push_back(std::move(nic));
+  addresses->insert(addresses->end(), found.begin(), found.end());
+  return std::make_unique<NicTransport>(handler, std::move(ports), own, settings.forwards,
+                                        settings.datagrams);
+}
+
+}  // namespace accel_rl::replay

@@ -1,0 +1,122 @@
+"""The server at DPDK's ports in the kernel's networks: its clients use the kernel's sockets."""
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+import dpdk_servers
+import namespaces
+import numpy as np
+import pytest
+
+from accel_rl import remote
+from accel_rl.remote.module import native
+
+SPEC = remote.TableSpec("steps", 100, [remote.Column("frame", "u1", (3000,))])
+ITEMS = np.arange(60 * 3000, dtype=np.uint32).astype(np.uint8).reshape(60, 3000)
+
+
+@pytest.fixture
+def network():
+    dpdk_servers.require_dpdk()
+    with namespaces.network() as made:
+        yield made
+
+
+def ports(driver, *devices):
+    """Arguments of a server at devices of the kernel's."""
+    given = [f"--vdev=net_{driver}{k},iface={device}" for k, device in enumerate(devices)]
+    return {
+        "host": None,
+        "dpdk": dpdk_servers.ENVIRONMENT + given,
+        "dpdk_address": "10.9.0.2",
+        "idle": "yield",
+    }
+
+
+def push(address):
+    with remote.ReplayClient(address, namespaces.SECRET, timeout=20.0) as client:
+        client.table(SPEC).push({"frame": ITEMS})
+
+
+def sample(address):
+    with remote.ReplayClient(address, namespaces.SECRET, timeout=20.0) as client:
+        drawn = client.table(SPEC).sample(5, 40)
+        np.testing.assert_array_equal(drawn.columns["frame"], ITEMS[drawn.slots])
+        return drawn.slots.copy()
+
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def ping(address):
+    """Whether the kernel takes what comes back for the answer to an echo request."""
+    echo = struct.pack(">BBHHH", 8, 0, 0, 77, 1) + b"accel_rl"
+    echo = echo[:2] + struct.pack(">H", checksum(echo)) + echo[4:]
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+        raw.settimeout(10.0)
+        raw.sendto(echo, (address, 0))
+        while True:
+            answer = raw.recv(1500)[20:]
+            if answer[0] == 0:
+                return answer[4:] == echo[4:] and checksum(answer) == 0
+
+
+@pytest.mark.parametrize("driver", ["af_packet", "af_xdp"])
+def test_clients_of_the_kernel(network, serve, driver):
+    folder = Path(native().describe_dpdk()["drivers"])
+    if not list(folder.glob(f"librte_net_{driver}.so*")):
+        pytest.skip(f"NOT TESTED: DPDK was built without {driver}")
+    network.add("server")
+    network.cable("first", "client", "10.9.0.1/24", "server", "port")
+    with network.server("server", **ports(driver, "port")) as addresses:
+        assert addresses == ["udp://10.9.0.2:7077"]
+        assert network.within("first", ping, "10.9.0.2")
+        network.within("first", push, addresses[0])
+        slots = network.within("first", sample, addresses[0])
+        with pytest.raises(remote.AuthenticationFailed):
+            network.within("first", remote.ReplayClient, addresses[0])
+    # The same seed draws the same over TCP.
+    with remote.ReplayClient(serve().address) as client:
+        client.table(SPEC).push({"frame": ITEMS})
+        np.testing.assert_array_equal(client.table(SPEC).sample(5, 40).slots, slots)
+
+
+def bound(address):
+    each = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    each.bind((address, 5000))
+    each.settimeout(10.0)
+    return each
+
+
+def test_in_network(network):
+    """Actor, server and learner in a row: the server stands in the path between the others."""
+    network.add("middle", "learner")
+    network.cable("first", "actor", "10.9.0.1/24", "middle", "left")
+    network.cable("learner", "learner", "10.9.0.3/24", "middle", "right")
+    with network.server("middle", **ports("af_packet", "left", "right"), in_network=True) as (
+        address,
+    ):
+        actor = network.within("first", bound, "10.9.0.1")
+        learner = network.within("learner", bound, "10.9.0.3")
+        with actor, learner:
+            sent = [os.urandom(1 + 7 * each) for each in range(200)]
+            for first in range(0, len(sent), 20):
+                burst = sent[first : first + 20]
+                for each in burst:
+                    actor.sendto(each, ("10.9.0.3", 5000))
+                # The kernel may change their order, as a core or an answer to ARP comes between.
+                assert sorted(learner.recv(2000) for _ in burst) == sorted(burst)
+            learner.sendto(b"and back", ("10.9.0.1", 5000))
+            assert actor.recv(2000) == b"and back"
+        assert network.within("first", ping, "10.9.0.2")
+        assert network.within("learner", ping, "10.9.0.2")
+        assert network.within("first", ping, "10.9.0.3")
+        network.within("first", push, address)
+        network.within("learner", sample, address)
