@@ -1,5 +1,6 @@
 """How long a transport takes for a request and its reply, without Python in between."""
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -7,26 +8,31 @@ from numpy.typing import NDArray
 
 from accel_rl.remote import wire
 from accel_rl.remote.connection import Connection
+from accel_rl.remote.errors import error_of
 from accel_rl.remote.links import Served, open_link, parse_address
 from accel_rl.remote.links.native import NativeLink, open_native_socket
 from accel_rl.remote.wire import BODY, Op
+
+_FIRST = 3  # number of a request behind those that made the session
 
 
 def probe(
     address: str | Served,
     *,
     frame_bytes: int = BODY,
+    sample: tuple[str, int] | None = None,
     rounds: int = 10_000,
     busy: bool = False,
     secret: bytes | None = None,
     timeout: float | None = 30.0,
 ) -> NDArray[np.int64]:
-    """Round-trip times of pings, one after the other, by a client in C++.
+    """Round-trip times of requests, one after the other, by a client in C++.
 
     Args:
       address: of a server, or a server in this process.
       frame_bytes: of a ping, and of its reply.
-      rounds: pings.
+      sample: name of a table, and a batch: samples take the place of pings.
+      rounds: requests.
       busy: over TCP and Unix sockets, whether the client asks for a reply again and again instead
         of sleeping until it is there; of shared memory the address says it, "shm:/path?busy=1".
       secret: the server's, if it has one.
@@ -37,6 +43,7 @@ def probe(
 
     Raises:
       ValueError: if `rounds` is below 1, or `frame_bytes` below 64 or above the server's limit.
+      NoSuchTable: if there is no such table.
       ConnectionLost: if nobody answers there.
       ImportError: if the native module was not built.
     """
@@ -57,15 +64,29 @@ def probe(
             raise ValueError(
                 f"frame_bytes must be from {BODY} to {connection.frame_bytes}, got {frame_bytes}"
             )
-        payload = (bytes(frame_bytes - BODY),) if frame_bytes > BODY else ()
         link = connection.link
         assert isinstance(link, NativeLink)
         link.set_frame_bytes(connection.frame_bytes)
-        session = connection.session
-        ping = wire.request_frame(Op.PING, session=session, request=3, sections=payload)
-        times = link.probe(ping, rounds)
-        bye = wire.request_frame(Op.BYE, session=session, request=3 + rounds)
+        if sample is None:
+            payload = (bytes(frame_bytes - BODY),) if frame_bytes > BODY else ()
+            asks = wire.request_frame(Op.PING, sections=payload)
+        else:
+            asks = _sample(connection, *sample)
+        struct.pack_into("<QQ", asks, 8, connection.session, _FIRST + 1)
+        times = link.probe(asks, rounds)
+        bye = wire.request_frame(Op.BYE, session=connection.session, request=_FIRST + 1 + rounds)
         link.exchange([bye], None, connection.frame_bytes)
         return times
     finally:
         connection.close()
+
+
+def _sample(connection: Connection, table: str, batch: int) -> bytearray:
+    """A request for a sample of a table, but for session and number."""
+    opens = wire.describe(table, create=False)
+    struct.pack_into("<QQ", opens, 8, connection.session, _FIRST)
+    header, reply = connection.link.exchange([opens], None, connection.frame_bytes)
+    if header.status != 0:
+        raise error_of(header.status, f"open table {table!r}", wire.message_of(reply))
+    fixed = struct.pack("<QIIQ", 0, batch, 0, 0)
+    return wire.request_frame(Op.SAMPLE, table=header.table, fixed=fixed)
