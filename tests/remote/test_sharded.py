@@ -14,6 +14,7 @@ from table_model import uniforms
 
 from accel_rl import remote, train
 from accel_rl.remote import Column, Limiter, RemoteTable, ShardedTable, TableSpec
+from accel_rl.remote.shard import first_of
 from accel_rl.remote.shares import words
 
 ALPHA = 0.6
@@ -250,6 +251,8 @@ def test_what_is_wrong_is_refused(shards):
     ):
         with pytest.raises(ValueError, match=message):
             ShardedTable(addresses, spec)
+    with pytest.raises(ValueError, match="address must be that of a server, or several, got none"):
+        first_of([])
     with ShardedTable(shards, SPEC) as table:
         with pytest.raises(remote.TryAgain):
             table.sample(1, 4)

@@ -140,7 +140,7 @@ void PythonLink::set_frame_bytes(uint32_t bytes) {
   give_back();
 }
 
-// A link may wait for a server of this process, which may wait for Python's lock.
+// A link of a server in this process waits for its turn, and Python's other threads shall not.
 PythonLink::~PythonLink() {
   const nb::gil_scoped_release released;
   link_.reset();

@@ -174,11 +174,11 @@ void Datagrams::sweep(uint64_t now_ms) {
     Remote &remote = *each.second;
     if (remote.state == Peer::State::closed) leave(remote);
     const bool ready = remote.state == Peer::State::ready;
-    const uint32_t most_ms = remote.gone ? settings_.linger_ms
-                             : ready     ? settings_.idle_ms
-                                         : settings_.handshake_ms;
-    const bool over = remote.waiting == 0 && since(remote.heard_ms) >= most_ms;
-    if (over) {
+    const uint32_t most_ms = remote.gone          ? settings_.linger_ms
+                             : remote.waiting > 0 ? settings_.silent_ms
+                             : ready              ? settings_.idle_ms
+                                                  : settings_.handshake_ms;
+    if (since(remote.heard_ms) >= most_ms) {
       if (!remote.gone) ++handler_->counters().timed_out;
       old.push_back(&remote);
     } else if (remote.assembling > 0) {

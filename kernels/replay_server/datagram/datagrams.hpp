@@ -23,6 +23,7 @@ struct DatagramSettings {
   uint32_t frame_ms = 10000;       // without a fragment in the middle of a request
   uint32_t linger_ms = 10000;      // a peer that has left is known so long, for late datagrams
   uint32_t idle_ms = 3600 * 1000;  // without a datagram
+  uint32_t silent_ms = 30000;      // without one, of a client whose request waits: it would ask
   uint64_t peer_bytes = uint64_t{128} << 20;   // of requests in pieces, of one peer
   uint64_t buffer_bytes = uint64_t{1} << 30;   // and of all
   uint64_t reply_bytes = uint64_t{256} << 20;  // of replies that are kept, of one peer

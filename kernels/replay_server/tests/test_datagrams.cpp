@@ -107,6 +107,25 @@ static void test_blackout() {
   CHECK(world.network.now_us - died < 8000000, "too long");
 }
 
+// A request waits as long as its client asks for it.
+static void test_vanished() {
+  World world(1, {});
+  LimiterConfig limiter;
+  limiter.min_size = 10;
+  for (Client *each : {&world.add(), &world.add()}) {
+    each->script.emplace_back(Op::hello);
+    each->script.push_back(opening(100, limiter));
+    each->script.push_back(sample(1, 1, 3600000));
+  }
+  world.run(100);
+  CHECK(world.handler.statistics().waiting == 2, "requests that wait are dropped");
+  world.clients[0]->caller.abandon(Fault::interrupted);
+  for (const uint64_t until = world.network.now_us + 40000000; world.network.now_us < until;)
+    world.step();
+  CHECK(world.handler.statistics().waiting == 1, "that of a client that has vanished waits");
+  CHECK(world.clients[1]->caller.waits(), "the other one does not");
+}
+
 // Two clients wait for each other by way of the limiter.
 static void test_waiting() {
   World world(5, {0.2, 0.1, 0.2, 0});
@@ -172,6 +191,7 @@ int main() {
   test_bad_network("damaged", {0, 0, 0, 0.05}, usual_slice);
   test_same_bytes();
   test_blackout();
+  test_vanished();
   test_waiting();
   test_secret();
   return finish();

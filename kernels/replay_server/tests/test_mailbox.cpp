@@ -1,6 +1,7 @@
 // The mailbox: versions, caps, a message in use while a newer one comes; and checksums.
 
 #include <cstring>
+#include <vector>
 
 #include "check.h"
 #include "crc32c.hpp"
@@ -30,6 +31,30 @@ static void test_mailbox() {
   CHECK(mailbox.bytes() == 10 && mailbox.messages().size() == 2, "bytes");
 }
 
+// Bit by bit, as it is defined.
+static uint32_t by_bits(const unsigned char *bytes, size_t count) {
+  uint32_t rest = 0xFFFFFFFF;
+  for (size_t k = 0; k < count; ++k) {
+    rest ^= bytes[k];
+    for (int bit = 0; bit < 8; ++bit) rest = rest >> 1 ^ (rest & 1 ? 0x82F63B78 : 0);
+  }
+  return ~rest;
+}
+
+// Of lengths about those from which on several lanes are computed at a time.
+static void test_lanes() {
+  std::vector<unsigned char> bytes(7000);
+  uint32_t state = 1;
+  for (unsigned char &each : bytes) {
+    state = state * 1664525 + 1013904223;
+    each = static_cast<unsigned char>(state >> 24);
+  }
+  for (const size_t count : {1, 7, 8, 383, 384, 385, 767, 768, 1448, 3071, 3072, 3457, 6999})
+    for (const size_t from : {size_t{0}, size_t{1}})
+      CHECK(crc32c(bytes.data() + from, count) == by_bits(bytes.data() + from, count), "%d from %d",
+            static_cast<int>(count), static_cast<int>(from));
+}
+
 static void test_checksum() {
   CHECK(crc32c("123456789", 9) == 0xE3069283, "%08x", crc32c("123456789", 9));
   CHECK(crc32c("", 0) == 0, "of nothing");
@@ -43,6 +68,7 @@ static void test_checksum() {
 }
 
 int main() {
+  test_lanes();
   test_mailbox();
   test_checksum();
   return finish();

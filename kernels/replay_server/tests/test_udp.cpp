@@ -60,10 +60,10 @@ static void test_clients() {
   CHECK(read_at<uint16_t>(first->reply() + 26) == 0, "the table is refused");
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
-  for (int thread = 0; thread < 3; ++thread)
-    threads.emplace_back([&server, &wrong] {
-      const auto link = server.dial();
-      const uint64_t token = greet(*link);
+  for (int thread = 0; thread < 3; ++thread) {
+    const std::shared_ptr<UdpLink> link = server.dial();
+    const uint64_t token = greet(*link);
+    threads.emplace_back([link, token, &wrong] {
       for (uint64_t k = 1; k <= 100; ++k) {
         Request samples = sample(k, 64);
         Request pushes = push(std::vector<int32_t>(k % 10 == 0 ? 20000 : 4));
@@ -73,6 +73,7 @@ static void test_clients() {
             ++wrong;
       }
     });
+  }
   for (std::thread &each : threads) each.join();
   CHECK(wrong == 0, "%d wrong replies", wrong.load());
   Request large(Op::ping);
