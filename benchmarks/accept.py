@@ -1,6 +1,6 @@
 """All benchmarks with their rivals, in full: what a release is accepted by. Takes hours.
 
-    python benchmarks/accept.py [--rivals PYTHON] [--ray PYTHON] [--only NAME]... [--quick]
+    python benchmarks/accept.py [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON] [--only NAME]... [--quick]
 
 Runs one after the other and writes NAME-DATE.json for each, the benchmark's own report with the
 commit it is of. Where one fails the others go on. Ends with all claims, and with exit code 1 if a
@@ -30,7 +30,9 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "amper_study": (),
     "training": ("--rivals",),
     "compose": ("--rivals",),
-    "replay_server": ("--ray",),
+    "replay_server": ("--ray", "--reverb"),
+    "transports": (),
+    "in_network": (),
     "apex_learning": (),
     "learning": (),
     "amper_learning": (),
@@ -80,12 +82,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3 and SBX")
     parser.add_argument("--ray", metavar="PYTHON", help="interpreter that has ray and cpprb")
+    parser.add_argument("--reverb", metavar="PYTHON", help="interpreter that has dm-reverb")
     parser.add_argument("--only", action="append", choices=sorted(BENCHMARKS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="as each benchmark's own")
     parser.add_argument("--out", type=Path, metavar="DIR", default=HERE / "results")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    given = {"--rivals": options.rivals, "--ray": options.ray}
+    given = {"--rivals": options.rivals, "--ray": options.ray, "--reverb": options.reverb}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     reports: dict[str, dict[str, Any] | None] = {}
     console = Console(width=160)

@@ -16,14 +16,13 @@ import argparse
 import contextlib
 import itertools
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import cores
 import numpy as np
 from common import Claim, Report, warn
-from replay_server_items import ALPHA, Items, make_items
+from replay_server_items import ALPHA, Items, make_items, p50
 from replay_server_rivals import OtherRival, redis_rival, zmq_rival
 from rich.console import Console
 
@@ -89,16 +88,6 @@ def systems(items: Items, others: Sequence[OtherRival]) -> Iterator[dict[str, Ca
             if other.fill(items):
                 found[other.name] = {}
         yield found
-
-
-def p50(call: Callable[[], object], calls: int) -> float:
-    """Microseconds."""
-    taken = []
-    for _ in range(calls):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken) * 1e6)
 
 
 def measure(

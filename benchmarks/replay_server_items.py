@@ -1,6 +1,8 @@
-"""The items that `replay_server.py` pushes and draws; also imported by rivals' processes."""
+"""The items that `replay_server.py` pushes and draws, and its clock; also for rivals' processes."""
 
 import dataclasses
+import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,3 +33,13 @@ def make_items(capacity: int, item_bytes: int) -> Items:
     columns = (("obs", (half,)), ("act", ()), ("rew", ()), ("next_obs", (numbers - 2 - half,)))
     arrays = {name: random.random((512, *shape), np.float32) for name, shape in columns}
     return Items(capacity, columns, arrays, random.random(512).astype(np.float32))
+
+
+def p50(call: Callable[[], object], calls: int) -> float:
+    """Microseconds of so many calls."""
+    taken = []
+    for _ in range(calls):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken) * 1e6)

@@ -7,7 +7,6 @@ A line of JSON on standard input for each request: {"fill", "item_bytes"} makes 
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -15,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import ray
-from replay_server_items import make_items
+from replay_server_items import make_items, p50
 
 
 @ray.remote(num_cpus=0)
@@ -42,16 +41,6 @@ class Actor:
         self.buffer.update(slots, priorities)
 
 
-def p50(call, calls):
-    """Microseconds."""
-    taken = []
-    for _ in range(calls):
-        began = time.perf_counter()
-        ray.get(call())
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken) * 1e6)
-
-
 def main():
     """Answers requests until the input ends."""
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
@@ -74,7 +63,8 @@ def main():
             }
             print(json.dumps({"filled": True}), flush=True)
         else:
-            found = p50(calls[request["operation"]], request["calls"])
+            call = calls[request["operation"]]
+            found = p50(lambda c=call: ray.get(c()), request["calls"])
             print(json.dumps({"p50": found}), flush=True)
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -19,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
 import reverb
 import tensorflow as tf
-from replay_server_items import ALPHA, make_items
+from replay_server_items import ALPHA, make_items, p50
 
 PUSHED = 50
 
@@ -97,16 +96,6 @@ class Reverb:
         self.writer.close()
         self.process.stdin.close()
         self.process.wait()
-
-
-def p50(call, calls):
-    """Microseconds."""
-    taken = []
-    for _ in range(calls):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken) * 1e6)
 
 
 def hush():

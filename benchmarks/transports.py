@@ -29,7 +29,8 @@ PACKAGES = ("numpy", "accel-rl")
 CAPACITY, ITEM_BYTES, TABLE = 131_072, 40, "items"
 REQUESTS = {"ping 64 B": None, "sample 64": (TABLE, 64), "sample 512": (TABLE, 512)}
 TCP, BUSY_TCP, UNIX = "TCP, blocking", "TCP, busy", "Unix, blocking"
-UDP, FUTEX, SHARED = "UDP, blocking", "shared memory, futex", "shared memory, busy"
+UDP, BUSY_UDP = "UDP, blocking", "UDP, busy"
+FUTEX, SHARED = "shared memory, futex", "shared memory, busy"
 MEMIF = "memif, polling"
 # Least part of blocking UDP's time that memif spares.
 SPARED = {"ping 64 B": 0.75, "sample 64": 0.5, "sample 512": 0.3}
@@ -42,15 +43,14 @@ class Way(NamedTuple):
 
     server: remote.ReplayServerProcess
     address: str
-    busy: bool = False  # the client looks for replies all the time
+    busy: bool = False  # of TCP: the client looks for replies all the time
 
     def p50(self, request: tuple[str, int] | None, rounds: int) -> float:
         """Microseconds; the server runs meanwhile."""
         self.server.process.send_signal(signal.SIGCONT)
         try:
-            busy = self.busy and self.address.startswith("tcp:")
-            remote.probe(self.address, sample=request, rounds=rounds // 5, busy=busy)
-            taken = remote.probe(self.address, sample=request, rounds=rounds, busy=busy)
+            remote.probe(self.address, sample=request, rounds=rounds // 5, busy=self.busy)
+            taken = remote.probe(self.address, sample=request, rounds=rounds, busy=self.busy)
         finally:
             self.server.process.send_signal(signal.SIGSTOP)
         return float(np.median(taken) / 1e3)
@@ -81,7 +81,7 @@ def ways() -> Iterator[dict[str, Way]]:
             return server
 
         sleeps = start(udp_port=0, unix_path=folder / "unix", shm_path=folder / "sleeps")
-        polls = start(shm_path=folder / "polls", idle="spin")
+        polls = start(udp_port=0, shm_path=folder / "polls", idle="spin")
         tcp, udp, unix, shared = sleeps.addresses
         found = {
             TCP: Way(sleeps, tcp),
@@ -89,12 +89,13 @@ def ways() -> Iterator[dict[str, Way]]:
             UDP: Way(sleeps, udp),
             FUTEX: Way(sleeps, shared),
             BUSY_TCP: Way(polls, polls.addresses[0], busy=True),
-            SHARED: Way(polls, f"{polls.addresses[1]}?busy=1", busy=True),
+            BUSY_UDP: Way(polls, f"{polls.addresses[1]}?busy=1"),
+            SHARED: Way(polls, f"{polls.addresses[2]}?busy=1"),
         }
         device = f"net_memif0,role=server,socket={folder}/memif,socket-abstract=no,id=0"
         try:
             bypasses = start(dpdk=[*DPDK, f"--vdev={device}"], idle="spin")
-            found[MEMIF] = Way(bypasses, bypasses.addresses[1], busy=True)
+            found[MEMIF] = Way(bypasses, bypasses.addresses[1])
         except RuntimeError as error:
             warn(f"memif does not run, and its claims are null: {error}")
         yield found

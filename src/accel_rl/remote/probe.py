@@ -31,7 +31,7 @@ def probe(
     Args:
       address: of a server, or a server in this process.
       frame_bytes: of a ping, and of its reply.
-      sample: name of a table, and a batch: samples take the place of pings.
+      sample: name of a table, and a batch: samples take the place of pings, by seeds 0, 1, 2, ...
       rounds: requests.
       busy: over TCP and Unix sockets, whether the client asks for a reply again and again instead
         of sleeping until it is there; of shared memory the address says it, "shm:/path?busy=1".
