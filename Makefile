@@ -83,9 +83,11 @@ bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
 # Interpreters of environments with rivals that do not go with ours, where there are any.
 RIVALS ?=
 RAY ?=
+REVERB ?=
 
 accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results; hours
-	$(BIN)/python benchmarks/accept.py $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)")
+	$(BIN)/python benchmarks/accept.py $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)") \
+		$(if $(REVERB),--reverb "$(REVERB)")
 
 docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
 	$(BIN)/python -m pytest tests/test_docs.py

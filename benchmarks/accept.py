@@ -1,6 +1,7 @@
 """All benchmarks with their rivals, in full: what a release is accepted by. Takes hours.
 
-    python benchmarks/accept.py [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON] [--only NAME]... [--quick]
+    python benchmarks/accept.py [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON]
+                                [--only NAME]... [--quick]
 
 Runs one after the other and writes NAME-DATE.json for each, the benchmark's own report with the
 commit it is of. Where one fails the others go on. Ends with all claims, and with exit code 1 if a
@@ -50,12 +51,12 @@ def commit() -> str | None:
     return found[0] + ("+" if found[1] else "")
 
 
-def run(name: str, path: Path, options: list[str]) -> dict[str, Any] | None:
-    """The report of a benchmark, which is also written; None if it failed."""
+def run(name: str, path: Path, options: list[str], of: str | None) -> dict[str, Any] | None:
+    """The report of a benchmark, which is also written with its commit; None if it failed."""
     command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path), *options]
     if subprocess.run(command, check=False).returncode or not path.exists():
         return None
-    report = {"commit": commit(), **json.loads(path.read_text(encoding="utf-8"))}
+    report = {"commit": of, **json.loads(path.read_text(encoding="utf-8"))}
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return report
 
@@ -91,6 +92,7 @@ def main() -> None:
     given = {"--rivals": options.rivals, "--ray": options.ray, "--reverb": options.reverb}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     reports: dict[str, dict[str, Any] | None] = {}
+    of = commit()  # before results are written
     console = Console(width=160)
     for name, takes in BENCHMARKS.items():
         if options.only and name not in options.only:
@@ -99,7 +101,7 @@ def main() -> None:
         words = ["--quick"] if options.quick else []
         for option in takes:
             words += [option, given[option]] if given[option] else []
-        reports[name] = run(name, options.out / f"{name}-{today}.json", words)
+        reports[name] = run(name, options.out / f"{name}-{today}.json", words, of)
     table, well = table_of(reports)
     console.print(table)
     sys.exit(0 if well else 1)

@@ -143,7 +143,7 @@ def fill(
         f"{case}: mean greedy returns over TCP and in one process are equal within {MARGIN:g}, by "
         f"two one-sided tests at {LEVEL:.0%}; margin over the interval's further end"
     )
-    report.claims.append(Claim(claim, MARGIN / end, 1.0, end <= MARGIN))
+    report.claims.append(Claim(claim, MARGIN / max(end, 1e-9), 1.0, end <= MARGIN))
 
 
 def main() -> None:

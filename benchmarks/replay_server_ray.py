@@ -43,8 +43,14 @@ class Actor:
 
 def main():
     """Answers requests until the input ends."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-             _node_ip_address="127.0.0.1")  # fmt: skip
+    ray.init(
+        "local",  # not a cluster that somebody left
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address="127.0.0.1",
+    )
     print(json.dumps({"version": ray.__version__}), flush=True)
     calls = {}
     for line in sys.stdin:

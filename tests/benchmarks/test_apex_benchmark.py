@@ -42,6 +42,11 @@ def test_a_claim_holds_where_both_tests_do():
 
 def test_all_benchmarks_are_there_and_a_failed_one_is_told(tmp_path, monkeypatch):
     folder = Path(accept.__file__).parent
+    commands = {
+        path.stem for path in folder.glob("*.py")
+        if "__main__" in (source := path.read_text()) and '"--quick"' in source
+    }  # fmt: skip
+    assert commands - {"accept"} == set(accept.BENCHMARKS)
     for name, options in accept.BENCHMARKS.items():
         source = (folder / f"{name}.py").read_text()
         for option in ("--json", "--quick", *options):
@@ -53,11 +58,11 @@ def test_all_benchmarks_are_there_and_a_failed_one_is_told(tmp_path, monkeypatch
         f"Path(sys.argv[2]).write_text(json.dumps({{'claims': [{claim!r}]}}))\n"
     )
     (tmp_path / "bad.py").write_text("raise SystemExit(3)\n")
-    good = accept.run("good", tmp_path / "good.json", [])
+    good = accept.run("good", tmp_path / "good.json", [], None)
     assert json.loads((tmp_path / "good.json").read_text()) == good
     assert good["claims"] == [claim]
-    assert good["commit"] is None  # no repository
-    assert accept.run("bad", tmp_path / "bad.json", []) is None
+    assert good["commit"] is None
+    assert accept.run("bad", tmp_path / "bad.json", [], None) is None
     failed = {"claims": [claim | {"value": 1.0, "holds": False}]}
     for reports, well in (
         ({"a": good}, True),

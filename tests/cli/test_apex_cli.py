@@ -72,12 +72,40 @@ def test_without_ray_it_says_which_extra(tmp_path):
         (("--ray-address", "auto"), "--ray-address is for --launcher ray"),
         (("--learners", "3"), "batch_size must be a multiple of the learners, 3, got 64"),
         (("--launcher", "slurm"), "'slurm' is not one of"),
+        (("--server", "tcp://127.0.0.1:1") * 2, "--server must name each server once"),
+        (("--server", "tcp://127.0.0.1:1", "--server", "tcp:bad"), "address must be"),
     ],
 )
 def test_bad_settings_are_refused(tmp_path, words, message):
     result = invoke("apex", "CartPole-v1", *words, "--out", tmp_path / "run")
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+def test_what_cannot_begin_deletes_nothing(tmp_path, monkeypatch):
+    """Neither bad input nor actors that do not start take an earlier run's results away."""
+    out, short = tmp_path / "run", tmp_path / "secret"
+    short.write_bytes(b"short\n")
+    files = [out / "metrics.jsonl", out / "results.json", out / "checkpoints" / "one"]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("kept")
+    again = ("apex", "CartPole-v1", "--overwrite", "--out", out)
+    result = invoke(*again, "--secret-file", short)
+    assert result.exit_code == 2
+    message = "--secret-file must hold 16 bytes or more, got 5"
+    assert message in " ".join(result.output.replace("│", " ").split())
+
+    def fail(*_, **__):
+        raise RuntimeError("no actors today")
+
+    monkeypatch.setattr("accel_rl.cli.apex_run.LocalActors", fail)
+    result = invoke(*again)
+    assert (result.exit_code, "no actors today" in result.output) == (1, True)
+    assert [file.read_text() for file in files] == ["kept"] * 3
+    for words in (("--secret-file", short), ()):
+        assert invoke("apex", "CartPole-v1", *words, "--out", tmp_path / "new").exit_code != 0
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_server_serves_until_it_is_interrupted(tmp_path):

@@ -6,13 +6,22 @@ import os
 import signal
 import threading
 import time
+import types
 import warnings
 
 import jax
 import numpy as np
 import pytest
 
-from accel_rl.remote.apex import ApexSettings, LocalActors, mailbox, run_actor, run_learner
+from accel_rl.remote.apex import (
+    Actors,
+    ApexSettings,
+    LocalActors,
+    RayActors,
+    mailbox,
+    run_actor,
+    run_learner,
+)
 from accel_rl.remote.apex.mailbox import Newest, Report
 from accel_rl.train.acting import Published, Version
 
@@ -151,6 +160,47 @@ def test_a_training_goes_on_without_a_shard(serve):
     assert done.rows[0]["shards_lost"] == 0
     assert done.rows[-1]["shards_lost"] == 1
     assert done.rows[-1]["steps"] == 4_000
+
+
+def test_actors_are_told_addresses_that_are_text(serve):
+    server = serve()
+    for wrong in (server, [server.address, server]):
+        with pytest.raises(TypeError, match=r"address must be text, or a list .* got ReplayServer"):
+            LocalActors(TINY, wrong)
+    with pytest.raises(ValueError, match="got none"):
+        LocalActors(TINY, [])
+
+
+class Failing(Actors[int]):
+    """Actors that end at once, and are started again once at most."""
+
+    def _start(self, number):
+        if number < len(self.running):
+            raise KeyError("of whatever launches them")
+        return number
+
+    def _how(self, actor):
+        return f"end {actor}"
+
+    def _stop(self):
+        return
+
+
+@pytest.mark.filterwarnings("ignore:actor . ended with end:RuntimeWarning")
+def test_an_actor_that_cannot_be_started_again_is_gone():
+    """Whatever the error is: a learner would wait for ever for one that nobody watches."""
+    with Failing(TINY, "unix:/nowhere", restarts=5) as actors:
+        deadline = time.monotonic() + 20
+        while actors.gone() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert actors.gone() == "all actors have ended: end 0, end 1"
+
+
+def test_an_actor_of_a_ray_that_fails_has_ended():
+    """With a Ray of which nothing is left, so that each call of it fails."""
+    actors = RayActors.__new__(RayActors)
+    actors._ray = types.SimpleNamespace()
+    assert actors._how(types.SimpleNamespace(result=None)).startswith("AttributeError: ")
 
 
 @pytest.mark.slow

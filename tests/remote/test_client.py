@@ -233,6 +233,20 @@ def test_a_server_that_comes_back(serve, connect, tmp_path):
     assert other.stats()["size"] == 2
 
 
+@pytest.mark.parametrize("reconnect", [0.0, 0.2])
+def test_what_was_never_sent_is_known_not_to_be_done(serve, connect, reconnect):
+    server = serve()
+    client = connect(server.address, reconnect=reconnect)
+    table = client.table(SPEC)
+    server.close()
+    with pytest.raises(remote.OutcomeUnknown):
+        table.push(items(1))
+    for _ in range(2):
+        with pytest.raises(remote.ConnectionLost) as caught:
+            table.push(items(1))
+        assert not isinstance(caught.value, remote.OutcomeUnknown)
+
+
 def test_a_server_in_a_process(built, connect):
     with remote.ReplayServerProcess(secret=b"s" * 16) as server:
         client = connect(server.address, b"s" * 16)

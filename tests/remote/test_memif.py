@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -110,6 +111,105 @@ def test_client_that_was_killed(server, connect):
     assert connect(server.addresses[1], timeout=20.0).ping(b"here") == b"here"
 
 
+def test_client_that_goes_early(server, connect, tmp_path):
+    """Those who do not wait for the greeting, or say nothing, or nonsense, do not harm others."""
+    client = connect(server.addresses[1], timeout=20.0)
+    path = str(tmp_path / "socket")
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.stat(path + ".dpdk").st_mode & 0o777 == 0o700
+    for each in range(200):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as early:
+            early.settimeout(10.0)
+            early.connect(path)
+            if each % 4 == 1:
+                early.send(bytes(128))
+            if each % 4 == 2:
+                assert len(early.recv(256)) == 128
+            if each % 4 == 3:
+                assert len(early.recv(256)) == 128
+                early.send(bytes(300))
+                assert early.recv(256) == b""
+        assert client.ping(b"here") == b"here"
+    client.close()
+    assert connect(server.addresses[2], timeout=20.0).ping(b"new") == b"new"
+
+
+def test_client_that_vanished_waiting(server, connect):
+    """What is sent to one that was killed is given up at once."""
+    program = (
+        "import sys\nfrom accel_rl import remote\n"
+        "client = remote.ReplayClient(sys.argv[1], timeout=20.0)\n"
+        "spec = remote.TableSpec('steps', 100, [remote.Column('frame', 'u1', (9000,))])\n"
+        "print('up', flush=True)\n"
+        "client.table(spec).sample(1, 64, timeout=20.0)\n"
+    )
+    tcp = connect(server.addresses[0])
+    spec = remote.TableSpec("steps", 100, [remote.Column("frame", "u1", (9000,))])
+    table = tcp.table(spec)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, server.addresses[1]], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "up\n"
+        time.sleep(0.2)
+        process.kill()
+    time.sleep(0.2)
+    frames = np.zeros((100, 9000), np.uint8)
+    began = time.monotonic()
+    table.push({"frame": frames})
+    tcp.ping(b"others")
+    assert time.monotonic() - began < 0.5
+
+
+CHURN = """
+import sys, threading
+from accel_rl import remote
+def churn(address):
+    for each in range(15):
+        with remote.ReplayClient(address, timeout=20.0) as client:
+            assert client.ping(b"up") == b"up"
+threads = [threading.Thread(target=churn, args=(each,)) for each in sys.argv[1:]]
+for each in threads: each.start()
+for each in threads: each.join()
+print("done")
+"""
+
+
+def test_links_that_come_and_go_at_once(server):
+    ran = subprocess.run(
+        [sys.executable, "-c", CHURN, *server.addresses[1:]],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
+
+
+FORKED = """
+import os, sys, warnings
+from accel_rl import remote
+from accel_rl.remote.module import native
+path = sys.argv[1].removeprefix("memif:").partition("?")[0]
+link = native().open_memif(path, timeout_us=20_000_000)
+warnings.simplefilter("ignore")  # of threads: what is tried here
+child = os.fork()
+if child == 0:
+    try:
+        native().open_memif(path, 1, 1_000_000)
+    except ConnectionRefusedError as error:
+        print(error, flush=True)
+    del link
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def test_child_of_fork_is_refused(server):
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED, server.addresses[1]],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "DPDK was started before fork()" in ran.stdout, ran
+    assert (ran.stderr, ran.returncode) == ("", 0)
+
+
 def test_command(connect, tmp_path):
     arguments = " ".join(dpdk_servers.memif(tmp_path / "socket")["dpdk"])
     command = "import sys; from accel_rl.cli import main; sys.exit(main())"
@@ -208,6 +308,7 @@ PLAIN = ["--vdev=net_memif0,role=server,id=0"]
     [
         (NULL, {}, "must have a secret"),
         (PLAIN, {}, "socket-abstract=no"),
+        (["--vdev=net_memif0,id=0"], {}, "role=server is missing"),
         ([], {}, "no port"),
         (["--vdev=net_nonsense0"], {}, "net_nonsense0"),
         (NULL, {"in_network": True, "secret": bytes(16)}, "takes two ports of DPDK, got 1"),
@@ -224,7 +325,7 @@ def test_refusals(serve, arguments, more, message):
 
 
 def test_bad_addresses(connect, tmp_path):
-    with pytest.raises(remote.ConnectionLost, match="at most 252"):
+    with pytest.raises(ValueError, match="id must be from 0 to 252"):
         connect(f"memif:{tmp_path}/socket?id=253")
     with pytest.raises(remote.ConnectionLost, match="comma"):
         connect(f"memif:{tmp_path}/a,b")

@@ -25,8 +25,8 @@ path, kind = sys.argv[1:]
 server = remote.ReplayServer(None, shm_path=path) if kind == "embedded" else None
 client = remote.ReplayClient(server or f"shm:{path}" + kind, reconnect=0.0)
 table = client.table(remote.TableSpec("t", 64, (remote.Column("x", "i4"),)))
-print("waits", flush=True)
 try:
+    print("waits", flush=True)
     table.sample(1, 4, wait=60.0)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -185,9 +185,23 @@ def test_round_trips_are_measured(serve, tmp_path, busy):
         times = remote.probe(where, rounds=50, frame_bytes=200, busy=busy, secret=SECRET)
         assert times.shape == (50,)
         assert (times > 0).all()
-        assert server.stats()["requests"] == before + 53  # hello, proof and bye are not timed
+        assert (
+            server.stats()["requests"] == before + 54
+        )  # hello, proof, one ping and bye are not timed
     with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
         remote.probe(server, rounds=0)
+    table = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
+    with remote.ReplayClient(server, SECRET) as client:
+        client.table(table).push([np.arange(8, dtype=np.int32)])
+    assert (remote.probe(server, sample=("t", 4), rounds=5, secret=SECRET) > 0).all()
+    with pytest.raises(remote.NoSuchTable):
+        remote.probe(server, sample=("absent", 4), secret=SECRET)
+    with pytest.raises(remote.RequestRefused):
+        remote.probe(server, sample=("t", 1 << 20), secret=SECRET)
+    with pytest.raises(ValueError, match="batch from 1 to 1048576, got 0"):
+        remote.probe(server, sample=("t", 0), secret=SECRET)
+    with pytest.raises(ValueError, match="TLS is not probed"):
+        remote.probe("tls://127.0.0.1:1")
     for count in (63, (64 << 20) + 1):
         with pytest.raises(ValueError, match="frame_bytes must be from 64 to"):
             remote.probe(server, frame_bytes=count, secret=SECRET)

@@ -25,19 +25,9 @@ TINY = ApexSettings(
 )  # fmt: skip
 
 
-def process_of(number):
-    """The number of a process that acts, by the name that Ray gives it."""
-    wanted = "ray::_Acting.run"
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline") as file:
-                    if file.read().startswith(wanted):
-                        found.append(int(entry))
-            except OSError:
-                continue
-    return sorted(found)[number]
+def process_of(actor):
+    """The number of the process that acts for this training, and for no other."""
+    return ray.get(actor.handle.__ray_call__.remote(lambda _: os.getpid()))
 
 
 def test_a_killed_actor_comes_back_and_the_training_ends(serve):
@@ -49,7 +39,7 @@ def test_a_killed_actor_comes_back_and_the_training_ends(serve):
 
             def on_row(row):
                 if row["actors_heard"] == 2 and not killed:
-                    killed.append(process_of(0))
+                    killed.append(process_of(actors.running[0]))
                     os.kill(killed[0], signal.SIGKILL)
 
             done = run_learner(

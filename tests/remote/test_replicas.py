@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import replica_worker
 
-from accel_rl import train
+from accel_rl import remote, train
 from accel_rl.remote.apex import ApexSettings, LocalActors, replicas, run_learners
 
 WORKER = pathlib.Path(replica_worker.__file__)
@@ -102,8 +102,59 @@ def _learner(number):
     return _learners()[number]
 
 
+def listening(port):
+    """Hex addresses of this machine on which somebody listens at that port."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            address, number = local.split(":")
+            if state == "0A" and int(number, 16) == port:
+                found.add(address)
+    return found
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_coordinator_listens_on_its_own_address_only(named):
+    """Who reaches it could join: it asks for no secret."""
+    port = replicas.free_port()
+    script = (
+        "import sys; from accel_rl.remote.apex import replicas;"
+        "replicas.join(sys.argv[1], 0, 1, bind=sys.argv[2] or None);"
+        "print('joined', flush=True); sys.stdin.read()"
+    )
+    address = f"127.0.0.1:{port}"
+    words = [f"localhost:{port}", address] if named else [address, ""]
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "joined\n"
+            found = listening(port)
+        finally:
+            process.kill()
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1, also as IPv6
+
+
 def test_what_is_wrong_is_refused(serve):
-    address = serve().address
+    server = serve()
+    address = server.address
+    for steps, period, message in (
+        (100, None, "steps must be more than learning_starts"),
+        (1_000, 0, "period must be at least 1, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_learners(TINY, address, steps, 2, period=period)
+    with pytest.raises(TypeError, match=r"address must be text, or a list .* got ReplayServer"):
+        run_learners(TINY, server, 1_000, 2)
+    with remote.ReplayClient(address) as client:
+        client.publish("again/policy", 0, b"")
+    with pytest.raises(ValueError, match="a training named 'again' on this server already"):
+        run_learners(dataclasses.replace(TINY, run="again"), address, 1_000, 2)
     for learners in (0, 3):
         message = f"batch_size must be a multiple of the learners, {learners}, got 8"
         with pytest.raises(ValueError, match=message):

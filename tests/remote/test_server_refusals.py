@@ -217,7 +217,7 @@ def test_addresses_that_are_none():
     for address, message in (
         ("shm:/path?busy=2", "busy must be from 0 to 1, got '2'"),
         ("shm:/path?idle=1", "has option 'idle'; shm knows busy"),
-        ("memif:/path?id=x", "id must be from 0 to 65535"),
+        ("memif:/path?id=x", "id must be from 0 to 252"),
     ):
         with pytest.raises(ValueError, match=message):
             remote.ReplayClient(address)

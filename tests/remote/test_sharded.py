@@ -1,6 +1,10 @@
 """A memory in parts on several servers: probabilities, losses, and the contract of a port."""
 
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -211,7 +215,111 @@ def test_a_loss_that_is_an_error_elsewhere_is_none_here(serve):
         servers[0].close()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert table.push([np.zeros(4, np.int32)]) == 14
+            assert table.push([np.zeros(4, np.int32)]) == 12  # the lost one's are lost with it
+            assert table.push([np.zeros(4, np.int32)]) == 16
+        assert table.stats()["doubtful"] == 2
+
+
+@contextlib.contextmanager
+def frozen(process):
+    """In which a server's process does nothing; what comes waits for it."""
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def processes(built):
+    """Two servers in processes of their own."""
+    with remote.ReplayServerProcess() as one, remote.ReplayServerProcess() as other:
+        yield [one, other]
+
+
+def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
+    """It carries out what waited for it; the others must not have that, too."""
+    addresses = [each.address for each in processes]
+    with ShardedTable(addresses, SPEC, timeout=1.0) as table:
+        with frozen(processes[1].process):
+            with pytest.warns(RuntimeWarning, match="shard 1 .* is lost"):
+                assert table.push([np.arange(10, dtype=np.int32)]) == 5
+            stats = table.stats()
+            assert (stats["lost"], stats["losses"], stats["doubtful"]) == (1, 1, 5)
+        found = []
+        for address in addresses:
+            with remote.ReplayClient(address) as client:
+                part = client.table("t")
+                deadline = time.monotonic() + 20
+                while part.stats()["size"] == 0 and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                drawn = part.sample(1, 400)
+                found.append(set(drawn.columns["n"].tolist()))
+                assert part.stats()["inserts"] == len(found[-1]) == 5
+        assert found[0] | found[1] == set(range(10))
+
+
+def test_frozen_shards_do_not_hold_up_the_end_of_a_process(processes):
+    """A call waits there for 30 s in a thread of the table."""
+    script = (
+        "import sys, threading, time, numpy as np\n"
+        "from accel_rl.remote import Column, ShardedTable, TableSpec\n"
+        "table = ShardedTable(sys.argv[1:], TableSpec('t', 90, (Column('n', 'i4'),)))\n"
+        "push = lambda: table.push([np.zeros(4, np.int32)])\n"
+        "push()\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "threading.Thread(target=push, daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *[each.address for each in processes]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "open\n"
+            with frozen(processes[0].process), frozen(processes[1].process):
+                process.stdin.write("\n")
+                process.stdin.flush()
+                assert process.wait(15) == 0
+        finally:
+            process.kill()
+
+
+def test_a_push_that_is_more_than_the_shards_that_are_left_hold_goes_in_pieces(serve):
+    """The limiter counts all of it before the shards have it: none of them may refuse a part."""
+    servers = [serve() for _ in range(2)]
+    limiter = Limiter(1, 1.0, -10_000.0, 10_000.0)
+    spec = TableSpec("t", 90, SPEC.columns, priority_exponent=ALPHA, limiter=limiter)
+    with ShardedTable([each.address for each in servers], spec) as table:
+        servers[1].close()
+        with pytest.warns(RuntimeWarning, match="shard 1 .* is lost"):
+            table.stats()
+        assert table.push([np.arange(60, dtype=np.int32)]) == 45
+        assert set(table.sample(1, 2_000).columns["n"].tolist()) == set(range(15, 60))
+        pace = servers[0].stats()["tables"]["t/limiter"]
+        with pytest.raises(remote.RequestRefused, match="91 items, the capacity is 90"):
+            table.push([np.arange(91, dtype=np.int32)])
+        assert servers[0].stats()["tables"]["t/limiter"]["inserts"] == pace["inserts"] == 60
+
+
+def test_a_loss_is_counted_though_another_shard_refuses(serve):
+    servers = [serve() for _ in range(2)]
+    with ShardedTable([each.address for each in servers], SPEC) as table:
+        servers[1].close()
+        calls = {}
+        for shard in table._shards.live():
+            calls[shard] = (
+                RemoteTable.stats if shard.number else lambda each: each.push([np.zeros((1, 2))])
+            )
+        with (
+            pytest.warns(RuntimeWarning, match="is lost"),
+            pytest.raises(ValueError, match="n must"),
+        ):
+            table._shards.ask(calls)
+        assert table.stats()["losses"] == 1
 
 
 def test_the_limiter_is_one_for_all_shards(shards):

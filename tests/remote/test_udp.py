@@ -13,6 +13,7 @@ from test_server_machine import ServerMachine
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
 from accel_rl.remote.links import parse_address
+from accel_rl.remote.module import native
 from accel_rl.remote.wire import Op
 
 pytestmark = pytest.mark.usefixtures("built")
@@ -63,6 +64,10 @@ def test_a_bad_network_changes_nothing(serve, connect):
             table.update(drawn, np.full(64, 0.5 + number, np.float32))
         stats = same.stats()
         assert min(network.lost, network.doubled, network.delayed) > 0
+    counts = server.stats()["datagrams"]
+    assert counts["in"] >= 4 * 11 + 36 + 2 * 40
+    assert min(counts["out"], counts["duplicates"], counts["retransmitted"]) > 0
+    assert counts["malformed"] == counts["evicted"] == 0
     assert stats["inserts"] == 4 * 2000 + 36 * 5
     assert stats["samples"] == 2 * 40 * 64
     assert stats["updates"] + stats["stale"] == 40 * 64
@@ -147,7 +152,10 @@ def test_garbage_is_counted(serve, connect):
         header = wire.read_header(raw.recv(64), 64)
         assert (header.op, header.session, header.request) == (16, 1, 7)
     assert client.ping(b"still") == b"still"
-    assert server.stats()["malformed"] == 6
+    stats = server.stats()
+    assert stats["malformed"] == stats["datagrams"]["malformed"] == 6
+    assert stats["datagrams"]["resets"] == 1
+    assert stats["datagrams"]["bad_checksums"] > 0
 
 
 def test_fragments_that_never_become_whole(serve, connect):
@@ -166,6 +174,19 @@ def test_fragments_that_never_become_whole(serve, connect):
         while server.stats()["timed_out"] == 0:
             assert time.monotonic() < end
             time.sleep(0.01)
+
+
+def test_a_server_that_never_began():
+    module = native()
+    server = module.Server(module.ServerSettings(), None)
+    server.listen_udp("127.0.0.1", 0)
+    link = server.open_link()
+    server.stop()
+    with pytest.raises(ConnectionRefusedError, match="the server is closed"):
+        server.open_link()
+    with pytest.raises(ConnectionResetError):
+        link.exchange([wire.request_frame(Op.HELLO)], bytearray(4096), 0)
+    assert server.stats()["open"] == server.stats()["datagrams"]["in"] == 0
 
 
 def test_addresses(serve, connect):
@@ -193,4 +214,4 @@ def test_addresses(serve, connect):
 def test_round_trips_by_datagrams(serve):
     server = serve(udp_port=0)
     assert (remote.probe(server.addresses[1], rounds=200) > 0).all()
-    assert server.stats()["requests"] == 202
+    assert server.stats()["requests"] == 203

@@ -73,10 +73,11 @@ void raise(Fault fault) {
   throw nb::python_error();
 }
 
-Link *PythonLink::borrow() {
-  if (busy_.exchange(true)) throw Error(Status::out_of_order, "the link is in use by a thread");
-  if (link_) return link_.get();
-  busy_ = false;
+PythonLink::Borrowed::Borrowed(PythonLink *from) : from_(from) {
+  if (from_->busy_.exchange(true))
+    throw Error(Status::out_of_order, "the link is in use by a thread");
+  if (from_->link_) return;
+  from_->busy_ = false;
   raise(Fault::closed);
 }
 
@@ -86,7 +87,7 @@ nb::object PythonLink::exchange(nb::sequence parts, nb::handle into, uint64_t ti
   for (nb::handle each : parts) given.push_back(pinned.add(each, PyBUF_SIMPLE));
   const Part room = pinned.add(into, PyBUF_WRITABLE);
   auto *to = const_cast<uint8_t *>(room.bytes);  // writable, as was asked for
-  Link *link = borrow();
+  const Borrowed link(this);
   Fault fault;
   {
     const nb::gil_scoped_release released;
@@ -98,7 +99,6 @@ nb::object PythonLink::exchange(nb::sequence parts, nb::handle into, uint64_t ti
   nb::object answer;
   if (reply == to) answer = nb::int_(bytes);
   else if (reply) answer = nb::bytes(reply, bytes);
-  give_back();
   if (fault != Fault::none) raise(fault);
   return answer;
 }
@@ -115,7 +115,7 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
   const auto first = read_at<uint64_t>(request.data() + 16);
   const bool samples = request[5] == static_cast<uint8_t>(Op::sample);
   std::vector<uint8_t> room(std::max(part.count, size_t{4096}));
-  Link *link = borrow();
+  const Borrowed link(this);
   Fault fault = Fault::none;
   {
     const nb::gil_scoped_release released;
@@ -132,14 +132,13 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
           std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
     }
   }
-  give_back();
   if (fault != Fault::none) raise(fault);
   return nb::bytes(times.data(), times.size() * sizeof(int64_t));
 }
 
 void PythonLink::set_frame_bytes(uint32_t bytes) {
-  borrow()->set_frame_bytes(bytes);
-  give_back();
+  const Borrowed link(this);
+  link->set_frame_bytes(bytes);
 }
 
 // A link of a server in this process waits for its turn, and Python's other threads shall not.
@@ -150,12 +149,9 @@ PythonLink::~PythonLink() {
 
 void PythonLink::close() {
   if (!link_) return;
-  borrow();
-  {
-    const nb::gil_scoped_release released;
-    link_.reset();
-  }
-  give_back();
+  const Borrowed link(this);
+  const nb::gil_scoped_release released;
+  link_.reset();
 }
 
 static std::unique_ptr<PythonLink> open_udp(const std::string &host, uint16_t port, uint32_t busy,
@@ -171,7 +167,7 @@ static std::unique_ptr<PythonLink> open_udp(const std::string &host, uint16_t po
 
 std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string &why) {
   if (link) return std::make_unique<PythonLink>(std::move(link));
-  PyErr_SetString(PyExc_ConnectionRefusedError, why.c_str());
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_ConnectionRefusedError, why.c_str());
   throw nb::python_error();
 }
 
@@ -182,7 +178,7 @@ std::unique_ptr<PythonLink> open_shm(const std::string &path, uint32_t busy, uin
   std::unique_ptr<Link> link;
   {
     const nb::gil_scoped_release released;
-    link = SharedLink::open(path, busy != 0, timeout_us, &why);
+    link = SharedLink::open(path, busy != 0, timeout_us, run_signal_handlers, &why);
   }
   return opened(std::move(link), why);
 }
@@ -193,19 +189,25 @@ std::unique_ptr<PythonLink> open_socket(int file, uint32_t busy, const std::stri
   return opened(std::move(link), why);
 }
 
-std::unique_ptr<PythonLink> open_tcp(const std::string &host, uint16_t port, uint32_t busy) {
+std::unique_ptr<PythonLink> open_tcp(const std::string &host, uint16_t port, uint32_t busy,
+                                     uint64_t timeout_us) {
   std::string why;
   int file;
   {
     const nb::gil_scoped_release released;
-    file = connect_tcp(host, port, &why);
+    file = connect_tcp(host, port, timeout_us, run_signal_handlers, &why);
   }
   return open_socket(file, busy, why);
 }
 
-std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy) {
+std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy,
+                                      uint64_t timeout_us) {
   std::string why;
-  const int file = connect_unix(path, &why);
+  int file;
+  {
+    const nb::gil_scoped_release released;
+    file = connect_unix(path, timeout_us, run_signal_handlers, &why);
+  }
   return open_socket(file, busy, why);
 }
 
@@ -231,9 +233,11 @@ void bind_links(nb::module_ &module) {
   module.def("why_no_shm", why_no_shared_memory,
              "Why this machine cannot share memory as it takes; empty: it can.");
   module.def("open_tcp", open_tcp, nb::arg("host"), nb::arg("port"), nb::arg("busy") = 0,
+             nb::arg("timeout_us") = 0,
              "To a server's TCP socket, without Python; the host is an address in numbers. Raises "
              "ConnectionRefusedError.");
   module.def("open_unix", open_unix, nb::arg("path"), nb::arg("busy") = 0,
+             nb::arg("timeout_us") = 0,
              "To a server's Unix socket, without Python. Raises ConnectionRefusedError.");
 }
 

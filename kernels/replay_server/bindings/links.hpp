@@ -28,9 +28,19 @@ class PythonLink {
   void close();
 
  private:
-  // The link, for who uses it without Python's lock; nobody else does until give_back().
-  Link *borrow();
-  void give_back() { busy_ = false; }
+  // The link, for who uses it without Python's lock; nobody else does until the end of a block.
+  class Borrowed {
+   public:
+    explicit Borrowed(PythonLink *from);
+    ~Borrowed() { from_->busy_ = false; }
+    Borrowed(const Borrowed &) = delete;
+    Borrowed &operator=(const Borrowed &) = delete;
+
+    Link *operator->() const { return from_->link_.get(); }
+
+   private:
+    PythonLink *from_;
+  };
 
   std::unique_ptr<Link> link_;
   std::atomic<bool> busy_{false};
@@ -42,7 +52,8 @@ bool run_signal_handlers();
 
 [[noreturn]] void raise(Fault fault);
 
-// Throws nanobind::python_error of ConnectionRefusedError with `why` if there is no link.
+// Throws nanobind::python_error if there is no link: what a signal's handler raised meanwhile, or
+// else ConnectionRefusedError with `why`.
 std::unique_ptr<PythonLink> opened(std::unique_ptr<Link> link, const std::string &why);
 
 }  // namespace accel_rl::replay::bindings

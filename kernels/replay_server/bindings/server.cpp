@@ -25,6 +25,7 @@
 #include "handler.hpp"
 #include "links.hpp"
 #include "server_settings.hpp"
+#include "server_stats.hpp"
 #include "udp.hpp"
 
 namespace nb = nanobind;
@@ -74,7 +75,7 @@ class Server {
   ~Server() {
     stop();
     loop_.reset();  // they refer to each other in this order
-    transports_.clear();
+    udp_.clear();
     embedded_.reset();
   }
 
@@ -108,11 +109,14 @@ class Server {
                           datagrams_};
     std::vector<std::string> addresses;
     std::string why;
+    std::unique_ptr<NicTransport> made;
     {
       const nb::gil_scoped_release released;
-      network_ = open_dpdk(handler_.get(), settings, &addresses, &why);
+      made = open_dpdk(handler_.get(), settings, &addresses, &why);
     }
-    if (!network_ || !loop_->add(network_.get(), &why)) throw nb::value_error(why.c_str());
+    if (!made || !loop_->add(made.get(), &why)) throw nb::value_error(why.c_str());
+    const auto lock = loop_->hold();  // stats() looks at it
+    network_ = std::move(made);
     return addresses;
   }
 
@@ -123,7 +127,8 @@ class Server {
     if (!transport->open(host, port, has_secret_, &why)) throw nb::value_error(why.c_str());
     const uint16_t taken = transport->port();
     if (!loop_->add(transport.get(), &why)) throw Error(Status::io_error, why);
-    transports_.push_back(std::move(transport));
+    const auto lock = loop_->hold();  // stats() looks at it
+    udp_.push_back(std::move(transport));
     return taken;
   }
 
@@ -174,53 +179,27 @@ class Server {
       thread_.join();
     }
     running_ = false;
+    loop_->close();  // also if it never ran
     for (const auto &each : listeners_) each->close();
+    const auto held = loop_->hold();  // stats() looks at it
     network_.reset();
   }
 
   nb::dict stats() {
-    Statistics now;
-    std::vector<std::pair<std::string, Stats>> tables;
-    bool network = false;
-    uint64_t counts[net_counters_count] = {};
+    ServerStats now;
     {
       const nb::gil_scoped_release released;
       const auto lock = loop_->hold();
-      now = handler_->statistics();
-      network = network_ != nullptr;
-      if (network) {
-        const NetCounters counters = network_->counters();
-        std::memcpy(counts, &counters, sizeof counts);
-      }
+      now.server = handler_->statistics();
       for (const auto &each : handler_->tables())
-        tables.emplace_back(each->config().name, each->stats());
+        now.tables.emplace_back(each->config().name, each->stats());
+      for (const auto &each : udp_) now.add(each->counts());
+      if (network_) {
+        now.add(network_->datagram_counts());
+        now.network = network_->counters();
+      }
     }
-    nb::dict out, of_tables;
-    const char *names[statistics_count] = {
-        "connections", "open",        "sessions", "requests",  "malformed", "unauthenticated",
-        "slow",        "timed_out",   "turned_away", "bytes_in", "bytes_out", "waiting",
-        "repeated",    "snapshots"};
-    uint64_t values[statistics_count];
-    std::memcpy(values, &now, sizeof now);
-    for (size_t k = 0; k < statistics_count; ++k) out[names[k]] = values[k];
-    for (const auto &[name, each] : tables) {
-      nb::dict table;
-      table["inserts"] = each.inserts;
-      table["samples"] = each.samples;
-      table["updates"] = each.updates;
-      table["stale"] = each.stale;
-      table["size"] = each.size;
-      table["refused"] = each.refused;
-      table["waited"] = each.waited;
-      of_tables[name.c_str()] = table;
-    }
-    out["tables"] = of_tables;
-    if (network) {
-      nb::dict of_network;
-      for (size_t k = 0; k < net_counters_count; ++k) of_network[net_counter_names[k]] = counts[k];
-      out["network"] = of_network;
-    }
-    return out;
+    return now.describe();
   }
 
   // Waits until it is on the disk.
@@ -265,7 +244,7 @@ class Server {
   std::unique_ptr<Handler> handler_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<NicTransport> network_;  // DPDK's ports
-  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<std::unique_ptr<Udp>> udp_;
   DatagramSettings datagrams_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<Embedded> embedded_;

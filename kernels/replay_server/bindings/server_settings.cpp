@@ -57,6 +57,7 @@ void bind_settings(nb::module_ &module) {
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
   bind_setting(settings, "ring_bytes", loop, &LoopSettings::ring_bytes);
   bind_setting(settings, "sleep_us", loop, &LoopSettings::sleep_us);
+  bind_setting(settings, "linger_us", loop, &LoopSettings::linger_us);
   bind_setting(settings, "connections", loop, &LoopSettings::connections);
   bind_setting(settings, "handshakes", loop, &LoopSettings::handshakes);
   bind_setting(settings, "handshake_ms", loop, &LoopSettings::handshake_ms);

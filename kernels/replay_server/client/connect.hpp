@@ -6,11 +6,29 @@
 #include <cstdint>
 #include <string>
 
+#include "link.hpp"
+
 namespace accel_rl::replay {
 
-// A blocking stream socket; -1 with `why`. The host is an address in numbers.
-int connect_unix(const std::string &path, std::string *why);
-int connect_tcp(const std::string &host, uint16_t port, std::string *why);
+// Whether a call on a socket that waits, and has failed, is to be made again: a signal has ended
+// it, and there is time left. If there is none, errno becomes ETIMEDOUT.
+class Retry {
+ public:
+  // 0 microseconds: there is always time.
+  Retry(uint64_t timeout_us, const Link::GoOn &go_on);
+  bool operator()() const;
+
+ private:
+  uint64_t end_us_;
+  const Link::GoOn &go_on_;
+};
+
+// A blocking stream socket, whose calls end after so many microseconds; 0: never. -1 with `why`.
+// The host is an address in numbers.
+int connect_unix(const std::string &path, uint64_t timeout_us, const Link::GoOn &go_on,
+                 std::string *why);
+int connect_tcp(const std::string &host, uint16_t port, uint64_t timeout_us,
+                const Link::GoOn &go_on, std::string *why);
 // Microseconds after which a call on it ends without a byte; 0: never.
 void limit_waiting(int file, uint64_t timeout_us);
 

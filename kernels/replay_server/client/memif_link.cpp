@@ -45,8 +45,8 @@ std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uin
     return nullptr;
   }
   auto link = std::make_unique<NicLink>(std::move(nic),
-                                        Endpoint{memif_server + 1 + id, usual_port},
-                                        Endpoint{memif_server, usual_port}, greeting);
+                                        Udp4Endpoint{memif_server + 1 + id, usual_port},
+                                        Udp4Endpoint{memif_server, usual_port}, greeting);
   *fault = link->reach(timeout_us, go_on);
   if (*fault == Fault::none) return link;
   *why = "no server answers on interface " + std::to_string(id) + " of the memif socket " + path;

@@ -1,9 +1,10 @@
 #include "nic_link.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
+
+#include "../transport/clock.hpp"
 
 namespace accel_rl::replay {
 
@@ -12,21 +13,15 @@ namespace {
 constexpr uint64_t look_us = 50000;  // between questions whether the caller still waits
 constexpr uint64_t reach_us = 1000;  // and, before the first request, whether somebody is there
 
-uint64_t clock_us() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
-
 }  // namespace
 
-NicLink::NicLink(std::unique_ptr<Nic> nic, const Endpoint &own, const Endpoint &server,
+NicLink::NicLink(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, const Udp4Endpoint &server,
                  uint64_t greeting)
     : nic_(std::move(nic)),
       stack_(nic_.get(), own),
       server_(server),
       caller_(greeting, Address::of(&server.address, sizeof server.address), this),
-      take_([this](const Endpoint &from, const Part &datagram) {
+      take_([this](const Udp4Endpoint &from, const Part &datagram) {
         if (from.address == server_.address && from.port == server_.port)
           caller_.receive(datagram.bytes, datagram.count, now_us_);
       }) {}

@@ -15,7 +15,7 @@ namespace accel_rl::replay {
 class NicLink : public Link, private Wire {
  public:
   // `greeting`: random bits, not 0.
-  NicLink(std::unique_ptr<Nic> nic, const Endpoint &own, const Endpoint &server,
+  NicLink(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, const Udp4Endpoint &server,
           uint64_t greeting);
 
   // Waits until the server's port is there and has told its address: before anything else.
@@ -36,7 +36,7 @@ class NicLink : public Link, private Wire {
 
   std::unique_ptr<Nic> nic_;
   Stack stack_;
-  Endpoint server_;
+  Udp4Endpoint server_;
   Caller caller_;
   Stack::Take take_;
   uint64_t now_us_ = 0, looked_us_ = 0;

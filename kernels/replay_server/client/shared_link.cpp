@@ -29,7 +29,7 @@ void pause_core() {
 }
 
 // The memory's descriptor, or -1 with what went wrong in errno.
-int receive_greeting(int file, SharedGreeting *greeting) {
+int receive_greeting(int file, const Retry &retry, SharedGreeting *greeting) {
   iovec part = {greeting, sizeof *greeting};
   alignas(cmsghdr) char rights[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
@@ -37,7 +37,9 @@ int receive_greeting(int file, SharedGreeting *greeting) {
   message.msg_iovlen = 1;
   message.msg_control = rights;
   message.msg_controllen = sizeof rights;
-  const ssize_t got = recvmsg(file, &message, MSG_CMSG_CLOEXEC);
+  ssize_t got;
+  do got = recvmsg(file, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && retry());
   if (got < 0) return -1;
   int memory = -1;
   const cmsghdr *head = CMSG_FIRSTHDR(&message);
@@ -53,12 +55,12 @@ int receive_greeting(int file, SharedGreeting *greeting) {
 }  // namespace
 
 std::unique_ptr<SharedLink> SharedLink::open(const std::string &path, bool busy,
-                                             uint64_t timeout_us, std::string *why) {
-  const int file = connect_unix(path, why);
+                                             uint64_t timeout_us, const GoOn &go_on,
+                                             std::string *why) {
+  const int file = connect_unix(path, timeout_us, go_on, why);
   if (file < 0) return nullptr;
-  limit_waiting(file, timeout_us);
   SharedGreeting greeting = {};
-  const int memory = receive_greeting(file, &greeting);
+  const int memory = receive_greeting(file, Retry(timeout_us, go_on), &greeting);
   void *mapped = MAP_FAILED;
   if (memory >= 0) {
     struct stat there;

@@ -14,9 +14,10 @@ namespace accel_rl::replay {
 class SharedLink : public ByteLink {
  public:
   // To the server whose socket is at `path`. `busy`: looks for a reply again and again, which takes
-  // a core, instead of sleeping until it is there. Null with `why`.
+  // a core, instead of sleeping until it is there. `timeout_us` is for what the server has to do;
+  // `go_on` is asked when a signal came. Null with `why`.
   static std::unique_ptr<SharedLink> open(const std::string &path, bool busy, uint64_t timeout_us,
-                                          std::string *why);
+                                          const GoOn &go_on, std::string *why);
   ~SharedLink() override;
   SharedLink(const SharedLink &) = delete;
   SharedLink &operator=(const SharedLink &) = delete;

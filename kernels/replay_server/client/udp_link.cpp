@@ -4,24 +4,19 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "../transport/clock.hpp"
+
 namespace accel_rl::replay {
 
 namespace {
 
 constexpr uint64_t slice_us = 100000;  // between two questions whether to go on
-
-uint64_t clock_us() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
 
 }  // namespace
 

@@ -173,10 +173,10 @@ void Datagrams::sweep(uint64_t now_ms) {
   for (auto &each : remotes_) {
     Remote &remote = *each.second;
     if (remote.state == Peer::State::closed) leave(remote);
-    const bool ready = remote.state == Peer::State::ready;
+    const bool client = remote.state == Peer::State::ready && remote.confirmed;
     const uint32_t most_ms = remote.gone          ? settings_.linger_ms
                              : remote.waiting > 0 ? settings_.silent_ms
-                             : ready              ? settings_.idle_ms
+                             : client             ? settings_.idle_ms
                                                   : settings_.handshake_ms;
     if (since(remote.heard_ms) >= most_ms) {
       if (!remote.gone) ++handler_->counters().timed_out;

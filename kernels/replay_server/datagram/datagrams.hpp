@@ -19,7 +19,7 @@ namespace accel_rl::replay {
 struct DatagramSettings {
   uint32_t peers = 1024;           // then one that has been idle long leaves
   uint32_t half_open = 256;        // peers that have not used their session yet
-  uint32_t handshake_ms = 5000;    // until the session stands
+  uint32_t handshake_ms = 5000;    // until the session stands, and is used
   uint32_t frame_ms = 10000;       // without a fragment in the middle of a request
   uint32_t linger_ms = 10000;      // a peer that has left is known so long, for late datagrams
   uint32_t idle_ms = 3600 * 1000;  // without a datagram
@@ -41,6 +41,12 @@ struct DatagramCounts {
   uint64_t dropped_replies = 0;   // for room
   uint64_t evicted = 0;           // peers, for others
 };
+constexpr size_t datagram_counts_count = 10;
+constexpr const char *datagram_count_names[datagram_counts_count] = {
+    "in",     "out",           "malformed",        "bad_checksums",   "duplicates",
+    "resets", "retransmitted", "dropped_requests", "dropped_replies", "evicted"};
+static_assert(sizeof(DatagramCounts) == datagram_counts_count * sizeof(uint64_t),
+              "listed as they lie");
 
 // Everything is called by the serving thread, with the loop's mutex held. `transport` is what its
 // peers name as theirs.

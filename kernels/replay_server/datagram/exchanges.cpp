@@ -108,14 +108,20 @@ void Datagrams::take_fragment(Remote &remote, Exchange &exchange, const uint8_t 
 bool Datagrams::make_room(Remote &remote, Exchange &exchange, size_t bytes) {
   FrameBuffer &frame = exchange.frame;
   if (bytes <= frame.size()) return true;
-  if (frame.size() == 0 && frame.capacity() < bytes) frame.swap(spare_);
   const size_t length = exchange.fragments.length;
+  const auto may_have = [&](uint64_t room) {
+    const uint64_t more = room - exchange.counted;
+    return remote.assembling + more <= settings_.peer_bytes &&
+           assembling_ + more <= settings_.buffer_bytes;
+  };
+  // Not one that is far too large: all of it would count against the caps.
+  if (frame.size() == 0 && frame.capacity() < bytes && spare_.capacity() >= bytes &&
+      spare_.capacity() <= std::max(2 * aligned(length), first_bytes) &&
+      may_have(spare_.capacity()))
+    frame.swap(spare_);
   size_t room = frame.capacity();
   if (room < bytes) room = aligned(std::min(length, std::max({bytes, 2 * room, first_bytes})));
-  const uint64_t more = room - exchange.counted;
-  if (remote.assembling + more > settings_.peer_bytes ||
-      assembling_ + more > settings_.buffer_bytes || !frame.resize(std::min(length, room)))
-    return false;
+  if (!may_have(room) || !frame.resize(std::min(length, room))) return false;
   const uint64_t counted = frame.capacity();
   assembling_ += counted - exchange.counted;
   remote.assembling += counted - exchange.counted;
@@ -159,7 +165,8 @@ void Datagrams::release(Remote &remote, Exchange &exchange) {
   (received ? assembling_ : kept_) -= exchange.counted;
   (received ? remote.assembling : remote.kept) -= exchange.counted;
   exchange.counted = 0;
-  if (exchange.frame.capacity() > std::max(spare_.capacity(), small_bytes)) {
+  const bool used = !received || exchange.received.complete();
+  if (used && exchange.frame.capacity() > std::max(spare_.capacity(), small_bytes)) {
     spare_.swap(exchange.frame);
     spare_.clear();
     spared_ms_ = now_ms_;

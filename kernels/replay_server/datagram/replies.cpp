@@ -98,6 +98,9 @@ void Datagrams::take_ack(Remote &remote, const uint8_t *bytes, size_t count,
   const bool known = exchange.stage != Stage::none && exchange.request == header.request;
   if (ack.complete) {
     if (!known || exchange.stage != Stage::replied) return;
+    // That of WELCOME has a number of HELLO's, which a request has again, and is of one fragment.
+    const uint32_t fragments = exchange.fragments.count;
+    if (fragments == 1 || ack.next != fragments) return;
     release(remote, exchange);
     exchange.stage = Stage::over;
     return;

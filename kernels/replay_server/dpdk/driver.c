@@ -23,6 +23,7 @@ enum { MOST_ARGUMENTS = 64, MOST_BYTES = 4096, MOST_CPUS_BYTES = 8192 };
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static int started;
+static volatile int forked;
 static char given[MOST_BYTES];  // arguments that it was started with
 static char attached[RTE_MAX_ETHPORTS][RTE_DEV_NAME_MAX_LEN];
 
@@ -32,6 +33,18 @@ int arl_fail(char *why, size_t why_bytes, const char *format, ...) {
   vsnprintf(why, why_bytes, format, values);
   va_end(values);
   return -1;
+}
+
+void arl_lock(void) { pthread_mutex_lock(&starting); }
+
+void arl_unlock(void) { pthread_mutex_unlock(&starting); }
+
+static void remember_fork(void) { forked = 1; }
+
+int arl_was_forked(char *why, size_t why_bytes) {
+  if (forked && why)
+    arl_fail(why, why_bytes, "DPDK was started before fork(): start processes by spawn");
+  return forked;
 }
 
 struct start {
@@ -109,6 +122,10 @@ static int start_once(const char *const *arguments, size_t count, char *why, siz
       start.arguments[start.count++] = (char *)usual[k].argument;
   start.arguments[start.count] = NULL;
   pthread_t thread;
+  static int watched;
+  if (!watched && pthread_atfork(NULL, NULL, remember_fork) != 0)
+    return arl_fail(why, why_bytes, "no memory for DPDK's environment");
+  watched = 1;
   // rte_eal_init() binds the thread that calls it to its main lcore's cores.
   if (pthread_create(&thread, NULL, initialise, &start) != 0)
     return arl_fail(why, why_bytes, "no thread for DPDK's environment");
@@ -123,6 +140,7 @@ static int start_once(const char *const *arguments, size_t count, char *why, siz
 int arl_start(const char *const *arguments, size_t count, char *why, size_t why_bytes) {
   char joined[MOST_BYTES];
   size_t at = 0;
+  if (arl_was_forked(why, why_bytes)) return -1;
   if (count > MOST_ARGUMENTS)
     return arl_fail(why, why_bytes, "DPDK takes at most %d arguments here, got %zu", MOST_ARGUMENTS,
                     count);
@@ -134,7 +152,7 @@ int arl_start(const char *const *arguments, size_t count, char *why, size_t why_
                       MOST_BYTES);
     at += (size_t)snprintf(joined + at, sizeof joined - at, "%s ", arguments[k]);
   }
-  pthread_mutex_lock(&starting);
+  arl_lock();
   int result = 0;
   if (!started) {
     result = start_once(arguments, count, why, why_bytes);
@@ -144,23 +162,25 @@ int arl_start(const char *const *arguments, size_t count, char *why, size_t why_
     result = arl_fail(why, why_bytes,
                       "DPDK runs in this process already, once and for all with: %s", given);
   }
-  pthread_mutex_unlock(&starting);
+  arl_unlock();
   return result;
 }
 
 int arl_is_running(void) {
-  pthread_mutex_lock(&starting);
+  if (arl_was_forked(NULL, 0)) return 1;  // who uses it is told
+  arl_lock();
   const int running = started;
-  pthread_mutex_unlock(&starting);
+  arl_unlock();
   return running;
 }
 
 int arl_attach(const char *device, const char *arguments, uint16_t *number, char *why,
                size_t why_bytes) {
+  if (arl_was_forked(why, why_bytes)) return -1;
   if (strlen(device) >= RTE_DEV_NAME_MAX_LEN)
     return arl_fail(why, why_bytes, "a device's name has at most %d bytes",
                     RTE_DEV_NAME_MAX_LEN - 1);
-  pthread_mutex_lock(&starting);
+  arl_lock();
   arl_begin_turn();
   int result = rte_eal_hotplug_add("vdev", device, arguments);
   if (result != 0) {
@@ -177,7 +197,7 @@ int arl_attach(const char *device, const char *arguments, uint16_t *number, char
     }
   }
   arl_end_turn();
-  pthread_mutex_unlock(&starting);
+  arl_unlock();
   return result == 0 ? 0 : -1;
 }
 
@@ -193,9 +213,12 @@ void arl_detach(uint16_t number) {
 size_t arl_list(uint16_t *numbers, size_t most) {
   size_t count = 0;
   uint16_t each;
+  if (arl_was_forked(NULL, 0)) return 0;
+  arl_lock();
   RTE_ETH_FOREACH_DEV(each) {
     if (!arl_attached(each) && !arl_is_open(each) && count < most) numbers[count++] = each;
   }
+  arl_unlock();
   return count;
 }
 

@@ -9,6 +9,13 @@
 int arl_fail(char *why, size_t why_bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// Held while ports come and go, which DPDK cannot do twice at once. Before a turn, not in one.
+void arl_lock(void);
+void arl_unlock(void);
+// Whether this process is a child of the one that started DPDK, whose threads it does not have: it
+// must not wait for them. Says so in `why`, which may be null.
+int arl_was_forked(char *why, size_t why_bytes);
+
 // DPDK's own thread connects and disconnects memif ports: it unmaps their rings without asking
 // whether somebody reads them. A turn keeps it away. Turns are short and do not nest.
 void arl_begin_turn(void);
@@ -19,7 +26,7 @@ int arl_guard_turns(void);
 
 // Of a device that was attached, by the number of its port; null if it was not.
 const char *arl_attached(uint16_t number);
-void arl_detach(uint16_t number);  // in a turn
+void arl_detach(uint16_t number);  // locked, in a turn
 
 int arl_start(const char *const *arguments, size_t count, char *why, size_t why_bytes);
 int arl_is_running(void);

@@ -16,7 +16,7 @@ enum {
   BUFFERS = 4095,  // full queues of both directions, and what is held meanwhile
   MOST_MTU = 1500,  // so that each packet lies in one buffer
   LEAST_PACKET = 60,
-  TRIES = 1000,  // to send, while the peer takes nothing
+  TRIES = 8,  // to send, while the peer takes nothing: what is lost is asked for again
 };
 
 struct accel_rl_dpdk_port {
@@ -51,27 +51,28 @@ static int set_up(accel_rl_dpdk_port *port, int promiscuous) {
   return result;
 }
 
-static void discard(accel_rl_dpdk_port *port) {  // in a turn
+static void discard(accel_rl_dpdk_port *port) {  // locked, in a turn
   const uint16_t number = port->number;
   rte_pktmbuf_free_bulk(port->received, port->received_count);
   rte_pktmbuf_free_bulk(port->sent, port->sent_count);
   rte_eth_dev_stop(number);
+  ports[number] = NULL;  // before its number may be another's
   if (arl_attached(number)) arl_detach(number);
   rte_mempool_free(port->pool);
-  ports[number] = NULL;
   free(port);
 }
 
-accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, char *why, size_t why_bytes) {
+static accel_rl_dpdk_port *open_locked(uint16_t number, int promiscuous, char *why,
+                                       size_t why_bytes) {
   accel_rl_dpdk_port *port = calloc(1, sizeof *port);
   if (!port) {
+    if (arl_attached(number)) arl_detach(number);
     arl_fail(why, why_bytes, "no memory for a port");
     return NULL;
   }
   char name[RTE_MEMPOOL_NAMESIZE];
   snprintf(name, sizeof name, "accel_rl_%u", number);
   port->number = number;
-  arl_begin_turn();
   ports[number] = port;
   // A stack, so that the few buffers that are in use stay in the caches.
   port->pool = rte_pktmbuf_pool_create_by_ops(name, BUFFERS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
@@ -82,14 +83,26 @@ accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, char *why, size_t
     discard(port);
     port = NULL;
   }
+  return port;
+}
+
+accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, char *why, size_t why_bytes) {
+  if (arl_was_forked(why, why_bytes)) return NULL;
+  arl_lock();
+  arl_begin_turn();
+  accel_rl_dpdk_port *port = open_locked(number, promiscuous, why, why_bytes);
   arl_end_turn();
+  arl_unlock();
   return port;
 }
 
 void arl_close(accel_rl_dpdk_port *port) {
+  if (arl_was_forked(NULL, 0)) return;
+  arl_lock();
   arl_begin_turn();
   discard(port);
   arl_end_turn();
+  arl_unlock();
 }
 
 void arl_mac(const accel_rl_dpdk_port *port, uint8_t *mac) {
@@ -101,16 +114,22 @@ void arl_mac(const accel_rl_dpdk_port *port, uint8_t *mac) {
 
 uint16_t arl_mtu(const accel_rl_dpdk_port *port) { return port->mtu; }
 
-int arl_link(accel_rl_dpdk_port *port) {
+static int is_up(uint16_t number) {  // in a turn
   struct rte_eth_link link;
   memset(&link, 0, sizeof link);
+  return rte_eth_link_get_nowait(number, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+int arl_link(accel_rl_dpdk_port *port) {
+  if (arl_was_forked(NULL, 0)) return 0;
   arl_begin_turn();
-  const int result = rte_eth_link_get_nowait(port->number, &link);
+  const int result = is_up(port->number);
   arl_end_turn();
-  return result == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return result;
 }
 
 size_t arl_receive(accel_rl_dpdk_port *port, accel_rl_dpdk_part *packets) {
+  if (arl_was_forked(NULL, 0)) return 0;
   rte_pktmbuf_free_bulk(port->received, port->received_count);
   port->received_count = 0;
   if (!arl_try_turn()) return 0;
@@ -128,20 +147,26 @@ size_t arl_receive(accel_rl_dpdk_port *port, accel_rl_dpdk_part *packets) {
 }
 
 void arl_flush(accel_rl_dpdk_port *port) {
+  if (arl_was_forked(NULL, 0)) return;
   uint16_t done = 0;
-  for (int tries = 0; done < port->sent_count && tries < TRIES; ++tries) {
+  for (int tries = 0; done < port->sent_count && tries < TRIES;) {
     arl_begin_turn();
     const uint16_t now =
         rte_eth_tx_burst(port->number, 0, port->sent + done, (uint16_t)(port->sent_count - done));
+    const int there = now > 0 || is_up(port->number);
     arl_end_turn();
     done = (uint16_t)(done + now);
-    if (now == 0) sched_yield();  // the peer may need this core to take them
+    if (!there) break;
+    if (now > 0) continue;
+    ++tries;
+    sched_yield();  // the peer may need this core to take them
   }
   rte_pktmbuf_free_bulk(port->sent + done, (unsigned)(port->sent_count - done));
   port->sent_count = 0;
 }
 
 int arl_send(accel_rl_dpdk_port *port, const accel_rl_dpdk_part *parts, size_t count) {
+  if (arl_was_forked(NULL, 0)) return 0;
   size_t bytes = 0;
   for (size_t k = 0; k < count; ++k) bytes += parts[k].count;
   if (bytes > port->mtu + (size_t)RTE_ETHER_HDR_LEN) return 0;

@@ -1,14 +1,8 @@
 #include "dpdk_nic.hpp"
 
 #include <dlfcn.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 
 namespace accel_rl::replay {
@@ -34,24 +28,6 @@ std::string argument_of(const std::string &device, const std::string &name) {
   if (found == std::string::npos) return "";
   const size_t begin = found + key.size();
   return device.substr(begin, std::min(device.find(',', begin), device.size()) - begin);
-}
-
-// Removes the socket that a memif server left which was killed: DPDK would not take it over. The
-// probe is of another type than memif's, so that a server that lives never hears of it.
-void remove_dead(const std::string &path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  struct stat there;
-  if (path.empty() || path.size() >= sizeof address.sun_path ||
-      lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode))
-    return;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return;
-  if (connect(probe, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 &&
-      errno == ECONNREFUSED)
-    unlink(path.c_str());
-  close(probe);
 }
 
 }  // namespace
@@ -107,16 +83,35 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
                                          std::string *why) {
   const size_t comma = std::min(device.find(','), device.size());
   const std::string name = device.substr(0, comma);
-  const std::string arguments = comma < device.size() ? device.substr(comma + 1) : "";
-  if (argument_of(device, "role") == "server" && argument_of(device, "socket-abstract") == "no")
-    remove_dead(argument_of(device, "socket"));
+  std::string arguments = comma < device.size() ? device.substr(comma + 1) : "";
+  const bool is_memif = name.compare(0, 9, "net_memif") == 0;
+  const bool serves = argument_of(device, "role") == "server";
+  std::shared_ptr<MemifDoor> door;
+  if (is_memif && !serves && argument_of(device, "role") != "client") {
+    *why = "role=server is missing, without which DPDK's memif is a client; got " + device;
+    return nullptr;
+  }
+  if (is_memif && serves) {
+    const std::string path = argument_of(device, "socket"), key = "socket=";
+    // Others could come to one in the kernel's own name space.
+    if (path.empty() || argument_of(device, "socket-abstract") != "no") {
+      *why = "net_memif must have socket-abstract=no and a socket=PATH, which only this user may "
+             "open; got " + device;
+      return nullptr;
+    }
+    door = MemifDoor::at(path, why);
+    if (!door) return nullptr;
+    arguments.replace(arguments.find(key + path) + key.size(), path.size(), door->inner());
+  }
   char reason[why_bytes] = "";
   uint16_t number = 0;
   if (driver->attach(name.c_str(), arguments.c_str(), &number, reason, sizeof reason) != 0) {
     *why = reason;
     return nullptr;
   }
-  return open(driver, number, promiscuous, device, why);
+  std::unique_ptr<DpdkNic> nic = open(driver, number, promiscuous, device, why);
+  if (nic) nic->door_ = std::move(door);
+  return nic;
 }
 
 size_t DpdkNic::receive(Part *packets, size_t most) {

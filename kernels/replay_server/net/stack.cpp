@@ -132,7 +132,7 @@ void Stack::echo(const EthernetHeader &ethernet, const Ipv4Header &packet) {
   if (put(parts, 2)) ++counters_.echoes;
 }
 
-bool Stack::send(const Endpoint &to, const uint8_t *header, const Part *parts, size_t count,
+bool Stack::send(const Udp4Endpoint &to, const uint8_t *header, const Part *parts, size_t count,
                  uint64_t now_ms) {
   size_t bytes = header_bytes;
   for (size_t k = 0; k < count; ++k) bytes += parts[k].count;

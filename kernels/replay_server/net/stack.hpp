@@ -14,7 +14,7 @@
 
 namespace accel_rl::replay {
 
-struct Endpoint {
+struct Udp4Endpoint {
   uint32_t address;  // IPv4
   uint16_t port;
 };
@@ -38,23 +38,23 @@ static_assert(sizeof(NetCounters) == net_counters_count * sizeof(uint64_t), "lis
 class Stack {
  public:
   // A datagram that came. The bytes are good until the next poll().
-  using Take = std::function<void(const Endpoint &from, const Part &datagram)>;
+  using Take = std::function<void(const Udp4Endpoint &from, const Part &datagram)>;
   // A packet that is for somebody else; whether it was passed on.
   using Foreign = std::function<bool(const Part &packet)>;
 
-  Stack(Nic *nic, const Endpoint &own) : nic_(nic), own_(own), neighbours_(most_neighbours) {}
+  Stack(Nic *nic, const Udp4Endpoint &own) : nic_(nic), own_(own), neighbours_(most_neighbours) {}
 
   // Takes a burst of packets; whether there were any. No `foreign`: what is not ours is dropped.
   bool poll(uint64_t now_ms, const Take &take, const Foreign &foreign);
   // A datagram of header_bytes bytes and what the parts hold, at most datagram_bytes() together.
   // False if it was not sent: the neighbour was asked for its address, or there is no room.
-  bool send(const Endpoint &to, const uint8_t *header, const Part *parts, size_t count,
+  bool send(const Udp4Endpoint &to, const uint8_t *header, const Part *parts, size_t count,
             uint64_t now_ms);
   // Whether the Ethernet address of a neighbour is known; otherwise asks, if it is time to.
   bool resolve(uint32_t address, uint64_t now_ms);
 
   size_t datagram_bytes() const { return nic_->mtu() - ipv4_bytes - udp_bytes; }
-  const Endpoint &own() const { return own_; }
+  const Udp4Endpoint &own() const { return own_; }
   const NetCounters &counters() const { return counters_; }
 
   static constexpr size_t most_neighbours = 1024, burst = 32;
@@ -68,7 +68,7 @@ class Stack {
   bool put(const Part *parts, size_t parts_count);
 
   Nic *nic_;
-  Endpoint own_;
+  Udp4Endpoint own_;
   Neighbours neighbours_;
   NetCounters counters_;
   std::vector<Part> parts_;

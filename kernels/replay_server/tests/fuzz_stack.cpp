@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Stack stack(&nic, {0x0A090002, 7077});
   volatile uint64_t taken = 0;
   uint64_t now_ms = 0;
-  const Stack::Take take = [&](const Endpoint &from, const Part &datagram) {
+  const Stack::Take take = [&](const Udp4Endpoint &from, const Part &datagram) {
     for (size_t k = 0; k < datagram.count; ++k) taken = taken + datagram.bytes[k];
     const uint8_t header[header_bytes] = {};
     stack.send(from, header, &datagram, 1, now_ms);

@@ -53,6 +53,14 @@ struct Hand {
     return request.at(8, token).at(16, number);
   }
   void ask(Request &&request, uint64_t number) { put(whole(numbered(request, number))); }
+  // The client has a reply of so many fragments.
+  void thank(uint64_t number, uint32_t fragments) {
+    Ack all;
+    all.complete = true, all.next = fragments;
+    uint8_t ack[body_offset];
+    write_ack(token, number, 0, all, ack);
+    put({ack, ack + sizeof ack});
+  }
   const DatagramCounts &counts() const { return world.server.counts(); }
 };
 
@@ -217,22 +225,65 @@ static void test_kept() {
   hand.greet();
   hand.ask(opening(100), 1), hand.ask(push({1, 2, 3}), 2);
   for (uint64_t k = 3; k < 23; ++k) hand.ask(sample(k, 400), k);  // 8.5 KB each
+  const uint32_t pieces = hand.last().fragments;
   CHECK(hand.world.server.kept_bytes() <= caps.reply_bytes, "%u bytes are kept",
         static_cast<unsigned>(hand.world.server.kept_bytes()));
   CHECK(hand.counts().dropped_replies > 0, "none is dropped");
   hand.ask(sample(3, 400), 3);
   CHECK(hand.last_is(Op::reset), "drawn again under the same number");
-  uint8_t ack[body_offset];
-  Ack all;
-  all.complete = true;
-  for (uint64_t k = 1; k < 23; ++k) {
-    write_ack(hand.token, k, 0, all, ack);
-    hand.put({ack, ack + sizeof ack});
-  }
+  for (uint64_t k = 1; k < 23; ++k) hand.thank(k, pieces);
   CHECK(hand.world.server.kept_bytes() == 0, "acknowledged ones are kept");
   const size_t before = hand.replies();
   hand.ask(sample(22, 400), 22);
   CHECK(hand.replies() == before, "one that the client has is sent again");
+}
+
+// What acknowledges WELCOME may come late, with a number that a request has by then.
+static void test_late_thanks() {
+  Hand hand;
+  hand.greet();
+  hand.ask(opening(100), 1), hand.ask(push({1, 2, 3}), 2), hand.ask(sample(1, 400), 3);
+  const uint32_t pieces = hand.last().fragments;
+  hand.thank(2, 1), hand.thank(3, 1);
+  for (const uint64_t number : {2, 3}) {
+    const size_t before = hand.replies();
+    hand.ask(Request(Op::ping), number);
+    CHECK(hand.replies() == before + 1 && !hand.last_is(Op::reset), "reply %d is gone",
+          int(number));
+  }
+  const uint64_t kept = hand.world.server.kept_bytes();
+  hand.thank(3, pieces);
+  CHECK(hand.world.server.kept_bytes() < kept, "it is kept for good");
+}
+
+// Memory that a large reply leaves for the next large frame keeps no other one from its own.
+static void test_spare() {
+  DatagramSettings caps;
+  caps.buffer_bytes = 1 << 20;
+  Hand hand(caps);
+  hand.greet();
+  hand.ask(opening(20000), 1), hand.ask(push({1, 2, 3}), 2), hand.ask(sample(1, 65536), 3);
+  CHECK(hand.world.server.kept_bytes() > caps.buffer_bytes, "a small reply");
+  hand.thank(3, hand.last().fragments);
+  for (uint64_t number = 4; number < 7; ++number) {
+    Request large = push(numbers(2000, 0));
+    hand.numbered(large, number);
+    for (const uint16_t k : {0, 1, 2, 3}) hand.put(hand.fragment(large, k, 2048, 4));
+    CHECK(hand.last_is(Op::push) && hand.last().status == 0, "push %d gives %d", int(number),
+          hand.last().status);
+  }
+}
+
+// A session that nobody uses ends as one that was never made.
+static void test_unused() {
+  Hand hand;
+  hand.greet(5, 1);
+  hand.ask(Request(Op::ping), 1);
+  hand.greet(6, 2);
+  hand.world.network.now_us += 6000000;
+  hand.world.server.sweep(hand.world.now_ms());
+  CHECK(hand.world.server.peers() == 1, "%d peers", int(hand.world.server.peers()));
+  CHECK(hand.world.handler.statistics().timed_out == 1, "it was not counted");
 }
 
 int main() {
@@ -242,5 +293,8 @@ int main() {
   test_claims();
   test_crowds();
   test_kept();
+  test_late_thanks();
+  test_spare();
+  test_unused();
   return finish();
 }

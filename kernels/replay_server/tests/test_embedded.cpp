@@ -44,9 +44,9 @@ static void test_traces(const char *path) {
   std::string why;
   for (const bool busy : {false, true}) {
     Serving tcp({}), local({}), shared({});
-    SocketLink by_tcp(connect_tcp("127.0.0.1", tcp.tcp.port(), &why), busy);
-    SocketLink by_path(connect_unix(local.path, &why), busy);
-    auto by_memory = SharedLink::open(shared.shared_path, busy, 0, &why);
+    SocketLink by_tcp(connect_tcp("127.0.0.1", tcp.tcp.port(), 0, {}, &why), busy);
+    SocketLink by_path(connect_unix(local.path, 0, {}, &why), busy);
+    auto by_memory = SharedLink::open(shared.shared_path, busy, 0, {}, &why);
     if (!by_memory) abort();
     check_trace(path, by_tcp, "TCP");
     check_trace(path, by_path, "Unix socket");
@@ -70,7 +70,7 @@ static void test_threads(Idle idle) {
     std::shared_ptr<Link> link = embed(server);
     if (thread == 2) {
       std::string why;
-      link = std::make_shared<SocketLink>(connect_unix(server.path, &why), false);
+      link = std::make_shared<SocketLink>(connect_unix(server.path, 0, {}, &why), false);
     }
     const uint64_t token = greet(*link);
     threads.emplace_back([link, token, &wrong] {
@@ -171,10 +171,28 @@ static void test_ends() {
   CHECK(!server->embedded.open(&why) && why == "the server is closed", "%s", why.c_str());
 }
 
+// A loop that nobody has run can be closed, too, and then needs nothing of what was added.
+static void test_never_run() {
+  Handler handler(settings());
+  EventLoop loop(&handler, {});
+  std::string why;
+  {
+    Embedded embedded(&handler, &loop);
+    CHECK(loop.open(&why) && loop.add(&embedded, &why), "%s", why.c_str());
+    const auto link = embedded.open(&why);
+    loop.close();
+    loop.close();
+    CHECK(exchange(*link, Request(Op::hello)) == Fault::closed, "it is served");
+    CHECK(!embedded.open(&why) && why == "the server is closed", "%s", why.c_str());
+  }
+  CHECK(handler.statistics().open == 0, "open");
+}
+
 int main(int count, char **arguments) {
   if (count == 2) test_traces(arguments[1]);
   for (const Idle idle : {Idle::block, Idle::spin, Idle::yield}) test_threads(idle);
   test_waiting();
   test_ends();
+  test_never_run();
   return finish();
 }

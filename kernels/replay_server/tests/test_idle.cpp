@@ -2,6 +2,7 @@
 // replies go to the transport that their peer came by, and other threads get the handler.
 
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -156,9 +157,44 @@ static void test_refused() {
   CHECK(why.find("idle must be") == 0, "%s", why.c_str());
 }
 
+// However long it looks again after a request, it sleeps when nobody asks for anything.
+static void test_lingers(uint32_t linger_us) {
+  LoopSettings wanted;
+  wanted.linger_us = linger_us;
+  Handler handler(settings());
+  Listener tcp;
+  EventLoop loop(&handler, wanted);
+  std::string why;
+  CHECK(loop.open(&why) && tcp.open_tcp("127.0.0.1", 0, false, &why), "%s", why.c_str());
+  CHECK(loop.add(&tcp, &why), "%s", why.c_str());
+  std::thread server([&] { loop.run(); });
+  const int file = dial_tcp(tcp.port());
+  Request ping(Op::ping);
+  ping.at(8, greet(file));
+  FrameBuffer reply;
+  const auto used_us = [&server] {
+    clockid_t clock;
+    timespec now;
+    if (pthread_getcpuclockid(server.native_handle(), &clock) != 0) abort();
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+  };
+  for (uint64_t k = 1; k < 20; ++k)
+    CHECK(ask(file, ping.at(16, k), &reply) == Status::ok, "ping %d", int(k));
+  const auto before_us = used_us();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto spent_us = used_us() - before_us;
+  CHECK(spent_us < 20000, "%d us of a core, lingering %u", int(spent_us), linger_us);
+  CHECK(ask(file, ping.at<uint64_t>(16, 20), &reply) == Status::ok, "the last ping");
+  loop.stop();
+  server.join();
+  close(file);
+}
+
 int main() {
   for (const Idle idle : {Idle::spin, Idle::yield, Idle::sleep}) test_policy(idle, false);
   for (const Idle idle : {Idle::block, Idle::spin}) test_policy(idle, true);
   test_refused();
+  test_lingers(0), test_lingers(LoopSettings().linger_us);
   return finish();
 }

@@ -1,8 +1,14 @@
 // A server and its clients over lines in memory: whole exchanges over the network stacks of both, a
-// server that stands in a network's path, and one that goes.
+// server that stands in a network's path, one that goes, and the door of a memif socket.
 
+#include "memif_door.hpp"
 #include "nic_link.hpp"
 #include "nic_transport.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -16,7 +22,7 @@ using namespace wires;
 
 namespace {
 
-constexpr Endpoint server_at{0x0A000001, 7077}, client_at{0x0A000002, 40000};
+constexpr Udp4Endpoint server_at{0x0A000001, 7077}, client_at{0x0A000002, 40000};
 constexpr uint64_t second = 1000000;
 
 // Both ends of a line; near is the server's.
@@ -70,7 +76,7 @@ struct Client {
   NicLink link;
   uint64_t token = 0, next = 0;
 
-  Client(std::unique_ptr<Nic> nic, const Endpoint &own, uint64_t greeting)
+  Client(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, uint64_t greeting)
       : link(std::move(nic), own, server_at, greeting) {}
 
   Fault ask(Request request) {
@@ -177,9 +183,91 @@ void test_faults() {
   CHECK(cut.ask(Request(Op::ping)) == Fault::closed, "a line that was cut");
 }
 
+// Like the one of DPDK that the door is for.
+int inner_listener(const std::string &path) {
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  CHECK(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
+            listen(listener, 1) == 0,
+        "no listener at %s", path.c_str());
+  return listener;
+}
+
+int dial(const std::string &path) {
+  const int made = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  CHECK(connect(made, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0, "no door");
+  return made;
+}
+
+// One byte, and a file with it.
+bool send_file(int to, int file) {
+  char byte = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
+  iovec part = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &part, message.msg_iovlen = 1;
+  message.msg_control = control, message.msg_controllen = CMSG_LEN(sizeof file);
+  cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  return sendmsg(to, &message, 0) == 1;
+}
+
+int receive_file(int from) {
+  char byte;
+  int file = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)];
+  iovec part = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &part, message.msg_iovlen = 1;
+  message.msg_control = control, message.msg_controllen = sizeof control;
+  if (recvmsg(from, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
+    std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
+  return file;
+}
+
+void test_door() {
+  char folder[] = "/tmp/accel_rl_door_XXXXXX";
+  CHECK(mkdtemp(folder) != nullptr, "no folder");
+  const std::string path = std::string(folder) + "/socket";
+  std::string why;
+  CHECK(!MemifDoor::at(path + std::string(100, 'x'), &why), "a path that is too long");
+  std::shared_ptr<MemifDoor> door = MemifDoor::at(path, &why);
+  CHECK(door && MemifDoor::at(path, &why) == door, "one door: %s", why.c_str());
+  const int listener = inner_listener(door->inner());
+  // One who goes at once is still there for the listener until it was greeted.
+  close(dial(path));
+  const int early = accept(listener, nullptr, nullptr);
+  pollfd gone = {early, POLLIN, 0};
+  CHECK(poll(&gone, 1, 100) == 0, "the door did not wait for the greeting");
+  char text[8];
+  CHECK(send(early, "hello", 5, MSG_NOSIGNAL) == 5, "the greeting");
+  CHECK(recv(early, text, sizeof text, 0) == 0, "and then it stayed");
+  close(early);
+  // Messages pass both ways, files with them; and the end.
+  const int client = dial(path), served = accept(listener, nullptr, nullptr);
+  CHECK(send(served, "hello", 5, 0) == 5 && recv(client, text, sizeof text, 0) == 5, "greeting");
+  int ends[2];
+  CHECK(pipe(ends) == 0 && send_file(client, ends[1]), "no file sent");
+  const int came = receive_file(served);
+  CHECK(came >= 0 && write(came, "x", 1) == 1 && read(ends[0], text, 1) == 1, "another file");
+  close(client);
+  CHECK(recv(served, text, sizeof text, 0) == 0, "the client's end");
+  for (const int each : {served, came, ends[0], ends[1], listener}) close(each);
+  door.reset();
+  CHECK(rmdir(folder) == 0, "the door left something");
+}
+
 }  // namespace
 
 int main() {
+  test_door();
   test_exchanges();
   test_in_network();
   test_faults();

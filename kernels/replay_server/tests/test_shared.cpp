@@ -66,7 +66,7 @@ struct Client {
   uint8_t reply[4096];
 
   Client(const Serving &server, bool busy)
-      : link(SharedLink::open(server.shared_path, busy, 10000000, &why)) {
+      : link(SharedLink::open(server.shared_path, busy, 10000000, {}, &why)) {
     CHECK(link != nullptr, "%s", why.c_str());
     if (!link) abort();
     link->set_frame_bytes(64 << 20);
@@ -257,8 +257,8 @@ static void test_limits() {
     CHECK(loop.open(&why) && !loop.add(&server.shared, &why), "rings of %d", int(bytes));
     CHECK(why.find("ring_bytes must be") == 0, "%s", why.c_str());
   }
-  CHECK(!SharedLink::open(server.path, false, 200000, &why), "a socket without memory");
-  CHECK(!SharedLink::open(std::string(200, 'x'), false, 0, &why), "a path too long");
+  CHECK(!SharedLink::open(server.path, false, 200000, {}, &why), "a socket without memory");
+  CHECK(!SharedLink::open(std::string(200, 'x'), false, 0, {}, &why), "a path too long");
 }
 
 int main() {

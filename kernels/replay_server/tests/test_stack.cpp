@@ -34,14 +34,14 @@ struct Host {
   End nic{&in, &out, 0x0B};
   Stack stack{&nic, {self, port}};
   std::vector<std::string> taken;
-  Endpoint from{};
+  Udp4Endpoint from{};
   size_t foreign = 0;
 
   void give(const Packet &packet, bool forwards = false, uint64_t now_ms = 1000) {
     in.packets.push_back(packet);
     stack.poll(
         now_ms,
-        [this](const Endpoint &source, const Part &bytes) {
+        [this](const Udp4Endpoint &source, const Part &bytes) {
           from = source;
           taken.emplace_back(reinterpret_cast<const char *>(bytes.bytes), bytes.count);
         },
@@ -112,7 +112,7 @@ void test_sending() {
         "asks again");
   out.packets.clear();
   in.packets.push_back(packet(arp_reply));
-  stack.poll(1030, [](const Endpoint &, const Part &) {}, {});
+  stack.poll(1030, [](const Udp4Endpoint &, const Part &) {}, {});
   CHECK(stack.send({self, port}, header, parts, 2, 1031), "to a known neighbour");
   Packet sent = out.packets.front();
   CHECK(sent.size() == 42 + 43, "%zu bytes", sent.size());

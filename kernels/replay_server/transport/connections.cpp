@@ -33,14 +33,14 @@ void EventLoop::accept_from(const Listener &listener) {
     }
     if (connections_.size() >= settings_.connections) {
       ++handler_->counters().turned_away;
-      close(file);
+      ::close(file);
       continue;
     }
     make_way();
     try {
       admit(file, listener);
     } catch (const std::bad_alloc &) {
-      close(file);
+      ::close(file);
     }
   }
 }
@@ -62,7 +62,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   Connection &connection = *made;
   connection.file = file;
   if (!open_stream(connection, listener)) {
-    close(file);
+    ::close(file);
     return;
   }
   connection.opened_ms = connection.read_ms = now_ms_;
@@ -75,7 +75,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   wanted.data.ptr = &connection;
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
     connections_.erase(&connection.peer);
-    close(file);
+    ::close(file);
     return;
   }
   if (connection.shared) {
@@ -167,7 +167,7 @@ void EventLoop::bury() {
     // and epoll would go on to report what is freed here.
     epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file, nullptr);
     shutdown(each->file, SHUT_RDWR);
-    close(each->file);
+    ::close(each->file);
     release(*each);
     unread_ -= each->counted;
     if (each->shared) {

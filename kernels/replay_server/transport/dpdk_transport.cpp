@@ -1,10 +1,8 @@
 #include "dpdk_transport.hpp"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "../client/nic_link.hpp"
 #include "../net/dpdk_nic.hpp"
@@ -14,20 +12,7 @@ namespace accel_rl::replay {
 namespace {
 
 bool is_memif(const DpdkNic &nic) {
-  return nic.device().compare(0, 9, "net_memif") == 0 && nic.argument("role") != "client";
-}
-
-// Makes a memif socket this user's. Not one in the kernel's own name space, which has no owner.
-bool protect(const DpdkNic &nic, std::string *why) {
-  const std::string path = nic.argument("socket");
-  if (path.empty() || nic.argument("socket-abstract") != "no") {
-    *why = "net_memif must have socket-abstract=no and a socket=PATH, which only this user may "
-           "open; got " + nic.device();
-    return false;
-  }
-  if (chmod(path.c_str(), 0600) == 0) return true;
-  *why = "cannot protect " + path + ": " + std::strerror(errno);
-  return false;
+  return nic.device().compare(0, 9, "net_memif") == 0 && nic.argument("role") == "server";
 }
 
 std::string memif_address(const DpdkNic &nic) {
@@ -44,7 +29,7 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
     *why = "dpdk_address must be an IPv4 address in numbers, got \"" + settings.address + "\"";
     return nullptr;
   }
-  const Endpoint own{ntohl(parsed.s_addr), settings.port};
+  const Udp4Endpoint own{ntohl(parsed.s_addr), settings.port};
   std::vector<std::unique_ptr<DpdkNic>> nics;
   if (!open_dpdk_nics(settings.arguments, settings.forwards, &nics, why)) return nullptr;
   if (settings.forwards && nics.size() != 2) {
@@ -54,7 +39,6 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
   std::vector<std::string> found;
   for (const auto &nic : nics) {
     if (is_memif(*nic)) {
-      if (!protect(*nic, why)) return nullptr;
       // Clients of memif know no other address than the usual one.
       if (own.address == memif_server && own.port == usual_port)
         found.push_back(memif_address(*nic));

@@ -26,12 +26,12 @@ Embedded::~Embedded() {
 }
 
 std::unique_ptr<Link> Embedded::open(std::string *why) {
+  auto made = std::make_unique<EmbeddedLink>(this);  // which leaves, if it has to, without the lock
   const auto lock = loop_->hold();
   if (closed_) {
     *why = "the server is closed";
     return nullptr;
   }
-  auto made = std::make_unique<EmbeddedLink>(this);
   links_.emplace(&made->peer_, made.get());
   ++handler_->counters().connections;
   ++handler_->counters().open;

@@ -25,13 +25,9 @@ constexpr int most_yields = 64;         // for others who want the handler
 }  // namespace
 
 EventLoop::~EventLoop() {
-  for (Transport *each : transports_) each->close(now_ms_);
-  for (auto &each : connections_) {
-    handler_->leave(*each.first, now_ms_);
-    close(each.second->file);
-  }
-  if (event_ >= 0) close(event_);
-  if (epoll_ >= 0) close(epoll_);
+  close();
+  if (event_ >= 0) ::close(event_);
+  if (epoll_ >= 0) ::close(epoll_);
 }
 
 bool EventLoop::open(std::string *why) {
@@ -114,7 +110,12 @@ void EventLoop::run() {
     wait = busy ? 0 : wait_ms();
     if (wait > 0 && settings_.idle == Idle::block && !rest()) wait = 0;
   }
+  close();
+}
+
+void EventLoop::close() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  now_ms_ = clock_ms();
   for (Transport *each : transports_) each->close(now_ms_);
   transports_.clear();
   for (auto &each : connections_) end(*each.second, false);
@@ -123,7 +124,19 @@ void EventLoop::run() {
 
 // What the sockets have, once there was time for others as the policy says.
 int EventLoop::look(epoll_event *events, int wait) {
-  if (settings_.idle == Idle::block) return epoll_wait(epoll_, events, most_events, wait);
+  if (settings_.idle == Idle::block) {
+    int count = 0;
+    // To be woken costs more than a client needs for its next request.
+    if (wait > 0 && served_) {
+      const uint64_t wait_us = static_cast<uint64_t>(wait) * 1000;
+      const uint64_t most_us = std::min<uint64_t>(settings_.linger_us, wait_us);
+      count = linger(events, most_us);
+      wait -= static_cast<int>(most_us / 1000);
+    }
+    if (count == 0) count = epoll_wait(epoll_, events, most_events, wait);
+    served_ = count > 0;
+    return count;
+  }
   if (wait > 0 && settings_.idle == Idle::yield) sched_yield();
   if (wait > 0 && settings_.idle == Idle::sleep) {
     const timespec pause = {settings_.sleep_us / 1000000, settings_.sleep_us % 1000000 * 1000};
@@ -132,6 +145,16 @@ int EventLoop::look(epoll_event *events, int wait) {
   const bool polls = settings_.idle != Idle::sleep && !(transports_.empty() && shared_.empty());
   if (polls && ++turns_ % turns_per_look != 0) return 0;
   return epoll_wait(epoll_, events, most_events, 0);
+}
+
+int EventLoop::linger(epoll_event *events, uint64_t most_us) const {
+  const uint64_t until = clock_us() + most_us;
+  while (clock_us() < until) {
+    const int count = epoll_wait(epoll_, events, most_events, 0);
+    if (count != 0) return count;
+    sched_yield();  // who has something to do shall do it
+  }
+  return 0;
 }
 
 void EventLoop::give_way() const {

@@ -23,7 +23,7 @@ namespace accel_rl::replay {
 
 // What the serving thread does when there is nothing to do.
 enum class Idle : uint8_t {
-  block,      // until the kernel says that something came
+  block,      // until the kernel says that something came; but see linger_us
   spin,       // looks again at once: a core of its own
   yield,      // looks again when other threads have had the core
   sleep,      // looks again after sleep_us
@@ -32,6 +32,7 @@ enum class Idle : uint8_t {
 struct LoopSettings {
   Idle idle = Idle::block;
   uint32_t sleep_us = 50;
+  uint32_t linger_us = 50;  // of block: looks again so long after sockets were served
   uint64_t ring_bytes = uint64_t{1} << 20;  // of each of the two that a client shares
   uint32_t connections = 1024;
   uint32_t handshakes = 256;     // connections whose session does not stand yet
@@ -56,6 +57,9 @@ class EventLoop {
   bool add(Transport *transport, std::string *why);
   void run();  // until stop()
   void stop();  // from any thread
+  // Every client leaves, and what was added is not used any more: the end of run(), also of a loop
+  // that never ran. A second time does nothing.
+  void close();
   void wake();  // from any thread: there is something to do that no client asked for
 
   // The handler, for another thread: nothing is handled as long as the lock is held. A loop that
@@ -104,6 +108,7 @@ class EventLoop {
   bool turn(const epoll_event *events, int count, const Handler::Deliver &deliver);
   void give_way() const;
   int look(epoll_event *events, int wait);
+  int linger(epoll_event *events, uint64_t most_us) const;
   bool rest();
   void awake();
   void sweep();
@@ -123,6 +128,7 @@ class EventLoop {
   std::vector<Connection *> shared_;  // those through memory
   bool resting_ = false;  // transports were told so
   uint32_t turns_ = 0;
+  bool served_ = false;  // sockets, in the last turn
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;
   bool accepting_ = true;
   std::vector<Connection *> dead_;

@@ -37,7 +37,10 @@ def apex(
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A server that runs: tcp://host:port, unix:/path. Several times: one memory's.",
+            help=(
+                "A server that runs: tcp://, tls:// or udp://host:port; unix:, shm: or "
+                "memif:/path. Several times: one memory's."
+            ),
         ),
     ] = None,
     shards: Annotated[
@@ -70,17 +73,23 @@ def apex(
     runtime.prepare_jax()
     from accel_rl.cli import folders
     from accel_rl.cli.apex_run import execute, settings_of
+    from accel_rl.remote.server import LEAST_SECRET_BYTES
 
     with console.bad_input():
         chosen = settings_of(env, settings or [], num_actors=actors, seed=seed)
         chosen.check(steps)
         chosen.check_learners(learners)
         secret = secret_of(secret_file)
+        if secret is not None and len(secret) < LEAST_SECRET_BYTES:
+            raise ValueError(
+                f"--secret-file must hold {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"
+            )
         if server and shards > 1:
             raise ValueError("--shards is for servers that are started here, not for --server")
         if ray_address is not None and launcher is not Launcher.RAY:
             raise ValueError("--ray-address is for --launcher ray")
         if server:
+            _check(server)
             _look(server[0], secret, chosen.run)
         folders.check_free(out, overwrite)
     with console.progress("training", float(steps)) as advance:
@@ -115,6 +124,16 @@ def apex(
             f"{results['steps']:,} steps, {results['updates']:,} updates in "
             f"{results['seconds']:.1f} s; greedy return {results['evaluation']:.1f}; in {out}"
         )
+
+
+def _check(servers: list[str]) -> None:
+    """Raises ValueError if one is no address, or is there twice."""
+    from accel_rl.remote.links import parse_address
+
+    for server in servers:
+        parse_address(server)
+    if len(set(servers)) < len(servers):
+        raise ValueError(f"--server must name each server once, got {', '.join(servers)}")
 
 
 def _look(server: str, secret: bytes | None, run: str) -> None:

@@ -88,10 +88,6 @@ def execute(
       RuntimeError: if all actors have ended; a `RemoteError` if the server is lost.
     """
     runtime.import_gymnax()
-    directory.mkdir(parents=True, exist_ok=True)  # before, not after a long training
-    for stale in (METRICS, RESULTS):
-        (directory / stale).unlink(missing_ok=True)
-    shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
     env, agent = settings.parts
     with contextlib.ExitStack() as stack:
         given = list(servers) or [
@@ -106,6 +102,11 @@ def execute(
         else:
             actors = LocalActors(settings, address, secret=secret, restarts=restarts)
         stack.enter_context(actors)
+        # Not before there are servers and actors, and not after a long training.
+        directory.mkdir(parents=True, exist_ok=True)
+        for stale in (METRICS, RESULTS):
+            (directory / stale).unlink(missing_ok=True)
+        shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
         learn: Callable[..., train.Pipelined] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)

@@ -87,10 +87,13 @@ class Calls(Closing):
             self._request += 1
             struct.pack_into("<QQ", head, 8, self._session, self._request)
             parts = [head, *rest] if rest else [head]
-            try:
-                if self._connection is None:
+            if self._connection is None:  # nothing is sent yet: what fails here was not done
+                try:
                     self._connect()
-                    self._address_again(head)
+                except (TimeoutError, ConnectionError) as error:
+                    raise ConnectionLost(f"{what}: {error}") from error
+                self._address_again(head)
+            try:
                 header, reply = self._exchange(parts, into, wait)
             except (TimeoutError, ConnectionError) as error:
                 header, reply = self._try_again(parts, into, wait, what, error)
@@ -117,21 +120,22 @@ class Calls(Closing):
     ) -> tuple[wire.Header, memoryview]:
         """After the connection broke: once more, if that is safe."""
         changes = parts[0][5] in (Op.PUSH, Op.UPDATE, Op.PUBLISH)
+        kind = OutcomeUnknown if changes else ConnectionLost
         if isinstance(error, TimeoutError):
-            kind = OutcomeUnknown if changes else ConnectionLost
             raise kind(f"{what}: no reply within {self._timeout} s") from error
         if self._reconnect <= 0:
-            kind = OutcomeUnknown if changes else ConnectionLost
             raise kind(f"{what}: {error}") from error
         session = self._session
-        self._connect()
+        try:
+            self._connect()
+        except ConnectionError as again:
+            raise kind(f"{what}: the connection broke: {again}") from error
         if self._session != session and changes:
             raise OutcomeUnknown(f"{what}: the connection broke before the reply") from error
         self._address_again(parts[0])
         try:
             return self._exchange(parts, into, wait)
         except (TimeoutError, ConnectionError) as again:
-            kind = OutcomeUnknown if changes else ConnectionLost
             raise kind(f"{what}: the connection broke twice: {again}") from again
 
     def _address_again(self, head: bytearray) -> None:

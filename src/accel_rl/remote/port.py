@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,8 @@ import numpy as np
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
-from accel_rl.remote.schema import Limiter, TableSpec, TreeColumns
+from accel_rl.remote.pace import limiter_around
+from accel_rl.remote.schema import TableSpec, TreeColumns
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
@@ -106,7 +106,7 @@ class RemotePort:
             self._tree.columns,
             sampler=sampler,
             priority_exponent=alpha,
-            limiter=_limiter(least, batch_size, samples_per_insert, slack),
+            limiter=limiter_around(least, batch_size, samples_per_insert, slack),
         )
         limits = spec.limiter
         # Items of a push; a shard may be the only one that is left.
@@ -256,27 +256,6 @@ class RemotePort:
     def _check_open(self) -> None:
         if not self._open:
             raise RuntimeError("the replay port is closed")
-
-
-def _limiter(
-    least: int, batch_size: int, samples_per_insert: float | None, slack: float | None
-) -> Limiter:
-    """Reverb's limiter around the point where as much was sampled as inserts allow."""
-    if samples_per_insert is None:
-        if slack is not None:
-            raise ValueError("slack is for a table with samples_per_insert")
-        return Limiter(min_size=least)
-    if not 0 < samples_per_insert < math.inf:
-        raise ValueError(f"samples_per_insert must be finite and above 0, got {samples_per_insert}")
-    slack = 2.0 * batch_size * max(1.0, samples_per_insert) if slack is None else slack
-    if not max(batch_size, samples_per_insert) <= slack < math.inf:
-        raise ValueError(
-            f"slack must be finite and at least a batch, {batch_size}, and samples_per_insert, got "
-            f"{slack}"
-        )
-    # Sampling begins with the least items, as if what those allow had been sampled already.
-    start = least * samples_per_insert
-    return Limiter(least, samples_per_insert, start - slack, start + slack)
 
 
 def _runs(

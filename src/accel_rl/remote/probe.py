@@ -11,6 +11,7 @@ from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.links import Served, open_link, parse_address
 from accel_rl.remote.links.native import NativeLink, open_native_socket
+from accel_rl.remote.table import MOST_ITEMS
 from accel_rl.remote.wire import BODY, Op
 
 _FIRST = 3  # number of a request behind those that made the session
@@ -42,11 +43,14 @@ def probe(
       Nanoseconds [rounds] of each round trip, in their order.
 
     Raises:
-      ValueError: if `rounds` is below 1, or `frame_bytes` below 64 or above the server's limit.
-      NoSuchTable: if there is no such table.
+      ValueError: if `rounds` is below 1, `frame_bytes` below 64 or above the server's limit, the
+        batch no batch, or the address one of TLS.
+      NoSuchTable, TryAgain, LimitReached: if there is no such table, or no such sample of it.
       ConnectionLost: if nobody answers there.
       ImportError: if the native module was not built.
     """
+    if sample is not None and not 1 <= sample[1] <= MOST_ITEMS:
+        raise ValueError(f"sample must have a batch from 1 to {MOST_ITEMS}, got {sample[1]}")
     if rounds < 1:
         raise ValueError(f"rounds must be at least 1, got {rounds}")
 
@@ -54,6 +58,8 @@ def probe(
         parsed = parse_address(where) if isinstance(where, str) else None
         if parsed is not None and parsed.kind in ("tcp", "unix"):
             return open_native_socket(parsed, busy, seconds)
+        if parsed is not None and parsed.kind == "tls":
+            raise ValueError(f"address must be of another kind: TLS is not probed, got {where!r}")
         link = open_link(where, seconds)
         assert isinstance(link, NativeLink)
         return link
@@ -72,9 +78,10 @@ def probe(
             asks = wire.request_frame(Op.PING, sections=payload)
         else:
             asks = _sample(connection, *sample)
-        struct.pack_into("<QQ", asks, 8, connection.session, _FIRST + 1)
+        _ask(connection, asks, _FIRST + 1, "probe")
+        struct.pack_into("<Q", asks, 16, _FIRST + 2)
         times = link.probe(asks, rounds)
-        bye = wire.request_frame(Op.BYE, session=connection.session, request=_FIRST + 1 + rounds)
+        bye = wire.request_frame(Op.BYE, session=connection.session, request=_FIRST + 2 + rounds)
         link.exchange([bye], None, connection.frame_bytes)
         return times
     finally:
@@ -84,9 +91,15 @@ def probe(
 def _sample(connection: Connection, table: str, batch: int) -> bytearray:
     """A request for a sample of a table, but for session and number."""
     opens = wire.describe(table, create=False)
-    struct.pack_into("<QQ", opens, 8, connection.session, _FIRST)
-    header, reply = connection.link.exchange([opens], None, connection.frame_bytes)
-    if header.status != 0:
-        raise error_of(header.status, f"open table {table!r}", wire.message_of(reply))
+    header = _ask(connection, opens, _FIRST, f"open table {table!r}")
     fixed = struct.pack("<QIIQ", 0, batch, 0, 0)
     return wire.request_frame(Op.SAMPLE, table=header.table, fixed=fixed)
+
+
+def _ask(connection: Connection, frame: bytearray, request: int, what: str) -> wire.Header:
+    """The reply's header; raises what its status says."""
+    struct.pack_into("<QQ", frame, 8, connection.session, request)
+    header, reply = connection.link.exchange([frame], None, connection.frame_bytes)
+    if header.status != 0:
+        raise error_of(header.status, what, wire.message_of(reply))
+    return header

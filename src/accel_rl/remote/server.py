@@ -64,14 +64,15 @@ class ReplayServer(Closing):
           dpdk_port: and its UDP port.
           in_network: DPDK's two ports are in a network's path: what comes in at one and is not for
             this server leaves by the other one.
-          idle: what the serving thread does when there is nothing to do. "block": waits until the
-            kernel says that something came. "spin": looks again at once, for the shortest answers,
+          idle: what the serving thread does when there is nothing to do. "block": looks again for
+            `linger_us` microseconds after a request, 50 unless set, then waits until the kernel
+            says that something came. "spin": looks again at once, for the shortest answers,
             and takes a core of its own. "yield": looks again when other threads have had the core.
             "sleep": looks again after `sleep_us` microseconds, 50 unless set.
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
             buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
-            frame_ms, write_ms, idle_ms; sleep_us, ring_bytes.
+            frame_ms, write_ms, idle_ms; sleep_us, linger_us, ring_bytes.
 
         Raises:
           ValueError: if an address cannot be listened on, a setting is unknown, a secret missing,
@@ -85,6 +86,8 @@ class ReplayServer(Closing):
             raise ValueError(
                 f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"
             )
+        if in_network and dpdk is None:
+            raise ValueError("in_network takes dpdk, whose two ports are in the path")
         if not 0 < dpdk_port < 1 << 16:
             raise ValueError(f"dpdk_port must be from 1 to 65535, got {dpdk_port}")
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
@@ -146,7 +149,8 @@ class ReplayServer(Closing):
     def stats(self) -> dict[str, Any]:
         """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name.
 
-        With DPDK, "network" has what its ports counted.
+        With UDP or DPDK, "datagrams" has what their datagrams counted; with DPDK, "network" has
+        what its ports counted.
         """
         return self._server.stats()
 

@@ -1,13 +1,15 @@
 """The servers of a sharded table, each there, or lost and looked for."""
 
+import functools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeAlias, TypeVar
 
 from accel_rl.remote.client import ReplayClient
-from accel_rl.remote.errors import ConnectionLost, NoSuchTable, RemoteError
+from accel_rl.remote.daemons import DaemonPool
+from accel_rl.remote.errors import ConnectionLost, NoSuchTable, OutcomeUnknown, RemoteError
 from accel_rl.remote.links import Served
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.table import RemoteTable
@@ -35,6 +37,24 @@ def first_of(address: Address) -> str | Served:
     return address
 
 
+def as_text(address: Address) -> str | list[str]:
+    """The address as it can be told to other processes.
+
+    Raises:
+      TypeError: if it is no text, as that of a server of this process.
+      ValueError: if there is none.
+    """
+    first_of(address)
+    parts = list(address) if isinstance(address, list | tuple) else [address]
+    for part in parts:
+        if not isinstance(part, str):
+            raise TypeError(
+                "address must be text, or a list of texts, as other processes are told it, got "
+                f"{type(part).__name__}"
+            )
+    return [str(part) for part in parts] if isinstance(address, list | tuple) else str(address)
+
+
 class Shard:
     """A table of one server, of which what it held last is remembered.
 
@@ -48,6 +68,7 @@ class Shard:
     Attributes:
       size: items, by its last reply; 0 while it is lost.
       total: sum of weights, by its last reply; None where that is not known.
+      doubtful: whether, when it was lost, it may have done what it was asked, or may do it yet.
     """
 
     def __init__(
@@ -56,6 +77,7 @@ class Shard:
         self.number, self.address = number, address
         self.size = 0
         self.total: float | None = None
+        self.doubtful = False
         self._secret, self._spec, self._timeout = secret, spec, timeout
         self._found: Future[tuple[ReplayClient, RemoteTable]] | None = None
         self._next_look = 0.0
@@ -74,7 +96,8 @@ class Shard:
     def do(self, call: Callable[[RemoteTable], T]) -> T | None:
         """What the call returns; None if the shard is lost, now or by this call.
 
-        With a RuntimeWarning when it is lost.
+        With a RuntimeWarning when it is lost. A server that is frozen may carry the call out when
+        it goes on: see `doubtful`.
         """
         if self._table is None:
             return None
@@ -84,7 +107,7 @@ class Shard:
             self._lose(error)
             return None
 
-    def find(self, pool: Executor) -> None:
+    def find(self, pool: DaemonPool) -> None:
         """Looks for a lost one in another thread, and takes what was found; does not wait."""
         if self._found is None:
             if time.monotonic() >= self._next_look:
@@ -105,6 +128,7 @@ class Shard:
 
     def _lose(self, error: RemoteError) -> None:
         self._table, self.size, self.total = None, 0, None
+        self.doubtful = isinstance(error, OutcomeUnknown)
         if self._client is not None:
             self._client.close()
         try:
@@ -152,7 +176,7 @@ class Shards:
         self.count, self.losses = len(addresses), 0
         self._open = True
         # As many again, to look for lost ones.
-        self._pool = ThreadPoolExecutor(2 * len(addresses), "shard")
+        self._pool = DaemonPool(2 * len(addresses), "shard")
         self._all: list[Shard] = []
         try:
             for number, address in enumerate(addresses):
@@ -200,7 +224,9 @@ class Shards:
         """
         work = list(calls.items())
         # The last one in this thread, which would only wait.
-        futures = [self._pool.submit(shard.do, call) for shard, call in work[:-1]]
+        futures = [
+            self._pool.submit(functools.partial(shard.do, call)) for shard, call in work[:-1]
+        ]
         answers: dict[Shard, T | None] = {}
         errors = []
         for place in reversed(range(len(work))):
@@ -209,10 +235,10 @@ class Shards:
                 answers[shard] = futures[place].result() if place < len(futures) else shard.do(call)
             except Exception as error:
                 errors.append(error)
+        self.losses += sum(shard.lost for shard in calls)
         if errors:
             raise errors[0]
         found = {shard: answers[shard] for shard in calls}
-        self.losses += sum(shard.lost for shard in found)
         return {shard: answer for shard, answer in found.items() if answer is not None}
 
     def end(self) -> None:
@@ -224,7 +250,7 @@ class Shards:
         self.end()
         for shard in self._all:
             shard.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
 
 def _discard(found: "Future[tuple[ReplayClient, RemoteTable]]") -> None:

@@ -13,13 +13,14 @@ from accel_rl.remote.buffers import Sample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import RequestRefused, TryAgain, error_of
-from accel_rl.remote.schema import Column, Limiter, TableSpec
+from accel_rl.remote.pace import pace_of
+from accel_rl.remote.schema import Limiter, TableSpec
 from accel_rl.remote.shard import Shard, Shards
-from accel_rl.remote.shares import Drawn, drawn
+from accel_rl.remote.shares import drawn, joined
 from accel_rl.remote.table import MOST_ITEMS, Mass, RemoteTable, arrays_of, check_arrays
 
 PAUSE = 0.02  # seconds between two looks for items
-_BAD_PRIORITY, _BAD_SLOT = 4, 5  # statuses
+_BAD_COUNT, _BAD_PRIORITY, _BAD_SLOT = 2, 4, 5  # statuses
 
 
 class ShardedTable(Closing):
@@ -80,13 +81,14 @@ class ShardedTable(Closing):
         self._fresh = fresh_totals
         self._lock = threading.RLock()
         self._turn = 0
+        self._doubtful = 0  # items of pushes by which a shard was lost
         self._allowed = 0  # items that the limiter has let us draw, and that were not drawn yet
         self._pace_client: ReplayClient | None = None
         self._pace: RemoteTable | None = None
         try:
             if spec.limiter.samples_per_insert is not None:
                 self._pace_client = ReplayClient(addresses[0], secret, timeout=timeout)
-                self._pace = self._pace_client.table(_pace_of(spec))
+                self._pace = self._pace_client.table(pace_of(spec))
             part = dataclasses.replace(spec, capacity=self._each, limiter=Limiter())
             self._shards = Shards(addresses, secret, part, timeout)
         except BaseException:
@@ -108,10 +110,12 @@ class ShardedTable(Closing):
     ) -> int:
         """Adds n items, as `RemoteTable.push`; without priorities they get the highest of a shard.
 
-        What a shard did not take because it was lost, others take: if it comes back from a
-        snapshot made in between, an item may be there twice.
+        No item is pushed twice: what a shard was given that was lost by it is lost, too, as nobody
+        can tell whether it was taken, and is counted in `stats` as `doubtful`. What a server that
+        began anew, without the table, did not take, others take.
 
         Raises:
+          RequestRefused: if there are more items than the capacity, or what is no priority.
           ConnectionLost: if all shards are lost, or the first server, which has the limiter.
         """
         # All of it before the limiter is asked, and before any shard has its part.
@@ -121,6 +125,10 @@ class ShardedTable(Closing):
         count = len(arrays[0])
         parts = [(each.numpy_dtype, (count, *each.shape)) for each in self.spec.columns]
         check_arrays(self._names, parts, arrays)
+        if count > self.spec.capacity:
+            raise error_of(
+                _BAD_COUNT, "push", f"{count} items, the capacity is {self.spec.capacity}"
+            )
         given = None if priorities is None else _checked(priorities, count, "push")
         with self._lock:
             if self._pace is not None:
@@ -133,8 +141,10 @@ class ShardedTable(Closing):
     def _deal(
         self, items: np.ndarray, arrays: list[np.ndarray], given: np.ndarray | None
     ) -> list[np.ndarray]:
-        """Pushes items, by their numbers, to the shards in turn; those that were not taken."""
+        """Pushes items, by their numbers, to the shards in turn; those that are left to push."""
         live = self._shards.live()
+        most = self._each * len(live)  # or one of few that are left would refuse its part
+        items, rest = items[:most], items[most:]
         parts = {
             shard: items[(place - self._turn) % len(live) :: len(live)]
             for place, shard in enumerate(live)
@@ -149,7 +159,10 @@ class ShardedTable(Closing):
         held = self._shards.ask({shard: put(part) for shard, part in parts.items()})
         for shard, size in held.items():
             shard.size = size
-        return [part for shard, part in parts.items() if shard not in held]
+        missed = {shard: part for shard, part in parts.items() if shard not in held}
+        self._doubtful += sum(len(part) for shard, part in missed.items() if shard.doubtful)
+        again = [part for shard, part in missed.items() if not shard.doubtful]
+        return [rest, *again] if len(rest) else again  # the last is the next
 
     def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
         """Draws `batch` items, as `RemoteTable.sample`, ordered by shard.
@@ -203,33 +216,17 @@ class ShardedTable(Closing):
             shard.size, shard.total = part.size, part.total
         if any(shard.lost for shard in live):
             return None
-        parts = [(shard, part) for shard, part in found.items() if isinstance(part, Sample)]
-        return self._together(parts, live, shares)
+        parts = [
+            (part, shard.number * self._each, shares.odds[place])
+            for place, (shard, part) in enumerate(found.items())
+            if isinstance(part, Sample)
+        ]
+        return joined(parts, self._shards.size, sum(shard.total or 0.0 for shard in live))
 
     def _forget(self, live: list[Shard]) -> None:
         """What shards hold: they are asked again."""
         for shard in live:
             shard.total = None
-
-    def _together(
-        self, parts: list[tuple[Shard, Sample]], live: list[Shard], shares: Drawn
-    ) -> Sample:
-        """One sample of shards' parts, of which each item has its probability in the whole."""
-        odds = {shard: shares.odds[place] for place, shard in enumerate(live)}
-        first = {shard: np.uint32(shard.number * self._each) for shard in live}
-        return Sample(
-            columns={
-                name: np.concatenate([part.columns[name] for _, part in parts])
-                for name in self._names
-            },
-            slots=np.concatenate([part.slots + first[shard] for shard, part in parts]),
-            generations=np.concatenate([part.generations for _, part in parts]),
-            probabilities=np.concatenate(
-                [part.probabilities * odds[shard] for shard, part in parts]
-            ),
-            size=self._shards.size,
-            total=sum(shard.total or 0.0 for shard in live),
-        )
 
     def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
         """Gives the items of a sample new priorities [B], as `RemoteTable.update`."""
@@ -264,13 +261,15 @@ class ShardedTable(Closing):
     def stats(self) -> dict[str, int]:
         """Sums over the shards that are there of what `RemoteTable.stats` says.
 
-        And `shards`, how many there are, `lost`, how many of them are lost now, and `losses`.
+        And `shards`, how many there are, `lost`, how many of them are lost now, `losses`, and
+        `doubtful`, items of this table's pushes by which a shard was lost.
         """
         with self._lock:
             found = self._shards.ask(dict.fromkeys(self._shards.live(), RemoteTable.stats))
             sums = {name: sum(each[name] for each in found.values()) for name in wire.TABLE_COUNTS}
             shards = self._shards
-            return {**sums, "shards": shards.count, "lost": shards.lost, "losses": shards.losses}
+            sums |= {"shards": shards.count, "lost": shards.lost, "losses": shards.losses}
+            return {**sums, "doubtful": self._doubtful}
 
     def close(self) -> None:
         """Ends its sessions; a second time does nothing."""
@@ -294,14 +293,3 @@ def _checked(priorities: Any, count: int, what: str) -> np.ndarray:
     if not (np.isfinite(given) & (given >= 0)).all():
         raise error_of(_BAD_PRIORITY, what)
     return given
-
-
-def _pace_of(spec: TableSpec) -> TableSpec:
-    """The table whose limiter is that of the whole: an item of a byte for each pushed."""
-    return TableSpec(
-        f"{spec.name}/limiter",
-        spec.capacity,
-        (Column("item", "u1"),),
-        sampler="uniform",
-        limiter=spec.limiter,
-    )

@@ -1,8 +1,11 @@
-"""How many items of a batch each shard gives, drawn by the protocol's generator."""
+"""How many items of a batch each shard gives, drawn by the protocol's generator, and the batch."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
+
+from accel_rl.remote.buffers import Sample
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -45,3 +48,25 @@ def drawn(totals: np.ndarray, seed: int, batch: int) -> Drawn:
     places = np.searchsorted(running, at, side="right")
     counts = np.bincount(places, minlength=len(totals))
     return Drawn(totals / whole, counts, [int(word) for word in found[batch:]])
+
+
+def joined(parts: Sequence[tuple[Sample, int, float]], size: int, total: float) -> Sample:
+    """One sample of shards' parts, of which each item has its probability in the whole.
+
+    Args:
+      parts: of each shard what it gave, its first slot in the whole, and the odds of a draw to be
+        of it.
+      size: items of the whole.
+      total: sum of weights of the whole.
+    """
+    return Sample(
+        columns={
+            name: np.concatenate([part.columns[name] for part, _, _ in parts])
+            for name in parts[0][0].columns
+        },
+        slots=np.concatenate([part.slots + np.uint32(first) for part, first, _ in parts]),
+        generations=np.concatenate([part.generations for part, _, _ in parts]),
+        probabilities=np.concatenate([part.probabilities * odds for part, _, odds in parts]),
+        size=size,
+        total=total,
+    )

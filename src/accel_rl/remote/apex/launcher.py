@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.shard import Address
+from accel_rl.remote.shard import Address, as_text
 
 T = TypeVar("T")
 
@@ -34,6 +34,9 @@ class Actors(Closing, Generic[T]):
     Attributes:
       running: what `_start` gave, by number.
       restarted: how often one was started again.
+
+    Raises:
+      TypeError: if the address is no text, as that of a `ReplayServer` of this process.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class Actors(Closing, Generic[T]):
             raise ValueError(f"restarts must be at least 0, got {restarts}")
         self._orders: dict[str, Any] = {
             "settings": dataclasses.asdict(settings),
-            "address": address,
+            "address": as_text(address),
             "secret": None if secret is None else base64.b64encode(secret).decode(),
         }
         self._restarts, self.restarted = restarts, 0
@@ -70,7 +73,7 @@ class Actors(Closing, Generic[T]):
         """Starts an actor with `self._order(number)`.
 
         Raises:
-          OSError: if it cannot be started.
+          Exception: of whatever type its kind has, if it cannot be started.
         """
 
     @abstractmethod
@@ -118,7 +121,7 @@ class Actors(Closing, Generic[T]):
             try:
                 self.running[number] = self._start(number)
                 what = "it is started again"
-            except OSError as error:
+            except Exception as error:  # the thread that watches must not end by it
                 what, again = f"it could not be started again: {error}", False
         if not again:
             self._gone[number] = how

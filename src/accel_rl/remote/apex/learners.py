@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.remote.apex import replicas
+from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.settings import ApexSettings
-from accel_rl.remote.shard import Address
+from accel_rl.remote.client import ReplayClient
+from accel_rl.remote.shard import Address, as_text, first_of
 from accel_rl.train import Pipelined
 from accel_rl.train.rows import Row
 
@@ -42,10 +43,18 @@ def run_learners(
     They share their fate: where one dies, all are ended.
 
     Raises:
-      ValueError: if the batch is no multiple of `learners`.
+      TypeError: if the address is no text, as that of a `ReplayServer` of this process.
+      ValueError: if the batch is no multiple of `learners`, `steps` leaves nothing to learn, or the
+        server has had a training of that name.
       RuntimeError: if a learner ended by itself, or `ended` says why.
       RemoteError: if the server cannot be reached.
     """
+    told_address = as_text(address)
+    # Here, where it can be said: of learners that end, only the exit code is known.
+    settings.check_learners(learners)
+    settings.check(steps, period)
+    with ReplayClient(first_of(address), secret) as client:
+        mailbox.check_free(client, settings.run)
     with contextlib.closing(
         settings.port(address, settings.num_envs, secret, (0, learners))
     ) as port:
@@ -55,7 +64,7 @@ def run_learners(
         state = Path(folder) / "state.npz"
         order = {
             "settings": dataclasses.asdict(settings),
-            "address": address,
+            "address": told_address,
             "steps": steps,
             "secret": None if secret is None else base64.b64encode(secret).decode(),
             "period": period,

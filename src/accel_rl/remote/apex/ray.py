@@ -119,10 +119,10 @@ class RayActors(Actors[_Placed]):
         return _Placed(handle, handle.run.remote(self._order(number)))
 
     def _how(self, actor: _Placed) -> str | None:
-        ready, _ = self._ray.wait([actor.result], timeout=0)
-        if not ready:
-            return None
         try:
+            ready, _ = self._ray.wait([actor.result], timeout=0)
+            if not ready:
+                return None
             self._ray.get(actor.result)
         except Exception as error:  # Ray's, or of a type made of its own and the actor's
             lines = str(error).strip().splitlines()

@@ -8,15 +8,16 @@ HEARTBEAT_SECONDS = 10  # without a sign of a process after which the others end
 JOIN_SECONDS = 120  # for which processes wait for one another at the beginning
 
 
-def join(coordinator: str, number: int, count: int) -> None:
+def join(coordinator: str, number: int, count: int, *, bind: str | None = None) -> None:
     """Makes this process one of the learners; before anything is computed.
 
     Nothing there is authenticated or encrypted: for networks where everybody may be trusted.
 
     Args:
-      coordinator: "host:port" of the first of them, where it will listen.
+      coordinator: "host:port" of the first of them, where it listens, and nowhere else.
       number: of this one, 0 to count - 1.
       count: of all.
+      bind: "host:port" where the first listens, if the others reach it by another address.
 
     Raises:
       RuntimeError: if others did not come in time, or JAX has computed already.
@@ -28,6 +29,8 @@ def join(coordinator: str, number: int, count: int) -> None:
         number,
         initialization_timeout=JOIN_SECONDS,
         heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        # JAX itself would listen on all interfaces of the machine.
+        coordinator_bind_address=bind or coordinator,
     )
 
 

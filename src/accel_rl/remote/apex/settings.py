@@ -157,18 +157,18 @@ class ApexSettings:
                 f"batch_size must be a multiple of the learners, {learners}, got {self.batch_size}"
             )
 
-    def check(self, steps: int) -> None:
+    def check(self, steps: int, period: int | None = None) -> None:
         """What else could go wrong once processes run.
 
         Raises:
-          ValueError: if the environment is unknown, DQN cannot act in it, or steps leave nothing to
-            learn.
+          ValueError: if the environment is unknown, DQN cannot act in it, steps leave nothing to
+            learn, or the period between rows is below 1.
         """
         try:
             jax.eval_shape(lambda: self.parts[1].init(self.key, **self.hyper["agent"]))
         except TypeError as error:
             raise ValueError(str(error)) from error
-        train.segments(train.Schedule(**self.schedule), steps)
+        train.segments(train.Schedule(**self.schedule), steps, period)
 
     def program(self, port: RemotePort) -> Program:
         """The training program of learner and actors.

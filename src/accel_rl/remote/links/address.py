@@ -9,7 +9,7 @@ _FORMS = (
     '"memif:/path?id=number"'
 )
 # The most that each may be.
-_OPTIONS = {"shm": {"busy": 1}, "udp": {"busy": 1}, "memif": {"id": 65_535}}
+_OPTIONS = {"shm": {"busy": 1}, "udp": {"busy": 1}, "memif": {"id": 252}}
 
 
 class Address(NamedTuple):

@@ -27,7 +27,7 @@ class NativeLink:
 
     def set_timeout(self, seconds: float | None) -> None:
         """Seconds that a reply may take; None: for ever."""
-        self._timeout_us = 0 if seconds is None else max(int(seconds * 1e6), 1000)
+        self._timeout_us = _microseconds(seconds)
 
     def exchange(
         self, parts: Parts, into: memoryview | None, most: int
@@ -82,8 +82,7 @@ def open_native(address: Address, timeout: float | None) -> NativeLink:
     where: dict[str, Any] = {"path": address.path}
     if address.kind == "udp":
         where = {"host": address.host, "port": address.port}
-    timeout_us = 0 if timeout is None else max(int(timeout * 1e6), 1000)
-    link = NativeLink(opener(**where, **address.options, timeout_us=timeout_us))
+    link = NativeLink(opener(**where, **address.options, timeout_us=_microseconds(timeout)))
     link.set_timeout(timeout)
     return link
 
@@ -100,9 +99,15 @@ def open_native_socket(address: Address, busy: bool, timeout: float | None) -> N
       OSError: if nobody answers there.
     """
     if address.kind == "unix":
-        link = NativeLink(native().open_unix(address.path, busy))
+        link = NativeLink(native().open_unix(address.path, busy, _microseconds(timeout)))
     else:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        link = NativeLink(native().open_tcp(found[0][4][0], address.port, busy))
+        host = found[0][4][0]
+        link = NativeLink(native().open_tcp(host, address.port, busy, _microseconds(timeout)))
     link.set_timeout(timeout)
     return link
+
+
+def _microseconds(seconds: float | None) -> int:
+    """As the module takes timeouts: 0 is for ever."""
+    return 0 if seconds is None else max(int(seconds * 1e6), 1000)

@@ -1,0 +1,59 @@
+#include "server_stats.hpp"
+
+#include <cstring>
+
+namespace nb = nanobind;
+
+namespace accel_rl::replay::bindings {
+
+namespace {
+
+constexpr const char *statistics_names[statistics_count] = {
+    "connections", "open",      "sessions",    "requests", "malformed", "unauthenticated",
+    "slow",        "timed_out", "turned_away", "bytes_in", "bytes_out", "waiting",
+    "repeated",    "snapshots"};
+
+// Of counts that lie one behind the other.
+template <size_t count, typename Counts>
+nb::dict named(const char *const (&names)[count], const Counts &counts) {
+  uint64_t values[count];
+  static_assert(sizeof values == sizeof counts, "each has a name");
+  std::memcpy(values, &counts, sizeof values);
+  nb::dict out;
+  for (size_t k = 0; k < count; ++k) out[names[k]] = values[k];
+  return out;
+}
+
+nb::dict of_table(const Stats &stats) {
+  nb::dict out;
+  out["inserts"] = stats.inserts;
+  out["samples"] = stats.samples;
+  out["updates"] = stats.updates;
+  out["stale"] = stats.stale;
+  out["size"] = stats.size;
+  out["refused"] = stats.refused;
+  out["waited"] = stats.waited;
+  return out;
+}
+
+}  // namespace
+
+void ServerStats::add(const DatagramCounts &more) {
+  if (!datagrams) datagrams.emplace();
+  uint64_t sum[datagram_counts_count], each[datagram_counts_count];
+  std::memcpy(sum, &*datagrams, sizeof sum);
+  std::memcpy(each, &more, sizeof each);
+  for (size_t k = 0; k < datagram_counts_count; ++k) sum[k] += each[k];
+  std::memcpy(&*datagrams, sum, sizeof sum);
+}
+
+nb::dict ServerStats::describe() const {
+  nb::dict out = named(statistics_names, server), of_tables;
+  for (const auto &[name, stats] : tables) of_tables[name.c_str()] = of_table(stats);
+  out["tables"] = of_tables;
+  if (datagrams) out["datagrams"] = named(datagram_count_names, *datagrams);
+  if (network) out["network"] = named(net_counter_names, *network);
+  return out;
+}
+
+}  // namespace accel_rl::replay::bindings
