@@ -51,11 +51,10 @@ CALLS = 300
 Calls = dict[str, Callable[[], object]]
 
 
-def ours(address: str, items: Items) -> Calls:
+def ours(client: remote.ReplayClient, items: Items) -> Calls:
     """Calls of a client of our server, whose table is full."""
-    client = remote.ReplayClient(address)
     columns = tuple(remote.Column(name, "f4", shape) for name, shape in items.columns)
-    name = address.split(":")[0]
+    name = str(client.address).split(":")[0]
     table = client.table(remote.TableSpec(name, items.capacity, columns, priority_exponent=ALPHA))
     for first in range(0, items.capacity, PUSHED):
         some = items.part(first, PUSHED)
@@ -78,7 +77,9 @@ def systems(items: Items, others: Sequence[OtherRival]) -> Iterator[dict[str, Ca
         server = stack.enter_context(
             remote.ReplayServerProcess(unix_path=folder / "socket", table_bytes=2**31)
         )
-        found = {TCP: ours(server.addresses[0], items), UNIX: ours(server.addresses[1], items)}
+        found = {}
+        for name, address in zip((TCP, UNIX), server.addresses, strict=True):
+            found[name] = ours(stack.enter_context(remote.ReplayClient(address)), items)
         for name, start in ((ZMQ, zmq_rival), (REDIS, redis_rival)):
             try:
                 found[name] = stack.enter_context(start(items, folder))
