@@ -148,6 +148,7 @@ def test_cases_are_recorded_and_drawn(rivals, tmp_path, monkeypatch):
     assert (tmp_path / "speed.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow  # compiles two more programs of a training
 def test_chunks_are_timed_beside_the_whole(rivals):
     report = common.Report(())
     cases.chunks(cases.Run(report, 1, rivals), TINY, seconds=0.02, count=2)

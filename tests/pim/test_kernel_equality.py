@@ -119,7 +119,7 @@ def test_the_product_on_environments_in_turn(rule, numerics):
             )  # fmt: skip
 
 
-@hypothesis.settings(max_examples=10)
+@hypothesis.settings(max_examples=6)
 @hypothesis.given(
     rule=st.sampled_from(list(tabular.RULES)),
     numerics=st.sampled_from(NUMERICS),

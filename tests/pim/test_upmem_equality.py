@@ -115,7 +115,7 @@ def test_the_product_on_environments_in_turn(rule, numerics):
         )  # fmt: skip
 
 
-@hypothesis.settings(max_examples=8)
+@hypothesis.settings(max_examples=5)
 @hypothesis.given(
     rule=st.sampled_from(list(tabular.RULES)),
     numerics=st.sampled_from(NUMERICS),
