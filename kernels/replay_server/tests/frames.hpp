@@ -81,6 +81,19 @@ inline Status frame_of(const uint8_t *bytes, size_t size, uint32_t most, Frame *
   return frame->header.length <= size ? Status::ok : Status::malformed;
 }
 
+// For a table of capacity items of one int32.
+inline Request opening(uint32_t capacity, LimiterConfig limiter = {}, const char *name = "t") {
+  TableConfig config;
+  config.name = name, config.capacity = capacity, config.limiter = limiter;
+  config.columns = {{"x", Dtype::i4, {}}};
+  Request request(Op::open_table);
+  request.bytes.resize(body_offset + description_bytes(config));
+  std::memset(request.bytes.data() + 40, 0, request.bytes.size() - 40);
+  write_description(request.bytes.data(), config);
+  request.at<uint16_t>(44, open_create | open_described).close();
+  return request;
+}
+
 // A handler, one peer, and the last reply.
 struct Talk {
   Handler handler;
@@ -115,17 +128,9 @@ struct Talk {
     return read_at<T>(reply.data() + offset);
   }
 
-  // A table of capacity items of one int32, which has number 0 if it is the first.
+  // A table of such items, which has number 0 if it is the first.
   Status open(uint32_t capacity, LimiterConfig limiter = {}, const char *name = "t") {
-    TableConfig config;
-    config.name = name, config.capacity = capacity, config.limiter = limiter;
-    config.columns = {{"x", Dtype::i4, {}}};
-    Request request(Op::open_table);
-    request.bytes.resize(body_offset + description_bytes(config));
-    std::memset(request.bytes.data() + 40, 0, request.bytes.size() - 40);
-    write_description(request.bytes.data(), config);
-    request.at<uint16_t>(44, open_create | open_described).close();
-    return send(request);
+    return send(opening(capacity, limiter, name));
   }
 };
 

@@ -212,18 +212,6 @@ struct World {
   uint64_t swept_us_ = 1000000;
 };
 
-inline Request opening(uint32_t capacity, LimiterConfig limiter = {}) {
-  TableConfig config;
-  config.name = "t", config.capacity = capacity, config.limiter = limiter;
-  config.columns = {{"x", Dtype::i4, {}}};
-  Request request(Op::open_table);
-  request.bytes.resize(body_offset + description_bytes(config));
-  std::memset(request.bytes.data() + 40, 0, request.bytes.size() - 40);
-  write_description(request.bytes.data(), config);
-  request.at<uint16_t>(44, open_create | open_described).close();
-  return request;
-}
-
 inline std::vector<int32_t> numbers(uint32_t count, int32_t first) {
   std::vector<int32_t> made(count);
   for (uint32_t k = 0; k < count; ++k) made[k] = first + static_cast<int32_t>(k);

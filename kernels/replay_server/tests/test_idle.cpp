@@ -113,13 +113,8 @@ static void test_policy(Idle idle, bool wakes) {
   const auto token = read_at<uint64_t>(reply.data() + 8);
   const int file = dial_tcp(tcp.port());
   const uint64_t other = greet(file);
-  TableConfig config;
-  config.name = "t", config.capacity = 100, config.columns = {{"x", Dtype::i4, {}}};
-  Request open(Op::open_table);
-  open.bytes.resize(body_offset + description_bytes(config));
-  std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
-  write_description(open.bytes.data(), config);
-  open.at<uint16_t>(44, open_create | open_described).close().at(8, other);
+  Request open = opening(100);
+  open.at(8, other);
   CHECK(ask(file, open, &reply) == Status::ok, "open");
   // It waits until the socket's client pushes.
   Request late = sample(1, 4, 20000);

@@ -86,13 +86,8 @@ struct Client {
            std::memcmp(link->reply() + 64, request.bytes.data() + 64, count) == 0;
   }
   void open_table() {
-    TableConfig config;
-    config.name = "t", config.capacity = 100, config.columns = {{"x", Dtype::i4, {}}};
-    Request open(Op::open_table);
-    open.bytes.resize(body_offset + description_bytes(config));
-    std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
-    write_description(open.bytes.data(), config);
-    open.at<uint16_t>(44, open_create | open_described).close().at(8, token);
+    Request open = opening(100);
+    open.at(8, token);
     CHECK(exchange(open) == Fault::none && status() == Status::ok, "open");
   }
 };

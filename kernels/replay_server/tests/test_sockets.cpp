@@ -69,13 +69,8 @@ int main() {
     const int first = dial_tcp(tcp.port());
     FrameBuffer reply;
     const uint64_t token = greet(first);
-    TableConfig config;
-    config.name = "t", config.capacity = 1000, config.columns = {{"x", Dtype::i4, {}}};
-    Request open(Op::open_table);
-    open.bytes.resize(body_offset + description_bytes(config));
-    std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
-    write_description(open.bytes.data(), config);
-    open.at<uint16_t>(44, open_create | open_described).close().at(8, token);
+    Request open = opening(1000);
+    open.at(8, token);
     CHECK(ask(first, open, &reply) == Status::ok, "open");
     std::vector<std::thread> clients;
     for (int k = 0; k < 3; ++k) {
