@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import dpdk_servers
 import jax
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import walk
 from port_conformance import check_port
 
 from accel_rl import remote, train
+from accel_rl.remote.links import lane
 from accel_rl.remote.windows import Windows
 from accel_rl.types import Transition
 
@@ -175,28 +177,53 @@ def test_a_push_waits_for_room_to_wait_in(serve, connect):
     assert third.stats()["inserts"] == 3_000
 
 
-def test_lock_step_training_is_the_same_over_every_transport(serve, tmp_path):
+def trained(address):
+    """Parameters and last loss after a lock-step training over a port there."""
+    make_port = maker(address)
+    ports = []
+
+    def port(memory):
+        store = memory.parts[1]
+        ports.append(make_port(store.example, 64, 16, num_envs=store.ring.num_envs, alpha=0.6))
+        return ports[-1]
+
+    program = walk.program("prioritised", policy_lag=1, priority_lag=1, port=port)
+    hyper = {name: value for name, value in walk.HYPER.items() if name != "replay"}
+    done = train.pipelined(program, jax.random.key(5), 300, hyper=hyper, period=100)
+    found = jax.tree.map(np.asarray, (done.state.agent, done.rows[-1]["loss"]))
+    ports[0].close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained_embedded(built):
+    with remote.ReplayServer(host=None) as server:
+        return trained(server)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix", "shm", "udp", "memif"])
+def test_lock_step_training_is_the_same_over_every_transport(
+    serve, tmp_path, kind, trained_embedded
+):
     """The same seeds draw the same batches, so the same parameters come of it."""
-    found = []
-    for address in (
-        serve().address,
-        serve(host=None, unix_path=tmp_path / "socket").address,
-        serve(host=None, shm_path=tmp_path / "shared").address,
-        serve(host=None),
-    ):
-        make_port = maker(address)
-        ports = []
+    if kind == "memif":
+        dpdk_servers.require_dpdk()
+        with remote.ReplayServerProcess(**dpdk_servers.memif(tmp_path / "socket", 3)) as server:
+            found = trained(server.address)
+    elif kind == "tcp":
+        found = trained(serve().address)
+    elif kind == "udp":
+        found = trained(serve(udp_port=0).addresses[1])
+    else:
+        found = trained(serve(host=None, **{f"{kind}_path": tmp_path / "socket"}).address)
+    one, other = jax.tree.leaves(trained_embedded), jax.tree.leaves(found)
+    for embedded, remotely in zip(one, other, strict=True):
+        np.testing.assert_array_equal(embedded, remotely)
 
-        def port(memory, make_port=make_port, ports=ports):
-            store = memory.parts[1]
-            ports.append(make_port(store.example, 64, 16, num_envs=store.ring.num_envs, alpha=0.6))
-            return ports[-1]
 
-        program = walk.program("prioritised", policy_lag=1, priority_lag=1, port=port)
-        hyper = {name: value for name, value in walk.HYPER.items() if name != "replay"}
-        done = train.pipelined(program, jax.random.key(5), 300, hyper=hyper, period=100)
-        found.append(jax.tree.map(np.asarray, (done.state.agent, done.rows[-1]["loss"])))
-        ports[0].close()
-    for each in found[1:]:
-        for one, other in zip(jax.tree.leaves(found[0]), jax.tree.leaves(each), strict=True):
-            np.testing.assert_array_equal(one, other)
+def test_connections_over_memif_have_an_interface_each():
+    assert lane("memif:/path", 0) == "memif:/path?id=0"
+    assert lane("memif:/path?id=250", 2) == "memif:/path?id=252"
+    with pytest.raises(ValueError, match=r"id must .* 252 .*id=251"):
+        lane("memif:/path?id=251", 2)
+    assert lane("shm:/path?busy=1", 2) == "shm:/path?busy=1"

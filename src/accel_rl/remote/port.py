@@ -16,7 +16,7 @@ from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
 from accel_rl.remote.pace import limiter_around
 from accel_rl.remote.schema import TableSpec, TreeColumns
-from accel_rl.remote.shard import Address, first_of
+from accel_rl.remote.shard import Address, first_of, lane_of
 from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
@@ -34,7 +34,8 @@ class RemotePort:
 
     Steps become windows of `n_step` rewards here and are pushed once they are complete; targets are
     made of a sample's windows here, too, with the gamma of that call. Adding, sampling and updating
-    have a connection each, so that none waits for another.
+    have a connection each, so that none waits for another; over memif these take three interfaces
+    in a row, the address's first.
 
     Args:
       address: of the server, as of `ReplayClient`, or a `ReplayServer` of this process; or a list
@@ -86,7 +87,8 @@ class RemotePort:
         fresh_totals: bool = False,
         replica: int = 0,
     ) -> None:
-        first, several = first_of(address), address if isinstance(address, list | tuple) else ()
+        first_of(address)
+        shards = len(address) if isinstance(address, list | tuple) else 0
         self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
         self._tree = TreeColumns(window_of(example, n_step))
@@ -110,7 +112,7 @@ class RemotePort:
         )
         limits = spec.limiter
         # Items of a push; a shard may be the only one that is left.
-        self._most = -(-held // max(1, len(several)))
+        self._most = -(-held // max(1, shards))
         if samples_per_insert is not None:
             allowed = int((limits.max_diff - limits.min_diff) / 2 / samples_per_insert)
             self._most = min(self._most, max(1, allowed))
@@ -119,13 +121,14 @@ class RemotePort:
         self._ends: list[Closing] = []
         tables: list[RemoteTable | ShardedTable] = []
         try:
-            for _ in range(3):
-                if several:
-                    parts = ShardedTable(several, spec, secret, fresh_totals=fresh_totals)
+            for number in range(3):
+                where = lane_of(address, number)
+                if shards:
+                    parts = ShardedTable(where, spec, secret, fresh_totals=fresh_totals)
                     self._ends.append(parts)
                     tables.append(parts)
                 else:
-                    client = ReplayClient(first, secret)
+                    client = ReplayClient(where, secret)
                     self._ends.append(client)
                     tables.append(client.table(spec))
         except BaseException:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.daemons import DaemonPool
 from accel_rl.remote.errors import ConnectionLost, NoSuchTable, OutcomeUnknown, RemoteError
-from accel_rl.remote.links import Served
+from accel_rl.remote.links import Served, lane
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.table import RemoteTable
 
@@ -35,6 +35,17 @@ def first_of(address: Address) -> str | Served:
             raise ValueError("address must be that of a server, or several, got none")
         return address[0]
     return address
+
+
+def lane_of(address: Address, number: int) -> Any:
+    """The address, or each of several, for connection `number` of a program: see `links.lane`.
+
+    Raises:
+      ValueError: if one is none.
+    """
+    if isinstance(address, list | tuple):
+        return [lane(each, number) for each in address]
+    return lane(address, number) if isinstance(address, str) else address
 
 
 def as_text(address: Address) -> str | list[str]:

@@ -51,6 +51,27 @@ def parse_address(address: str) -> Address:
     raise ValueError(f"address must be {_FORMS}, got {address!r}")
 
 
+def lane(address: str, number: int) -> str:
+    """The address for connection `number` of several that one program has to a server at once.
+
+    It is the same one, but over memif, where an interface has one client: there they take the
+    interfaces from the address's own `id` on.
+
+    Raises:
+      ValueError: if it is no address, or there is no interface of that id.
+    """
+    found = parse_address(address)
+    if found.kind != "memif":
+        return address
+    number += found.options.get("id", 0)
+    if number > _OPTIONS["memif"]["id"]:
+        raise ValueError(
+            f"id must be low enough for each connection to have an interface, of {number} here, "
+            f"and {_OPTIONS['memif']['id']} is the last: got {address!r}"
+        )
+    return f"memif:{found.path}?id={number}"
+
+
 def _options(address: str, kind: str, query: str) -> dict[str, int]:
     found = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
