@@ -123,6 +123,13 @@ def test_a_mapping_trains(mapping):
     assert all(span.start >= 0 for span in ran.timeline)
 
 
+def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
+    whole = next(each for each in MAPPINGS if each.executor == "whole")
+    rows = compose.run(HERE, whole, jax.random.key(0), 120).rows
+    assert rows[-1]["steps"] == 120
+    assert max(np.diff([row["steps"] for row in rows])) == 6  # some are cut where learning starts
+
+
 def test_devices_that_cannot_run_are_stood_in_for_when_asked():
     spec = dataclasses.replace(SPEC, devices=("cpu:0", "fpga"))
     mapping = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))

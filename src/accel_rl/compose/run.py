@@ -62,7 +62,8 @@ def run(
       devices: by name; those of `find(spec.devices)` if None.
       simulate: devices that cannot run are stood in for by the actor's: what is computed is what
         they would compute, the time is not theirs.
-      period: environment steps between rows; a hundredth of `steps` if None.
+      period: environment steps between rows; if None a hundredth of `steps`, of the fused program,
+        whose iterations may take microseconds, a twentieth.
       on_row: called with each row.
       restarts: of actors that fail, in asynchronous mode; see `train.pipelined`.
 
@@ -89,6 +90,8 @@ def run(
     timeline: tuple[Span, ...] = ()
     with Meter() as meter:
         if real.executor == "whole":
+            # In short rows the loop around them would be measured.
+            period = -(-steps // 20) if period is None else period
             with jax.default_device(placement(real, devices).memory()):
                 done = train.chunked(
                     program,
