@@ -118,6 +118,14 @@ def test_curves_bands_and_labels():
     assert ax.get_xlabel() == "environment steps"
 
 
+def test_styles_are_named_by_the_labels_given():
+    ax = Figure().subplots()
+    draw_learning(ax, {"one": Curve([10, 20], [[5.0, 6.0]])}, styles={"one": {"color": "red"}})
+    assert ax.lines[0].get_color() == "red"
+    with pytest.raises(ValueError, match="'other' has a band or a style, but no curve"):
+        draw_learning(ax, {"one": Curve([10, 20], [[5.0, 6.0]])}, styles={"other": {}})
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -6,6 +6,7 @@ Figures that come from a cost model are labelled *modelled* by default.
 from accel_rl.plot.breakdown import draw_breakdown
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.heatmap import draw_heatmap
+from accel_rl.plot.latency import draw_latency
 from accel_rl.plot.learning import (
     Curve,
     Interval,
@@ -23,11 +24,13 @@ from accel_rl.plot.sampling import (
     draw_search,
 )
 from accel_rl.plot.scaling import draw_scaling
-from accel_rl.plot.style import COLORS
+from accel_rl.plot.style import COLORS, SAMPLER_COLORS, STYLE
 from accel_rl.plot.timeline import draw_timeline
 
 __all__ = [
     "COLORS",
+    "SAMPLER_COLORS",
+    "STYLE",
     "Curve",
     "Interval",
     "bootstrap",
@@ -37,6 +40,7 @@ __all__ = [
     "draw_divergence",
     "draw_estimates",
     "draw_heatmap",
+    "draw_latency",
     "draw_learning",
     "draw_pareto",
     "draw_policy",

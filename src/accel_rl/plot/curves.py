@@ -57,5 +57,7 @@ def draw_curves(
         ax.axhline(level, color="#666666", linewidth=1.0, linestyle=":", label=name, zorder=1)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,g}")
     ax.legend(frameon=False, fontsize="small", handlelength=2.8)
     quiet(ax)

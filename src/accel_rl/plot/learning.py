@@ -109,6 +109,7 @@ def draw_learning(
     *,
     confidence: float = 0.95,
     resamples: int = 2_000,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
     reference: tuple[str, float] | None = None,
     xlabel: str = "environment steps",
     ylabel: str = "return per episode",
@@ -120,14 +121,16 @@ def draw_learning(
       curves: {label: Curve} in the order of the legend, which adds the number of seeds.
       confidence: of the intervals; a curve of one seed has none.
       resamples: of the bootstrap.
+      styles: {label: line properties of matplotlib}, over the default colour cycle.
       reference: name and value of a level to compare with.
       xlabel: what steps are.
       ylabel: what scores are.
 
     Raises:
-      ValueError: if scores are not [R, N] with N steps, or a score is NaN or infinite.
+      ValueError: if scores are not [R, N] with N steps, a score is NaN or infinite, or a style has
+        no curve.
     """
-    steps, means, bands = {}, {}, {}
+    steps, means, bands, looks = {}, {}, {}, dict(styles or {})
     for label, curve in curves.items():
         scores = _finite(curve.scores)
         if scores.ndim != 2 or scores.shape[1] != len(curve.steps):
@@ -139,7 +142,18 @@ def draw_learning(
         steps[shown], means[shown] = curve.steps, interquartile_mean(scores)
         if seeds > 1:
             bands[shown] = bootstrap([scores], confidence=confidence, resamples=resamples)
-    draw_curves(ax, steps, means, bands=bands, reference=reference, xlabel=xlabel, ylabel=ylabel)
+        if label in looks:
+            looks[shown] = looks.pop(label)
+    draw_curves(
+        ax,
+        steps,
+        means,
+        bands=bands,
+        styles=looks,
+        reference=reference,
+        xlabel=xlabel,
+        ylabel=ylabel,
+    )
 
 
 def _pooled(*groups: np.ndarray) -> np.ndarray:

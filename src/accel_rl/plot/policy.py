@@ -164,7 +164,7 @@ def _draw_frame(ax: Axes, layout: GridLayout, height: int, width: int) -> None:
             ends = [row - 0.5, row + 0.5]
             ax.plot([column + 0.5] * 2, ends, color=color, linewidth=linewidth, zorder=2)
     for spine in ax.spines.values():
-        spine.set(color=_DARK, linewidth=1.5)
+        spine.set(color=_DARK, linewidth=1.5, visible=True)
     ax.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     if layout.caption:
         ax.set_title(layout.caption)

@@ -1,14 +1,36 @@
 """One look for all pictures: colours that colour-blind readers can tell apart, quiet axes."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
+from cycler import cycler
 from matplotlib.axes import Axes
 
 # Okabe and Ito's palette, without its yellow, which is too pale for lines on white.
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000")
 
-# The parts of a run's time keep their colours in every picture.
+# For `matplotlib.rcParams.update`: figures of one's own then look like those of this package.
+STYLE: Any = {  # the type that matplotlib gives its keys is not in all of its versions
+    "figure.dpi": 110,
+    "figure.constrained_layout.use": True,
+    "figure.titleweight": "bold",
+    "axes.prop_cycle": cycler(color=COLORS),
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+# Ways to draw from a replay memory, and the parts of a run's time, keep their colours in every
+# picture.
+SAMPLER_COLORS = {
+    "uniform": "#7f7f7f",
+    "prioritised": "#000000",
+    "amper_k": COLORS[4],
+    "amper_fr": COLORS[0],
+}
 PART_COLORS = {
     "cpu_to_pim": "#56b4e9",
     "pim_kernel": "#0072b2",
