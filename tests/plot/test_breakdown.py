@@ -32,7 +32,9 @@ def test_bars_stack_in_milliseconds(ax):
     assert names == ["CPU → PIM", "PIM kernel", "inter-PIM", "PIM → CPU"]
 
 
-@pytest.mark.parametrize(("longest", "unit"), [(50.0, "s"), (2.0, "ms"), (0.002, "µs")])
+@pytest.mark.parametrize(
+    ("longest", "unit"), [(50.0, "s"), (2.0, "ms"), (0.002, "µs"), (2e-6, "ns")]
+)
 def test_unit_follows_the_longest_bar(ax, longest, unit):
     draw_breakdown(ax, {"run": {"part": longest}}, what="measured")
     assert ax.get_xlabel() == f"measured time, {unit}"

@@ -82,7 +82,7 @@ def draw_breakdown(
 
 def _unit(longest: float) -> tuple[float, str]:
     """Factor and name of the unit in which the longest bar reads best."""
-    for scale, unit in ((1.0, "s"), (1e3, "ms")):
+    for scale, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if longest * scale >= 10:
             return scale, unit
-    return 1e6, "µs"
+    return 1e9, "ns"

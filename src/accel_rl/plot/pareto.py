@@ -38,6 +38,8 @@ def draw_pareto(
     ax.set_xlabel("trained samples per second")
     ax.set_ylabel(f"trained samples per joule ({what})")
     ax.set_title(title)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,g}")
     ax.margins(0.15)
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)

@@ -207,7 +207,7 @@ def draw_search(
         top = np.full(len(drawn), len(place) * 1.05)
         ax.plot(drawn, top, "v", color=COLORS[0], markersize=5, label="representative value")
     ax.set(xlabel=xlabel, ylabel="items, in order")
-    ax.legend(frameon=False, fontsize="small", loc="lower right", handlelength=1.2)
+    ax.legend(edgecolor="none", frameon=True, fontsize="small", loc="lower right", handlelength=1.2)
     quiet(ax, grid=None)
 
 
