@@ -21,6 +21,8 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKerne
 
 FOLDER = Path(__file__).resolve().parent
 SMALL = "ACCEL_RL_NOTEBOOK_SMALL"
+# Of a small run compiling takes the most: code that is not optimised compiles in less time.
+SMALL_FLAGS = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
 CELL_SECONDS = 600
 
 
@@ -92,6 +94,8 @@ def _name(book: nbformat.NotebookNode, number: int) -> str:
 def _environment(*, full: bool) -> dict[str, str]:
     """The kernel's environment: the caller's, the size, and the cache that the tests use too."""
     environment = {**os.environ, SMALL: "0" if full else "1"}
+    if not full:
+        environment.setdefault("XLA_FLAGS", SMALL_FLAGS)
     environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(FOLDER.parent / ".jax_cache"))
     environment.pop("MPLBACKEND", None)  # figures go into the notebook, as they do in Jupyter
     return environment
