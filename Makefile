@@ -13,10 +13,15 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-long check lint types native notebooks test-newest bench accept docs clean
+.PHONY: help install demo notebooks hooks test docs lint types check test-slow test-long native \
+	check-notebooks test-newest bench accept clean
 
-help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+help: ## List the targets (at once)
+	@echo "make TARGET, on two cores about:"
+	@awk -F ':.*## ' '/^##@ /{print "\n" substr($$0, 5)} \
+		/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use it
 
 $(BIN)/python:
 	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
@@ -34,43 +39,59 @@ $(VENV)/.dev: $(VENV)/.test
 	$(PIP) 'accel-rl[dev,notebook,benchmark]'
 	touch $@
 
-install: $(VENV)/.base ## Install the library and its command in .venv
+install: $(VENV)/.base ## Install the library and its command in .venv (minutes)
 
-demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo
+demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo (minutes)
 	$(BIN)/accel-rl demo
 
-test: $(VENV)/.test ## Run the tests
+# Jupyter refuses to be root's without being told, and in a container everybody is.
+notebooks: $(VENV)/.dev ## Open JupyterLab in notebooks/, with all that they import (a minute)
+	$(BIN)/python -m jupyterlab --ServerApp.root_dir=notebooks \
+		$(if $(filter 0,$(shell id -u)),--allow-root)
+
+##@ Change it
+
+hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed (seconds)
+	$(BIN)/python -m pre_commit install
+
+test: $(VENV)/.test ## Run the tests (tens of minutes)
 	$(PYTEST)
 
-test-slow: $(VENV)/.test ## Run the long tests, all of them
-	$(PYTEST) -m slow
+docs: $(VENV)/.test ## Check the documentation: links, and its examples by running them (minutes)
+	$(BIN)/python -m pytest tests/test_docs.py
 
-# Who learns, what is killed or fuzzed. The others repeat what short ones do, on more sizes or cases.
-LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
-	pim/test_learning.py pim_emu/test_fuzz.py)
-
-test-long: $(VENV)/.test
-	$(PYTEST) -m slow $(LONG)
-
-check: test test-long lint types native notebooks test-newest ## Run everything that CI runs
-
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev ## Check style and what a commit must not hold (seconds)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev
+types: $(VENV)/.dev ## Check types (a minute)
 	$(BIN)/mypy
 
-native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers
+##@ Trust it
+
+check: test test-long lint types native check-notebooks test-newest ## Run everything that CI runs (an hour)
+
+test-slow: $(VENV)/.test ## Run the long tests, all of them (hours)
+	$(PYTEST) -m slow
+
+# Who learns, what is killed or fuzzed, what is shipped. The others repeat what short ones do, on
+# more sizes or cases.
+LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
+	pim/test_learning.py pim_emu/test_fuzz.py packaging)
+
+test-long: $(VENV)/.test ## Run those long tests that CI runs (tens of minutes)
+	$(PYTEST) -m slow $(LONG)
+
+native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers (minutes)
 	sh .ci/native $(BIN)
 
-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings
+check-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings (minutes)
 	$(BIN)/python notebooks/execute.py
 
-test-newest: ## Run a short test on Python 3.12 and its jax, where that interpreter exists
+test-newest: ## Run a short test on Python 3.12 and its jax, where there is one (minutes)
 	sh .ci/test-newest
 
-bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals
+bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals (half an hour)
 	mkdir -p $(QUICK_RESULTS)
 	$(BIN)/python benchmarks/tabular.py --quick --json $(QUICK_RESULTS)/tabular.json
 	$(BIN)/python benchmarks/emulator.py --quick --json $(QUICK_RESULTS)/emulator.json
@@ -85,12 +106,9 @@ RIVALS ?=
 RAY ?=
 REVERB ?=
 
-accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results; hours
+accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results (hours)
 	$(BIN)/python benchmarks/accept.py $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)") \
 		$(if $(REVERB),--reverb "$(REVERB)")
 
-docs: $(VENV)/.test ## Check the documentation: links, and code examples by running them
-	$(BIN)/python -m pytest tests/test_docs.py
-
-clean: ## Remove the environment, caches and runs
+clean: ## Remove the environment, caches and runs (at once)
 	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs build

@@ -29,7 +29,7 @@ ALLOWED = {
     "remote": MIDDLE | {"train", "pim"},
     "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot"},
     "__main__": {"cli"},
-    "__init__": set(),
+    "__init__": MIDDLE | {"train", "pim", "compose", "remote", "plot", "testing"},  # when asked
 }
 
 

@@ -1,6 +1,6 @@
 """Committed notebooks are clean and speak the public API; `execute.py` tells good from bad.
 
-Running them is the job of `make notebooks`.
+Running them is the job of `make check-notebooks`.
 """
 
 import ast

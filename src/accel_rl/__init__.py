@@ -1,3 +1,57 @@
-"""accel_rl: reinforcement learning in JAX for when memory is the bottleneck."""
+"""accel_rl: reinforcement learning in JAX for when memory is the bottleneck.
+
+`import accel_rl` imports nothing else: `accel_rl.replay` and its like are imported when first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from accel_rl import (
+        agents,
+        am,
+        compose,
+        datasets,
+        envs,
+        io,
+        networks,
+        pim,
+        plot,
+        remote,
+        replay,
+        tabular,
+        testing,
+        train,
+        types,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "agents",
+    "am",
+    "compose",
+    "datasets",
+    "envs",
+    "io",
+    "networks",
+    "pim",
+    "plot",
+    "remote",
+    "replay",
+    "tabular",
+    "testing",
+    "train",
+    "types",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"accel_rl.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
