@@ -60,9 +60,13 @@ test: $(VENV)/.test ## Run the tests (tens of minutes)
 docs: $(VENV)/.test ## Check the documentation: links, and its examples by running them (minutes)
 	$(BIN)/python -m pytest tests/test_docs.py
 
+# What pre-commit checks beside the two above, and types below.
+HOOKS := SKIP=ruff-check,ruff-format,mypy $(BIN)/python -m pre_commit run --all-files
+
 lint: $(VENV)/.dev ## Check style and what a commit must not hold (seconds)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(if $(wildcard .git),$(HOOKS))
 
 types: $(VENV)/.dev ## Check types (a minute)
 	$(BIN)/mypy
@@ -79,7 +83,7 @@ test-slow: $(VENV)/.test ## Run the long tests, all of them (hours)
 LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
 	pim/test_learning.py pim_emu/test_fuzz.py packaging)
 
-test-long: $(VENV)/.test ## Run those long tests that CI runs (tens of minutes)
+test-long: $(VENV)/.dev ## Run those long tests that CI runs (tens of minutes)
 	$(PYTEST) -m slow $(LONG)
 
 native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers (minutes)

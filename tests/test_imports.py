@@ -13,7 +13,7 @@ MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
     "types": set(),
     "native": set(),
-    "testing": set(),
+    "testing": MIDDLE | {"compose", "remote"},
     "envs": FOUNDATION,
     "am": FOUNDATION,
     "networks": FOUNDATION,

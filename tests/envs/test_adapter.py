@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from environment_conformance import check_environment, random_actions
 from flax import struct
 from gymnax.environments import environment as gymnax_environment
 from gymnax.environments import spaces
 
 from accel_rl import envs
+from accel_rl.testing.environment import check_environment, random_actions
 from accel_rl.types import Box, Discrete
 
 CONTROL = (

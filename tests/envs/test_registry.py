@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from accel_rl import envs
+from accel_rl.envs import registry
 
 
 def test_names():
@@ -128,3 +129,20 @@ def test_text_refuses():
         envs.layout("Taxi-v3", destination="taxi")
     with pytest.raises(ValueError, match=r"passenger must be .* got 5"):
         envs.layout("Taxi-v3", passenger=5)
+
+
+def test_an_environment_of_one_s_own_has_a_name(monkeypatch):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    envs.register(
+        "Two-v0",
+        lambda reward=1.0: envs.build_mdp(
+            lambda state, action: [(1.0, 0, reward * action, True)], 2, np.ones(1), None
+        ),
+    )
+    assert "Two-v0" in envs.list_environments()
+    assert envs.make_mdp("Two-v0", reward=3.0).reward[0, 1, 0] == 3
+    assert envs.environment("Two-v0").action_space.n == 2
+    with pytest.raises(ValueError, match="without a layout"):
+        envs.layout("Two-v0")
+    with pytest.raises(ValueError, match="'Two-v0' is registered already"):
+        envs.register("Two-v0", envs.taxi)

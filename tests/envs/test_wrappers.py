@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from environment_conformance import check_environment, random_actions
 
 from accel_rl import envs
 from accel_rl.envs import wrappers
+from accel_rl.testing.environment import check_environment, random_actions
 from accel_rl.types import Box, Discrete, Environment
 
 ENVS, STEPS = 3, 60

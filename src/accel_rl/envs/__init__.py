@@ -11,8 +11,9 @@ from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import Sampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
 from accel_rl.envs.host import HostEnvironment, HostStep, host_environment
-from accel_rl.envs.registry import layout, list_environments, make, make_mdp
+from accel_rl.envs.registry import layout, list_environments, make, make_mdp, register
 from accel_rl.envs.render import render_ansi
+from accel_rl.envs.tables import build_mdp
 from accel_rl.envs.taxi import taxi
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "HostStep",
     "Sampler",
     "TabularEnv",
+    "build_mdp",
     "cliff_walking",
     "dynamics",
     "environment",
@@ -31,6 +33,7 @@ __all__ = [
     "make",
     "make_mdp",
     "make_sampler",
+    "register",
     "render_ansi",
     "space_of",
     "taxi",

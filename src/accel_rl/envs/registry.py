@@ -15,7 +15,7 @@ from accel_rl.types import MDP, GridLayout
 
 class _Entry(NamedTuple):
     build: Callable[..., MDP]
-    layout: Callable[..., GridLayout]
+    layout: Callable[..., GridLayout] | None
     arguments: dict[str, Any]  # what the name adds to both, overridden by the caller's
     build_arguments: dict[str, Any]  # what the name adds to `build` alone
 
@@ -34,6 +34,26 @@ _TABULAR = {
         cliff_walking, cliff_walking_layout, {}, {"is_slippery": True}
     ),
 }
+
+
+def register(
+    name: str, build: Callable[..., MDP], layout: Callable[..., GridLayout] | None = None
+) -> None:
+    """Makes a tabular environment of one's own known by name, in this process.
+
+    Everything that takes names then takes this one: `make`, `make_mdp`, `environment`, specs.
+
+    Args:
+        name: as users will write it.
+        build: its tables, of the keyword arguments that users give.
+        layout: how to draw it, of the same arguments; None: it is not drawn.
+
+    Raises:
+        ValueError: if the name is taken.
+    """
+    if name in _TABULAR:
+        raise ValueError(f"name must be a new one, {name!r} is registered already")
+    _TABULAR[name] = _Entry(build, layout, {}, {})
 
 
 def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
@@ -101,10 +121,13 @@ def layout(name: str, **kwargs: Any) -> GridLayout:
         The layout.
 
     Raises:
-        ValueError: not a tabular environment, or an argument's value is refused.
+        ValueError: not a tabular environment, one without a layout, or an argument's value is
+            refused.
         TypeError: the environment's layout has no such argument.
     """
     entry = _entry(name)
+    if entry.layout is None:
+        raise ValueError(f"{name} was registered without a layout, so it cannot be drawn")
     return entry.layout(**{**entry.arguments, **kwargs})
 
 

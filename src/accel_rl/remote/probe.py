@@ -61,7 +61,9 @@ def probe(
         if parsed is not None and parsed.kind == "tls":
             raise ValueError(f"address must be of another kind: TLS is not probed, got {where!r}")
         link = open_link(where, seconds)
-        assert isinstance(link, NativeLink)
+        if not isinstance(link, NativeLink):
+            link.close()
+            raise ValueError(f"address must be of a link in C++, which alone is probed: {where!r}")
         return link
 
     connection = Connection(address, secret, 0, timeout, opener)

@@ -33,7 +33,7 @@ class Link(Protocol):
 
 
 class Served(Protocol):
-    """A server in this process, which a client may be given in place of an address."""
+    """What takes the place of an address: a server in this process, or another way to one."""
 
     def open_link(self) -> Any:
-        """A link, as the native module makes it."""
+        """A new `Link`, or one as the native module makes it."""

@@ -12,10 +12,10 @@ from accel_rl.remote.links.tls import TlsLink
 def open_link(
     address: str | Served, timeout: float | None, tls: ssl.SSLContext | None = None
 ) -> Link:
-    """A link to the server at `address`, or to a server in this process.
+    """A link to the server at `address`, or to a server in this process, or one that it makes.
 
     Args:
-      address: of the server, or the server.
+      address: of the server, or the server, or what makes links of one's own to it.
       timeout: seconds that the server may take to be reached, and then each reply; None: any time.
       tls: of tls, which authorities are trusted; None: those of the system, or of the environment
         variable SSL_CERT_FILE.
@@ -26,7 +26,8 @@ def open_link(
       ImportError: if it takes the native module, and that was not built.
     """
     if not isinstance(address, str):
-        link = NativeLink(address.open_link())
+        made = address.open_link()
+        link: Link = made if hasattr(made, "set_timeout") else NativeLink(made)
         link.set_timeout(timeout)
         return link
     parsed = parse_address(address)

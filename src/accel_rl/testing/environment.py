@@ -1,17 +1,19 @@
-"""What every `types.Environment` must do; see docs/environments.md. Call `check_environment`."""
+"""What every `types.Environment` must do; see docs/environments.md."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from accel_rl.types import Discrete, Environment
+from accel_rl.testing.expect import expect, expect_equal, expect_refusal
+from accel_rl.types import Array, Discrete, Environment, Space
 
 ENVS = 3
 
 
-def check_environment(env, steps=60, seed=0):
-    """Assert the contract for an environment, over random actions.
+def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple[Array, Any]:
+    """Plays an environment with random actions, alone and mapped, and checks its contract.
 
     Args:
       env: the environment.
@@ -20,35 +22,38 @@ def check_environment(env, steps=60, seed=0):
 
     Returns:
       Of the mapped environments [steps, ENVS, ...]: actions and what `step` gave, without states.
+
+    Raises:
+      AssertionError: if the contract is broken, with what was found.
     """
-    assert isinstance(env, Environment)
-    assert isinstance(env.name, str)
+    expect(isinstance(env, Environment), f"env must be a types.Environment, got {env!r}")
+    expect(isinstance(env.name, str), f"name must be a string, got {env.name!r}")
     actions = random_actions(env.action_space, (steps, ENVS), seed)
     keys = jax.random.split(jax.random.key(seed), (steps + 1, ENVS))
-    traces = []
+    traces: list[None] = []
 
     @jax.jit
-    def step(*arguments):
+    def step(*arguments: Any) -> Any:
         traces.append(None)
         return env.step(*arguments)
 
     reset = jax.jit(env.reset)
     first = reset(keys[0, 0])
     _check_observation(env, first[0])
-    assert not any(leaf.weak_type for leaf in jax.tree.leaves(first[1])), "a state is weakly typed"
+    expect(not any(x.weak_type for x in jax.tree.leaves(first[1])), "a state is weakly typed")
     alone, state = [], first[1]
     for time in range(min(steps, 8)):
         given = step(keys[time + 1, 0], state, actions[time, 0])
         _check_step(env, first, given)
         state = given[1]
         alone.append(_without_state(given))
-    assert len(traces) == 1, "a state from `step` must compile to what one from `reset` does"
+    expect(len(traces) == 1, "a state from `step` must compile to what one from `reset` does")
     again = step(keys[1, 0], first[1], actions[0, 0])
     jax.tree.map(np.testing.assert_array_equal, _without_state(again), alone[0])
 
     @jax.jit
-    def play(keys, actions):
-        def one(state, inputs):
+    def play(keys: Array, actions: Array) -> Any:
+        def one(state: Any, inputs: Any) -> Any:
             given = jax.vmap(env.step)(inputs[0], state, inputs[1])
             return given[1], _without_state(given)
 
@@ -56,17 +61,15 @@ def check_environment(env, steps=60, seed=0):
         return observation, jax.lax.scan(one, state, (keys[1:], actions))[1]
 
     start, played = jax.tree.map(np.asarray, play(keys, actions))
-    # A batch may round differently, and a scan fuses more.
-    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)  # noqa: E731
-    near(start[0], first[0])
+    _near(start[0], first[0])
     for time, each in enumerate(alone):
-        jax.tree.map(lambda a, b, time=time: near(a[time, 0], b), played, each)
+        jax.tree.map(_near, jax.tree.map(lambda leaf, t=time: leaf[t, 0], played), each)
     _check_played(env, played)
     _check_refusals(env, keys[0, 0], first[1])
     return actions, played
 
 
-def random_actions(space, leading, seed=0):
+def random_actions(space: Space, leading: tuple[int, ...], seed: int = 0) -> Array:
     """Uniform actions [*leading, *action]; a Box's infinite bounds count as 1."""
     random = np.random.default_rng(seed)
     if isinstance(space, Discrete):
@@ -77,60 +80,60 @@ def random_actions(space, leading, seed=0):
     return jnp.asarray(random.uniform(low, high, (*leading, *space.shape)), space.dtype)
 
 
-def _without_state(given):
+def _near(mapped: Any, alone: Any) -> None:
+    """A batch may round differently, and a scan fuses more."""
+    np.testing.assert_allclose(mapped, alone, rtol=1e-3, atol=1e-4)
+
+
+def _without_state(given: Any) -> Any:
     observation, _, reward, terminated, truncated, info = given
     return observation, reward, terminated, truncated, info
 
 
-def _check_observation(env, observation):
+def _check_observation(env: Environment, observation: Any) -> None:
     space = env.observation_space
-    assert isinstance(observation, jax.Array)
-    assert (observation.shape, observation.dtype) == (space.shape, _held(space.dtype))
-    assert not observation.weak_type, "an observation is weakly typed"
+    expect(isinstance(observation, jax.Array), "an observation must be an array of JAX")
+    held = space.shape, jax.dtypes.canonicalize_dtype(space.dtype), False
+    expect_equal(_kind(observation), held, "an observation's shape, dtype and weak type")
 
 
-def _check_step(env, first, given):
+def _check_step(env: Environment, first: Any, given: Any) -> None:
     observation, state, reward, terminated, truncated, info = given
     _check_observation(env, observation)
     _check_observation(env, info["final_observation"])
     before, after = (jax.tree.map(_kind, each) for each in (first[1], state))
-    assert before == after, "`reset` and `step` must give states of the same kind"
-    assert _kind(reward) == ((), np.float32, False)
-    assert _kind(terminated) == _kind(truncated) == ((), np.bool_, False)
-    assert all(not leaf.weak_type for leaf in jax.tree.leaves(info))
+    expect_equal(after, before, "a state from `step` must be of the kind of `reset`'s, which")
+    expect_equal(_kind(reward), ((), np.float32, False), "a reward's shape, dtype and weak type")
+    for name, flag in (("terminated", terminated), ("truncated", truncated)):
+        expect_equal(_kind(flag), ((), np.bool_, False), f"{name}'s shape, dtype and weak type")
+    expect(not any(leaf.weak_type for leaf in jax.tree.leaves(info)), "info is weakly typed")
 
 
-def _check_played(env, played):
+def _check_played(env: Environment, played: Any) -> None:
     observation, reward, terminated, truncated, info = played
     final, stopped = info["final_observation"], terminated | truncated
-    assert np.isfinite(reward).all()
+    expect(np.isfinite(reward), "rewards must be finite")
     np.testing.assert_array_equal(
         observation[~stopped], final[~stopped], "only where an episode stopped are there two"
     )
     space = env.observation_space
     for each in (observation, final):
         if isinstance(space, Discrete):
-            assert (each >= 0).all()
-            assert (each < space.n).all()
+            expect((each >= 0) & (each < space.n), "an observation is not of its space")
         else:
             low, high = (np.reshape(bound, space.shape) for bound in (space.low, space.high))
             slack = 1e-4 * np.abs(np.where(np.isfinite(high - low), high - low, 1))
-            assert (each >= low - slack).all()
-            assert (each <= high + slack).all()
+            inside = (each >= low - slack) & (each <= high + slack)
+            expect(inside, "an observation is not of its space")
 
 
-def _check_refusals(env, key, state):
+def _check_refusals(env: Environment, key: Array, state: Any) -> None:
     space = env.action_space
-    with pytest.raises(ValueError, match="must have the shape"):
-        env.step(key, state, jnp.zeros((2, *space.shape), space.dtype))
+    wrong = jnp.zeros((2, *space.shape), space.dtype)
+    expect_refusal(ValueError, "must have the shape", env.step, key, state, wrong)
     if isinstance(space, Discrete):
-        with pytest.raises(TypeError, match="must be an integer"):
-            env.step(key, state, jnp.float32(0))
+        expect_refusal(TypeError, "must be an integer", env.step, key, state, jnp.float32(0))
 
 
-def _kind(leaf):
+def _kind(leaf: Any) -> tuple[Any, ...]:
     return leaf.shape, leaf.dtype, leaf.weak_type
-
-
-def _held(dtype):
-    return jax.dtypes.canonicalize_dtype(dtype)

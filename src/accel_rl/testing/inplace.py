@@ -1,4 +1,4 @@
-"""Checks that users can make of their own compiled programs."""
+"""Whether a compiled program changes its state in place."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,0 +1,40 @@
+"""How checks fail: by AssertionError, whatever the interpreter's options."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def expect(holds: Any, message: str) -> None:
+    """Raises AssertionError with the message unless `holds`, an array's every element."""
+    if not np.all(holds):
+        raise AssertionError(message)
+
+
+def expect_equal(found: Any, wanted: Any, what: str) -> None:
+    """Raises AssertionError unless both are equal."""
+    if found != wanted:
+        raise AssertionError(f"{what} must be {wanted}, got {found}")
+
+
+def expect_refusal(
+    error: type[Exception], pattern: str, function: Callable[..., Any], *arguments: Any
+) -> None:
+    """Raises AssertionError unless the call raises such an error whose message has the pattern."""
+    try:
+        function(*arguments)
+    except error as raised:
+        said = str(raised)
+        if not re.search(pattern, said):
+            raise AssertionError(f"a refusal must say {pattern!r}, it says: {said}") from raised
+        return
+    raise AssertionError(f"this must be refused with a {error.__name__} that says {pattern!r}")
+
+
+def expect_close(found: Any, wanted: Any, message: str) -> None:
+    """Raises AssertionError unless two pytrees are the same but for rounding."""
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5, err_msg=message)
