@@ -1,6 +1,10 @@
-"""The sdist, and what comes of it with and without a compiler, each in an empty environment."""
+"""The sdist, and what comes of it with and without a compiler, each in an empty environment.
+
+Slow: the native sources are built from the sdist, and mypy reads the library anew.
+"""
 
 import json
+import re
 import shutil
 import sys
 import sysconfig
@@ -14,7 +18,7 @@ import oracle
 import pytest
 from environments import ROOT, Environment, run
 
-from accel_rl import datasets
+from accel_rl import __version__, datasets
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +33,53 @@ LEFTOVERS = (
     "src/accel_rl/accel_rl_kernels.so",
     "src/accel_rl/__pycache__/native.cpython-311.pyc",
 )
+# Types of the library that only its own annotations tell.
+TYPED = """
+import pim_emu
+from accel_rl.remote import Limiter
+
+reveal_type(Limiter(min_size=2).min_size)
+reveal_type(pim_emu.load_machine)
+"""
+# What the library imports would take minutes to read.
+MYPY = """
+[mypy]
+follow_imports = skip
+[mypy-accel_rl,accel_rl.remote.*,pim_emu.*]
+follow_imports = normal
+[mypy-numpy.*]
+follow_imports_for_stubs = True
+"""
+# On two emulated DPUs.
+DPU_PROGRAM = """
+#include <mram.h>
+#include <stdint.h>
+
+__host int32_t number;
+__host int32_t doubled;
+
+int main(void) {
+    doubled = 2 * number;
+    return 0;
+}
+"""
+RUN_DPU = """
+import numpy as np, pim_emu
+program = pim_emu.build("double.c", tasklets=1)
+numbers = np.array([4, 21], np.int32)
+result = pim_emu.run(
+    program, dpus=2, scatter={"number": numbers}, gather={"doubled": (np.int32, ())}
+)
+print(result["doubled"].tolist())
+"""
+SERVE = """
+import numpy as np
+from accel_rl import remote
+spec = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
+with remote.ReplayServer() as server, remote.ReplayClient(server.address) as client:
+    client.table(spec).push([np.full(4, 7, np.int32)])
+    print(client.table(spec).sample(1, 2).columns["x"].tolist())
+"""
 SETTING = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_scaled", "order": "RAN"}
 
 
@@ -113,29 +164,60 @@ def test_sdist_holds_what_a_build_needs_and_nothing_built(sdist):
     assert {name.partition("/")[0] for name in names}.isdisjoint({"runs", "build", ".venv", ".git"})
 
 
-def test_wheel_works_in_an_empty_environment(sdist, environment, tmp_path):
-    environment.pip("wheel", "--no-deps", "--wheel-dir", tmp_path, sdist)
-    (wheel,) = tmp_path.glob("*.whl")
+@pytest.fixture(scope="module")
+def wheel(sdist, tmp_path_factory):
+    """The wheel that is built of the sdist."""
+    folder = tmp_path_factory.mktemp("wheel")
+    builder = Environment(folder / "builder")
+    builder.pip("wheel", "--quiet", "--no-deps", "--wheel-dir", folder, sdist)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_wheel_holds_the_library_and_nothing_else(wheel):
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    assert wheel.name.endswith(f"-{python}-{python}-{platform}.whl")
+    assert wheel.name == f"accel_rl-{__version__}-{python}-{python}-{platform}.whl"
     names = zipfile.ZipFile(wheel).namelist()
     libraries = {name for name in names if name.endswith(".so")}
     module = f"accel_rl/remote/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
-    assert libraries == {"accel_rl/accel_rl_kernels.so", module}
+    driver = {"accel_rl/remote/libaccel_rl_dpdk.so"}  # where DPDK was found
+    assert libraries - driver == {"accel_rl/accel_rl_kernels.so", module}
     assert set(DATA) <= {name.rpartition("/")[2] for name in names}
     assert {"accel_rl/py.typed", "pim_emu/py.typed"} <= set(names)
-    native = (path for path in (ROOT / "pim_emu" / "native").rglob("*") if path.is_file())
-    assert {str(path.relative_to(ROOT)) for path in native} <= set(names)
+    for folder, wanted in (("src", "accel_rl/**/*.[pt][yo]*"), (".", "pim_emu/**/*")):
+        found = (path.relative_to(ROOT / folder) for path in (ROOT / folder).glob(wanted))
+        sources = {str(x) for x in found if (ROOT / folder / x).is_file()}
+        assert {x for x in sources if "__pycache__" not in x} <= set(names)
     parts = {name.partition("/")[0] for name in names}
-    assert parts == {"accel_rl", "pim_emu", f"{wheel.name.partition('-cp3')[0]}.dist-info"}
+    assert parts == {"accel_rl", "pim_emu", f"accel_rl-{__version__}.dist-info"}
+    assert not [name for name in names if "__pycache__" in name or "test_" in name]
 
+
+def test_wheel_works_in_an_empty_environment(wheel, environment, tmp_path):
     environment.install(wheel)
     assert (installed(environment, tmp_path) / "accel_rl_kernels.so").is_file()
+    assert environment.accel_rl("--version", cwd=tmp_path)[0] == f"accel_rl {__version__}\n"
     backends = doctor(environment, tmp_path)
     assert backends["cpu"]["present"]
     assert backends["auto"]["why"].startswith("picks cpu")
     check_training(environment, tmp_path, ("cpu", "jax"))
+    assert environment.python(SERVE, tmp_path) == "[7, 7]\n"
+    (tmp_path / "double.c").write_text(DPU_PROGRAM)
+    assert environment.python(RUN_DPU, tmp_path) == "[8, 42]\n"
+    check_types(environment, tmp_path)
+
+
+def check_types(environment, folder):
+    """Checks that mypy reads the types of what is installed, which without py.typed it does not."""
+    pytest.importorskip("mypy")
+    (folder / "typed.py").write_text(TYPED)
+    (folder / "mypy.ini").write_text(MYPY)
+    python = f"--python-executable={environment.bin / 'python'}"
+    words = (sys.executable, "-m", "mypy", python, "typed.py")
+    said, _ = run(*words, cwd=folder)
+    assert re.search(r'Revealed type is "(builtins\.)?int"', said)
+    assert "pim_emu.machine.Machine" in said
 
 
 def test_without_a_compiler_the_library_runs_on_jax(sdist, environment, tmp_path):
