@@ -14,7 +14,7 @@ QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo notebooks hooks test docs lint types check test-slow test-long native \
-	check-notebooks test-newest bench accept clean
+	check-notebooks test-newest bench bench-gpu rivals accept clean
 
 help: ## List the targets (at once)
 	@echo "make TARGET, on two cores about:"
@@ -95,24 +95,24 @@ check-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings (minu
 test-newest: ## Run a short test on Python 3.12 and its jax, where there is one (minutes)
 	sh .ci/test-newest
 
-bench: $(VENV)/.dev ## Run the quick benchmarks against their rivals (half an hour)
-	mkdir -p $(QUICK_RESULTS)
-	$(BIN)/python benchmarks/tabular.py --quick --json $(QUICK_RESULTS)/tabular.json
-	$(BIN)/python benchmarks/emulator.py --quick --json $(QUICK_RESULTS)/emulator.json
-	$(BIN)/python benchmarks/dpu_kernels.py --quick --json $(QUICK_RESULTS)/dpu_kernels.json
-	$(BIN)/python benchmarks/replay.py --quick --json $(QUICK_RESULTS)/replay.json
-	$(BIN)/python benchmarks/replay_core.py --quick --json $(QUICK_RESULTS)/replay_core.json
-	$(BIN)/python benchmarks/amper_study.py --quick --json $(QUICK_RESULTS)/amper_study.json
-	$(BIN)/python benchmarks/compose.py --quick --json $(QUICK_RESULTS)/compose.json
+bench: $(VENV)/.dev ## Run all benchmarks quickly beside their rivals, to runs/benchmarks (an hour)
+	$(BIN)/python benchmarks/accept.py --quick --out $(QUICK_RESULTS) $(INTERPRETERS)
 
-# Interpreters of environments with rivals that do not go with ours, where there are any.
+bench-gpu: $(VENV)/.dev ## Run the benchmarks that have cases on a GPU, in full, on it (hours)
+	$(BIN)/python benchmarks/accept.py --gpu --out $(QUICK_RESULTS)-gpu $(INTERPRETERS)
+
+rivals: $(BIN)/python ## Make environments of rivals that do not go with ours, in build (gigabytes)
+	$(BIN)/python benchmarks/rivals.py
+
+# Interpreters of environments with rivals, in place of those that `make rivals` made.
 RIVALS ?=
 RAY ?=
 REVERB ?=
+INTERPRETERS = $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)") \
+	$(if $(REVERB),--reverb "$(REVERB)")
 
-accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results (hours)
-	$(BIN)/python benchmarks/accept.py $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)") \
-		$(if $(REVERB),--reverb "$(REVERB)")
+accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results and docs/benchmarks.md (hours)
+	$(BIN)/python benchmarks/accept.py $(INTERPRETERS)
 
 clean: ## Remove the environment, caches and runs (at once)
 	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs build

@@ -1,11 +1,14 @@
-"""All benchmarks with their rivals, in full: what a release is accepted by. Takes hours.
+"""All benchmarks with their rivals: in full, what a release is accepted by, which takes hours.
 
-    python benchmarks/accept.py [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON]
-                                [--only NAME]... [--quick]
+    python benchmarks/accept.py [--quick] [--gpu] [--only NAME]... [--out DIR]
+                                [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON]
 
-Runs one after the other and writes NAME-DATE.json for each, the benchmark's own report with the
-commit it is of. Where one fails the others go on. Ends with all claims, and with exit code 1 if a
-benchmark failed or a claim does not hold; a claim whose rival did not run is told, and no failure.
+Runs one after the other and writes NAME-DATE.json for each, then the pages of all that is in the
+folder: `report.html` there, and for `results` also `docs/benchmarks.md`. Rivals that need an
+environment of their own are taken from `build`, where `make rivals` puts them, unless an
+interpreter is named. Where a benchmark fails the others go on. Ends with all claims and with exit
+code 1 if a benchmark failed or, in a full run, a claim does not hold: few rounds on a machine that
+does other things prove nothing. A claim whose rival did not run is told, and no failure.
 """
 
 import argparse
@@ -13,69 +16,62 @@ import datetime
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import common
+import render
+import rivals
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from suites import BENCHMARKS, ON_GPU
 
 HERE = Path(__file__).resolve().parent
-# With the options that name interpreters of rivals' environments, if they have one.
-BENCHMARKS: dict[str, tuple[str, ...]] = {
-    "tabular": (),
-    "emulator": (),
-    "dpu_kernels": (),
-    "replay": (),
-    "replay_core": (),
-    "amper_study": (),
-    "training": ("--rivals",),
-    "compose": ("--rivals",),
-    "replay_server": ("--ray", "--reverb"),
-    "transports": (),
-    "in_network": (),
-    "apex_learning": (),
-    "learning": (),
-    "amper_learning": (),
-}
-
-
-def commit() -> str | None:
-    """Of what is run, with "+" where files differ from it; None outside a repository."""
-    found = []
-    for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no")):
-        done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
-        if done.returncode:
-            return None
-        found.append(done.stdout.strip())
-    return found[0] + ("+" if found[1] else "")
+RESULTS = HERE / "results"
+NO_GPU = (
+    "JAX sees no GPU in this environment, so nothing can be measured on one. Where there is one, "
+    "its plugin is missing: .venv/bin/python -m pip install -c constraints.txt 'jax[cuda13]'"
+)
 
 
 def run(name: str, path: Path, options: list[str], of: str | None) -> dict[str, Any] | None:
     """The report of a benchmark, which is also written with its commit; None if it failed."""
-    command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path), *options]
-    if subprocess.run(command, check=False).returncode or not path.exists():
-        return None
-    report = {"commit": of, **json.loads(path.read_text(encoding="utf-8"))}
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    draft = path.with_suffix(".draft")  # a failed run leaves an earlier one of the day as it was
+    command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(draft), *options]
+    try:
+        if subprocess.run(command, check=False).returncode or not draft.exists():
+            return None
+        report = {**json.loads(draft.read_text(encoding="utf-8")), "commit": of}
+        draft.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     return report
 
 
-def table_of(reports: dict[str, dict[str, Any] | None]) -> tuple[Table, bool]:
-    """All claims; and whether all benchmarks ran and no claim failed."""
-    table, well = Table("benchmark", "claim", "value", "bound", "holds", title="Claims"), True
+def table_of(reports: dict[str, dict[str, Any] | None]) -> tuple[Table, bool, bool]:
+    """All claims; whether all benchmarks ran; and whether no claim failed."""
+    table = Table("benchmark", "claim", "value", "bound", "holds", title="Claims")
+    held = True
     for name, report in reports.items():
         if report is None:
             table.add_row(name, "[bold]FAILED[/bold]", "", "", "")
-            well = False
             continue
         for claim in report["claims"]:
             verdict = {True: "yes", False: "[bold]NO[/bold]", None: "rival did not run"}
             value = "" if claim["value"] is None else f"{claim['value']:.3g}"
-            text = escape(claim["claim"])
-            table.add_row(name, text, value, f"{claim['bound']:g}", verdict[claim["holds"]])
-            well = well and claim["holds"] is not False
-    return table, well
+            text, bound = escape(claim["claim"]), f"{claim['sense']} {claim['bound']:g}"
+            table.add_row(name, text, value, bound, verdict[claim["holds"]])
+            held = held and claim["holds"] is not False
+    return table, None not in reports.values(), held
+
+
+def sees_gpu() -> bool:
+    """Whether JAX has a GPU, in a process of its own so that this one does not hold it."""
+    command = [sys.executable, "-c", "import jax; jax.devices('gpu')"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def main() -> None:
@@ -86,25 +82,34 @@ def main() -> None:
     parser.add_argument("--reverb", metavar="PYTHON", help="interpreter that has dm-reverb")
     parser.add_argument("--only", action="append", choices=sorted(BENCHMARKS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="as each benchmark's own")
-    parser.add_argument("--out", type=Path, metavar="DIR", default=HERE / "results")
+    parser.add_argument("--gpu", action="store_true", help="only what has cases on a GPU, on it")
+    parser.add_argument("--out", type=Path, metavar="DIR", default=RESULTS)
     options = parser.parse_args()
+    if options.gpu and not sees_gpu():
+        parser.error(NO_GPU)
     options.out.mkdir(parents=True, exist_ok=True)
     given = {"--rivals": options.rivals, "--ray": options.ray, "--reverb": options.reverb}
+    interpreters = {name: python or rivals.interpreter(name) for name, python in given.items()}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     reports: dict[str, dict[str, Any] | None] = {}
-    of = commit()  # before results are written
-    console = Console(width=160)
+    of = common.commit()  # before results are written
+    console, began = Console(width=160), time.perf_counter()
     for name, takes in BENCHMARKS.items():
-        if options.only and name not in options.only:
+        if name not in (options.only or BENCHMARKS) or (options.gpu and name not in ON_GPU):
             continue
         console.rule(name)
         words = ["--quick"] if options.quick else []
         for option in takes:
-            words += [option, given[option]] if given[option] else []
+            words += [option, interpreters[option]] if interpreters[option] else []
+        started = time.perf_counter()
         reports[name] = run(name, options.out / f"{name}-{today}.json", words, of)
-    table, well = table_of(reports)
+        console.print(f"{name}: {time.perf_counter() - started:.0f} s", highlight=False)
+    table, ran, held = table_of(reports)
     console.print(table)
-    sys.exit(0 if well else 1)
+    for path in render.pages(options.out):
+        console.print(f"wrote {path}", highlight=False, markup=False)
+    console.print(f"{time.perf_counter() - began:.0f} s in all", highlight=False)
+    sys.exit(0 if ran and (held or options.quick) else 1)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ means of the final policies. `--plot` draws curves into a folder.
 """
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -89,14 +88,9 @@ def study(
             report.load["after"] = list(os.getloadavg())
             report.claims.clear()
             claims(report, tasks, sizes, seeds)
-            write(report, path)
+            if path is not None:
+                report.write(path)
     return results
-
-
-def write(report: Report, path: Path | None) -> None:
-    """Write the report as JSON, if there is a path."""
-    if path is not None:
-        path.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
 
 
 def record(report: Report, case: str, system: str, found: Learned) -> None:
@@ -150,7 +144,8 @@ def claims(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: i
                 value = None if found is None or found.spread is None else found.spread[0]
                 text = f"{case}: lower end of {system} - {PER}"
                 holds = None if value is None else value >= task.bound
-                report.claims.append(Claim(text, value, task.bound, holds))
+                ours, per = (report.place(case, name, FINAL) for name in (system, PER))
+                report.claims.append(Claim(text, value, task.bound, holds, ours=ours, rival=per))
 
 
 def table(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: int) -> Table:
@@ -186,14 +181,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, metavar="DIR", help="draw pictures (PNG) into it")
     options = parser.parse_args(arguments)
     use_all_cores()
-    report, console = Report(PACKAGES), Console(width=180)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if options.quick else (SIZES, SEEDS)
+    keys = f"JAX's key 0, split for {seeds} seeds"
+    report = Report(PACKAGES, "amper_learning", quick=options.quick, seeds=keys)
+    console = Console(width=180)
     results = study(report, TASKS, sizes, seeds, console, options.json)
     console.print(table(report, TASKS, sizes, seeds))
     for claim in report.claims:
         console.print(claim, highlight=False)
     if options.json is not None:
-        write(report, options.json)
+        report.write(options.json)
         console.print(f"wrote {options.json}", highlight=False, markup=False)
     if options.plot is not None:
         options.plot.mkdir(parents=True, exist_ok=True)

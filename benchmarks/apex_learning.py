@@ -16,7 +16,6 @@ pair of trainings; a run that is stopped leaves what it found.
 
 import argparse
 import dataclasses
-import json
 import os
 import signal
 import time
@@ -143,7 +142,9 @@ def fill(
         f"{case}: mean greedy returns over TCP and in one process are equal within {MARGIN:g}, by "
         f"two one-sided tests at {LEVEL:.0%}; margin over the interval's further end"
     )
-    report.claims.append(Claim(claim, MARGIN / max(end, 1e-9), 1.0, end <= MARGIN))
+    ours, theirs = (report.place(case, name, "mean of it") for name in (TCP, LOCAL))
+    value = MARGIN / max(end, 1e-9)
+    report.claims.append(Claim(claim, value, 1.0, end <= MARGIN, ours=ours, rival=theirs))
 
 
 def main() -> None:
@@ -153,7 +154,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args()
     seeds, steps = (QUICK_SEEDS, QUICK_STEPS) if options.quick else (SEEDS, STEPS)
-    report, console = Report(PACKAGES), Console(width=160)
+    numbers = f"0 to {seeds - 1}, one of each training"
+    report = Report(PACKAGES, "apex_learning", quick=options.quick, seeds=numbers)
+    console = Console(width=160)
     case = f"{SETTINGS.environment}, {steps:,} steps, {seeds} seeds, an actor killed in "
     case += f"{seeds // KILLED}"
     program = local_program(SETTINGS)
@@ -173,8 +176,7 @@ def main() -> None:
             console.print(text, highlight=False)
         if seed and options.json is not None:
             fill(report, case, found, seconds)
-            text = json.dumps(report.as_json(), indent=1) + "\n"
-            options.json.write_text(text, encoding="utf-8")
+            report.write(options.json)
     fill(report, case, found, seconds)
     report.finish(options.json, console)
 

@@ -1,8 +1,12 @@
-"""What the benchmarks share: timing in interleaved rounds, records, claims, report, C compiler."""
+"""What the benchmarks share: timing in interleaved rounds, report, C compiler.
+
+`accel_rl.report.results` says what a report's JSON holds.
+"""
 
 import contextlib
 import ctypes
 import dataclasses
+import datetime
 import importlib.metadata
 import json
 import os
@@ -20,30 +24,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from accel_rl.io import atomic_write
+from accel_rl.io.machine import describe_machine
+from accel_rl.report.results import SCHEMA, Basis, Claim, Place, Record
+
+HERE = Path(__file__).resolve().parent
 PER_CORE = "updates per core-second"
 SAMPLE_SECONDS = 0.04  # of CPU time in one sample: enough to drown the clock and the call
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """One figure; `spread` holds the quartiles over rounds, None where there was one."""
-
-    case: str
-    system: str
-    metric: str
-    unit: str
-    value: float
-    spread: tuple[float, float] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A target and what this run says of it; value and verdict are None without a rival."""
-
-    claim: str
-    value: float | None
-    bound: float
-    holds: bool | None
 
 
 class System(NamedTuple):
@@ -96,21 +83,57 @@ def _time(run: Callable[[], Any], repeats: int) -> tuple[float, float]:
 class Report:
     """Records and claims of one run, and where they were made."""
 
-    def __init__(self, packages: Sequence[str]) -> None:
-        """Notes the machine, the versions of `packages` and the load before the run."""
-        self.machine = _machine()
+    def __init__(
+        self,
+        packages: Sequence[str],
+        benchmark: str = "",
+        *,
+        quick: bool | None = None,
+        seeds: str | None = None,
+        part: str | None = None,
+    ) -> None:
+        """Notes the time, the commit, the machine, its load before the run, and versions.
+
+        Args:
+          packages: of which versions are recorded.
+          benchmark: the suite's name.
+          quick: whether it runs with `--quick`.
+          seeds: what random numbers come from, in words.
+          part: which part of the suite runs, in words; None: all of it.
+        """
+        self.head = {
+            "schema": SCHEMA,
+            "benchmark": benchmark,
+            "part": part,
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "commit": commit(),
+            "quick": quick,
+            "seeds": seeds,
+        }
+        self.machine = describe_machine()
         self.versions = _versions(packages)
         self.load = {"before": list(os.getloadavg())}
         self.records: list[Record] = []
         self.claims: list[Claim] = []
 
     def add(
-        self, case: str, system: str, metric: str, unit: str, values: Sequence[float] | np.ndarray
+        self,
+        case: str,
+        system: str,
+        metric: str,
+        unit: str,
+        values: Sequence[float] | np.ndarray,
+        basis: Basis | None = None,
     ) -> None:
-        """Record the median of the values and their quartiles."""
+        """Record the median of the values and their quartiles.
+
+        A figure whose case, system or metric has the word is modelled, unless `basis` says else.
+        """
         low, middle, high = (float(x) for x in np.quantile(np.asarray(values), [0.25, 0.5, 0.75]))
         spread = (low, high) if np.size(values) > 1 else None
-        self.records.append(Record(case, system, metric, unit, middle, spread))
+        if basis is None:
+            basis = "modelled" if "modelled" in f"{case} {system} {metric}" else "measured"
+        self.records.append(Record(case, system, metric, unit, middle, spread, basis))
 
     def add_rates(
         self,
@@ -147,8 +170,13 @@ class Report:
     def find(self, case: str, system: str, metric: str) -> Record | None:
         """The record of that name, or None."""
         wanted = (case, system, metric)
-        found = [r for r in self.records if (r.case, r.system, r.metric) == wanted]
+        found = [r for r in self.records if r.place == wanted]
         return found[0] if found else None
+
+    def place(self, case: str, system: str, metric: str) -> Place | None:
+        """What a claim calls that record; None where there is none."""
+        found = self.find(case, system, metric)
+        return None if found is None else found.place
 
     def claim(
         self,
@@ -175,7 +203,16 @@ class Report:
             ratios[case] = ratio.value
         best = max(ratios, key=lambda case: ratios[case])
         text = claim if len(cases) == 1 else f"{claim} (best: {best})"
-        self.claims.append(Claim(text, ratios[best], bound, ratios[best] >= bound))
+        self.claims.append(
+            Claim(
+                text,
+                ratios[best],
+                bound,
+                ratios[best] >= bound,
+                ours=(best, system, metric),
+                rival=(best, rival, metric),
+            )
+        )
 
     def finish(self, path: Path | None, console: Console) -> None:
         """Print the tables, and write the JSON to `path` if there is one."""
@@ -185,17 +222,30 @@ class Report:
             text = f"{name}: {getattr(self, name)}"
             console.print(text, highlight=False, markup=False, soft_wrap=True)
         if path is not None:
-            path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+            self.write(path)
             console.print(f"wrote {path}", highlight=False, markup=False)
 
+    def write(self, path: Path) -> None:
+        """Write the JSON, whole or not at all."""
+        with atomic_write(path, "w") as file:
+            file.write(json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n")
+
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON holds it: machine, versions, load, records, claims."""
+        """The report as JSON holds it; what is claimed of modelled records is modelled."""
+        modelled = {record.place for record in self.records if record.basis == "modelled"}
+        claims = [
+            dataclasses.replace(claim, basis="modelled")
+            if {claim.ours, claim.rival} & modelled
+            else claim
+            for claim in self.claims
+        ]
         return {
+            **self.head,
             "machine": self.machine,
             "versions": self.versions,
             "load": self.load,
             "records": [dataclasses.asdict(record) for record in self.records],
-            "claims": [dataclasses.asdict(claim) for claim in self.claims],
+            "claims": [dataclasses.asdict(claim) for claim in claims],
         }
 
 
@@ -230,23 +280,18 @@ def compile_c(
     return ctypes.CDLL(str(library))
 
 
-def _machine() -> dict[str, Any]:
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
-        name = models[0].split(":", 1)[1].strip() if models else name
-    caches = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size = ((index / x).read_text().strip() for x in ("level", "type", "size"))
-        caches[f"L{level} {kind.lower()}"] = size
-    return {
-        "cpu": name,
-        "cores": core_count(),
-        "caches": caches,
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "system": platform.platform(),
-    }
+def commit() -> str | None:
+    """The commit of the code, with a + if files differ from it; None outside a repository."""
+    found = []
+    for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no")):
+        try:
+            done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
+        except FileNotFoundError:
+            return None
+        if done.returncode:
+            return None
+        found.append(done.stdout.strip())
+    return found[0] + ("+" if found[1] else "")
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str | None]:
@@ -284,15 +329,9 @@ def _claim_table(claims: Sequence[Claim]) -> Table:
     for claim in claims:
         value = "rival did not run" if claim.value is None else _three_digits(claim.value)
         verdict = {True: "yes", False: "[bold]NO[/bold]", None: "null"}[claim.holds]
-        table.add_row(escape(claim.claim), value, f">= {claim.bound:g}", verdict)
+        bound = f"{claim.sense} {claim.bound:g}"
+        table.add_row(escape(claim.claim), value, bound, verdict)
     return table
-
-
-def core_count() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def warn(message: str) -> None:

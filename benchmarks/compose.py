@@ -145,7 +145,9 @@ def study(
     offs = {}
     for estimate in plan.estimates:
         name = str(estimate.mapping)
-        report.add(case, name, f"{ITERATION}, predicted", "us", [estimate.seconds * 1e6])
+        report.add(
+            case, name, f"{ITERATION}, predicted", "us", [estimate.seconds * 1e6], "modelled"
+        )
         report.add(case, name, ITERATION, "us", np.array(taken[estimate.mapping]) * 1e6)
         offs[estimate.mapping] = off(estimate, taken[estimate.mapping])
     share = float(np.mean([value <= 1 for value in offs.values()]))
@@ -160,7 +162,9 @@ def study(
     apart = np.quantile(taken[chosen], 0.25) > np.quantile(taken[fastest], 0.75)
     report.claims.append(
         Claim(f"{case}: chosen over the measured best (or their quartiles overlap)", ratio,
-              WITHIN_BEST, ratio <= WITHIN_BEST or not apart)
+              WITHIN_BEST, ratio <= WITHIN_BEST or not apart, "<=",
+              ours=report.place(case, str(chosen), ITERATION),
+              rival=report.place(case, str(fastest), ITERATION))
     )  # fmt: skip
     split = min((m for m in medians if m.executor != "whole"), key=lambda m: medians[m])
     fused = min((m for m in medians if m.executor == "whole"), key=lambda m: medians[m])
@@ -174,7 +178,14 @@ def study(
         value = statistics.median(others) / medians[split]
     if spec.replay == "uniform":
         holds = None if value is None else value >= OVER_RIVAL
-        report.claims.append(Claim(f"{case}: best split over {RIVAL}", value, OVER_RIVAL, holds))
+        claim = f"{case}: best split over {RIVAL}"
+        ours = report.place(case, f"best split: {split}", THROUGHPUT)
+        theirs = report.place(case, RIVAL, THROUGHPUT)
+        report.claims.append(
+            Claim(
+                claim, value, OVER_RIVAL, holds, ours=None if value is None else ours, rival=theirs
+            )
+        )
 
 
 def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
@@ -207,10 +218,12 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
         if max(slow) <= cores.AT_ONCE:  # else there was nothing to hide behind
             hidden.append(1 - (both - alone) / sum(replay.values()))
     claim = f"{case}, two cores: share of the replay's time that is hidden"
+    share = "share of the replay's time that is hidden"
     if hidden:
-        report.add(case, "accel_rl", "share of the replay's time that is hidden", "", hidden)
+        report.add(case, "accel_rl", share, "", hidden)
     value = statistics.median(hidden) if hidden else None
-    report.claims.append(Claim(claim, value, HIDDEN, None if value is None else value >= HIDDEN))
+    holds, ours = None if value is None else value >= HIDDEN, report.place(case, "accel_rl", share)
+    report.claims.append(Claim(claim, value, HIDDEN, holds, ours=ours))
 
 
 def relaxed(report: Report, seeds: int, steps: int) -> None:
@@ -247,7 +260,9 @@ def relaxed(report: Report, seeds: int, steps: int) -> None:
     value = float(max(abs(low), abs(high)))
     claim = f"{case}: 90 % interval of the difference within the margin"
     learned = plot.interquartile_mean(found[0]) >= LEARNED  # else both are as good as nothing
-    report.claims.append(Claim(claim, value, MARGIN, value <= MARGIN if learned else None))
+    places = [report.place(case, f"priority lag {lag}", "greedy return") for lag in (1, 0)]
+    holds = value <= MARGIN if learned else None
+    report.claims.append(Claim(claim, value, MARGIN, holds, "<=", ours=places[0], rival=places[1]))
 
 
 def demonstration(report: Report) -> None:
@@ -268,7 +283,8 @@ def demonstration(report: Report) -> None:
     seconds = pearl.modelled_iteration_seconds(rows, "CPU", "GPU1")
     report.add("PEARL's table", "CPU, GPU1", "modelled iteration", "ms", [seconds * 1e3])
     claim = "PEARL's table: Replay Manager on CPU, Learner on GPU1, ms"
-    report.claims.append(Claim(claim, seconds * 1e3, 0.23, bool(np.isclose(seconds, 0.23e-3))))
+    ours, holds = report.records[-1].place, bool(np.isclose(seconds, 0.23e-3))
+    report.claims.append(Claim(claim, seconds * 1e3, 0.23, holds, "==", ours=ours))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -285,7 +301,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args(arguments)
     use_all_cores()
-    report, console = Report(PACKAGES), Console(width=160)
+    part = ", ".join(options.only) if options.only else None
+    seeds = "0 of trainings, JAX's key 7 split for seeds"
+    report = Report(PACKAGES, "compose", quick=options.quick, seeds=seeds, part=part)
+    console = Console(width=160)
     rival = Rival(options.rivals)
     rounds, seconds = (2, 0.3) if options.quick else (5, 1.0)
 

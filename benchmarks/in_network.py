@@ -117,7 +117,8 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
             spared = 1 - float(np.median(parts))
         holds = None if spared is None else spared >= bound
         claim = f"{name}: part of the time one hop further that the path spares (paper: {theirs})"
-        report.claims.append(Claim(claim, spared, bound, holds))
+        ours, theirs = (report.place(name, system, "p50") for system in (PATH, FURTHER))
+        report.claims.append(Claim(claim, spared, bound, holds, ours=ours, rival=theirs))
 
 
 def main() -> None:
@@ -126,7 +127,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds of few requests")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args()
-    report = Report(PACKAGES)
+    report = Report(PACKAGES, "in_network", quick=options.quick, seeds="0, 1, ... of samples")
     rounds, requests = (3, 200) if options.quick else (15, 500)
     if why := why_not():
         warn(f"nothing was measured, and all claims are null: {why}")

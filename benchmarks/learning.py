@@ -90,7 +90,8 @@ def claim(report: Report, task: Task) -> None:
     found = report.find(case, "accel_rl", f"{GREEDY}, {task.statistic}")
     value = None if found is None else found.value
     holds = None if value is None else value >= task.bound
-    report.claims.append(Claim(f"{case}: {task.statistic}", value, task.bound, holds))
+    ours = None if found is None else found.place
+    report.claims.append(Claim(f"{case}: {task.statistic}", value, task.bound, holds, ours=ours))
 
 
 def claim_minatar(report: Report, task: Task) -> None:
@@ -101,10 +102,12 @@ def claim_minatar(report: Report, task: Task) -> None:
     value = None if found is None or rival is None else found.value / rival.value
     text = f"{case}: {task.statistic} over the return of random actions"
     holds = None if value is None else value >= TIMES_RANDOM
-    report.claims.append(Claim(text, value, TIMES_RANDOM, holds))
+    places = [None if each is None else each.place for each in (found, rival, rise)]
+    report.claims.append(Claim(text, value, TIMES_RANDOM, holds, ours=places[0], rival=places[1]))
     value = None if rise is None else rise.value
     holds = None if value is None else value > 1
-    report.claims.append(Claim(f"{case}: {RISE}, above 1", value, 1.0, holds))
+    text = f"{case}: {RISE}, above 1"
+    report.claims.append(Claim(text, value, 1.0, holds, ours=places[2]))
 
 
 def draw(results: dict[str, tuple[Task, Learned]], path: Path) -> None:
@@ -140,7 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw a picture there (PNG)")
     options = parser.parse_args(arguments)
     use_all_cores()
-    report, console = Report(PACKAGES), Console(width=160)
+    part = f"tasks with {options.only}" if options.only else None
+    seeds = "JAX's keys, split for the seeds of a task"
+    report = Report(PACKAGES, "learning", quick=options.quick, seeds=seeds, part=part)
+    console = Console(width=160)
     tasks = [*control(), *actor_critics(), *tables()]
     breakout = minatar()
     if options.minatar:

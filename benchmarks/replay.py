@@ -24,7 +24,7 @@ from pathlib import Path
 import jax
 import replay_hardware
 import replay_plot
-from common import Claim, Report, warn
+from common import Claim, Record, Report, warn
 from replay_calls import CPPRB, TORCHRL
 from replay_cases import (
     CALLS,
@@ -132,19 +132,21 @@ def faster(
     report: Report, claim: str, bound: float, case: str, rival: str, system: str = AUTO
 ) -> None:
     """Claim how many times as fast as the rival the system is, by least times of this report."""
-    times = [_least(report, case, name) for name in (system, rival)]
-    _claim(report, claim, bound, times[1], times[0])
+    ours, theirs = (_least(report, case, name) for name in (system, rival))
+    value = None if ours is None or theirs is None else theirs.value / ours.value
+    _claim(report, claim, bound, value, ours, theirs)
 
 
 def within(report: Report, claim: str, microseconds: float, case: str, system: str) -> None:
     """Claim that a unit takes the system no longer than so many microseconds."""
-    _claim(report, claim, 1.0, microseconds, _least(report, case, system))
+    ours = _least(report, case, system)
+    _claim(report, claim, 1.0, None if ours is None else microseconds / ours.value, ours, None)
 
 
-def _least(report: Report, case: str, system: str) -> float | None:
+def _least(report: Report, case: str, system: str) -> Record | None:
     clock = LEAST_WALL if case.startswith(ACCELERATOR) else LEAST
     found = [
-        record.value
+        record
         for record in report.records
         if (record.case, record.system) == (case, system) and record.metric.startswith(clock)
     ]
@@ -152,10 +154,16 @@ def _least(report: Report, case: str, system: str) -> float | None:
 
 
 def _claim(
-    report: Report, claim: str, bound: float, theirs: float | None, ours: float | None
+    report: Report,
+    claim: str,
+    bound: float,
+    value: float | None,
+    ours: Record | None,
+    theirs: Record | None,
 ) -> None:
-    value = None if theirs is None or ours is None else theirs / ours
-    report.claims.append(Claim(claim, value, bound, None if value is None else value >= bound))
+    holds = None if value is None else value >= bound
+    places = [None if value is None or each is None else each.place for each in (ours, theirs)]
+    report.claims.append(Claim(claim, value, bound, holds, ours=places[0], rival=places[1]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -165,7 +173,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the steps there (PNG)")
     options = parser.parse_args(arguments)
-    report = Report(PACKAGES)
+    report = Report(
+        PACKAGES, "replay", quick=options.quick, seeds="fixed, of JAX's keys and NumPy's generators"
+    )
     rounds, count = (9, 1000) if options.quick else (25, 2000)
     platform = jax.default_backend()
     found = [] if platform == "cpu" else jax.devices()

@@ -178,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args(arguments)
-    report = Report(PACKAGES)
+    report = Report(
+        PACKAGES, "replay_core", quick=options.quick, seeds="fixed, of NumPy's generators"
+    )
     problem = make_problem(CAPACITY)
     systems = {CORE: core(problem), WEIGHTED: core(problem, weighted=True)}
     try:

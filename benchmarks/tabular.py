@@ -21,7 +21,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import roofline
-from common import PER_CORE, Report, System, core_count, interleave, warn
+from common import PER_CORE, Report, System, interleave, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
 from tabular_calls import calls
@@ -29,6 +29,7 @@ from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, chec
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
 
 from accel_rl import datasets, envs, native
+from accel_rl.io.machine import core_count
 
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v4")
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -244,7 +245,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console() if sys.stdout.isatty() else Console(width=140)
     if shutil.which("gcc") is None:
         warn("gcc is not on PATH: no C baselines, and no claims against them")
-    report = Report(("accel-rl", "jax", "jaxlib", "numpy", "gymnasium"))
+    report = Report(
+        ("accel-rl", "jax", "jaxlib", "numpy", "gymnasium"),
+        "tabular",
+        quick=options.quick,
+        seeds="0 of logs, orders and NumPy's generators",
+    )
     with tempfile.TemporaryDirectory() as name:
         for environment in ENVIRONMENTS:
             console.print(f"measuring {environment} ...", highlight=False)

@@ -3,7 +3,8 @@
 import os
 
 import jax
-from common import core_count
+
+from accel_rl.io.machine import core_count
 
 
 def use_all_cores() -> None:

@@ -106,7 +106,8 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
     shorter = np.array(taken["ping 64 B", TCP]) / np.array(taken["ping 64 B", SHARED])
     value = float(np.median(shorter))
     claim = "ping 64 B: blocking TCP's p50 over that of busy shared memory"
-    report.claims.append(Claim(claim, value, SHORTER, value >= SHORTER))
+    ours, theirs = (report.place("ping 64 B", system, "p50") for system in (SHARED, TCP))
+    report.claims.append(Claim(claim, value, SHORTER, value >= SHORTER, ours=ours, rival=theirs))
     for request, bound in SPARED.items():
         spared = None
         if (request, MEMIF) in taken:
@@ -114,7 +115,8 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
             spared = 1 - float(np.median(parts))
         claim = f"{request}: part of blocking UDP's p50 that memif on one machine spares"
         holds = None if spared is None else spared >= bound
-        report.claims.append(Claim(claim, spared, bound, holds))
+        ours, theirs = (report.place(request, system, "p50") for system in (MEMIF, UDP))
+        report.claims.append(Claim(claim, spared, bound, holds, ours=ours, rival=theirs))
 
 
 def measure(report: Report, rounds: int, requests: int) -> None:
@@ -137,7 +139,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds of few requests")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args()
-    report = Report(PACKAGES)
+    report = Report(PACKAGES, "transports", quick=options.quick)
     rounds, requests = (3, 500) if options.quick else (15, 2_000)
     measure(report, rounds, requests)
     report.finish(options.json, Console(width=160))

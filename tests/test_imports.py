@@ -20,6 +20,7 @@ ALLOWED = {
     "tabular": FOUNDATION | {"native"},
     "io": FOUNDATION,
     "plot": FOUNDATION,
+    "report": FOUNDATION | {"io", "plot"},
     "datasets": BASE | {"io"},
     "replay": BASE | {"native"},
     "agents": BASE,
@@ -27,7 +28,7 @@ ALLOWED = {
     "pim": MIDDLE | {"native", "pim_emu"},
     "compose": MIDDLE | {"train", "pim", "native"},
     "remote": MIDDLE | {"train", "pim"},
-    "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot"},
+    "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report"},
     "__main__": {"cli"},
     "__init__": MIDDLE | {"train", "pim", "compose", "remote", "plot", "testing"},  # when asked
 }

@@ -52,7 +52,7 @@ def test_all_benchmarks_are_there_and_a_failed_one_is_told(tmp_path, monkeypatch
         for option in ("--json", "--quick", *options):
             assert f'"{option}"' in source, (name, option)
     monkeypatch.setattr(accept, "HERE", tmp_path)
-    claim = {"claim": "c", "value": None, "bound": 2.0, "holds": None}
+    claim = {"claim": "c", "value": None, "bound": 2.0, "holds": None, "sense": ">="}
     (tmp_path / "good.py").write_text(
         "import json, sys; from pathlib import Path\n"
         f"Path(sys.argv[2]).write_text(json.dumps({{'claims': [{claim!r}]}}))\n"
@@ -62,11 +62,14 @@ def test_all_benchmarks_are_there_and_a_failed_one_is_told(tmp_path, monkeypatch
     assert json.loads((tmp_path / "good.json").read_text()) == good
     assert good["claims"] == [claim]
     assert good["commit"] is None
+    (tmp_path / "bad.json").write_text("of this morning")
     assert accept.run("bad", tmp_path / "bad.json", [], None) is None
+    assert (tmp_path / "bad.json").read_text() == "of this morning"
+    assert not list(tmp_path.glob("*.draft"))
     failed = {"claims": [claim | {"value": 1.0, "holds": False}]}
     for reports, well in (
-        ({"a": good}, True),
-        ({"a": good, "b": failed}, False),
-        ({"a": None}, False),
+        ({"a": good}, (True, True)),
+        ({"a": good, "b": failed}, (True, False)),
+        ({"a": None}, (False, True)),
     ):
-        assert accept.table_of(reports)[1] is well
+        assert accept.table_of(reports)[1:] == well

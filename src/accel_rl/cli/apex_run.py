@@ -117,7 +117,7 @@ def execute(
     last = done.rows[-1]
     results = {
         "settings": dataclasses.asdict(settings),
-        "versions": folders.versions(),
+        **folders.made_with(),
         "steps": int(last["steps"]),
         "acted_steps": int(last["acted_steps"]),
         "updates": int(sum(row["updates"] for row in done.rows)),

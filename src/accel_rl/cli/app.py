@@ -20,6 +20,7 @@ from accel_rl.cli import (
     evaluate,
     plot,
     replay_server,
+    report,
     resume,
     sweep,
     train,
@@ -120,6 +121,7 @@ app.command(epilog=resume.EXAMPLES)(resume.resume)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
+app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 

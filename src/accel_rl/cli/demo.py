@@ -72,7 +72,7 @@ def demo(
         "scale": dataclasses.asdict(scale),
         "settings": dataclasses.asdict(Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)),
         "datasets": [found.dataset for found in findings],
-        "versions": folders.versions(),
+        **folders.made_with(),
         "measured_seconds": seconds,
     }
     folders.write_json(out / "config.json", config)

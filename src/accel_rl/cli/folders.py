@@ -24,6 +24,7 @@ import numpy as np
 
 from accel_rl import __version__
 from accel_rl.io import atomic_write
+from accel_rl.io.machine import describe_machine
 
 if TYPE_CHECKING:
     from accel_rl.cli.runs import Outcome
@@ -54,6 +55,11 @@ def versions() -> dict[str, str | None]:
         except importlib.metadata.PackageNotFoundError:
             found[package] = None
     return found
+
+
+def made_with() -> dict[str, Any]:
+    """Versions, and the machine, as files record them."""
+    return {"versions": versions(), "host": describe_machine()}
 
 
 def describe(dataset: "TabularDataset") -> dict[str, Any]:

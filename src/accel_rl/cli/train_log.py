@@ -201,7 +201,7 @@ def train_log(
         "machine": machine,
         "settings": dataclasses.asdict(settings),
         "dataset": folders.describe(dataset),
-        "versions": folders.versions(),
+        **folders.made_with(),
     }
     results = _results(environment or dataset.info.environment, settings, outcome, seconds, mdp)
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"

@@ -4,6 +4,7 @@ Figures that come from a cost model are labelled *modelled* by default.
 """
 
 from accel_rl.plot.breakdown import draw_breakdown
+from accel_rl.plot.comparison import Compared, draw_comparison
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.heatmap import draw_heatmap
 from accel_rl.plot.latency import draw_latency
@@ -31,10 +32,12 @@ __all__ = [
     "COLORS",
     "SAMPLER_COLORS",
     "STYLE",
+    "Compared",
     "Curve",
     "Interval",
     "bootstrap",
     "draw_breakdown",
+    "draw_comparison",
     "draw_curves",
     "draw_distribution",
     "draw_divergence",

@@ -67,8 +67,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON, with the versions that it was made with."""
-    named = {**value, "versions": folders.versions()}
+    """Writes JSON, with the versions and the machine that it was made with."""
+    named = {**value, **folders.made_with()}
     write_text(path, json.dumps(named, indent=1, allow_nan=False))
 
 

@@ -101,7 +101,7 @@ def run(
         "reason": outcome.reason,
         "command": command,
         "wall_seconds": round(time.perf_counter() - began, 3),
-        "versions": folders.versions(),
+        **folders.made_with(),
     }
     if outcome.reason != "interrupted":
         folders.write_json(directory / folder.RESULTS, results)

@@ -60,14 +60,13 @@ class Record:
         self.started = True
         directory, complete = self._directory, self._complete
         (directory / RESULTS).unlink(missing_ok=True)
-        versions = folders.versions()
-        by: dict[str, Any] = {"command": self._command, "versions": versions}
+        by: dict[str, Any] = {"command": self._command, **folders.made_with()}
         if not rows:
             text = _README.format(
                 agent=complete.agent.name.replace("_", "-"),
                 environment=complete.environment.name,
                 seeds=f"{complete.training.seeds} seeds",
-                version=versions["accel_rl"],
+                version=by["versions"]["accel_rl"],
                 command=self._command,
                 folder=directory,
                 period=complete.training.period,

@@ -84,7 +84,7 @@ def write(directory: Path, groups: Sequence[Group], command: str) -> None:
         }
         for group in groups
     ]
-    by = {"command": command, "versions": folders.versions()}
+    by = {"command": command, **folders.made_with()}
     folders.write_json(directory / SWEEP, {"groups": listed, layers.WRITTEN_BY: by})
 
 
@@ -194,7 +194,7 @@ def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> d
         "combinations": [{**each, "best": each is best} for each in combinations],
         "best": None if best is None else best["settings"],
         "training_seconds": round(sum(each["training_seconds"] for _, each in found), 3),
-        "versions": folders.versions(),
+        **folders.made_with(),
     }
 
 

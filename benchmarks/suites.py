@@ -1,0 +1,21 @@
+"""The benchmarks, in the order in which all are run."""
+
+# With the options that name interpreters of rivals' environments, if they have one.
+BENCHMARKS: dict[str, tuple[str, ...]] = {
+    "tabular": (),
+    "emulator": (),
+    "dpu_kernels": (),
+    "replay": (),
+    "replay_core": (),
+    "amper_study": (),
+    "training": ("--rivals",),
+    "compose": ("--rivals",),
+    "replay_server": ("--ray", "--reverb"),
+    "transports": (),
+    "in_network": (),
+    "apex_learning": (),
+    "learning": (),
+    "amper_learning": (),
+}
+
+ON_GPU = ("replay",)  # what has cases of its own where JAX has a GPU

@@ -1,0 +1,212 @@
+"""What kind of run a path holds, and its page."""
+
+import datetime
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accel_rl.cli import folders
+from accel_rl.report import benchmark, html, results, tabular, training
+from accel_rl.report.page import Page, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from accel_rl.report.results import Basis
+
+# What is drawn in a picture's file, told apart by its stem; of others the name alone is told.
+_DRAWN: dict[str, "tuple[str, Basis | None]"] = {
+    "learning_curves": (
+        "Learning curves: exact return of the greedy policy by passes over the data, for each "
+        "rule, order and numerics",
+        "measured",
+    ),
+    "strong_scaling": ("Strong scaling: speed-up by number of DPUs", "modelled"),
+    "time_parts": ("Parts of the time on DPUs, for each run", "modelled"),
+    "merge_period": ("Return by how tables are merged and how often", "measured"),
+    "policy_frozenlake_v1": ("FrozenLake: state values and greedy actions", "measured"),
+    "policy_taxi_v3": ("Taxi: state values and greedy actions", "measured"),
+    "time": ("Parts of the time on DPUs", "modelled"),
+    "curve": ("Learning curve: exact return of the greedy policy", "measured"),
+    "policy": ("State values and greedy actions", "measured"),
+    "evaluation": ("Return of greedy episodes by environment steps", "measured"),
+    "episode_return": ("Return of episodes while exploring, by environment steps", "measured"),
+    "loss": ("Loss by environment steps", "measured"),
+    "timeline": ("Timeline of an iteration, as predicted", "modelled"),
+    "timeline_measured": ("Timeline of the run, measured beside predicted", None),
+    "pareto": ("Mappings by throughput and efficiency, as predicted", "modelled"),
+    "roofline": ("Roofline of the steps", None),
+}
+
+
+def page_of(path: Path) -> Page:
+    """The page of a run's folder, a dataset, a benchmark's JSON file or a folder of such files.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: there is nothing, nothing of this library's, or a damaged file; the message names
+        it.
+    """
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
+    if path.is_file():
+        if path.suffix == ".npz":
+            return _dataset(path)
+        return benchmark.page_of([results.read(path)], path.name)
+    try:
+        page = _of_folder(path)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        # Kinds of runs check what they are known by; deeper damage is told of here.
+        raise ValueError(f"{path} holds a damaged run: {type(error).__name__} {error}") from error
+    if page is not None:
+        return page
+    if any(path.glob("*.json")):
+        return benchmark.page_of(results.newest(path), str(path))
+    raise ValueError(f"{path} is no run's folder and has no benchmark's JSON file")
+
+
+def _of_folder(path: Path) -> Page | None:
+    """The page of a run; None where the folder holds none."""
+    from accel_rl.cli.training import folder, sweeping
+
+    if (path / "plan.json").is_file():
+        return _composed(path)
+    if sweeping.is_sweep(path):
+        return _sweep(path)
+    if folder.is_training(path):
+        return _agent(path)
+    if (path / folders.TABLE).is_file():
+        return _table(path)
+    if (path / "details.json").is_file():
+        return _demo(path)
+    if (path / "metrics.jsonl").is_file() and (path / folders.RESULTS).is_file():
+        return _apex(path)
+    return None
+
+
+def _table(path: Path) -> Page:
+    from accel_rl.cli import plot_table
+
+    config, found = _read(path, folders.CONFIG), _read(path, folders.RESULTS)
+    return tabular.table(config, found, _pictures(plot_table.figures(path)), _when(path))
+
+
+def _demo(path: Path) -> Page:
+    records = folders.read_json(path, folders.RESULTS)
+    if not isinstance(records, list):
+        raise ValueError(f"{path / folders.RESULTS} must hold a list of runs")
+    return tabular.demo(
+        _read(path, folders.CONFIG), records, _read(path, "details.json"), _files(path), _when(path)
+    )
+
+
+def _agent(path: Path) -> Page:
+    from accel_rl.cli.training import folder
+
+    rows = folder.read_rows(path)
+    done = _read(path, folders.RESULTS) if (path / folders.RESULTS).is_file() else None
+    pictures = _pictures(_curves(path, rows))
+    return training.agent(_read(path, folders.CONFIG), done, rows, pictures, _when(path))
+
+
+def _sweep(path: Path) -> Page:
+    from accel_rl.cli.training import configuration, folder, sweeping
+
+    groups = sweeping.read(path)
+    done = _read(path, folders.RESULTS) if (path / folders.RESULTS).is_file() else None
+    config = configuration.to_mapping(groups[0].configuration)
+    rows = folder.read_rows(path / groups[0].name)
+    return training.sweep(config, done, _pictures(_curves(path, rows)), _when(path))
+
+
+def _curves(path: Path, rows: list[Any]) -> "dict[str, Figure]":
+    """Of every metric that there is a curve of; none of a training that has just begun."""
+    from accel_rl.cli.training import drawing
+
+    names = {name for row in rows for name in row.get("per_seed", row)}
+    found: dict[str, Figure] = {}
+    for metric in ("evaluation", "episode_return", "loss"):
+        if metric in names:
+            found |= drawing.figures([path], metric, 0.95)
+    return found
+
+
+def _apex(path: Path) -> Page:
+    import math
+
+    from accel_rl import plot
+    from accel_rl.cli import pictures
+    from accel_rl.cli.training import folder
+
+    rows = folder.read_rows(path)
+    figures = {}
+    for metric, ylabel in (("episode_return", "return of episodes"), ("loss", "loss")):
+        known = [
+            (row["steps"], row[metric])
+            for row in rows
+            if row.get(metric) is not None and math.isfinite(row[metric])
+        ]
+        if known:
+            steps, values = zip(*known, strict=True)
+            figure = pictures.new_figure(6.4, 3.6)
+            curve = {ylabel: values}
+            plot.draw_curves(
+                figure.subplots(), steps, curve, xlabel="environment steps", ylabel=ylabel
+            )
+            figures[f"{metric}.png"] = figure
+    return training.apex(_read(path, folders.RESULTS), _pictures(figures), _when(path))
+
+
+def _composed(path: Path) -> Page:
+    from accel_rl.cli.composing import reporting
+    from accel_rl.compose.mapping import read_toml
+    from accel_rl.report.page import flat
+
+    found = reporting.read(path)
+    spec = flat(read_toml(path / "spec.toml"))
+    return training.composed(found["plan"], found["run"], spec, _files(path), _when(path))
+
+
+def _dataset(path: Path) -> Page:
+    import dataclasses
+
+    from accel_rl import datasets
+    from accel_rl.cli import arguments
+
+    loaded = datasets.load(path)
+    info = dataclasses.asdict(loaded.info)
+    return tabular.dataset(path.name, arguments.summary(loaded), info, _when(path))
+
+
+def _read(path: Path, name: str) -> dict[str, Any]:
+    found = folders.read_json(path, name)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path / name} must hold a table, got {type(found).__name__}")
+    return found
+
+
+def _pictures(figures: "Mapping[str, Figure]") -> list[Picture]:
+    return [_picture(Path(name).stem, html.svg(figure)) for name, figure in figures.items()]
+
+
+def _files(path: Path) -> list[Picture]:
+    found = []
+    for file in sorted(path.glob("*.png")):
+        try:
+            found.append(_picture(file.stem, html.png(file.read_bytes())))
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from error
+    return found
+
+
+def _picture(stem: str, uri: str) -> Picture:
+    title, basis = _DRAWN.get(stem, (stem.replace("_", " "), None))
+    return Picture(title, f"{title}.", uri, basis)
+
+
+def _when(path: Path) -> str:
+    """When the run was written last, by the time of its newest JSON file or of itself."""
+    files = [path] if path.is_file() else [*path.glob("*.json"), *path.glob("*.jsonl")]
+    newest = max(file.stat().st_mtime for file in files)
+    when = datetime.datetime.fromtimestamp(newest, datetime.UTC)
+    return f"Written on {when:%Y-%m-%d %H:%M} UTC"

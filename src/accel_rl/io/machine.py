@@ -1,0 +1,63 @@
+"""The machine that something ran on, for its record."""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+
+def describe_machine() -> dict[str, Any]:
+    """CPU, cores that this process may use, caches, GPU, bytes of memory, and operating system.
+
+    What cannot be read is left out, or None. No library is started on the GPU.
+    """
+    found: dict[str, Any] = {
+        "cpu": _cpu(),
+        "cores": core_count(),
+        "caches": _caches(),
+        "gpu": _gpu(),
+        "system": platform.platform(),
+    }
+    if {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
+        found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return found
+
+
+def core_count() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        models = [line for line in lines if line.startswith("model name")]
+        if models:
+            return models[0].split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _caches() -> dict[str, str]:
+    caches = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = ((index / x).read_text().strip() for x in ("level", "type", "size"))
+        caches[f"L{level} {kind.lower()}"] = size
+    return caches
+
+
+def _gpu() -> str | None:
+    """What NVIDIA's tool calls the first GPU, with its driver's version."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None

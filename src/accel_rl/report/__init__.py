@@ -1,0 +1,1 @@
+"""A run or a benchmark as one page of HTML, and what a benchmark's JSON holds."""

@@ -1,0 +1,198 @@
+"""The page of one or several benchmarks' results."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from accel_rl.report import html
+from accel_rl.report.page import Page, Picture, Rows, Section, Table, flat, number
+from accel_rl.report.results import Basis, Claim, Place, Record, Results
+
+_WIDTH = 38  # of labels, in characters
+_VERDICTS = {True: "held", False: "missed", None: "did not run"}
+
+
+def page_of(found: Sequence[Results], of: str) -> Page:
+    """A page of results, a section for each suite.
+
+    Args:
+      found: at least one.
+      of: the file or folder that they are from.
+    """
+    claims = [claim for each in found for claim in each.claims]
+    counts = [(name, sum(c.holds is holds for c in claims)) for holds, name in _VERDICTS.items()]
+    dates = sorted(each.date for each in found)
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    lead = (
+        f"{sum(len(each.records) for each in found):,} figures and {len(claims)} targets of "
+        f"{len(found)} suites, each with the newest record in {of}."
+    )
+    single = found[0]
+    if len(found) == 1:
+        lead = (
+            f"{len(single.records):,} figures and {len(claims)} targets, beside rivals that ran in "
+            f"the same run. Read from {of}."
+        )
+    sections = [part for each in found for part in _sections(each, alone=len(found) == 1)]
+    return Page(
+        title=f"Benchmark {single.title}" if len(found) == 1 else "Benchmark results",
+        kind="benchmark" if len(found) == 1 else "benchmarks",
+        lead=lead,
+        when=f"Run on {when}",
+        figures=[(f"Targets {name}", str(count), None) for name, count in counts],
+        sections=sections,
+        settings=_settings(single) if len(found) == 1 else (),
+        machine=machine_rows(single) if len(found) == 1 else (),
+        versions=list(single.versions.items()) if len(found) == 1 else (),
+    )
+
+
+def conditions(each: Results) -> str:
+    """When, where and of which commit, in a sentence or two."""
+    machine, quick = each.machine, {True: "a quick run", False: "a full run", None: "a run"}
+    load = each.load.get("before", [])
+    parts = [
+        f"{quick[each.quick].capitalize()} of {each.date.replace('T', ' ')}",
+        f"commit {each.commit[:12]}" if each.commit else "commit not recorded",
+        f"{machine.get('cpu', 'unknown CPU')} with {machine.get('cores', 'unknown')} cores",
+    ]
+    if machine.get("gpu"):
+        parts.append(str(machine["gpu"]))
+    if load:
+        parts.append(f"load {load[0]:.1f} when it began")
+    versions = [f"{name} {each.versions[name]}" for name in ("python", "jax", "gcc")
+                if each.versions.get(name)]  # fmt: skip
+    return ", ".join(parts + versions) + "."
+
+
+def machine_rows(each: Results) -> Rows:
+    """The machine and its load, as facts."""
+    rows = []
+    for name, value in flat(dict(each.machine)):
+        if name == "memory_bytes":
+            name, value = "memory", f"{float(value) / 2**30:.1f} GiB"
+        rows.append((name.replace("_", " "), value))
+    return rows + [(f"load averages {when}", list(load)) for when, load in each.load.items()]
+
+
+def _settings(each: Results) -> Rows:
+    return [
+        ("suite", each.benchmark),
+        ("part", each.part or "all"),
+        ("quick", each.quick),
+        ("commit", each.commit),
+        ("random numbers from", each.seeds),
+        ("record", each.source),
+    ]
+
+
+def _sections(each: Results, alone: bool) -> list[Section]:
+    targets = Table(
+        "Targets",
+        ("what", "ours", "rival", "value", "target", "verdict", "basis"),
+        [_row(each, claim) for claim in each.claims],
+        numbers=("ours", "rival", "value", "target"),
+    )
+    figures = _figures(each)
+    if not alone:
+        return [
+            Section(
+                each.title,
+                conditions(each),
+                pictures=_pictures(each),
+                tables=[targets, figures],
+            )
+        ]
+    return [
+        Section("Targets", conditions(each), pictures=_pictures(each), tables=[targets]),
+        Section("All figures", tables=[figures]),
+    ]
+
+
+def _row(each: Results, claim: Claim) -> tuple[Any, ...]:
+    return (
+        claim.claim,
+        figure(each, claim.ours),
+        figure(each, claim.rival),
+        None if claim.value is None else number(claim.value),
+        f"{_SENSES[claim.sense]} {claim.bound:.4g}",
+        _VERDICTS[claim.holds],
+        claim.basis,
+    )
+
+
+_SENSES = {">=": "≥", "<=": "≤", "==": "="}
+
+
+def figure(each: Results, place: Place | None) -> str | None:
+    """A record that a claim names: its value, unit and system."""
+    record = each.find(place)
+    if record is None:
+        return None
+    value = f"{number(record.value)} {record.unit}".strip()
+    return f"{value} ({record.system})"
+
+
+def _figures(each: Results) -> Table:
+    rows = [
+        (
+            record.case,
+            record.system,
+            record.metric,
+            number(record.value),
+            "" if record.spread is None else " to ".join(map(number, record.spread)),
+            record.unit,
+            record.basis,
+        )
+        for record in each.records
+    ]
+    columns = ("case", "system", "metric", "value", "spread", "unit", "basis")
+    title = f"All {len(rows)} figures of {each.title}"
+    return Table(title, columns, rows, numbers=("value", "spread"), folded=True)
+
+
+def _pictures(each: Results) -> list[Picture]:
+    """For each metric, the figures that claims compare."""
+    groups: dict[tuple[str, str, Basis], list[tuple[Claim, Record, Record]]] = {}
+    for claim in each.claims:
+        ours, rival = each.find(claim.ours), each.find(claim.rival)
+        if ours is not None and rival is not None:
+            group = ours.metric, ours.unit, claim.basis
+            groups.setdefault(group, []).append((claim, ours, rival))
+    return [_picture(each, *group, found) for group, found in groups.items()]
+
+
+def _picture(
+    each: Results,
+    metric: str,
+    unit: str,
+    basis: Basis,
+    found: Sequence[tuple[Claim, Record, Record]],
+) -> Picture:
+    from matplotlib.figure import Figure
+
+    from accel_rl import plot
+
+    cases = {
+        (ours.place, rival.place): plot.Compared(
+            _label(ours, rival), ours.value, rival.value, ours.spread, rival.spread
+        )
+        for _, ours, rival in found
+    }
+    lines = sum(case.label.count("\n") + 1 for case in cases.values())
+    drawn = Figure(figsize=(8.6, 1.2 + 0.2 * lines + 0.16 * len(cases)), layout="constrained")
+    what = f"{metric}, {unit}" if unit else metric
+    ax = drawn.subplots()
+    plot.draw_comparison(ax, list(cases.values()), xlabel=f"{what}, {basis}")
+    ax.tick_params(axis="y", labelsize="small")
+    told = "; ".join(
+        f"{ours.case}: {number(ours.value)} {ours.system}, {number(rival.value)} {rival.system}"
+        for _, ours, rival in found
+    )
+    title = f"{each.title}: {what}, ours and each rival, with spreads as thin lines"
+    return Picture(title, f"{title}. {told}", html.svg(drawn), basis)
+
+
+def _label(ours: Record, rival: Record) -> str:
+    systems = f"{ours.system} | {rival.system}"
+    return "\n".join([*textwrap.wrap(ours.case, _WIDTH), *textwrap.wrap(systems, _WIDTH)])

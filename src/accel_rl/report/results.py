@@ -1,0 +1,259 @@
+"""A benchmark's results: what its JSON file holds, and reading it with every value checked.
+
+The file is one table; `null` stands for what is not known or did not run.
+
+| key | value |
+| --- | --- |
+| `schema` | `accel_rl.benchmark/1` |
+| `benchmark` | the suite's name, that of its file in `benchmarks/` |
+| `part` | which part of the suite ran, in words; null: all of it |
+| `date` | when it began: an ISO date, or date and time in UTC |
+| `commit` | of the code, with a + if files differed from it; or null |
+| `quick` | whether it ran with `--quick`; or null |
+| `seeds` | what random numbers came from, in words; or null |
+| `machine` | `cpu`, `cores`, `memory_bytes`, `system` and more |
+| `versions` | of packages and compilers, by name; null where absent |
+| `load` | the system's load averages, `before` and `after` |
+| `records` | figures: `case`, `system`, `metric`, `unit`, `value`, `spread`, `basis` |
+| `claims` | targets: `claim`, `value`, `sense`, `bound`, `holds`, `basis`, `ours`, `rival` |
+
+A record's `spread` holds two quartiles or ends of an interval, or is null; a `basis` is `measured`
+or `modelled`. A claim holds where its value is at least (`sense` is `>=`), at most (`<=`) or equal
+to (`==`) the bound; `holds` is null where a rival did not run. `ours` and `rival` name the records
+that are compared, as [case, system, metric], or are null where a claim is of something else.
+"""
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+SCHEMA = "accel_rl.benchmark/1"
+
+Basis = Literal["measured", "modelled"]
+Sense = Literal[">=", "<=", "=="]
+Place = tuple[str, str, str]
+"""Case, system and metric of a record."""
+
+_NUMBER = (int, float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One figure; `spread` holds the quartiles over rounds, None where there was one."""
+
+    case: str
+    system: str
+    metric: str
+    unit: str
+    value: float
+    spread: tuple[float, float] | None = None
+    basis: Basis = "measured"
+
+    @property
+    def place(self) -> Place:
+        """What tells it from the others."""
+        return self.case, self.system, self.metric
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A target and what a run says of it; value and verdict are None without a rival."""
+
+    claim: str
+    value: float | None
+    bound: float
+    holds: bool | None
+    sense: Sense = ">="
+    basis: Basis = "measured"
+    ours: Place | None = None
+    rival: Place | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """What a file holds; the module says of each entry what it is."""
+
+    source: str  # the file's name
+    benchmark: str
+    part: str | None
+    date: str
+    commit: str | None
+    quick: bool | None
+    seeds: str | None
+    machine: Mapping[str, Any]
+    versions: Mapping[str, str | None]
+    load: Mapping[str, list[float]]
+    records: tuple[Record, ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def title(self) -> str:
+        """The suite, and the part of it if it was not whole."""
+        return self.benchmark if self.part is None else f"{self.benchmark}: {self.part}"
+
+    def find(self, place: Place | None) -> Record | None:
+        """The last record of that place; None where there is none."""
+        return next((r for r in reversed(self.records) if r.place == place), None)
+
+
+def names_results(found: Any) -> bool:
+    """Whether a JSON value says that it is of a benchmark."""
+    return isinstance(found, dict) and str(found.get("schema", "")).startswith("accel_rl.benchmark")
+
+
+def read(path: Path) -> Results:
+    """Reads a file.
+
+    Raises:
+      OSError: it cannot be read.
+      ValueError: it is no JSON, or not what the module describes; the message names file and key.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON file: {error}") from error
+    try:
+        return parse(path.name, found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse(source: str, found: Any) -> Results:
+    """Results from the value of a file.
+
+    Raises:
+      ValueError: it is not what the module describes; the message names the key.
+    """
+    table = _table(found, "the file")
+    if table.get("schema") != SCHEMA:
+        raise ValueError(f"schema must be {SCHEMA!r}, got {table.get('schema')!r}")
+    benchmark, date = _get(table, "benchmark", str), _get(table, "date", str)
+    if not benchmark:
+        raise ValueError("benchmark must be a name, got ''")
+    try:
+        datetime.datetime.fromisoformat(date)
+    except ValueError as error:
+        raise ValueError(f"date must be an ISO date, got {date!r}") from error
+    records = [
+        _record(each, f"records[{number}]")
+        for number, each in enumerate(_get(table, "records", list))
+    ]
+    places = {record.place for record in records}
+    claims = [
+        _claim(each, f"claims[{number}]", places)
+        for number, each in enumerate(_get(table, "claims", list))
+    ]
+    return Results(
+        source=source,
+        benchmark=benchmark,
+        date=date,
+        part=_get(table, "part", (str, type(None))),
+        commit=_get(table, "commit", (str, type(None))),
+        quick=_get(table, "quick", (bool, type(None))),
+        seeds=_get(table, "seeds", (str, type(None))),
+        machine=_table(_get(table, "machine", dict), "machine"),
+        versions=_values(_get(table, "versions", dict), "versions", (str, type(None))),
+        load=_values(_get(table, "load", dict), "load", list),
+        records=tuple(records),
+        claims=tuple(claims),
+    )
+
+
+def _record(found: Any, inside: str) -> Record:
+    table = _table(found, inside)
+    spread = _get(table, "spread", (list, type(None)), inside)
+    if spread is not None:
+        if len(spread) != 2 or not all(_is(value, _NUMBER) for value in spread):
+            raise ValueError(f"{inside}.spread must be two numbers or null, got {spread!r}")
+        spread = (float(spread[0]), float(spread[1]))
+    case, system, metric, unit = (
+        _get(table, name, str, inside) for name in ("case", "system", "metric", "unit")
+    )
+    value = float(_get(table, "value", _NUMBER, inside))
+    return Record(case, system, metric, unit, value, spread, _one_of(Basis, table, "basis", inside))
+
+
+def _claim(found: Any, inside: str, places: set[Place]) -> Claim:
+    table = _table(found, inside)
+    value = _get(table, "value", (*_NUMBER, type(None)), inside)
+    holds = _get(table, "holds", (bool, type(None)), inside)
+    if value is None and holds is not None:
+        raise ValueError(f"{inside}.holds must be null without a value, got {holds}")
+    return Claim(
+        claim=_get(table, "claim", str, inside),
+        value=None if value is None else float(value),
+        bound=float(_get(table, "bound", _NUMBER, inside)),
+        holds=holds,
+        sense=_one_of(Sense, table, "sense", inside),
+        basis=_one_of(Basis, table, "basis", inside),
+        ours=_place(table, "ours", inside, places),
+        rival=_place(table, "rival", inside, places),
+    )
+
+
+def _place(table: dict[str, Any], name: str, inside: str, places: set[Place]) -> Place | None:
+    found = _get(table, name, (list, type(None)), inside)
+    if found is None:
+        return None
+    if len(found) != 3 or tuple(found) not in places:
+        raise ValueError(f"{inside}.{name} names no record: {found!r}")
+    return (found[0], found[1], found[2])
+
+
+def _table(found: Any, what: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise ValueError(f"{what} must hold a table, got {type(found).__name__}")
+    return found
+
+
+def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """As isinstance, but a bool is no number."""
+    if isinstance(value, bool):
+        return kind is bool or (isinstance(kind, tuple) and bool in kind)
+    return isinstance(value, kind)
+
+
+def _get(table: dict[str, Any], name: str, kind: type | tuple[type, ...], inside: str = "") -> Any:
+    key = f"{inside}.{name}" if inside else name
+    if name not in table:
+        raise ValueError(f"{key} is missing")
+    if not _is(table[name], kind):
+        raise ValueError(f"{key} cannot be of type {type(table[name]).__name__}")
+    return table[name]
+
+
+def _values(table: dict[str, Any], inside: str, kind: type | tuple[type, ...]) -> Any:
+    for name in table:
+        _get(table, name, kind, inside)
+    return table
+
+
+def _one_of(choices: Any, table: dict[str, Any], name: str, inside: str) -> Any:
+    value = _get(table, name, str, inside)
+    if value not in get_args(choices):
+        known = ", ".join(get_args(choices))
+        raise ValueError(f"{inside}.{name} must be one of {known}, got {value!r}")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def newest(folder: Path) -> list[Results]:
+    """The newest results of each suite and part among a folder's JSON files, by suite and part.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: a file is not a benchmark's; the message names it.
+    """
+    found: dict[tuple[str, str], Results] = {}
+    for path in sorted(folder.glob("*.json")):
+        each = read(path)
+        name = each.benchmark, each.part or ""
+        if name not in found or each.date >= found[name].date:
+            found[name] = each
+    return [found[name] for name in sorted(found)]

@@ -1,0 +1,153 @@
+"""The pages of tabular learning: a training on DPUs, SwiftRL's experiment, a log."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from accel_rl.report.page import Found, Page, Picture, Section, Table, flat, made, number
+
+_PARTS = {
+    "cpu_to_pim": "CPU to PIM",
+    "pim_kernel": "PIM kernel",
+    "inter_pim": "inter-PIM",
+    "pim_to_cpu": "PIM to CPU",
+}
+
+
+def table(config: Found, results: Found, pictures: Sequence[Picture], when: str) -> Page:
+    """A tabular training on emulated DPUs: its `config.json` and `results.json`."""
+    seconds = results["modelled_seconds"]
+    worth, best = results["episode_return"], results["optimal_return"]
+    figures: list[Any] = []
+    if worth is not None:
+        figures.append(("Return per episode", number(worth), "measured"))
+    if best is not None:
+        figures.append(("Best possible return", number(best), None))
+    figures += [
+        ("Time on UPMEM", f"{number(1e3 * sum(seconds.values()))} ms", "modelled"),
+        ("Emulation here", f"{number(results['measured_seconds'])} s", "measured"),
+    ]
+    parts = [(_PARTS.get(name, name), 1e3 * value) for name, value in seconds.items()]
+    title, columns = "Parts of a run on DPUs", ("part", "ms")
+    shown = Table(title, columns, parts, basis="modelled", numbers=("ms",))
+    return Page(
+        title=f"{results['rule']} on {results['environment']}",
+        kind="tabular training on emulated DPUs",
+        lead=(
+            f"{results['passes']:,} passes on {results['dpus']:,} DPUs with {results['tasklets']} "
+            f"tasklets, {results['numerics']}, order {results['order']}, merge "
+            f"{results['merge']} with period {results['period']}. The return is exact, of the "
+            "greedy policy."
+        ),
+        when=when,
+        figures=figures,
+        sections=[
+            Section("What was learned", pictures=pictures),
+            Section("Time", f"Modelled from: {results['modelled_from']}.", tables=[shown]),
+            Section("The data", facts=flat(config["dataset"])),
+        ],
+        settings=[
+            *((name, config.get(name)) for name in ("data", "preset", "machine")),
+            *flat(config["settings"]),
+        ],
+        **made(config),
+    )
+
+
+def demo(
+    config: Found,
+    records: Sequence[Found],
+    details: Found,
+    pictures: Sequence[Picture],
+    when: str,
+) -> Page:
+    """SwiftRL's experiment: `config.json`, `results.json` and `details.json` of `accel-rl demo`."""
+    scale = config["scale"]
+    sections = [Section("Pictures", pictures=pictures)]
+    for found in details["environments"]:
+        name = found["environment"]
+        runs = _demo_runs(name, [each for each in records if each["environment"] == name])
+        text = f"The best possible return is {number(found['optimal_return'])}."
+        sections.append(Section(name, text, tables=[runs, *_sarsa(found["sarsa"])]))
+    quick = " With few rows, DPUs and passes: a check, not a result." if config["quick"] else ""
+    return Page(
+        title="SwiftRL's experiment",
+        kind="demo",
+        lead=(
+            f"Q-learning and SARSA on {len(details['environments'])} environments, "
+            f"{scale['transitions']:,} transitions, {scale['passes']} passes on {scale['dpus']:,} "
+            f"emulated DPUs.{quick} Returns are exact; times by part are modelled."
+        ),
+        when=when,
+        figures=[
+            ("Runs", str(len(records)), None),
+            ("All of it here", f"{config['measured_seconds']:,.0f} s", "measured"),
+        ],
+        sections=sections,
+        settings=[
+            ("seed", config["seed"]),
+            ("quick", config["quick"]),
+            *flat(scale),
+            *flat({"settings": config["settings"]}),
+        ],
+        **made(config),
+    )
+
+
+def _demo_runs(name: str, records: Sequence[Found]) -> Table:
+    parts = [f"{part}, ms" for part in _PARTS.values()]
+    rows = [
+        (
+            each["rule"],
+            each["order"],
+            each["numerics"],
+            each["merge"],
+            f"{each['dpus']:,}",
+            f"{each['passes']} ({each['period']})",
+            f"{each['episode_return']:.3f}",
+            *(1e3 * each["modelled_seconds"][part] for part in _PARTS),
+        )
+        for each in records
+    ]
+    words = ("rule", "order", "numerics", "merge", "DPUs", "passes (period)")
+    return Table(
+        f"Runs on {name}",
+        (*words, "return", *parts),
+        rows,
+        bases={"return": "measured", **dict.fromkeys(parts, "modelled")},
+        numbers=("DPUs", "passes (period)", "return", *parts),
+    )
+
+
+def _sarsa(errors: Sequence[Found]) -> list[Table]:
+    if not errors:
+        return []
+    columns = ("policy", "DPUs", "max error", "mean error", "max |value|")
+    rows = [
+        (
+            each["policy"],
+            f"{each['dpus']:,}",
+            each["max_abs_error"],
+            each["mean_abs_error"],
+            each["largest_abs_value"],
+        )
+        for each in errors
+    ]
+    title = "SARSA's values against the exact values of the policy that it estimates"
+    return [Table(title, columns, rows, basis="measured", numbers=columns[1:])]
+
+
+def dataset(name: str, summary: Found, info: Found, when: str) -> Page:
+    """A log of experience: its counts and where it is from."""
+    return Page(
+        title=f"Experience of {summary['environment']}",
+        kind="dataset",
+        lead=f"{summary['transitions']:,} transitions of a {summary['policy']} policy, in {name}.",
+        when=when,
+        figures=[
+            ("Transitions", f"{summary['transitions']:,}", None),
+            ("Episodes", f"{summary['episodes']:,}", None),
+            ("Reward per episode", number(summary["reward_per_episode"]), "measured"),
+        ],
+        sections=[Section("Counts", facts=list(summary.items()))],
+        settings=flat(info),
+    )

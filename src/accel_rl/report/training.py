@@ -1,0 +1,234 @@
+"""The pages of trainings of agents: alone, swept, over a replay server, composed over devices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from accel_rl.report.page import Found, Page, Picture, Rows, Section, Table, flat, made, number
+
+_SCORES = {
+    "mean": "mean",
+    "interquartile_mean": "inter-quartile mean",
+    "lowest": "lowest seed",
+    "highest": "highest seed",
+}
+_WRITTEN_BY = "written_by"
+
+
+def agent(
+    config: Found,
+    results: Found | None,
+    rows: Sequence[Found],
+    pictures: Sequence[Picture],
+    when: str,
+) -> Page:
+    """An agent's training: `config.json`, `results.json` if it has ended, rows of metrics."""
+    training, sampler = config["training"], config["replay"]["sampler"]
+    figures: list[Any] = []
+    sections = [Section("Learning curves", pictures=pictures)]
+    done = rows[-1]["steps"] if rows else 0
+    state = f"It has not ended: {done:,} of {training['steps']:,} steps are recorded."
+    if results is not None:
+        state = f"It ended: {results['reason']}."
+        if len(results["trainings"]) == 1:
+            only = results["trainings"][0]
+            figures = [
+                ("Mean greedy return", _score(only["mean"]), "measured"),
+                ("Inter-quartile mean", _score(only["interquartile_mean"]), "measured"),
+            ]
+        figures.append(("Training", f"{results['training_seconds']:,.0f} s", "measured"))
+        sections.append(_scores(results["trainings"], results["episodes"]))
+    if rows:
+        last = [(key, value) for key, value in rows[-1].items() if key != "per_seed"]
+        sections.append(Section("The last row of metrics", "Means over the seeds.", facts=last))
+    by = config.get(_WRITTEN_BY, {})
+    return Page(
+        title=f"{config['agent']['name']} on {config['environment']['name']}",
+        kind="training of an agent",
+        lead=(
+            f"{training['steps']:,} environment steps, {training['seeds']} seeds, {sampler} "
+            f"replay. {state}"
+        ),
+        when=when,
+        figures=figures,
+        sections=sections,
+        settings=_settings(config, by),
+        **made(by),
+    )
+
+
+def sweep(config: Found, results: Found | None, pictures: Sequence[Picture], when: str) -> Page:
+    """A sweep: the first group's configuration, and `results.json` if it has ended."""
+    training = config["training"]
+    sections = [Section("Learning curves", pictures=pictures)]
+    figures: list[Any] = []
+    state, by = "It has not ended.", config.get(_WRITTEN_BY, {})
+    if results is not None:
+        by, state = results, f"There were {len(results['combinations'])} combinations of settings."
+        best = next((each for each in results["combinations"] if each["best"]), None)
+        if best is not None:
+            told = ", ".join(f"{key} {value}" for key, value in best["settings"].items())
+            figures = [
+                ("Best settings", told, None),
+                ("Its inter-quartile mean", _score(best["interquartile_mean"]), "measured"),
+            ]
+        figures.append(("Training", f"{results['training_seconds']:,.0f} s", "measured"))
+        sections.insert(0, _scores(results["combinations"], results["episodes"]))
+    return Page(
+        title=f"Sweep of {config['agent']['name']} on {config['environment']['name']}",
+        kind="sweep",
+        lead=(
+            f"{training['steps']:,} environment steps, {training['seeds']} seeds of each "
+            f"combination. {state}"
+        ),
+        when=when,
+        figures=figures,
+        sections=sections,
+        settings=_settings(config, by),
+        **made(by),
+    )
+
+
+def _settings(config: Found, by: Found) -> Rows:
+    return [
+        ("command", by.get("command")),
+        *flat({key: value for key, value in config.items() if key != _WRITTEN_BY}),
+    ]
+
+
+def _scores(trainings: Sequence[Found], episodes: int) -> Section:
+    names = list(trainings[0]["settings"])
+    rows = [
+        (
+            *([each["settings"][key] for key in names] or ["as configured"]),
+            *(_score(each[score]) for score in _SCORES),
+        )
+        for each in trainings
+    ]
+    columns, numbers = (*(names or ["settings"]), *_SCORES.values()), list(_SCORES.values())
+    title = f"Greedy returns, {episodes} episodes of each seed"
+    scores = Table(title, columns, rows, basis="measured", numbers=numbers)
+    return Section("What it is worth", tables=[scores])
+
+
+def _score(value: float | None) -> str:
+    return "diverged" if value is None else f"{value:,.4g}"
+
+
+def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
+    """Ape-X: `results.json` of `accel-rl apex`."""
+    settings = results["settings"]
+    returns = [float(value) for value in results["evaluation_returns"]]
+    rate = results["steps"] / results["seconds"] if results["seconds"] else None
+    rows = [
+        ("environment steps that learning saw", f"{results['steps']:,}"),
+        ("steps that actors took", f"{results['acted_steps']:,}"),
+        ("updates", f"{results['updates']:,}"),
+        ("actors started again", results["actor_restarts"]),
+        ("environment steps per second", rate),
+        ("lowest and highest return", f"{number(min(returns))} to {number(max(returns))}"),
+    ]
+    title = f"Figures of the run, and of {len(returns)} greedy episodes after it"
+    shown = Table(title, ("figure", "value"), rows, basis="measured", numbers=("value",))
+    return Page(
+        title=f"Ape-X on {settings['environment']}",
+        kind="training over a replay memory server",
+        lead=(
+            f"{results['steps']:,} environment steps, actors in processes of their own "
+            f"({settings['num_actors']}), learned from a prioritised replay memory server."
+        ),
+        when=when,
+        figures=[
+            ("Mean greedy return", number(results["evaluation"]), "measured"),
+            ("Updates", f"{results['updates']:,}", "measured"),
+            ("Time", f"{results['seconds']:,.1f} s", "measured"),
+        ],
+        sections=[
+            Section("While training", pictures=pictures),
+            Section("The run", tables=[shown]),
+        ],
+        settings=flat(settings),
+        **made(results),
+    )
+
+
+def composed(
+    plan: Found, run: Found | None, spec: Rows, pictures: Sequence[Picture], when: str
+) -> Page:
+    """A composed training: `plan.json`, `run.json` if it was run, and its spec."""
+    best, count = plan["estimates"][0], len(plan["estimates"])
+    figures: list[Any] = [
+        ("Chosen mapping", best["name"], None),
+        ("Its iteration", _micro(best["predicted_iteration_seconds"]), "modelled"),
+    ]
+    sections = [Section("Pictures", pictures=pictures)] if pictures else []
+    if run is not None:
+        measured = _micro(run["measured_iteration_seconds"])
+        figures.append(("Iteration of the run", measured, "measured"))
+        sections.append(Section("The run", facts=_run_facts(run)))
+    text = (
+        "Iterations are simulated from the costs of steps, which are measured or modelled as the "
+        "last column says."
+    )
+    sections.append(Section("Predictions", text, tables=_predictions(plan)))
+    return Page(
+        title="A composed training",
+        kind="plan" if run is None else "plan and run",
+        lead=(
+            f"{count} mappings of a training to devices, planned for {plan['objective']}"
+            + (". It was not run." if run is None else ", and a run.")
+        ),
+        when=when,
+        figures=figures,
+        sections=sections,
+        settings=spec,
+        **made(plan),
+    )
+
+
+def _predictions(plan: Found) -> list[Table]:
+    numbers = ("iteration", "samples/s", "samples/J", "stretch")
+    rows = [
+        (
+            each["name"],
+            _micro(each["predicted_iteration_seconds"]),
+            f"{each['predicted_samples_per_second']:,.0f}",
+            each["modelled_samples_per_joule"],
+            each["stretch"],
+            each["costs"],
+        )
+        for each in plan["estimates"]
+    ]
+    title = f"{len(rows)} mappings, best {plan['objective']} first"
+    bases: Any = dict.fromkeys(numbers, "modelled")
+    columns = ("mapping", *numbers, "costs of steps")
+    tables = [Table(title, columns, rows, bases=bases, numbers=numbers)]
+    refused = [
+        (role, device, why)
+        for role, whys in plan["refused"].items()
+        for device, why in whys.items()
+    ]
+    return tables + ([Table("Not offered", ("role", "device", "why"), refused)] if refused else [])
+
+
+def _run_facts(run: Found) -> Rows:
+    predicted, measured = (
+        _micro(run[f"{what}_iteration_seconds"]) for what in ("predicted", "measured")
+    )
+    facts: list[tuple[str, Any]] = [
+        ("mapping", run["name"]),
+        ("environment steps", f"{run['steps']:,} ({run['ended']})"),
+        ("iteration, predicted (modelled)", predicted),
+        ("iteration, measured", measured),
+        ("return of episodes at the end, measured", run["episode_return"]),
+    ]
+    if run["simulated"]:
+        facts.insert(1, ("simulated", "the host stood in for devices that cannot run"))
+    for each in run["measured_joules"]:
+        facts.append((each["boundary"], f"{number(each['measured_joules'])} J, measured"))
+    for each in run["joules_unreadable"]:
+        facts.append((each["boundary"], f"no joules: {each['reason']}"))
+    return facts
+
+
+def _micro(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.0f} us"
