@@ -189,6 +189,8 @@ def test_wheel_holds_the_library_and_nothing_else(wheel):
         found = (path.relative_to(ROOT / folder) for path in (ROOT / folder).glob(wanted))
         sources = {str(x) for x in found if (ROOT / folder / x).is_file()}
         assert {x for x in sources if "__pycache__" not in x} <= set(names)
+    templates = {"page.css", "page.html.j2"}
+    assert {f"accel_rl/report/templates/{name}" for name in templates} <= set(names)
     parts = {name.partition("/")[0] for name in names}
     assert parts == {"accel_rl", "pim_emu", f"accel_rl-{__version__}.dist-info"}
     assert not [name for name in names if "__pycache__" in name or "test_" in name]

@@ -5,11 +5,11 @@ import pathlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from report.browser import needs_chromium, opened, outline
 
 from accel_rl import plot
 from accel_rl.report import benchmark, html, results
 from accel_rl.report.page import Page, Picture, Section, Table, number
-from report.browser import needs_chromium, opened, outline
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 FILES = sorted(RESULTS.glob("*.json"))
