@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from accel_rl.plot.style import COLORS, quiet
 
@@ -51,6 +52,10 @@ def draw_comparison(ax: Axes, cases: Sequence[Compared], *, xlabel: str) -> None
         everything += values
     if min(everything) > 0 and max(everything) >= 10 * min(everything):
         ax.set_xscale("log")
+        subs = (1, 2, 5) if max(everything) <= 200 * min(everything) else (1,)
+        ax.xaxis.set_major_locator(LogLocator(subs=subs))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_yticks(rows, [case.label for case in cases])
     ax.set(xlabel=xlabel, ylim=(-0.7, len(cases) - 0.3))
     ax.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

@@ -156,7 +156,8 @@ def _pictures(each: Results) -> list[Picture]:
     groups: dict[tuple[str, str, Basis], list[tuple[Claim, Record, Record]]] = {}
     for claim in each.claims:
         ours, rival = each.find(claim.ours), each.find(claim.rival)
-        if ours is not None and rival is not None:
+        # What was chosen and the best may be the same: nothing to draw.
+        if ours is not None and rival is not None and ours is not rival:
             group = ours.metric, ours.unit, claim.basis
             groups.setdefault(group, []).append((claim, ours, rival))
     return [_picture(each, *group, found) for group, found in groups.items()]
