@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", default=RESULTS)
     options = parser.parse_args()
     if options.gpu and not sees_gpu():
-        parser.error(NO_GPU)
+        sys.exit(NO_GPU)
     options.out.mkdir(parents=True, exist_ok=True)
     given = {"--rivals": options.rivals, "--ray": options.ray, "--reverb": options.reverb}
     interpreters = {name: python or rivals.interpreter(name) for name, python in given.items()}
