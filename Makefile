@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo notebooks hooks test docs lint types check test-slow test-long native \
+.PHONY: help install demo notebooks hooks test docs site lint types check test-slow test-long native \
 	check-notebooks test-newest bench bench-gpu rivals accept clean
 
 help: ## List the targets (at once)
@@ -39,6 +39,10 @@ $(VENV)/.dev: $(VENV)/.test
 	$(PIP) 'accel-rl[dev,notebook,benchmark]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP) 'accel-rl[docs]'
+	touch $@
+
 install: $(VENV)/.base ## Install the library and its command in .venv (minutes)
 
 demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo (minutes)
@@ -57,11 +61,12 @@ hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed 
 test: $(VENV)/.test ## Run the tests (tens of minutes)
 	$(PYTEST)
 
-docs: $(VENV)/.test ## Check the documentation: links, and its examples by running them (minutes)
-	$(BIN)/python -m pytest tests/test_docs.py
+docs: $(VENV)/.test site ## Check the documentation's links and examples, and build its site (minutes)
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_reference.py
 
-# What pre-commit checks beside the two above, and types below.
-HOOKS := SKIP=ruff-check,ruff-format,mypy $(BIN)/python -m pre_commit run --all-files
+# Warnings are errors: a link without a target, a public name without a place in the reference.
+site: $(VENV)/.docs ## Build the documentation's site, to build/docs (a minute)
+	$(BIN)/python -m sphinx -b html -c docs -n -W --keep-going -q . build/docs
 
 lint: $(VENV)/.dev ## Check style and what a commit must not hold (seconds)
 	$(BIN)/ruff check .
@@ -73,7 +78,7 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 ##@ Trust it
 
-check: test test-long lint types native check-notebooks test-newest ## Run everything that CI runs (an hour)
+check: test test-long lint types native check-notebooks site test-newest ## Run everything that CI runs (an hour)
 
 test-slow: $(VENV)/.test ## Run the long tests, all of them (hours)
 	$(PYTEST) -m slow

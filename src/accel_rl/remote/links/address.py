@@ -17,7 +17,8 @@ class Address(NamedTuple):
 
     Attributes:
       kind: "tcp", "tls", "unix", "shm", "udp" or "memif".
-      host, port: of tcp, tls and udp.
+      host: of tcp, tls and udp.
+      port: of the same.
       path: of the others.
       options: what stands behind the path's "?": busy, 0 or 1, of shm and udp; id of memif.
     """
