@@ -98,7 +98,13 @@ def device_map(
 
 
 def pad_axis(tree: Any, mesh: Mesh, axis: int = 0) -> Any:
-    """Append zeros to one axis of each leaf until the mesh's devices share it evenly."""
+    """Append zeros to one axis of each leaf until the mesh's devices share it evenly.
+
+    Args:
+      tree: a pytree of arrays.
+      mesh: the devices, from `dpu_mesh`.
+      axis: which axis of each leaf.
+    """
 
     def pad(x: Any) -> jax.Array:
         x = jnp.asarray(x)

@@ -26,9 +26,9 @@ def packages():
         if hasattr(root, "__all__"):
             yield root.__name__
         for found in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
-            if found.ispkg and not found.name.startswith(OF_THE_COMMAND):
-                if hasattr(importlib.import_module(found.name), "__all__"):
-                    yield found.name
+            exports = found.ispkg and not found.name.startswith(OF_THE_COMMAND)
+            if exports and hasattr(importlib.import_module(found.name), "__all__"):
+                yield found.name
 
 
 PACKAGES = sorted(packages())
@@ -46,10 +46,9 @@ def lacks(name, value):
         if not vars(value).get("__doc__") or made_up:
             yield f"{name} has no docstring"
         for member, called in vars(value).items():
-            public = not member.startswith("_")
-            if public and (inspect.isfunction(called) or isinstance(called, property)):
-                if not inspect.getdoc(getattr(value, member)):
-                    yield f"{name}.{member} has no docstring"
+            told = member.startswith("_") or inspect.getdoc(getattr(value, member))
+            if not told and (inspect.isfunction(called) or isinstance(called, property)):
+                yield f"{name}.{member} has no docstring"
     elif callable(value):
         if not value.__doc__:
             yield f"{name} has no docstring"

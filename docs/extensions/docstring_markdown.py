@@ -82,9 +82,7 @@ def _returns(lines: list[str]) -> list[str]:
     return [*lines[:start], ":returns:", *(f"  {line}" for line in block), "", *lines[end:]]
 
 
-def _convert(
-    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
-) -> None:
+def _convert(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     homes = app.config.public_homes
     arguments = _arguments(value)
     result: list[str] = []

@@ -54,7 +54,9 @@ def is_constant(value: Any) -> bool:
     Args:
       value: what a package exports.
     """
-    return not (inspect.isroutine(value) or isinstance(value, type) or hasattr(value, "__wrapped__"))
+    return not (
+        inspect.isroutine(value) or isinstance(value, type) or hasattr(value, "__wrapped__")
+    )
 
 
 def homes() -> dict[str, str]:
@@ -70,7 +72,9 @@ def homes() -> dict[str, str]:
             defined = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', name)}"
             exports.setdefault(public if is_constant(value) else defined, []).append(public)
     shortest = {defined: min(public, key=len) for defined, public in exports.items()}
-    found = {name: shortest[defined] for defined in exports for name in (defined, *exports[defined])}
+    found = {
+        name: shortest[defined] for defined in exports for name in (defined, *exports[defined])
+    }
     return found | {package.__name__: package.__name__ for package in packages()}
 
 

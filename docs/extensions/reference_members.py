@@ -50,9 +50,11 @@ def _comment(lines: list[str], node: ast.stmt) -> str:
     parts = []
     if beside.startswith("#"):
         column = lines[node.end_lineno - 1].rindex(beside)
-        below = lines[node.end_lineno :]
-        goes_on = itertools.takewhile(lambda each: each.rfind("#") == len(each) - len(each.lstrip()) == column, below)
-        parts = [beside, *goes_on]
+        for each in lines[node.end_lineno :]:
+            if each.rfind("#") != column or each[:column].strip():
+                break
+            parts.append(each)
+        parts.insert(0, beside)
     else:
         above = reversed(lines[: node.lineno - 1])
         parts = [*itertools.takewhile(lambda each: each.strip().startswith("#"), above)][::-1]
@@ -93,7 +95,10 @@ def _summary(package: ModuleType, listed: list[str], homes: dict[str, str]) -> l
         else:
             text = re.split(r"(?<=\.)\s|\n\n", inspect.getdoc(value) or "", maxsplit=1)[0]
         text = restructured(" ".join(text.split()), package.__name__, homes)
-        rows += [f"   * - :py:obj:`{name} <{homes[f'{package.__name__}.{name}']}>`", f"     - {text}"]
+        rows += [
+            f"   * - :py:obj:`{name} <{homes[f'{package.__name__}.{name}']}>`",
+            f"     - {text}",
+        ]
     return [*rows, ""]
 
 
@@ -114,7 +119,9 @@ def _members(package: ModuleType, listed: list[str], homes: dict[str, str]) -> l
     return lines
 
 
-def _describe(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+def _describe(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
     homes = app.config.public_homes
     if what == "module":
         package = importlib.import_module(name)

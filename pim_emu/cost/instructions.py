@@ -120,6 +120,10 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
 def arithmetic_operations(rule: str, num_actions: int) -> int:
     """Additions, products and comparisons of one update: the useful work, whatever it costs.
 
+    Args:
+      rule: name of an update rule.
+      num_actions: A, from 1.
+
     Raises:
       ValueError: unknown rule, or no action.
     """

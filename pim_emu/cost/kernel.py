@@ -69,7 +69,13 @@ def launch_cycles(machine: Machine, workload: Workload) -> KernelCycles:
 
 
 def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
-    """Cycles of one pass over a chunk of `rows` rows: what is there, the last block included."""
+    """Cycles of one pass over a chunk of `rows` rows: what is there, the last block included.
+
+    Args:
+      machine: from `load_machine`.
+      workload: rule, numerics and shape.
+      rows: of the chunk.
+    """
     if rows == 0:
         return KernelCycles()
     if workload.target_block == 1:

@@ -54,6 +54,11 @@ def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:
 
     Fewer tasklets than the reissue interval leave issue slots empty: t / 11 of that.
 
+    Args:
+      machine: from `load_machine`.
+      instructions: of one update.
+      tasklets: that update, from 1.
+
     Raises:
       ValueError: if `instructions` is not positive or `tasklets` is below 1.
     """
@@ -79,6 +84,15 @@ def roofline(
 
     WRAM traffic is the record, the entries of the next state that the rule looks at, and the entry
     that is read and written, each of 4 bytes.
+
+    Args:
+      machine: from `load_machine`.
+      rule: name of an update rule.
+      numerics: one of `NUMERICS`.
+      num_actions: A, entries of a state.
+      record_bytes: bytes of a record, 8 or 16.
+      target_block: rows whose targets are computed before any is applied.
+      tasklets: of the DPU.
 
     Raises:
       ValueError: as `Workload` and `check_fits`.

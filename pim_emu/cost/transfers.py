@@ -9,19 +9,37 @@ from pim_emu.machine import Machine
 
 
 def push_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to send `size` bytes to each of `dpus` DPUs, a buffer of its own for each."""
+    """Seconds to send `size` bytes to each of `dpus` DPUs, a buffer of its own for each.
+
+    Args:
+      machine: from `load_machine`.
+      dpus: how many take part.
+      size: bytes for each DPU.
+    """
     one, rank = machine.to_dpu_bandwidth, machine.to_rank_bandwidth
     return _parallel_seconds(machine, dpus, size, one, rank)
 
 
 def pull_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to fetch `size` bytes from each of `dpus` DPUs."""
+    """Seconds to fetch `size` bytes from each of `dpus` DPUs.
+
+    Args:
+      machine: from `load_machine`.
+      dpus: how many take part.
+      size: bytes for each DPU.
+    """
     one, rank = machine.from_dpu_bandwidth, machine.from_rank_bandwidth
     return _parallel_seconds(machine, dpus, size, one, rank)
 
 
 def broadcast_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to send the same `size` bytes to each of `dpus` DPUs; ranks count as full."""
+    """Seconds to send the same `size` bytes to each of `dpus` DPUs; ranks count as full.
+
+    Args:
+      machine: from `load_machine`.
+      dpus: how many take part.
+      size: bytes for each DPU.
+    """
     seconds = machine.dpus_per_rank * size / machine.broadcast_bandwidth
     ranks = -(-dpus // machine.dpus_per_rank)
     return seconds * -(-ranks // machine.overlapping_ranks)

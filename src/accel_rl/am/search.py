@@ -40,7 +40,13 @@ def match(
 
 
 def exact(keys: ArrayLike, query: ArrayLike, *, valid: ArrayLike | None = None) -> Array:
-    """Keys that equal `query`; arguments, result and errors as for `match`."""
+    """Keys that equal `query`; arguments, result and errors as for `match`.
+
+    Args:
+      keys: as for `match`.
+      query: the key that is looked for, of the keys' dtype.
+      valid: as for `match`.
+    """
     return match(keys, query, valid=valid)
 
 

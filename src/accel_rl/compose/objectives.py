@@ -61,6 +61,9 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
 def pareto(estimates: Sequence[AnyEstimate]) -> list[AnyEstimate]:
     """Those that no other one beats in seconds or joules per sample while matching the other.
 
+    Args:
+      estimates: with joules per sample that are known.
+
     Returns:
       in the order given; of equals the first.
 

@@ -13,6 +13,10 @@ from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 def environment(name: str, **kwargs: Any) -> Environment:
     """The environment called `name`, for training: see `make` for names and arguments.
 
+    Args:
+      name: one that `make` takes.
+      **kwargs: for the builder of the environment.
+
     Raises:
       ValueError: if there is none, or a space is neither Discrete nor Box.
     """
@@ -82,6 +86,10 @@ def space_of(space: Any, what: str = "space") -> Space:
     """A space of gymnax's or Gymnasium's as a plain description.
 
     A bound of the dtype's largest number, as gymnax writes, is none: infinite.
+
+    Args:
+      space: Discrete or Box; one of ours is given back as it is.
+      what: what errors call it.
 
     Raises:
       ValueError: if it is neither Discrete (from 0) nor Box, or a bound is traced.

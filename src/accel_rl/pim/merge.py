@@ -24,6 +24,7 @@ import numpy as np
 from accel_rl.pim import wide
 from accel_rl.types import Array
 
+# What `Schedule.merge` may be.
 MERGES = ("visits", "mean", "visited", "damped")
 MAX_INT32_WEIGHT = 2**30
 _DAMPED_ONE = 32_768

@@ -19,6 +19,7 @@ from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
 from accel_rl.types import Array, ArrayLike, Sample
 
+# By the names that `make` takes.
 SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
     "uniform": uniform,
     "prioritised": prioritised,
@@ -200,6 +201,11 @@ def make(
 
 def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
     """A replay memory of an index and a store over the same ring.
+
+    Args:
+      index: draws slots.
+      store: holds items.
+      least_size: complete items that there must be for `can_sample`.
 
     Raises:
       ValueError: if their rings differ.

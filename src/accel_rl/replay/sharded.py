@@ -85,6 +85,10 @@ def collect(sample: Sample, axis_name: str) -> Sample:
 
     Its indices and generations are those on the device that holds the item, so that priorities go
     back with the sample that `collect` was given.
+
+    Args:
+      sample: this device's, inside `jax.shard_map`.
+      axis_name: of the mesh axis over which the memory is sharded.
     """
     mine = sample.probabilities > 0
 

@@ -71,6 +71,15 @@ def make_store(
     """A ring of items in arrays, time-major: row after row, one row for a step of all environments.
 
     See `replay.make` for the arguments and what is raised.
+
+    Args:
+      example: an item, of one environment and step.
+      capacity: items over all environments.
+      num_envs: environments, E; None for items without that axis.
+      n_step: rewards that a target sums.
+      sequence_length: steps of a sequence, L; None for single steps.
+      sequence_period: steps from the start of a sequence to that of the next.
+      frame_stack: frames of an observation, of which each is stored once.
     """
     spec = storage.describe(example)
     view = views.make_view(

@@ -151,6 +151,10 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
     `init` returns tables [agents, K, S, A]; `update` takes transitions and keys with a leading axis
     of agents, and hyper-parameters with or without one (as SwiftRL's multi-agent Q-learning).
 
+    Args:
+      rule: what each agent learns by.
+      num_agents: how many there are.
+
     Raises:
       ValueError: if `num_agents` is below 1.
     """

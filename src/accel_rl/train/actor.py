@@ -40,7 +40,12 @@ jax.tree_util.register_dataclass(Episodes, ["count", "episode_return", "episode_
 
 
 def example(env: Environment, agent: Agent) -> Transition:
-    """What one environment's step is recorded as: shapes and dtypes, for `replay.make`."""
+    """What one environment's step is recorded as: shapes and dtypes, for `replay.make`.
+
+    Args:
+      env: the environment, for the shapes of its observations.
+      agent: what acts in it, for the shape of its actions.
+    """
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0))
     space = agent.action_space
     action = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))

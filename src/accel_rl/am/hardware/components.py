@@ -114,7 +114,11 @@ class Components:
 
 
 def available_tcams(path: Path | None = None) -> tuple[str, ...]:
-    """Names that `load_components` takes as `tcam`; arguments and errors as for that."""
+    """Names that `load_components` takes as `tcam`; arguments and errors as for that.
+
+    Args:
+      path: a TOML file of one's own; None for ours.
+    """
     return tuple(_read(path)[1])
 
 
@@ -137,7 +141,11 @@ def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -
 
 
 def figures_table(path: Path | None = None) -> str:
-    """A Markdown table of all figures with their sources; arguments as for `load_components`."""
+    """A Markdown table of all figures with their sources; arguments as for `load_components`.
+
+    Args:
+      path: a TOML file of one's own; None for ours.
+    """
     peripheral, tcams = _read(path)
     lines = [
         "| component | figure | value | unit | status | condition | source; where read |",

@@ -130,7 +130,13 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
 
 
 def modelled_update(design: Design, components: Components, *, energy: bool = True) -> Modelled:
-    """Model the writing of a batch of priorities; arguments and errors as `modelled_sample`."""
+    """Model the writing of a batch of priorities; arguments and errors as `modelled_sample`.
+
+    Args:
+      design: arrays, method and batch.
+      components: from `load_components`.
+      energy: False where energies are not known and only the latency is wanted.
+    """
     c = components
     if c.clocked:
         _check_clocked(design, c, energy)

@@ -42,6 +42,16 @@ def run_learners(
 
     They share their fate: where one dies, all are ended.
 
+    Args:
+      settings: the training's.
+      address: of the server, or of several, the same and in the same order for all.
+      steps: environment steps of all actors, which the server's limiter holds the updates to.
+      learners: processes, of which each learns from an equal share of a batch.
+      secret: what both sides know, if the server has one.
+      period: environment steps between rows; a hundredth of `steps` if None.
+      ended: asked all the time: why there is no use in going on, if so.
+      on_row: called with each row.
+
     Raises:
       TypeError: if the address is no text, as that of a `ReplayServer` of this process.
       ValueError: if the batch is no multiple of `learners`, `steps` leaves nothing to learn, or the
