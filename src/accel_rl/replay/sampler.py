@@ -74,7 +74,7 @@ def within(slots: Array, capacity: int) -> Array:
     return jnp.where(slots < capacity, slots, np.int32(-1))
 
 
-# From a ring's sizes, and whether arguments are checked, to a sampler.
+# From a ring's sizes, and whether only some of its items may be drawn, to a sampler.
 MakeSampler = Callable[[Ring, bool], Sampler]
 """make(ring, selective): a sampler for the ring's slots. `selective` says that some slots of a
 span may have weight 0 though no priority was ever set to 0."""
