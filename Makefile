@@ -39,7 +39,7 @@ $(VENV)/.dev: $(VENV)/.test
 	$(PIP) 'accel-rl[dev,notebook,benchmark]'
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.base
+$(VENV)/.docs: $(VENV)/.test
 	$(PIP) 'accel-rl[docs]'
 	touch $@
 
@@ -61,13 +61,15 @@ hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed 
 test: $(VENV)/.test ## Run the tests (tens of minutes)
 	$(PYTEST)
 
-docs: $(VENV)/.test site ## Check the documentation's links and examples, and build its site (minutes)
+docs: site ## Check the documentation's links and examples, and build its site (minutes)
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_reference.py
 
 # Warnings are errors: a link without a target, a public name without a place in the reference.
 site: $(VENV)/.docs ## Build the documentation's site, to build/docs (a minute)
 	$(BIN)/python -m sphinx -b html -c docs -n -W --keep-going -q . build/docs
 
+# What pre-commit checks beside the two above, and types below.
+HOOKS := SKIP=ruff-check,ruff-format,mypy $(BIN)/python -m pre_commit run --all-files
 lint: $(VENV)/.dev ## Check style and what a commit must not hold (seconds)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
