@@ -12,6 +12,14 @@ def shown(value: object) -> str:
     return _SHORT.repr(value)
 
 
+def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str) -> None:
+    """Raises TypeError unless the value is of a type; `maker` says what makes one."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(each.__name__ for each in kinds)
+        raise TypeError(f"{name} must be a {wanted} ({maker}), got {shown(value)}")
+
+
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """A whole number of any integer type, as an int.
 

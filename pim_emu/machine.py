@@ -18,6 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pim_emu.arguments import instance
+
 STATUSES = ("measured", "published", "derived", "remembered", "assumed")
 
 _MACHINES = resources.files("pim_emu") / "machines"
@@ -125,6 +127,11 @@ class Machine:
         return self.ranks * self.dpus_per_rank
 
 
+def check_machine(machine: Machine) -> None:
+    """Raises TypeError unless it is a machine."""
+    instance("machine", machine, Machine, "pim_emu.load_machine makes one")
+
+
 _FIELDS = {field.name: field for field in dataclasses.fields(Machine) if "unit" in field.metadata}
 
 
@@ -145,10 +152,12 @@ def load_machine(name: str | Path = "upmem-2560") -> Machine:
         ends in `.toml`).
 
     Raises:
+      TypeError: it is neither a name nor a path.
       FileNotFoundError: the path does not exist.
       ValueError: unknown name, a constant missing or unknown, a wrong unit or status, or a value
         that is not a positive number.
     """
+    instance("name", name, (str, Path), "of a machine, or the path of a file")
     if isinstance(name, Path) or name.endswith(".toml"):
         path = Path(name)
         return parse_machine(path.read_text(encoding="utf-8"), path.stem)

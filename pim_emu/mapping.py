@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
+from pim_emu.arguments import instance, shown
+
 AXIS = "dpu"
 
 
@@ -20,9 +22,14 @@ def dpu_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     """A mesh with the single axis "dpu" over `devices`, all local devices by default.
 
     Raises:
+      TypeError: if one is no device.
       ValueError: if `devices` is empty.
     """
+    if devices is not None:
+        instance("devices", devices, (Sequence, np.ndarray), "devices of JAX")
     chosen = jax.local_devices() if devices is None else list(devices)
+    for device in chosen:
+        instance("each of devices", device, jax.Device, "as jax.devices() lists")
     if not chosen:
         raise ValueError("devices must name at least one device, got none")
     return Mesh(np.asarray(chosen), (AXIS,), axis_types=(AxisType.Auto,))
@@ -46,10 +53,12 @@ def dpu_map(
       A function whose results have a leading DPU axis.
 
     Raises:
+      TypeError: if `f` is no function, or it is no mesh.
       ValueError: at the call, if no argument is mapped, if axis lengths differ, or if `in_axes`
         has an entry other than 0 and None or the wrong length.
     """
     mesh = dpu_mesh() if mesh is None else mesh
+    _check(f, mesh)
 
     def mapped(*args: Any) -> Any:
         axes = _axes(in_axes, len(args))
@@ -82,7 +91,12 @@ def device_map(
 
     Returns:
       A function whose outputs are the devices' outputs joined along their leading axis.
+
+    Raises:
+      TypeError: if `f` is no function, or it is no mesh.
+      ValueError: at the call, if `in_axes` has the wrong length.
     """
+    _check(f, mesh)
 
     def mapped(*args: Any) -> Any:
         specs = tuple(
@@ -104,15 +118,28 @@ def pad_axis(tree: Any, mesh: Mesh, axis: int = 0) -> Any:
       tree: a pytree of arrays.
       mesh: the devices, from `dpu_mesh`.
       axis: which axis of each leaf.
+
+    Raises:
+      TypeError: if it is no mesh.
+      ValueError: if a leaf has no such axis.
     """
+    instance("mesh", mesh, Mesh, "dpu_mesh makes one")
 
     def pad(x: Any) -> jax.Array:
         x = jnp.asarray(x)
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"axis must be one of the leaf's, of shape {x.shape}, got {axis}")
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, -x.shape[axis] % mesh.size)
         return jnp.pad(x, widths)
 
     return jax.tree.map(pad, tree)
+
+
+def _check(f: Callable[..., Any], mesh: Mesh) -> None:
+    if not callable(f):
+        raise TypeError(f"f must be a function, got {shown(f)}")
+    instance("mesh", mesh, Mesh, "dpu_mesh makes one")
 
 
 def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> tuple[int | None, ...]:
@@ -123,12 +150,15 @@ def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> tuple[int |
 
 
 def _axis_length(args: Sequence[Any], axes: Sequence[int | None]) -> int:
-    lengths = {
-        int(np.shape(leaf)[0])
+    leaves = [
+        leaf
         for arg, axis in zip(args, axes, strict=True)
         if axis is not None
         for leaf in jax.tree.leaves(arg)
-    }
+    ]
+    if any(np.ndim(leaf) == 0 for leaf in leaves):
+        raise ValueError("mapped arguments must have a leading DPU axis, got a scalar")
+    lengths = {int(np.shape(leaf)[0]) for leaf in leaves}
     if len(lengths) != 1:
         raise ValueError(f"mapped arguments must share one DPU axis, got lengths {sorted(lengths)}")
     return lengths.pop()

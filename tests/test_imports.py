@@ -7,11 +7,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "accel_rl"
-FOUNDATION = {"types"}
+FOUNDATION = {"types", "arguments"}
 BASE = FOUNDATION | {"envs", "am", "networks", "tabular"}
 MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
-    "types": set(),
+    "types": {"arguments"},
+    "arguments": set(),
     "native": set(),
     "testing": MIDDLE | {"compose", "remote"},
     "envs": FOUNDATION,

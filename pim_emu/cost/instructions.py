@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
+from pim_emu.arguments import whole
 from pim_emu.machine import Constant, parse_constants
 
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -98,11 +99,11 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
       what is paid for each action belongs to the target.
 
     Raises:
+      TypeError: `num_actions` is no int.
       ValueError: unknown rule or numerics, or no action.
     """
     operations, q_learning = check_rule(rule, numerics), check_rule("q_learning", numerics)
-    if num_actions < 1:
-        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    whole("num_actions", num_actions, 1)
     base, prices = _prices(numerics)
     target_price = _price(q_learning.target, prices)
     apply_price = _price(q_learning.apply, prices)
@@ -125,11 +126,11 @@ def arithmetic_operations(rule: str, num_actions: int) -> int:
       num_actions: A, from 1.
 
     Raises:
+      TypeError: `num_actions` is no int.
       ValueError: unknown rule, or no action.
     """
     operations = check_rule(rule, "fp32")
-    if num_actions < 1:
-        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    whole("num_actions", num_actions, 1)
     once = sum(
         phase.get(name, 0)
         for phase in (operations.target, operations.apply)

@@ -8,11 +8,12 @@ before it: one tasklet does them all, the others wait.
 
 import dataclasses
 
+from pim_emu.arguments import instance, whole
 from pim_emu.cost import pipeline
 from pim_emu.cost.instructions import check_rule, load_calibration, update_instructions
 from pim_emu.cost.mram import read_cycles, table_cycles
 from pim_emu.cost.workload import Workload
-from pim_emu.machine import Machine
+from pim_emu.machine import Machine, check_machine
 
 _LAUNCH_BARRIERS = 3  # when the tables are in WRAM, after the last pass, and when they are back
 _ORDER_BARRIERS = 3  # of a pass in RAN: after the draws, after the swaps, after the first reads
@@ -75,7 +76,14 @@ def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles
       machine: from `load_machine`.
       workload: rule, numerics and shape.
       rows: of the chunk.
+
+    Raises:
+      TypeError: it is no machine, or no workload, or `rows` no int.
+      ValueError: `rows` is below 0.
     """
+    check_machine(machine)
+    instance("workload", workload, Workload, "pim_emu.Workload(...)")
+    whole("rows", rows, 0)
     if rows == 0:
         return KernelCycles()
     if workload.target_block == 1:

@@ -1,9 +1,10 @@
 """Whether a workload fits the machine's memories."""
 
+from pim_emu.arguments import instance
 from pim_emu.cost.instructions import load_calibration
 from pim_emu.cost.mram import buffer_bytes
 from pim_emu.cost.workload import Workload
-from pim_emu.machine import Machine
+from pim_emu.machine import Machine, check_machine
 
 
 def check_fits(machine: Machine, workload: Workload) -> None:
@@ -12,8 +13,11 @@ def check_fits(machine: Machine, workload: Workload) -> None:
     MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
 
     Raises:
+      TypeError: it is no machine, or no workload.
       ValueError: with what is needed and what there is.
     """
+    check_machine(machine)
+    instance("workload", workload, Workload, "pim_emu.Workload(...)")
     calibration = load_calibration()
     if workload.dpus > machine.total_dpus:
         raise ValueError(f"{workload.dpus} DPUs asked for, {machine.name} has {machine.total_dpus}")

@@ -7,6 +7,7 @@ run on UPMEM hardware.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from pim_emu.arguments import instance
 from pim_emu.cost.instructions import load_calibration
 from pim_emu.cost.kernel import run_cycles
 from pim_emu.cost.limits import check_fits
@@ -78,6 +79,7 @@ def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
       Modelled seconds. `docs/cost-model.md` states every equation and assumption.
 
     Raises:
+      TypeError: if it is no machine, or no workload.
       ValueError: if the workload does not fit the machine.
     """
     check_fits(machine, workload)
@@ -132,8 +134,11 @@ def strong_scaling(
       A point for each number of DPUs.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if `dpus` is empty, or a workload does not fit the machine.
     """
+    instance("workload", workload, Workload, "pim_emu.Workload(...)")
+    instance("dpus", dpus, Sequence, "numbers of DPUs")
     if not dpus:
         raise ValueError("dpus must have at least one number")
     rows = [split_rows(workload.transitions, number) for number in dpus]

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from pim_emu.machine import Machine
+from pim_emu.arguments import whole
+from pim_emu.machine import Machine, check_machine
 
 
 def round_robin_cycles(loads: np.ndarray, reissue: int) -> float:
@@ -110,9 +111,15 @@ def ownership_imbalance(
       a `Workload`.
 
     Raises:
+      TypeError: if it is no machine, the pairs are no integers, or a number is no int.
       ValueError: if there are no rows, or a number is below 1.
     """
+    check_machine(machine)
     pairs = np.asarray(pairs)
+    if pairs.size and not np.issubdtype(pairs.dtype, np.integer):
+        raise TypeError(f"pairs must be of integers, got {pairs.dtype}")
+    for name, value in (("tasklets", tasklets), ("target_block", target_block)):
+        whole(name, value, 0)
     if pairs.ndim != 1 or not len(pairs) or tasklets < 1 or target_block < 1:
         raise ValueError(
             "pairs must be a non-empty vector, tasklets and target_block at least 1, got shape "

@@ -6,13 +6,15 @@ Reference: Williams, Waterman and Patterson, "Roofline", Communications of the A
 """
 
 import dataclasses
+import math
 
+from pim_emu.arguments import shown, whole
 from pim_emu.cost.instructions import arithmetic_operations, check_rule, update_instructions
 from pim_emu.cost.kernel import pass_cycles
 from pim_emu.cost.limits import check_fits
 from pim_emu.cost.mram import dma_cycles
 from pim_emu.cost.workload import Workload
-from pim_emu.machine import Machine
+from pim_emu.machine import Machine, check_machine
 
 _LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter
 
@@ -60,11 +62,15 @@ def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:
       tasklets: that update, from 1.
 
     Raises:
-      ValueError: if `instructions` is not positive or `tasklets` is below 1.
+      TypeError: if it is no machine, or a number is of another type.
+      ValueError: if `instructions` is not positive and finite or `tasklets` is below 1.
     """
-    if not instructions > 0 or tasklets < 1:
+    check_machine(machine)
+    if isinstance(instructions, bool) or not isinstance(instructions, (int, float)):
+        raise TypeError(f"instructions must be a number, got {shown(instructions)}")
+    if not 0 < instructions < math.inf or whole("tasklets", tasklets, 0) < 1:
         raise ValueError(
-            "instructions must be positive and tasklets at least 1, got "
+            "instructions must be positive and finite and tasklets at least 1, got "
             f"{instructions} and {tasklets}"
         )
     return machine.clock_hz / instructions * min(1.0, tasklets / machine.pipeline_reissue)
@@ -95,8 +101,9 @@ def roofline(
       tasklets: of the DPU.
 
     Raises:
-      ValueError: as `Workload` and `check_fits`.
+      TypeError, ValueError: as `Workload` and `check_fits`.
     """
+    check_machine(machine)
     workload = Workload(
         (_LONG_CHUNK,),
         num_states=1,

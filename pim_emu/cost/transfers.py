@@ -5,7 +5,8 @@ that is partly filled costs what the full rank costs, or what its DPUs cost one 
 less: an upper bound on both sides. Ranks follow each other, `Machine.overlapping_ranks` at a time.
 """
 
-from pim_emu.machine import Machine
+from pim_emu.arguments import whole
+from pim_emu.machine import Machine, check_machine
 
 
 def push_seconds(machine: Machine, dpus: int, size: int) -> float:
@@ -15,7 +16,12 @@ def push_seconds(machine: Machine, dpus: int, size: int) -> float:
       machine: from `load_machine`.
       dpus: how many take part.
       size: bytes for each DPU.
+
+    Raises:
+      TypeError: it is no machine, or a number no int.
+      ValueError: a number is out of the machine's range.
     """
+    _check(machine, dpus, size)
     one, rank = machine.to_dpu_bandwidth, machine.to_rank_bandwidth
     return _parallel_seconds(machine, dpus, size, one, rank)
 
@@ -27,7 +33,11 @@ def pull_seconds(machine: Machine, dpus: int, size: int) -> float:
       machine: from `load_machine`.
       dpus: how many take part.
       size: bytes for each DPU.
+
+    Raises:
+      TypeError, ValueError: as `push_seconds`.
     """
+    _check(machine, dpus, size)
     one, rank = machine.from_dpu_bandwidth, machine.from_rank_bandwidth
     return _parallel_seconds(machine, dpus, size, one, rank)
 
@@ -39,10 +49,20 @@ def broadcast_seconds(machine: Machine, dpus: int, size: int) -> float:
       machine: from `load_machine`.
       dpus: how many take part.
       size: bytes for each DPU.
+
+    Raises:
+      TypeError, ValueError: as `push_seconds`.
     """
+    _check(machine, dpus, size)
     seconds = machine.dpus_per_rank * size / machine.broadcast_bandwidth
     ranks = -(-dpus // machine.dpus_per_rank)
     return seconds * -(-ranks // machine.overlapping_ranks)
+
+
+def _check(machine: Machine, dpus: int, size: int) -> None:
+    check_machine(machine)
+    whole("dpus", dpus, 0, machine.total_dpus)
+    whole("size", size, 0)
 
 
 def _parallel_seconds(

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from pim_emu.arguments import instance, whole
 from pim_emu.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
@@ -11,8 +12,11 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
     """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more.
 
     Raises:
+      TypeError: if a number is no int.
       ValueError: if `dpus` is not between 1 and `transitions`.
     """
+    whole("transitions", transitions, 0)
+    whole("dpus", dpus, -(2**63))  # whose range the next line tells
     if not 1 <= dpus <= transitions:
         raise ValueError(f"dpus must be between 1 and the {transitions} transitions, got {dpus}")
     rows, longer = divmod(transitions, dpus)
@@ -43,6 +47,7 @@ class Workload:
         `ownership_imbalance`); None expects pairs (s, a) that fall on tasklets uniformly at random.
 
     Raises:
+      TypeError: if a field is of another type.
       ValueError: if a field is out of its range.
     """
 
@@ -66,6 +71,9 @@ class Workload:
         check_rule(self.rule, self.numerics)
         if self.order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
+        instance("rows_per_dpu", self.rows_per_dpu, tuple, "split_rows makes one")
+        for rows in self.rows_per_dpu:
+            whole("each of rows_per_dpu", rows, 0)
         if not self.rows_per_dpu or min(self.rows_per_dpu) < 0 or max(self.rows_per_dpu) < 1:
             raise ValueError("rows_per_dpu must have a DPU with rows, and none with fewer than 0")
         if self.record_bytes not in (8, 16):
@@ -82,8 +90,7 @@ class Workload:
             "passes",
             "period",
         ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            whole(name, getattr(self, name), 1)
 
     @property
     def dpus(self) -> int:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from accel_rl.arguments import whole
+
 Array = jax.Array
 ArrayLike = Any
 
@@ -139,6 +141,10 @@ class Discrete:
     """The integers from 0 to n - 1; a description, not a pytree."""
 
     n: int
+
+    def __post_init__(self) -> None:
+        """Raises TypeError if n is no int, ValueError if it is below 1."""
+        whole("n", self.n, 1)
 
     @property
     def shape(self) -> tuple[int, ...]:

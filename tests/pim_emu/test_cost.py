@@ -553,12 +553,12 @@ def test_more_dpus_or_tasklets_than_there_are():
         ({"order": "seq"}, "order must be one of SEQ, .*, got 'seq'"),
         ({"rows": ()}, "rows_per_dpu must have a DPU with rows"),
         ({"rows": (0,)}, "rows_per_dpu must have a DPU with rows"),
-        ({"rows": (5, -1)}, "none with fewer than 0"),
+        ({"rows": (5, -1)}, "each of rows_per_dpu must be a whole number of at least 0, got -1"),
         ({"record_bytes": 12}, "record_bytes must be 8 or 16, got 12"),
         ({"imbalance": 0.9}, "imbalance must be at least 1, got 0.9"),
         ({"imbalance": math.nan}, "imbalance must be at least 1, got nan"),
-        ({"target_block": 0}, "target_block must be at least 1, got 0"),
-        ({"period": 0}, "period must be at least 1, got 0"),
+        ({"target_block": 0}, "target_block must be a whole number of at least 1, got 0"),
+        ({"period": 0}, "period must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_workloads_are_refused(fields, message):
@@ -567,9 +567,9 @@ def test_bad_workloads_are_refused(fields, message):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_actions must be a whole number of at least 1, got 0"):
         cost.update_instructions("q_learning", "fp32", 0)
-    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_actions must be a whole number of at least 1, got 0"):
         cost.arithmetic_operations("q_learning", 0)
     with pytest.raises(ValueError, match="instructions must be positive"):
         cost.peak_updates(MACHINE, 0.0, 11)

@@ -65,8 +65,8 @@ def test_values_survive_a_round_trip(name, value):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: int32_scaled(scale=50_000), "scale must be between 1 and 46340, got 50000"),
-        (lambda: int32_pow2(fraction_bits=25), "fraction_bits must be between 0 and 24, got 25"),
+        (lambda: int32_scaled(scale=50_000), "scale must be from 1 to 46340, got 50000"),
+        (lambda: int32_pow2(fraction_bits=25), "fraction_bits must be from 0 to 24, got 25"),
         (lambda: int32_pow2(gamma_max=1.0), r"gamma_max must be in \[0, 1\) for INT32, got 1.0"),
         (lambda: int32_scaled(reward_range=(1, -1)), "reward_range must be .low, high."),
         (lambda: int32_pow2(20), "need .* > 2147483647: lower the scale, gamma_max"),

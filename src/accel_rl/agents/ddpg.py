@@ -37,8 +37,8 @@ def ddpg(
         does; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit.
-      ValueError: if noise or loss has no such name.
+      TypeError: if a space does not fit, or an argument is of another type.
+      ValueError: if noise or loss has no such name, or a width is below 1.
 
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016.
     """

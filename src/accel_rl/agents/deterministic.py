@@ -25,7 +25,9 @@ from accel_rl.agents.spaces import (
     require_bounded,
     require_observations,
 )
+from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, DeterministicActor
+from accel_rl.networks.checks import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
@@ -116,15 +118,14 @@ def deterministic(
       optimiser: as of `dqn`.
 
     Raises:
-      TypeError: if a space does not fit.
-      ValueError: if noise or loss has no such name.
+      TypeError: if a space does not fit, or an argument is of another type.
+      ValueError: if noise or loss has no such name, or a width is below 1.
     """
     require_observations(observation_space)
     space = require_bounded(name, action_space)
-    if noise not in NOISES:
-        raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    one_of("noise", noise, NOISES)
+    one_of("loss", loss, LOSSES)
+    require_widths("hidden", hidden)
     cost, explorer, num = LOSSES[loss], NOISES[noise](), components(space)
     acting = {**explorer.hyperparameters, **RANDOM_STEPS}
     hyperparameters = {**hyperparameters, **acting}
@@ -136,6 +137,7 @@ def deterministic(
         return jnp.asarray(actor.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **given: ArrayLike) -> DeterministicState:
+        hyper = resolve(hyperparameters, given)  # first: it may refuse
         actor_key, critics_key = jax.random.split(key)
         example = example_features(observation_space)
         actor_params = actor.init(actor_key, example)
@@ -149,7 +151,7 @@ def deterministic(
             critics_optimiser=optimiser.init(critics_params),
             actor_loss=jnp.float32(0),
             updates=jnp.int32(0),
-            hyper=resolve(hyperparameters, given),
+            hyper=hyper,
         )
 
     def policy(state: DeterministicState) -> DeterministicPolicy:

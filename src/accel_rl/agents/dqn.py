@@ -22,6 +22,7 @@ from accel_rl.agents.spaces import (
     require_observations,
 )
 from accel_rl.networks import MLP, QNetwork
+from accel_rl.networks.checks import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, Space
 
 HYPERPARAMETERS = {
@@ -98,7 +99,7 @@ def dqn(
       max_gradient_norm: the global norm that Adam's gradients are clipped to; None: they are not.
 
     Raises:
-      TypeError: if a space does not fit, or a number is not of its type.
+      TypeError: if a space does not fit, or an argument is not of its type.
       ValueError: if a name is unknown, a number out of range, or arguments exclude each other.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
@@ -107,7 +108,9 @@ def dqn(
     require_observations(observation_space)
     num_actions = require_discrete("dqn", action_space).n
     head = heads.make(distributional, num_atoms, value_range, loss)
-    torso = MLP(tuple(hidden)) if torso is None else torso
+    if torso is None:
+        require_widths("hidden", hidden)
+        torso = MLP(tuple(hidden))
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
     optimiser = or_adam(optimiser, max_gradient_norm)
 
@@ -115,13 +118,14 @@ def dqn(
         return jnp.asarray(network.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **hyperparameters: ArrayLike) -> DQNState:
+        hyper = resolve(HYPERPARAMETERS, hyperparameters)  # first: it may refuse
         params = network.init(key, example_features(observation_space))
         return DQNState(
             params=params,
             target=params,
             optimiser=optimiser.init(params),
             updates=jnp.int32(0),
-            hyper=resolve(HYPERPARAMETERS, hyperparameters),
+            hyper=hyper,
         )
 
     def policy(state: DQNState) -> DQNPolicy:

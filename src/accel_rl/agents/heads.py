@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.losses import LOSSES, categorical_q_learning, q_learning, quantile_q_learning
+from accel_rl.arguments import one_of, whole
 from accel_rl.types import Array
 
 OWN_LOSS = {"c51": "cross_entropy", "quantile": "huber"}  # of each kind of distribution
@@ -95,10 +96,10 @@ def make(
       ValueError: if a name is unknown, a number out of range, or the head has no such loss.
     """
     if distributional is None:
-        if loss is not None and loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        if loss is not None:
+            one_of("loss", loss, LOSSES)
         return expected(loss or "squared")
-    if distributional not in OWN_LOSS:
+    if distributional not in tuple(OWN_LOSS):
         known = ", ".join(repr(name) for name in OWN_LOSS)
         raise ValueError(f"distributional must be None or one of {known}, got {distributional!r}")
     if loss not in (None, OWN_LOSS[distributional]):
@@ -106,10 +107,7 @@ def make(
             f"loss must be {OWN_LOSS[distributional]!r} where distributional is "
             f"{distributional!r}, got {loss!r}"
         )
-    if not isinstance(num_atoms, int) or isinstance(num_atoms, bool):
-        raise TypeError(f"num_atoms must be an int, got {num_atoms!r}")
-    if num_atoms < 2:
-        raise ValueError(f"num_atoms must be at least 2, got {num_atoms}")
+    whole("num_atoms", num_atoms, 2)
     if distributional == "quantile":
         return quantile(num_atoms)
     if np.shape(value_range) != (2,) or not np.all(np.isfinite(value_range)):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import real
 from accel_rl.types import Array, ArrayLike
 
 
@@ -24,7 +25,7 @@ def resolve(limits: Mapping[str, Limits], given: Mapping[str, ArrayLike]) -> dic
     """Every hyper-parameter as a float32 scalar: what was given, else its default.
 
     Raises:
-      TypeError: if a name is unknown; the message lists the known ones.
+      TypeError: if a name is unknown (the message lists the known ones), or a value no number.
       ValueError: if a value is no scalar, or is known and out of its range.
     """
     for name in given:
@@ -40,10 +41,7 @@ def _checked(name: str, limits: Limits, value: Any) -> Array:
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar (vmap over several), got {np.shape(value)}")
     if not isinstance(value, jax.core.Tracer):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be a number, got {value!r}") from None
+        number = float(real(name, value))
         if not limits.low <= number <= limits.high:
             raise ValueError(f"{name} must be from {limits.low} to {limits.high}, got {number}")
     return jnp.asarray(value, jnp.float32)

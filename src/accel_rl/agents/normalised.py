@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.agent import Agent, Learned
+from accel_rl.arguments import instance, real
 from accel_rl.types import Array, ArrayLike, Batch, Box
 
 
@@ -83,13 +84,14 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
       clip: the largest size of what the agent reads.
 
     Raises:
-      TypeError: if observations are not a Box.
+      TypeError: if it is no agent, its observations are not a Box, or `clip` is no number.
       ValueError: if `clip` is not above 0.
     """
+    instance("agent", agent, Agent, "agents.dqn and others make one")
     space = agent.observation_space
     if not isinstance(space, Box):
         raise TypeError(f"normalise_observations needs a Box observation space, got {space!r}")
-    if not clip > 0:
+    if not real("clip", clip) > 0:
         raise ValueError(f"clip must be above 0, got {clip}")
 
     def normalised(statistics: Statistics, batch: Batch) -> Batch:

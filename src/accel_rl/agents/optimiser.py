@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from accel_rl.arguments import instance, real
 from accel_rl.types import Array
 
 
@@ -13,6 +14,7 @@ def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.Gra
     """Adam's directions, before the learning rate, of gradients clipped to a global norm.
 
     Raises:
+      TypeError: if the norm is no number.
       ValueError: if the norm is not above 0.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
@@ -20,7 +22,7 @@ def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.Gra
     directions = optax.scale_by_adam(eps=eps)
     if max_gradient_norm is None:
         return directions
-    if not max_gradient_norm > 0:
+    if not real("max_gradient_norm", max_gradient_norm) > 0:
         raise ValueError(f"max_gradient_norm must be above 0, got {max_gradient_norm}")
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), directions)
 
@@ -31,11 +33,13 @@ def or_adam(
     """The optimiser if there is one, else Adam.
 
     Raises:
+      TypeError: if it is no optimiser, or the norm no number.
       ValueError: if the optimiser has a learning rate in it, as `optax.adam` has, and so goes the
         other way; if there are both it and a norm, or the norm is not above 0.
     """
     if optimiser is None:
         return adam(max_gradient_norm)
+    instance("optimiser", optimiser, optax.GradientTransformation)
     if max_gradient_norm is not None:
         raise ValueError(
             f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "

@@ -31,7 +31,9 @@ from accel_rl.agents.spaces import (
     require_bounded,
     require_observations,
 )
+from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, GaussianActor
+from accel_rl.networks.checks import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, Space
 
 
@@ -108,8 +110,8 @@ def sac(
         does; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit.
-      ValueError: if the loss has no such name.
+      TypeError: if a space does not fit, or an argument is of another type.
+      ValueError: if the loss has no such name, or a width is below 1.
 
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018; "Soft actor-critic algorithms and applications",
@@ -117,8 +119,8 @@ def sac(
     """
     require_observations(observation_space)
     space = require_bounded("sac", action_space)
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    one_of("loss", loss, LOSSES)
+    require_widths("hidden", hidden)
     cost, num = LOSSES[loss], components(space)
     hyperparameters = {
         **RATES,

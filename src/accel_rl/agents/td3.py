@@ -49,8 +49,8 @@ def td3(
         does; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit.
-      ValueError: if noise or loss has no such name.
+      TypeError: if a space does not fit, or an argument is of another type.
+      ValueError: if noise or loss has no such name, or a width is below 1.
 
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018.

@@ -88,7 +88,8 @@ def as_count(name: str, value: ArrayLike, limit: int = INT32_MAX) -> Array:
       ValueError: if it is not a scalar, or known and not in [0, limit].
     """
     dtype = getattr(value, "dtype", None)
-    if not (isinstance(value, int) if dtype is None else jnp.issubdtype(dtype, np.integer)):
+    known = isinstance(value, int) and not isinstance(value, bool)
+    if not (known if dtype is None else jnp.issubdtype(dtype, np.integer)):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
@@ -109,6 +110,8 @@ def as_static(name: str, value: int) -> int:
       ValueError: if it is less than 1.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError("a bool is no number of things")
         number = operator.index(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a static integer, got {value!r}") from error

@@ -98,8 +98,10 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
       ValueError: if `words` is not [W] with W >= 1.
     """
     packed = _as_words(words)
-    if getattr(rank, "dtype", np.dtype(np.int32)) != np.int32:
-        raise TypeError(f"rank must be of int32, got {rank.dtype}")
+    dtype = rank.dtype if hasattr(rank, "dtype") else np.asarray(rank).dtype
+    # Python's integers have no width of their own.
+    if dtype != np.int32 and (hasattr(rank, "dtype") or not np.issubdtype(dtype, np.integer)):
+        raise TypeError(f"rank must be of int32, got {dtype}")
     wanted = jnp.asarray(rank, jnp.int32)
     size = _block_size(packed.shape[0])
     blocks = jnp.pad(packed, (0, -packed.shape[0] % size)).reshape(-1, size)

@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+from accel_rl.arguments import instance, one_of, real
 from accel_rl.compose.devices.device import Link
 from accel_rl.compose.mapping import Mapping
 
@@ -18,6 +19,13 @@ class Cost:
     seconds: float  # the median
     spread: float  # between the quartiles of the repeats
     source: Source
+
+    def __post_init__(self) -> None:
+        """Raises TypeError if a number is none, ValueError if it is out of range, or the source."""
+        for name in ("seconds", "spread"):
+            if not real(name, getattr(self, name)) >= 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        one_of("source", self.source, get_args(Source))
 
 
 class Key(NamedTuple):
@@ -35,6 +43,11 @@ class Alike:
     """Of each device that others of its kind can stand for."""
     places: Table[str, str] = dataclasses.field(default_factory=dict)
     """Where each device runs, of those that run here; two may run in one place."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError of what is no table."""
+        instance("kinds", self.kinds, Table)
+        instance("places", self.places, Table)
 
     def taken(self, names: Iterable[str]) -> set[str]:
         """The places of those among these devices that nothing can stand for."""

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from accel_rl.arguments import real
+
 Status = Literal["measured", "declared"]
 
 POWERCAP = Path("/sys/class/powercap")
@@ -34,6 +36,7 @@ class Power:
       source: what was read how, or the data sheet; never empty.
 
     Raises:
+      TypeError: if a number is none.
       ValueError: unless 0 <= idle <= active, finite, with a known status and a source.
     """
 
@@ -43,6 +46,8 @@ class Power:
     source: str
 
     def __post_init__(self) -> None:
+        for name in ("idle", "active"):
+            real(name, getattr(self, name))
         if not 0 <= self.idle <= self.active < math.inf:
             raise ValueError(
                 f"0 <= idle <= active must hold in watts, got idle={self.idle}, "

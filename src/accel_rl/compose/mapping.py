@@ -8,6 +8,7 @@ from collections.abc import Mapping as Table
 from pathlib import Path
 from typing import Any
 
+from accel_rl.arguments import instance
 from accel_rl.compose.workload import ROLES
 
 EXECUTORS = ("whole", "lockstep", "asynchronous")
@@ -30,9 +31,14 @@ class Mapping:
     learner: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raises ValueError if the parts do not fit each other."""
+        """Raises TypeError if a device is no name, ValueError if parts do not fit each other."""
         if self.executor not in EXECUTORS:
             raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
+        for role in ROLES[:-1]:
+            instance(role, getattr(self, role), str)
+        instance("learner", self.learner, tuple)
+        for each in self.learner:
+            instance("each of learner", each, str)
         if not self.learner or len(set(self.learner)) != len(self.learner):
             raise ValueError(f"learner must be devices, each once, got {self.learner}")
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 
+from accel_rl.arguments import instance, whole
 from accel_rl.compose import energy
 from accel_rl.compose.costs import Costs, Source
 from accel_rl.compose.mapping import Mapping
@@ -56,8 +57,14 @@ def estimate(
       power: of every device of the platform, used or not; None or incomplete: no joules.
 
     Raises:
+      TypeError: if an argument is of another type.
+      ValueError: if `samples` is below 1.
       KeyError: if a step's cost is missing.
     """
+    instance("mapping", mapping, Mapping)
+    instance("costs", costs, Costs)
+    instance("schedule", schedule, Schedule)
+    whole("samples", samples, 1)
     if mapping.executor == "whole":
         cost = costs.fused(mapping)
         seconds, sources = cost.seconds, {cost.source}

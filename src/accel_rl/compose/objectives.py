@@ -68,8 +68,12 @@ def pareto(estimates: Sequence[AnyEstimate]) -> list[AnyEstimate]:
       in the order given; of equals the first.
 
     Raises:
+      TypeError: if one is no estimate.
       ValueError: if the joules of one are unknown.
     """
+    for each in estimates:
+        if not all(hasattr(each, name) for name in ("seconds", "joules", "samples")):
+            raise TypeError(f"each of estimates must be an Estimate, got {each!r}")
     points = [(throughput(e), efficiency(e), index) for index, e in enumerate(estimates)]
     kept: list[tuple[float, float, int]] = []
     for point in sorted(points):  # so a later one must need fewer joules

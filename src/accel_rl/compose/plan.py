@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from typing import cast
 
+from accel_rl.arguments import instance, one_of, whole
 from accel_rl.compose import spec as specs
 from accel_rl.compose.assign import Assignment, Constraint, Found, Space, assign
 from accel_rl.compose.candidates import alike, distinct, enough, learners, offers
@@ -16,7 +17,7 @@ from accel_rl.compose.mapping import EXECUTORS, Mapping, from_names
 from accel_rl.compose.model import Estimate, estimate, least_seconds
 from accel_rl.compose.objectives import Estimate as Estimated
 from accel_rl.compose.objectives import efficiency, throughput, weighted
-from accel_rl.compose.profile import Progress, profile
+from accel_rl.compose.profile import Progress, check_seconds, profile
 from accel_rl.compose.spec import Spec
 from accel_rl.compose.workload import ROLES
 from accel_rl.train import Schedule
@@ -63,9 +64,18 @@ def plan(
       progress: see `profile`.
 
     Raises:
+      TypeError: if an argument is of another type.
       assign.Infeasible: if no mapping is possible; the message says why.
-      ValueError: if a device is unknown, or the objective needs watts that are not given.
+      ValueError: if a device is unknown, a number out of range, or the objective needs watts that
+        are not given.
     """
+    instance("spec", spec, Spec)
+    if not executors:
+        raise ValueError("executors must name at least one, got none")
+    for each in executors:
+        one_of("each of executors", each, EXECUTORS)
+    whole("limit", limit, 0)
+    check_seconds(seconds)
     devices = find(spec.devices) if devices is None else devices
     space = space_of(spec, devices, executors)
     watts, score = _power(spec, devices), _objective(spec)

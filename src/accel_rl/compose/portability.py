@@ -11,6 +11,8 @@ We take their application efficiency: achieved performance over the best known o
 import math
 from collections.abc import Mapping
 
+from accel_rl.arguments import real
+
 
 def application_efficiency(achieved: float, best: float) -> float:
     """Achieved performance over the best known one on the same platform.
@@ -40,9 +42,12 @@ def performance_portability(efficiencies: Mapping[str, float | None]) -> float |
       which portability says nothing.
 
     Raises:
+      TypeError: if an efficiency is no number.
       ValueError: if an efficiency is outside 0 and 1.
     """
     for platform, efficiency in efficiencies.items():
+        if efficiency is not None:
+            real(f"efficiencies[{platform!r}]", efficiency)
         if efficiency is not None and not 0 <= efficiency <= 1:
             raise ValueError(f"efficiencies[{platform!r}] must lie within 0 and 1: {efficiency}")
     if len(efficiencies) < 2:

@@ -3,12 +3,14 @@
 import dataclasses
 import functools
 import itertools
+import math
 import statistics
 from collections.abc import Callable
 from collections.abc import Mapping as Table
 
 import jax
 
+from accel_rl.arguments import instance, one_of, real
 from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
@@ -23,6 +25,13 @@ from accel_rl.compose.trial import trial
 from accel_rl.compose.workload import STEPS
 from accel_rl.train.pipelined_arguments import state_of
 from accel_rl.train.stand import Stand
+
+
+def check_seconds(seconds: float) -> None:
+    """Raises TypeError or ValueError unless a measurement can take as long."""
+    if not 0 < real("seconds", seconds) < math.inf:
+        raise ValueError(f"seconds must be above 0 and finite, got {seconds}")
+
 
 Progress = Callable[[str, int, int], None]
 """progress(what is measured, how many are done, how many there are)."""
@@ -51,7 +60,17 @@ def profile(
       known: costs that were measured before; only what is missing is measured.
       seconds: of a measurement.
       progress: called before each mapping.
+
+    Raises:
+      TypeError: if an argument is of another type.
+      ValueError: if `seconds` is not above 0 and finite, or a mapping names no device of these.
     """
+    instance("spec", spec, Spec)
+    check_seconds(seconds)
+    for mapping in mappings:
+        instance("each of mappings", mapping, Mapping)
+        for name in mapping.devices:
+            one_of("each device of a mapping", name, devices)
     if known is None:
         known = Costs(
             alike(devices),

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from accel_rl import train
+from accel_rl.arguments import instance, whole
 from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import learners
 from accel_rl.compose.devices import Device, find
@@ -68,9 +69,15 @@ def run(
       restarts: of actors that fail, in asynchronous mode; see `train.pipelined`.
 
     Raises:
-      ValueError: if the mapping names a device that is not there, that does not take its role, or
-        that cannot run and is not to be simulated; if actors of another executor are to restart.
+      TypeError: if an argument is of another type.
+      ValueError: if a number is out of range; if the mapping names a device that is not there, that
+        does not take its role, or that cannot run and is not to be simulated; if actors of another
+        executor are to restart.
     """
+    instance("spec", spec, specs.Spec)
+    instance("mapping", mapping, Mapping)
+    whole("steps", steps, 1)
+    whole("restarts", restarts, 0)
     devices = find(spec.devices) if devices is None else devices
     check(spec, mapping, devices)
     absent = [name for name in mapping.devices if devices[name].status != "executable"]

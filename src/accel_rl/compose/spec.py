@@ -11,6 +11,7 @@ import numpy as np
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
+from accel_rl.arguments import instance, real, whole
 from accel_rl.compose.workload import Workload
 from accel_rl.train.groups import group_size, prioritised
 from accel_rl.types import Box, Discrete, Space
@@ -80,10 +81,16 @@ class Spec:
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
-        if isinstance(self.devices, str):
+        instance("environment", self.environment, str)
+        names = not isinstance(self.devices, str) and isinstance(self.devices, Sequence)
+        if not names or not all(isinstance(each, str) for each in self.devices):
             raise TypeError(f"devices must be a list of names, got {self.devices!r}")
         object.__setattr__(self, "devices", tuple(self.devices))
-        if not 0 <= self.weight <= 1:
+        for name in ("batch_size", "capacity", "n_step"):
+            whole(name, getattr(self, name), 1)
+        for name in _TABLES:
+            instance(name, getattr(self, name), Mapping)
+        if not 0 <= real("weight", self.weight) <= 1:
             raise ValueError(f"weight must be from 0 to 1, got {self.weight}")
         schedule(self)
         for name, watts in self.power.items():

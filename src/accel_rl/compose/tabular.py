@@ -11,9 +11,11 @@ from collections.abc import Mapping as Table
 import jax
 
 from accel_rl import pim
+from accel_rl.arguments import instance
 from accel_rl.compose import timing
 from accel_rl.compose.assign import Infeasible, Space
 from accel_rl.compose.costs import Cost
+from accel_rl.compose.profile import check_seconds
 from accel_rl.datasets import TabularDataset
 from accel_rl.tabular import Order, TabularRule, make_order
 
@@ -75,9 +77,14 @@ def plan_log(
       seconds: of each measurement, about.
 
     Raises:
+      TypeError: if an argument is of another type.
       assign.Infeasible: if no device takes it; the message says why each does not.
       ValueError: if a device is unknown, or an argument out of its range.
     """
+    instance("dataset", dataset, TabularDataset)
+    instance("rule", rule, TabularRule)
+    instance("schedule", schedule, pim.Schedule)
+    check_seconds(seconds)
     for name in devices:
         if name not in BACKENDS:
             raise ValueError(f"devices must be of {', '.join(BACKENDS)}, got {name!r}")

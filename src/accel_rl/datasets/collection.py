@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, whole
 from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
 from accel_rl.datasets.policies import (
     Policy,
@@ -60,6 +61,8 @@ def collect(
         ValueError: an argument is out of range, or the policy has other states or actions than the
             MDP.
     """
+    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
+    instance("environment", environment, str)
     num_transitions = _integer("num_transitions", num_transitions, 1, 2**31 - 1)
     if num_envs is None:
         num_envs = min(_MAX_ENVS, max(1, num_transitions // _MIN_STEPS))
@@ -109,7 +112,19 @@ def rollout(
         transitions: columns [N], environment after environment; where E does not divide N, the last
             environments give fewer rows.
         episode: [N] int32, numbered from 0.
+
+    Raises:
+        TypeError: a number is no int.
+        ValueError: a number is out of range, or the policy has other actions than the sampler.
     """
+    whole("num_transitions", num_transitions, 1, 2**31 - 1)
+    whole("num_envs", num_envs, 1, num_transitions)
+    if time_limit is not None:
+        whole("time_limit", time_limit, 1)
+    if policy.num_actions != sampler.next_state.shape[1]:
+        raise ValueError(
+            f"policy has {policy.num_actions} actions, the sampler {sampler.next_state.shape[1]}"
+        )
 
     def words(key: Array) -> Array:
         return jax.random.bits(key, (num_envs,), jnp.uint32)
@@ -164,6 +179,8 @@ def _policy(policy: Policy | str | ArrayLike, mdp: MDP) -> Policy:
         if policy != "random":
             raise ValueError(f'policy must be "random", a Policy or an array, got {policy!r}')
         return random_policy(mdp.num_actions)
+    if policy is None:
+        raise TypeError('policy must be "random", a Policy or an array, got None')
     if not isinstance(policy, Policy):
         table = np.asarray(policy)
         if table.ndim == 1:

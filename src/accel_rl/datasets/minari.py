@@ -33,7 +33,8 @@ def from_minari(
     Raises:
         ImportError: Minari is not installed.
         FileNotFoundError: no dataset of this id is on this machine.
-        TypeError: the observation or action space is not `Discrete`.
+        TypeError: it is neither a dataset nor an id, or the observation or action space is not
+            `Discrete`.
         DatasetError: an episode does not fit its spaces, has columns of unequal length or goes on
             after a termination, a reward is not finite in float32, or no row is left.
     """
@@ -44,6 +45,8 @@ def from_minari(
         raise ImportError(
             f"from_minari needs Minari ({error}): pip install 'accel-rl[minari]'"
         ) from error
+    if not isinstance(dataset, (str, minari.MinariDataset)):
+        raise TypeError(f"dataset must be a Minari dataset or the id of one, got {dataset!r}")
     source = minari.load_dataset(dataset) if isinstance(dataset, str) else dataset
     observations: Any = source.observation_space
     actions: Any = source.action_space

@@ -8,6 +8,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
 from accel_rl.datasets.validation import columns, validate
 from accel_rl.types import TabularTransition
@@ -75,10 +76,13 @@ def pack(dataset: TabularDataset, wide: bool | None = None) -> PackedDataset:
         The records.
 
     Raises:
+        TypeError: it is no dataset, or `wide` neither None nor a bool.
         DatasetError: the dataset is not valid.
         ValueError: it does not fit the record asked for, or neither of them.
     """
     validate(dataset)
+    if wide is not None:
+        instance("wide", wide, (bool, np.bool_))
     table, info = columns(dataset), dataset.info
     # Bits, not values: 0.0 and -0.0 are equal and must both come back.
     bits = np.unique(table["reward"].view(np.uint32))
@@ -122,8 +126,10 @@ def unpack(packed: PackedDataset) -> TabularDataset:
         The dataset, equal to the packed one in every bit.
 
     Raises:
-        TypeError: the records are neither NARROW nor WIDE, or a codebook is missing.
+        TypeError: it is no packed dataset, the records are neither NARROW nor WIDE, or a codebook
+            is missing.
     """
+    instance("packed", packed, PackedDataset, "datasets.pack makes one")
     records, num_actions = packed.records, packed.info.num_actions
     if records.dtype == WIDE:
         reward = records["reward"]

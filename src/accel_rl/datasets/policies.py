@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import real, whole
 from accel_rl.envs import dynamics
 from accel_rl.types import MDP, Array, ArrayLike
 
@@ -40,10 +41,10 @@ def random_policy(num_actions: int) -> Policy:
         The policy.
 
     Raises:
+        TypeError: `num_actions` is no int.
         ValueError: `num_actions` is below 1.
     """
-    if num_actions < 1:
-        raise ValueError(f"num_actions must be at least 1, got {num_actions}")
+    whole("num_actions", num_actions, 1)
     return Policy(num_actions, None, "random")
 
 
@@ -61,10 +62,11 @@ def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
         The policy.
 
     Raises:
+        TypeError: `q` is not of numbers, or `epsilon` is none.
         ValueError: `q` is not a finite [S, A] table, or `epsilon` is outside [0, 1].
     """
     values = _table("q", q)
-    if not 0 <= epsilon <= 1:
+    if not 0 <= real("epsilon", epsilon) <= 1:
         raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
     num_states, num_actions = values.shape
     probability = np.full(values.shape, epsilon / num_actions)
@@ -82,6 +84,7 @@ def stochastic_policy(probability: ArrayLike) -> Policy:
         The policy.
 
     Raises:
+        TypeError: not of numbers.
         ValueError: not a finite [S, A] table, a probability is negative, or a row's sum is not 1.
     """
     table = _table("probability", probability)
@@ -106,11 +109,12 @@ def deterministic_policy(actions: ArrayLike, num_actions: int) -> Policy:
         The policy.
 
     Raises:
-        TypeError: `actions` are not integers.
+        TypeError: `actions` are not integers, or `num_actions` is none.
         ValueError: `actions` is not one-dimensional and non-empty, or an action is out of range.
     """
+    whole("num_actions", num_actions, 1)
     table = np.asarray(actions)
-    if not np.issubdtype(table.dtype, np.integer):
+    if table.size and not np.issubdtype(table.dtype, np.integer):
         raise TypeError(f"actions must be integers, got {table.dtype}")
     if table.ndim != 1 or table.size == 0:
         raise ValueError(f"actions must have shape [S], got {table.shape}")
@@ -153,7 +157,10 @@ def _action_sampler(probability: np.ndarray, actions: np.ndarray | None = None) 
 
 
 def _table(name: str, values: ArrayLike) -> np.ndarray:
-    table = np.asarray(values, np.float64)
+    given = np.asarray(values)
+    if not (np.issubdtype(given.dtype, np.floating) or np.issubdtype(given.dtype, np.integer)):
+        raise TypeError(f"{name} must be of numbers, got {given.dtype}")
+    table = given.astype(np.float64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"{name} must have shape [S, A], got {table.shape}")
     if not np.isfinite(table).all():

@@ -57,6 +57,7 @@ def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
         dataset: the dataset; it is validated first.
 
     Raises:
+        TypeError: it is no dataset, or the path none.
         DatasetError: the dataset is not valid.
         OSError: the file cannot be written.
     """

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from accel_rl.arguments import instance, whole
 from accel_rl.datasets.assembly import Log, assemble
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.types import MDP
@@ -56,6 +57,7 @@ def load_text(
             not finite, a row is impossible under `mdp` or may or may not have terminated under it,
             or no row is left. The message names the file, and the line (counted from 1) or row
             (from 0), and the column.
+        TypeError: an argument is of another type.
         ValueError: not exactly one of `mdp` and `episode_end`, or S and A missing or given twice.
         OSError: the file cannot be opened.
     """
@@ -99,6 +101,7 @@ def _sizes(
     if (mdp is None) == (episode_end is None):
         raise ValueError("give exactly one of mdp and episode_end")
     if mdp is not None:
+        instance("mdp", mdp, MDP, "envs.make_mdp makes one")
         if num_states is not None or num_actions is not None:
             raise ValueError("num_states and num_actions come from mdp: give them without it only")
         return mdp.num_states, mdp.num_actions
@@ -107,8 +110,7 @@ def _sizes(
     if num_states is None or num_actions is None:
         raise ValueError("without mdp, num_states and num_actions are needed")
     for name, value in (("num_states", num_states), ("num_actions", num_actions)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        whole(name, value, 1)
     return num_states, num_actions
 
 

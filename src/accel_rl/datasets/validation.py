@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 
 # The columns of a dataset in their order on disk, with their types.
@@ -44,8 +45,10 @@ def validate(dataset: TabularDataset) -> None:
         dataset: the dataset, with concrete columns (not inside `jit`).
 
     Raises:
+        TypeError: it is no dataset.
         DatasetError: the first fault found, by row (counted from 0), column, value and limit.
     """
+    instance("dataset", dataset, TabularDataset, "datasets.collect and datasets.load make one")
     _check_info(dataset.info)
     table = columns(dataset)
     rows = _check_layout(table)
@@ -63,7 +66,7 @@ def _check_info(info: DatasetInfo) -> None:
         ("missing_next_action", 0),
     ):
         value = getattr(info, name)
-        if not isinstance(value, int) or not low <= value <= 2**31:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= 2**31:
             raise DatasetError(
                 f"info.{name} must be an integer between {low} and 2**31, got {value!r}"
             )

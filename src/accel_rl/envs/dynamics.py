@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.types import MDP, Array
 
 _WORD = 2**32
@@ -58,9 +59,11 @@ def make_sampler(mdp: MDP) -> Sampler:
         can be stacked and mapped over.
 
     Raises:
+        TypeError: it is no MDP.
         ValueError: the tables' shapes do not agree, a probability is negative or not finite, a row
             does not sum to 1 within 1e-4, a next state is not in [0, S), or a reward is not finite.
     """
+    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     _check_shapes(mdp)
     # A policy is a table of one action too, whose results are actions: these may exceed S.
     check_next_state(mdp, _WORD // 2 if mdp.num_actions == 1 else mdp.num_states)

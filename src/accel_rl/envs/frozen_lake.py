@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accel_rl.arguments import real
 from accel_rl.envs.tables import Outcome, build_mdp, check_probability
 from accel_rl.types import MDP, GridLayout
 
@@ -52,11 +53,16 @@ def frozen_lake(
         The MDP, S = rows * columns, A = 4, K = 3 if slippery, otherwise 1.
 
     Raises:
+        TypeError: `desc` is no sequence of texts, or a number of another type.
         ValueError: an unknown map, a map that is not a rectangle of the four tiles with a start, or
             a probability, reward or limit out of range.
     """
     rows = _rows(map_name, desc)
     check_probability("success_rate", success_rate)
+    if not isinstance(reward_schedule, Sequence) or isinstance(reward_schedule, str):
+        raise TypeError(f"reward_schedule must be 3 rewards, got {reward_schedule!r}")
+    for reward in reward_schedule:
+        real("reward_schedule", reward)
     if len(reward_schedule) != 3 or not all(math.isfinite(reward) for reward in reward_schedule):
         raise ValueError(f"reward_schedule must be 3 finite rewards, got {reward_schedule}")
     if time_limit is None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.envs import host_pools, host_worker
 from accel_rl.envs.adapter import space_of
 from accel_rl.types import Box, Discrete, Environment, Space
@@ -175,6 +176,7 @@ def host_environment(
       **kwargs: of `gymnasium.make`, or of the function.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if a number is out of range, no backend or environment has the name, or a space is
         neither Discrete (from 0) nor Box.
       ImportError: if the environment needs a package that is not there.
@@ -183,13 +185,15 @@ def host_environment(
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
     for argument, value in (("num_envs", num_envs), ("workers", workers)):
-        if value is not None and value < 1:
-            raise ValueError(f"{argument} must be at least 1, got {value}")
+        if value is not None:
+            whole(argument, value, 1)
     if workers is not None and (backend == "sync" or workers > num_envs):
         raise ValueError(
             f"workers go with threads and processes, at most one for each environment, got "
             f"{workers} for {num_envs} with {backend!r}"
         )
+    if not isinstance(name, str) and not callable(name):
+        raise TypeError(f"name must be text, or a function that makes one, got {name!r}")
     if workers is None:
         workers = 1 if backend == "sync" else min(num_envs, os.cpu_count() or 1)
     import gymnasium

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from accel_rl.arguments import instance
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
 from accel_rl.envs.taxi import taxi, taxi_layout
@@ -73,8 +74,10 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
         params: its default parameters.
 
     Raises:
+        TypeError: the name is no text, or the environment has no such argument.
         ValueError: no such environment; the message lists names that are close.
     """
+    instance("name", name, str)
     if name in _TABULAR:
         from accel_rl.envs.tabular_env import TabularEnv
 
@@ -104,7 +107,7 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
 
     Raises:
         ValueError: not a tabular environment, or an argument's value is refused by the builder.
-        TypeError: the builder has no such argument.
+        TypeError: the name is no text, or the builder has no such argument.
     """
     entry = _entry(name)
     return entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
@@ -123,7 +126,7 @@ def layout(name: str, **kwargs: Any) -> GridLayout:
     Raises:
         ValueError: not a tabular environment, one without a layout, or an argument's value is
             refused.
-        TypeError: the environment's layout has no such argument.
+        TypeError: the name is no text, or the environment's layout has no such argument.
     """
     entry = _entry(name)
     if entry.layout is None:
@@ -148,6 +151,7 @@ def list_environments(*, gymnax: bool = False) -> tuple[str, ...]:
 
 
 def _entry(name: str) -> _Entry:
+    instance("name", name, str)
     if name not in _TABULAR:
         raise ValueError(_unknown(name, tuple(_TABULAR)))
     return _TABULAR[name]

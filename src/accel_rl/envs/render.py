@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from accel_rl.arguments import instance, integer
 from accel_rl.types import GridLayout
 
 _REVERSE, _PLAIN = "\x1b[7m", "\x1b[0m"
@@ -29,8 +30,12 @@ def render_ansi(
         The text, lines ended by newlines.
 
     Raises:
+        TypeError: it is no layout, or the action no int.
         ValueError: the layout does not show the state, or has no such action.
     """
+    instance("layout", layout, GridLayout, "envs.layout makes one")
+    if action is not None:
+        integer("action", action)
     if state is not None and not np.any(layout.states == state):
         picture = f" ({layout.caption})" if layout.caption else ""
         raise ValueError(f"state {state} is not in this layout{picture}")

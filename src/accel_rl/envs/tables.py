@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import real, whole
 from accel_rl.types import MDP
 
 Outcome = tuple[float, int, float, bool]  # probability, next state, reward, terminated
@@ -30,10 +31,11 @@ def build_mdp(
         The MDP, [S, A, K] with K the length of the longest list.
 
     Raises:
+        TypeError: time_limit is no int.
         ValueError: time_limit is below 1.
     """
-    if time_limit is not None and time_limit < 1:
-        raise ValueError(f"time_limit must be at least 1, got {time_limit}")
+    if time_limit is not None:
+        whole("time_limit", time_limit, 1)
     num_states = len(initial)
     lists = [[outcomes(s, a) for a in range(num_actions)] for s in range(num_states)]
     depth = max(len(listed) for row in lists for listed in row)
@@ -56,7 +58,9 @@ def check_probability(name: str, value: float) -> None:
     """Refuses a probability outside [0, 1].
 
     Raises:
+        TypeError: it is no number.
         ValueError: naming the argument and its value.
     """
+    real(name, value)
     if not (math.isfinite(value) and 0.0 <= value <= 1.0):
         raise ValueError(f"{name} must be between 0 and 1, got {value}")

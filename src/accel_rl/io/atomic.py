@@ -1,6 +1,7 @@
 """Writing a file so that it holds either all of the new content or all of the old."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -28,16 +29,19 @@ def atomic_write(
 
     Raises:
         ValueError: `mode` is neither "wb" nor "w".
-        OSError: the directory does not exist, the disk is full, ...
+        TypeError: the path is none.
+        OSError: the directory does not exist, the path is a directory, the disk is full, ...
     """
     if mode not in ("wb", "w"):
         raise ValueError(f'mode must be "wb" or "w", got {mode!r}')
+    if os.path.isdir(path) or not os.path.basename(os.fspath(path)):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
     draft = os.path.join(directory, f".{name}.{secrets.token_hex(8)}.tmp")
     text: dict[str, Any] = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
     try:
-        with open(draft, f"x{mode[1:]}", **text) as file:
+        with _created(draft, f"x{mode[1:]}", path, text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -49,6 +53,14 @@ def atomic_write(
             os.unlink(draft)
         raise
     sync_directory(directory)
+
+
+def _created(draft: str, mode: str, path: Any, text: dict[str, Any]) -> IO[Any]:
+    """The hidden file; errors name the file that was asked for."""
+    try:
+        return open(draft, mode, **text)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def sync_directory(directory: str) -> None:

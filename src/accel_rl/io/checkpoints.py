@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from accel_rl.arguments import instance, whole
 from accel_rl.io.atomic import sync_directory
 from accel_rl.io.loggers import Row
 from accel_rl.io.manifest import DamagedError, check_manifest, raise_damage, write_manifest
@@ -74,11 +75,14 @@ class Checkpoints:
     best: str | None = None  # an entry of rows: there is one where it is highest, and that stays
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a number is below 1."""
+        """Raises TypeError of what is no path or no int, ValueError of a number below 1."""
+        os.fspath(self.folder)
         for name in ("every", "keep"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if value is not None or name == "keep":
+                whole(name, value, 1)
+        if self.best is not None:
+            instance("best", self.best, str)
 
     def due(self, rows: Sequence[Row]) -> bool:
         """Whether there is to be one after the last of the rows.

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from accel_rl.arguments import whole
+
 Row = dict[str, Any]
 
 
@@ -61,7 +63,13 @@ class ProgressBar:
     """A bar on stderr, with the time left and the last row's numbers."""
 
     def __init__(self, steps: int, names: Sequence[str] = ("episode_return", "evaluation")):
-        """Makes one for a training of `steps` environment steps; `names` are shown beside it."""
+        """Makes one for a training of `steps` environment steps; `names` are shown beside it.
+
+        Raises:
+          TypeError: if `steps` is no int.
+          ValueError: if it is below 1.
+        """
+        whole("steps", steps, 1)
         self._steps, self._names = steps, names
         self._progress: Any = None
 

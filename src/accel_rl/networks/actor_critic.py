@@ -1,9 +1,11 @@
 """Networks of agents with continuous actions: policies, and values of an observation and action."""
 
+from collections.abc import Sequence
+
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.networks.checks import require_at_least
+from accel_rl.arguments import instance, real, whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -25,8 +27,9 @@ class DeterministicActor(nn.Module):
     torso: nn.Module | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if actions have no components."""
-        require_at_least("num", self.num, 1)
+        """Raises TypeError if a part is no module, ValueError if actions have no components."""
+        _require_modules(self.body, self.torso)
+        whole("num", self.num, 1)
         super().__post_init__()
 
     @nn.compact
@@ -52,8 +55,14 @@ class GaussianActor(nn.Module):
     log_std_range: tuple[float, float] = (-20.0, 2.0)
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if actions have no components."""
-        require_at_least("num", self.num, 1)
+        """Raises TypeError of a wrong type, ValueError of no component or of limits that fall."""
+        _require_modules(self.body, self.torso)
+        whole("num", self.num, 1)
+        if not isinstance(self.log_std_range, Sequence) or len(self.log_std_range) != 2:
+            raise TypeError(f"log_std_range must be (low, high), got {self.log_std_range!r}")
+        low, high = (real("log_std_range", limit) for limit in self.log_std_range)
+        if not low < high:
+            raise ValueError(f"log_std_range must rise, got {self.log_std_range!r}")
         super().__post_init__()
 
     @nn.compact
@@ -76,6 +85,11 @@ class Critic(nn.Module):
     body: nn.Module
     torso: nn.Module | None = None
 
+    def __post_init__(self) -> None:
+        """Raises TypeError if a part is no module."""
+        _require_modules(self.body, self.torso)
+        super().__post_init__()
+
     @nn.compact
     def __call__(self, features: Array, action: Array) -> Array:
         """Features [B, ...] and actions [B, D] to [B]."""
@@ -85,3 +99,9 @@ class Critic(nn.Module):
 
 def _flat(torso: nn.Module | None, features: Array) -> Array:
     return features.reshape(features.shape[0], -1) if torso is None else torso(features)
+
+
+def _require_modules(body: nn.Module, torso: nn.Module | None) -> None:
+    instance("body", body, nn.Module)
+    if torso is not None:
+        instance("torso", torso, nn.Module)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
+from accel_rl.arguments import whole
 
 
 def require_widths(name: str, widths: Sequence[int]) -> None:
@@ -17,12 +17,4 @@ def require_widths(name: str, widths: Sequence[int]) -> None:
     if len(widths) == 0:
         raise ValueError(f"{name} must have at least one width, got {widths!r}")
     for width in widths:
-        require_at_least(name, width, 1)
-
-
-def require_at_least(name: str, value: int, least: int) -> None:
-    """Raises TypeError if the value is no int, ValueError if it is below `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+        whole(name, width, 1)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.networks.checks import require_at_least, require_widths
+from accel_rl.arguments import whole
+from accel_rl.networks.checks import require_widths
 from accel_rl.networks.dense import Dense
 from accel_rl.networks.mlp import MLP
 from accel_rl.types import Array
@@ -60,7 +61,7 @@ class ConvTorso(nn.Module):
     def __post_init__(self) -> None:
         """Raises TypeError or ValueError if a width or a side is not an int of at least 1."""
         require_widths("filters", self.filters)
-        require_at_least("size", self.size, 1)
+        whole("size", self.size, 1)
         require_widths("hidden", self.hidden)
         super().__post_init__()
 

@@ -7,6 +7,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from accel_rl.arguments import whole
 from accel_rl.types import Array
 
 
@@ -57,3 +58,8 @@ class Dense(nn.Dense):
     """`flax.linen.Dense` that multiplies by `product`."""
 
     dot_general: Callable[..., Array] | None = _dot_general
+
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError if `features` is not an int of at least 1."""
+        whole("features", self.features, 1)
+        super().__post_init__()

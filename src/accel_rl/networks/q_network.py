@@ -3,7 +3,7 @@
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.networks.checks import require_at_least
+from accel_rl.arguments import instance, whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -24,10 +24,11 @@ class QNetwork(nn.Module):
     dueling: bool = False
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if there are no actions, or fewer than two atoms."""
-        require_at_least("num_actions", self.num_actions, 1)
+        """Raises TypeError of no torso, or ValueError of no action or fewer than two atoms."""
+        instance("torso", self.torso, nn.Module)
+        whole("num_actions", self.num_actions, 1)
         if self.num_atoms is not None:
-            require_at_least("num_atoms", self.num_atoms, 2)
+            whole("num_atoms", self.num_atoms, 2)
         super().__post_init__()
 
     @nn.compact

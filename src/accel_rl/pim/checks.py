@@ -1,15 +1,18 @@
 """What `pim.train` refuses before anything is traced."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, real, shown, whole
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.schedule import Schedule
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
+from accel_rl.tabular.orders import Order
 from accel_rl.tabular.program import Program
-from accel_rl.tabular.rule import Hyperparameters
-from accel_rl.types import Array
+from accel_rl.tabular.rule import Hyperparameters, TabularRule
+from accel_rl.types import Array, ArrayLike
 from pim_emu import Machine, Workload, check_fits, load_machine
 
 
@@ -19,17 +22,13 @@ def check_arguments(
     """Refuse numbers out of range, as far as they are concrete; see `pim.train`."""
     nx = program.rule.numerics
     check_merge(schedule.merge)
-    for name, value in (
-        ("passes", schedule.passes),
-        ("period", schedule.period),
-        ("target_block", program.target_block),
-    ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    whole("passes", schedule.passes, 1)
+    whole("period", schedule.period, 1)
+    whole("target_block", program.target_block, 1)
     if nx.dtype == np.int32 and program.num_actions > MAX_MEAN:
         raise ValueError(f"INT32 takes at most {MAX_MEAN} actions, got {program.num_actions}")
     for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
-        value = getattr(rates, name)
+        value = real(name, getattr(rates, name))
         if isinstance(value, jax.core.Tracer):
             continue
         if not (np.all(np.asarray(value) >= 0) and np.all(np.asarray(value) <= high)):
@@ -45,9 +44,36 @@ def check_arguments(
             )
 
 
+def check_types(
+    chunks: Chunks,
+    hyperparameters: Hyperparameters | None,
+    rule: TabularRule,
+    schedule: Schedule,
+    order: str | Order,
+) -> None:
+    """Refuse what is not what `pim.train` takes; see there."""
+    instance("chunks", chunks, Chunks, "pim.partition makes them")
+    if hyperparameters is not None:
+        instance("hyperparameters", hyperparameters, Hyperparameters)
+    instance("rule", rule, TabularRule, "tabular.make_rule makes one")
+    instance("schedule", schedule, Schedule)
+    instance("order", order, (str, Order))
+
+
+def check_counter(name: str, value: ArrayLike) -> Array:
+    """A number of 32 bits, known or traced, as uint32."""
+    if isinstance(value, jax.core.Tracer):
+        real(name, value)
+    else:
+        whole(name, np.asarray(value)[()], 0, 2**32 - 1)
+    return jnp.asarray(value, jnp.uint32)
+
+
 def check_initial(program: Program, initial: Array) -> None:
     """Refuse a first table of the wrong form, or with entries that the numerics do not have."""
     nx = program.rule.numerics
+    if not hasattr(initial, "dtype"):
+        raise TypeError(f"initial must be an array, got {shown(initial)}")
     expected = (program.rule.tables, program.num_states, program.num_actions)
     if initial.shape != expected or initial.dtype != nx.dtype:
         raise ValueError(
@@ -64,6 +90,7 @@ def check_initial(program: Program, initial: Array) -> None:
 
 def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
     """Refuse a run that a DPU of the machine cannot hold; see `pim_emu.check_fits`."""
+    instance("machine", machine, (str, Machine), "pim.load_machine makes one")
     narrow = program.size <= 65_536 and program.num_actions <= 256
     check_fits(
         load_machine(machine) if isinstance(machine, str) else machine,

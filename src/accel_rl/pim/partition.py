@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, integer
 from accel_rl.tabular.rows import MAX_ACTIONS
 from accel_rl.types import Array, TabularTransition
 from pim_emu import split_rows
@@ -38,7 +39,12 @@ class Chunks:
 
 
 def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
-    """int32 [D]: rows of each chunk; the first `num_rows % num_dpus` get one row more."""
+    """int32 [D]: rows of each chunk; the first `num_rows % num_dpus` get one row more.
+
+    Raises:
+      TypeError: if a number is no int.
+      ValueError: if `num_dpus` is not from 1 to `num_rows`.
+    """
     return np.asarray(split_rows(num_rows, num_dpus), np.int32)
 
 
@@ -57,8 +63,17 @@ def partition(
       The chunks; the first N mod D have one row more.
 
     Raises:
-      ValueError: if a number is out of range, or, where the columns are concrete, if an index is.
+      TypeError: if an argument is of another type.
+      ValueError: if a number is out of range, columns differ in length, or, where the columns are
+        concrete, if an index is.
     """
+    instance("transitions", transitions, TabularTransition, "that of a dataset")
+    integer("num_dpus", num_dpus)
+    integer("num_states", num_states)
+    integer("num_actions", num_actions)
+    shapes = {np.shape(column) for column in jax.tree.leaves(transitions)}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ValueError(f"transitions must be columns [N] of one length, got shapes {shapes}")
     num_rows = transitions.state.shape[0]
     if not 1 <= num_dpus <= num_rows:
         raise ValueError(f"num_dpus must be between 1 and the {num_rows} rows, got {num_dpus}")

@@ -10,8 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from accel_rl.arguments import function, whole
 from accel_rl.pim.backends import Backend, select_backend
-from accel_rl.pim.checks import check_arguments, check_initial, check_memory
+from accel_rl.pim.checks import (
+    check_arguments,
+    check_counter,
+    check_initial,
+    check_memory,
+    check_types,
+)
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import encode_chunks
@@ -81,6 +88,7 @@ def train(
       The result.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if an argument is out of its range, as far as it is concrete, if the backend is
         absent or cannot run the rule, or if a chunk exceeds the machine's MRAM or the tables its
         WRAM.
@@ -91,10 +99,16 @@ def train(
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
     """
+    check_types(chunks, hyperparameters, rule, schedule, order)
+    if probe is not None:
+        function("probe", probe)
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
     program = Program(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
     check_arguments(program, schedule, rates, chunks)
+    seed = check_counter("seed", seed)
+    first_pass = check_counter("first_pass", first_pass)
+    whole("tasklets", tasklets, 1)
     if isinstance(machine, str):
         machine = load_machine(machine)
     if machine is not None:
@@ -106,7 +120,6 @@ def train(
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     if chosen.specialise is not None:
         chosen = chosen.specialise(program, rates)
-    seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
     run = functools.partial(_train, program, schedule, chosen, probe)
     if chosen.translate is None:
         return run(chunks, rates, seed, initial, first_pass)

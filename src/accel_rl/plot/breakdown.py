@@ -28,11 +28,14 @@ def draw_breakdown(
         totals: write the sum at the end of each bar.
 
     Raises:
-        ValueError: there is no run, a run has other parts, or a time is negative or not finite.
+        ValueError: there is no run, or no part, a run has other parts, or a time is negative or not
+            finite.
     """
     if not runs:
         raise ValueError("runs must name at least one run, got none")
     parts = list(next(iter(runs.values())))
+    if not parts:
+        raise ValueError(f"runs[{next(iter(runs))!r}] must have at least one part, got none")
     for run, times in runs.items():
         if set(times) != set(parts):
             raise ValueError(f"runs[{run!r}] has parts {list(times)}, the first run has {parts}")

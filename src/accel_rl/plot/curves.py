@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from accel_rl.plot.style import COLORS, check_lengths, quiet
+from accel_rl.plot.style import COLORS, check_lengths, numbers, quiet
 
 
 def draw_curves(
@@ -34,8 +34,12 @@ def draw_curves(
         ylabel: what the curves are.
 
     Raises:
-        ValueError: a curve or a band has another length than its x, or a label has no x or curve.
+        TypeError: a curve is of no numbers.
+        ValueError: there is no curve, a curve or a band has another length than its x, or a label
+            has no x or curve.
     """
+    if not curves:
+        raise ValueError("curves must hold at least one, got none")
     named = bands or {}
     for label in (*named, *(styles or {})):
         if label not in curves:
@@ -45,6 +49,7 @@ def draw_curves(
             raise ValueError(f"x has no entry for the curve {label!r}")
         steps = np.asarray(x[label] if isinstance(x, Mapping) else x, np.float64)
         check_lengths(f"curves[{label!r}]", values, len(steps), "x")
+        values = numbers(f"curves[{label!r}]", values)
         style = {"color": COLORS[number % len(COLORS)], "linewidth": 1.6}
         (line,) = ax.plot(steps, values, label=label, **{**style, **(styles or {}).get(label, {})})
         if label in named:

@@ -4,13 +4,15 @@ Source: Agarwal et al., "Deep reinforcement learning at the edge of the statisti
 NeurIPS 2021.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from accel_rl.arguments import instance, real, whole
 from accel_rl.plot.curves import draw_curves
+from accel_rl.plot.style import numbers
 
 _TRIM = 0.25  # of the values, left out at either end
 _BLOCK = 4_000_000  # resampled numbers held at once
@@ -43,9 +45,13 @@ def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
       float64, the shape of `scores` without the axis.
 
     Raises:
-      ValueError: if the axis holds nothing, or a score is NaN or infinite.
+      TypeError: if scores are no numbers, or the axis no int.
+      ValueError: if there is no such axis, it holds nothing, or a score is NaN or infinite.
     """
-    values = np.moveaxis(_finite(scores), axis, -1)
+    found = _finite(scores)
+    if found.ndim:
+        whole("axis", axis, -found.ndim, found.ndim - 1)
+    values = np.moveaxis(found, axis, -1)
     number = values.shape[-1]
     cut = int(_TRIM * number)
     if cut:
@@ -76,13 +82,16 @@ def bootstrap(
       seed: of the drawing.
 
     Raises:
+      TypeError: if scores are no numbers, or an argument is of another type.
       ValueError: if there is no group or no run, shapes differ, a score is NaN or infinite, or a
         number is out of range.
     """
-    if not 0 < confidence < 1:
+    if not 0 < real("confidence", confidence) < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}")
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    whole("resamples", resamples, 1)
+    whole("seed", seed, 0)
+    if not isinstance(groups, Iterable):
+        raise TypeError(f"groups must be a sequence of arrays, got {groups!r}")
     arrays = [_finite(group) for group in groups]
     if not arrays or len({array.shape[1:] for array in arrays}) != 1 or arrays[0].ndim > 2:
         shapes = [array.shape for array in arrays]
@@ -127,11 +136,15 @@ def draw_learning(
       ylabel: what scores are.
 
     Raises:
-      ValueError: if scores are not [R, N] with N steps, a score is NaN or infinite, or a style has
-        no curve.
+      TypeError: if a curve is none, or of no numbers.
+      ValueError: if there is no curve, scores are not [R, N] with N steps, a score is NaN or
+        infinite, or a style has no curve.
     """
+    if not curves:
+        raise ValueError("curves must hold at least one, got none")
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
     for label, curve in curves.items():
+        instance(f"curves[{label!r}]", curve, Curve)
         scores = _finite(curve.scores)
         if scores.ndim != 2 or scores.shape[1] != len(curve.steps):
             raise ValueError(
@@ -161,7 +174,7 @@ def _pooled(*groups: np.ndarray) -> np.ndarray:
 
 
 def _finite(scores: Any) -> np.ndarray:
-    values = np.asarray(scores, np.float64)
+    values = numbers("scores", scores)
     if values.ndim == 0 or values.size == 0:
         raise ValueError(f"scores must be arrays of at least one value, got shape {values.shape}")
     if not np.isfinite(values).all():

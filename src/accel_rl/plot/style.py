@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 
@@ -62,11 +63,25 @@ def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
         ax.grid(axis=grid, color="#dddddd", linewidth=0.7)
 
 
+def numbers(name: str, values: Any) -> np.ndarray:
+    """Values as float64; raises TypeError of what is no array of real numbers."""
+    try:
+        found = np.asarray(values)
+    except ValueError as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be of numbers, got {found.dtype}")
+    return found.astype(np.float64)
+
+
 def check_lengths(name: str, values: Sequence[object], expected: int, of: str) -> None:
     """Refuses a sequence whose length does not match what it is drawn against.
 
     Raises:
+        TypeError: it is no sequence.
         ValueError: the length differs; the message names the sequence and both lengths.
     """
+    if not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must be a sequence of {expected} values, got {values!r}")
     if len(values) != expected:
         raise ValueError(f"{name} must have {expected} values, as {of} has, got {len(values)}")

@@ -2,16 +2,19 @@
 
 import contextlib
 import functools
+import math
 import ssl
 import struct
 import threading
 import time
 
+from accel_rl.arguments import instance, real
 from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
 from accel_rl.remote.links import Parts, Served, open_link, parse_address
+from accel_rl.remote.links.opening import require_served
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
@@ -47,6 +50,15 @@ class Calls(Closing):
     ) -> None:
         if isinstance(address, str):
             parse_address(address)
+        else:
+            require_served(address)
+        if secret is not None:
+            instance("secret", secret, bytes)
+        for name, seconds in (("timeout", timeout), ("reconnect", reconnect)):
+            if seconds is not None and not 0 <= real(name, seconds) < math.inf:
+                raise ValueError(f"{name} must be at least 0 seconds and finite, got {seconds}")
+        if tls is not None:
+            instance("tls", tls, ssl.SSLContext)
         self.address = address
         self.lock = threading.RLock()
         self._secret, self._timeout, self._reconnect = secret, timeout, reconnect

@@ -44,7 +44,8 @@ class ReplayClient(Calls):
             environment variable SSL_CERT_FILE.
 
         Raises:
-          ValueError: if the address is none.
+          TypeError: if an argument is of another type.
+          ValueError: if the address is none, or seconds are negative or not finite.
           ConnectionLost: if nobody answers there.
           AuthenticationFailed: if one side does not know the other one's secret.
         """

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import integer, real, whole
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
@@ -64,7 +66,8 @@ class RemotePort:
 
     Raises:
       ValueError: if a number is out of range.
-      TypeError: if the example is no step with truncation and final observation.
+      TypeError: if an argument is of another type, or the example no step with truncation and final
+        observation.
       RemoteError: if the server cannot be reached, or has another table of that name.
     """
 
@@ -92,8 +95,13 @@ class RemotePort:
         self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
         self._tree = TreeColumns(window_of(example, n_step))
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        whole("batch_size", batch_size, 1)
+        integer("capacity", capacity)
+        for name, value in (("least_size", least_size), ("replica", replica)):
+            if value is not None:
+                integer(name, value)
+        if not 0 <= real("alpha", alpha) < math.inf:
+            raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
         self._batch_size, self._replica = batch_size, replica
         self._least_size = least = batch_size if least_size is None else least_size
         held = capacity - (n_step - 1) * num_envs

@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 
+from accel_rl.arguments import instance, whole
 from accel_rl.remote.buffers import Sample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
@@ -32,11 +33,14 @@ class Prefetcher(Closing):
           depth: samples that may lie ready.
 
         Raises:
-          ValueError: if `depth` is below 1.
+          TypeError: if an argument is of another type.
+          ValueError: if `depth` or `batch` is below 1.
           NoSuchTable: if there is no such table.
         """
-        if depth < 1:
-            raise ValueError(f"depth must be at least 1, got {depth}")
+        whole("depth", depth, 1)
+        whole("batch", batch, 1)
+        instance("client", client, ReplayClient)
+        instance("seeds", seeds, Iterable)
         self._client = client
         self._table = client.table(table)
         self._seeds = iter(seeds)

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel_rl.arguments import integer, whole
 from accel_rl.remote import wire
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.links import Served, open_link, parse_address
 from accel_rl.remote.links.native import NativeLink, open_native_socket
+from accel_rl.remote.links.opening import require_served
 from accel_rl.remote.table import MOST_ITEMS
 from accel_rl.remote.wire import BODY, Op
 
@@ -43,12 +45,17 @@ def probe(
       Nanoseconds [rounds] of each round trip, in their order.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if `rounds` is below 1, `frame_bytes` below 64 or above the server's limit, the
         batch no batch, or the address one of TLS.
       NoSuchTable, TryAgain, LimitReached: if there is no such table, or no such sample of it.
       ConnectionLost: if nobody answers there.
       ImportError: if the native module was not built.
     """
+    whole("frame_bytes", frame_bytes, 0)
+    integer("rounds", rounds)
+    if not isinstance(address, str):
+        require_served(address)
     if sample is not None and not 1 <= sample[1] <= MOST_ITEMS:
         raise ValueError(f"sample must have a batch from 1 to {MOST_ITEMS}, got {sample[1]}")
     if rounds < 1:

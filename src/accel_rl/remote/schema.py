@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from accel_rl.arguments import instance, integer, real, whole
+
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 SAMPLERS = ("uniform", "prioritised", "amper_fr")
 MOST_COLUMNS, MOST_NAME_BYTES = 255, 255
@@ -21,7 +23,15 @@ class Column:
     shape: tuple[int, ...] = ()  # of one item
 
     def __post_init__(self) -> None:
-        """Raises ValueError if the dtype is none that a table can hold, or the name too long."""
+        """Raises ValueError if the dtype is none that a table can hold, or the name too long.
+
+        TypeError of a name that is no text, or a shape that is none.
+        """
+        instance("name", self.name, str)
+        if isinstance(self.shape, str) or not isinstance(self.shape, Sequence):
+            raise TypeError(f"shape must be a sequence of ints, got {self.shape!r}")
+        for size in self.shape:
+            whole("each of shape", size, 0)
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {self.dtype!r}")
         if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
@@ -52,6 +62,13 @@ class Limiter:
     min_diff: float = 0.0
     max_diff: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Raises TypeError if a number is of another type; the server checks ranges."""
+        integer("min_size", self.min_size)
+        for name in ("samples_per_insert", "min_diff", "max_diff"):
+            if getattr(self, name) is not None or name != "samples_per_insert":
+                real(name, getattr(self, name))
+
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
@@ -67,8 +84,16 @@ class TableSpec:
     csp_ratio: float = 0.15  # of amper_fr: wanted size of the candidate set over the table's
 
     def __post_init__(self) -> None:
-        """Raises ValueError where a field is out of its range; the server checks the rest."""
+        """Raises TypeError or ValueError of another type or range; the server checks the rest."""
+        instance("name", self.name, str)
         object.__setattr__(self, "columns", tuple(self.columns))
+        for column in self.columns:
+            instance("each of columns", column, Column)
+        instance("limiter", self.limiter, Limiter)
+        for name in ("priority_exponent", "csp_ratio"):
+            real(name, getattr(self, name))
+        integer("groups", self.groups)
+        integer("capacity", self.capacity)
         # As they are after a journey: float32.
         for field in ("priority_exponent", "csp_ratio"):
             object.__setattr__(self, field, float(np.float32(getattr(self, field))))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from accel_rl.arguments import instance, whole
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.module import native
@@ -75,13 +76,19 @@ class ReplayServer(Closing):
             frame_ms, write_ms, idle_ms; sleep_us, linger_us, ring_bytes.
 
         Raises:
-          ValueError: if an address cannot be listened on, a setting is unknown, a secret missing,
-            a certificate is not one, or the server was built without OpenSSL, which secrets and
-            TLS take.
+          TypeError: if an argument is of another type.
+          ValueError: if a port is out of range, an address cannot be listened on, a setting is
+            unknown, a secret missing, a certificate is not one, or the server was built without
+            OpenSSL, which secrets and TLS take.
           SnapshotFailed: if the snapshot is damaged, or of a later version.
           ImportError: if the server was not built.
         """
         module = native()
+        for name, number in (("port", port), ("udp_port", udp_port)):
+            if number is not None:
+                whole(name, number, 0, (1 << 16) - 1)
+        if secret is not None:
+            instance("secret", secret, bytes)
         if secret is not None and len(secret) < LEAST_SECRET_BYTES:
             raise ValueError(
                 f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"

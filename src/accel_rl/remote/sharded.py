@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Sample
 from accel_rl.remote.client import ReplayClient
@@ -61,11 +62,15 @@ class ShardedTable(Closing):
           timeout: seconds that a reply may take.
 
         Raises:
+          TypeError: if an argument is of another type.
           ValueError: if an address is given twice, or the sampler is amper_fr, whose groups are of
             the highest weight in the whole table, which no shard knows.
           RemoteError: if no server can be reached, or the first with the limiter, or one has
             another table of that name. Some that cannot be reached are lost from the beginning.
         """
+        if isinstance(addresses, str) or not isinstance(addresses, Sequence):
+            raise TypeError(f"addresses must be a sequence of them, got {addresses!r}")
+        instance("spec", spec, TableSpec)
         if not addresses or len({str(address) for address in addresses}) < len(addresses):
             raise ValueError(f"addresses must be one or more, each once, got {list(addresses)}")
         if spec.sampler == "amper_fr":

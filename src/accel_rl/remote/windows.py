@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from accel_rl.arguments import instance, whole
 from accel_rl.types import Transition
 
 
@@ -59,9 +60,9 @@ class Windows:
     """
 
     def __init__(self, example: Transition, num_envs: int, n_step: int) -> None:
-        for name, value in (("num_envs", num_envs), ("n_step", n_step)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        whole("num_envs", num_envs, 1)
+        whole("n_step", n_step, 1)
+        instance("example", example, Transition)
         if example.truncated is None or example.next_observation is None:
             raise TypeError("example must have truncated and next_observation")
         self._n, self._num_envs = n_step, num_envs

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jax.experimental import checkify
 
+from accel_rl.arguments import real
 from accel_rl.types import ArrayLike
 
 
@@ -25,6 +26,30 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
             checkify.debug_check(condition, message)
     elif not np.all(np.asarray(condition)):
         raise ValueError(message)
+
+
+def require_share(name: str, value: ArrayLike) -> None:
+    """Check a scalar that must be from 0 to 1, where it is known.
+
+    Raises:
+      TypeError: if it is no number.
+      ValueError: if it is no scalar, or known and out of range.
+    """
+    real(name, value)
+    if known(value) and not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be from 0 to 1, got {value}")
+
+
+def require_small(name: str, value: ArrayLike) -> None:
+    """Check a scalar that must be finite and not negative, where it is known.
+
+    Raises:
+      TypeError: if it is no number.
+      ValueError: if it is no scalar, or known and out of range.
+    """
+    real(name, value)
+    if known(value) and not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be finite and at least 0, got {value}")
 
 
 def sound_priorities(priorities: Any, checked: bool = False) -> Any:

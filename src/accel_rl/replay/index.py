@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, real, whole
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
@@ -91,12 +92,12 @@ def make_index(
         at the price of slower calls.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if an argument is out of range.
     """
-    if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool):
-        raise TypeError(f"batch_size must be an int, got {batch_size!r}")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    instance("ring", ring, Ring)
+    instance("sampler", sampler, Sampler, "what replay.uniform() and others give makes one")
+    whole("batch_size", batch_size, 1)
     if weights_over not in WEIGHTS_OVER:
         raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
     if weights_over == "buffer" and sampler.least is None:
@@ -193,16 +194,15 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
       least: the smallest probability that the maximum is over; that of the batch if None.
 
     Raises:
+      TypeError: if `beta` is no number.
       ValueError: if `beta` is no scalar, or known and negative or not finite.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.4.
     """
+    beta = jnp.asarray(real("beta", beta), jnp.float32)
+    require((beta >= 0) & (beta < np.inf), "beta must be finite and at least 0")
     positive = probabilities > 0
     safe = jnp.where(positive, probabilities, np.float32(np.inf))
-    if np.shape(beta) != ():
-        raise ValueError(f"beta must be a scalar, got shape {np.shape(beta)}")
-    beta = jnp.asarray(beta, jnp.float32)
-    require((beta >= 0) & (beta < np.inf), "beta must be finite and at least 0")
     least = jnp.min(safe) if least is None else least
     ratio = jnp.minimum(jnp.where(positive, least / safe, np.float32(0)), 1)  # but for rounding
     return jnp.where(positive, ratio**beta, np.float32(0))

@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.replay.index import make_index
 from accel_rl.replay.replay import Replay, compose
 from accel_rl.replay.ring import Ring
@@ -38,10 +39,7 @@ def newest(example: Transition, num_envs: int) -> Replay:
             "example must have a next_observation, got None: a single step has no following one to "
             "bootstrap from"
         )
-    if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool):
-        raise TypeError(f"num_envs must be an int, got {num_envs!r}")
-    if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+    whole("num_envs", num_envs, 1)
     store = make_store(example, num_envs, num_envs=num_envs)
     return compose(make_index(store.ring, _in_order(store.ring), num_envs), store, num_envs)
 

@@ -3,14 +3,20 @@
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.replay.checks import require_share, require_small
 from accel_rl.types import Array, ArrayLike
 
 
 def td_priority(td_error: Array, epsilon: ArrayLike = 1e-6) -> Array:
     """|TD error| + epsilon: what has no error can still be drawn; float32 as `td_error`.
 
+    Raises:
+      TypeError: if an argument is of no numbers.
+      ValueError: if `epsilon` is known and negative or not finite.
+
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3.
     """
+    require_small("epsilon", epsilon)
     return jnp.abs(td_error) + jnp.asarray(epsilon, jnp.float32)
 
 
@@ -28,9 +34,22 @@ def sequence_priority(
     Returns:
       float32 [...].
 
+    Raises:
+      TypeError: if `eta` or `epsilon` is no number, or `valid` not of bool.
+      ValueError: if shapes differ or have no step, or a number is known and out of range.
+
     Reference: Kapturowski et al., "Recurrent experience replay in distributed reinforcement
       learning", ICLR 2019, section 2.3.
     """
+    require_share("eta", eta)
+    require_small("epsilon", epsilon)
+    if getattr(valid, "dtype", None) != np.bool_:
+        raise TypeError(f"valid must be an array of bool, got {getattr(valid, 'dtype', valid)}")
+    if np.shape(valid) != np.shape(td_error) or 0 in np.shape(valid)[-1:] or np.ndim(valid) == 0:
+        raise ValueError(
+            f"valid must have the shape of td_error, [..., L] with L >= 1, {np.shape(td_error)}, "
+            f"got {np.shape(valid)}"
+        )
     error = jnp.where(valid, jnp.abs(td_error), np.float32(0))
     steps = jnp.maximum(jnp.sum(valid, axis=-1), 1).astype(jnp.float32)
     eta = jnp.asarray(eta, jnp.float32)

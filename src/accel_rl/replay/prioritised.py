@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import native
+from accel_rl.arguments import real
 from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.checks import require
 from accel_rl.replay.ring import Ring
@@ -75,9 +76,10 @@ def exponent(alpha: ArrayLike) -> Array:
     """`alpha` as a leaf.
 
     Raises:
-      ValueError: if it is known and negative or not finite.
+      TypeError: if it is no number.
+      ValueError: if it is no scalar, or known and negative or not finite.
     """
-    alpha = jnp.asarray(alpha, jnp.float32)
+    alpha = jnp.asarray(real("alpha", alpha), jnp.float32)
     require((alpha >= 0) & (alpha < np.inf), "alpha must be finite and at least 0")
     return alpha
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.words import high_product
+from accel_rl.arguments import real
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.members import key_of
@@ -56,13 +57,14 @@ def rank_based(sort_after: float = 0.25) -> MakeSampler:
         about as long as a thousand samples.
 
     Raises:
-      ValueError: if `sort_after` is not positive.
+      TypeError: if `sort_after` is no number.
+      ValueError: if `sort_after` is not positive and finite.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3 and appendix
       B.2.1.
     """
-    if not sort_after > 0:
-        raise ValueError(f"sort_after must be positive, got {sort_after}")
+    if not 0 < real("sort_after", sort_after) < np.inf:
+        raise ValueError(f"sort_after must be positive and finite, got {sort_after}")
 
     def make(ring: Ring, selective: bool) -> Sampler:
         return _sampler(ring, float(sort_after))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, integer, one_of, shown, whole
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.checks import require
@@ -166,12 +167,16 @@ def make(
 
     Raises:
       ValueError: if a number is out of range, or no sampler has the name.
-      TypeError: if the example does not fit what is asked for.
+      TypeError: if the example does not fit what is asked for, or an argument is of another type.
     """
     if isinstance(sampler, str):
-        if sampler not in SAMPLERS:
-            raise ValueError(f"sampler must be one of {', '.join(SAMPLERS)}, got {sampler!r}")
+        one_of("sampler", sampler, SAMPLERS)
         sampler = SAMPLERS[sampler]()
+    if not callable(sampler):
+        raise TypeError(
+            f"sampler must be one of {', '.join(SAMPLERS)}, or what replay.uniform() and others "
+            f"give, got {shown(sampler)}"
+        )
     store = make_store(
         example,
         capacity,
@@ -191,6 +196,7 @@ def make(
     )
     most = (store.ring.rows - store.ring.reach + 1) * store.ring.num_envs
     least_size = batch_size if least_size is None else least_size
+    integer("least_size", least_size)
     if not 1 <= least_size <= most:
         raise ValueError(
             f"batch_size (or least_size, if given) must be from 1 to {most}, the most complete "
@@ -208,8 +214,12 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
       least_size: complete items that there must be for `can_sample`.
 
     Raises:
-      ValueError: if their rings differ.
+      TypeError: if a part is none, or `least_size` no int.
+      ValueError: if their rings differ, or `least_size` is below 1.
     """
+    instance("index", index, Index, "replay.make_index makes one")
+    instance("store", store, Store, "replay.make_store makes one")
+    whole("least_size", least_size, 1)
     if index.ring != store.ring:
         raise ValueError(f"index and store must share a ring, got {index.ring} and {store.ring}")
 
@@ -276,7 +286,11 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     Args:
       state: of a memory.
       values: numbers of any shape that were computed from the last batch, such as errors.
+
+    Raises:
+      TypeError: if it is no state of a memory.
     """
+    instance("state", state, ReplayState)
     cursor = state.store.cursor
     # Never true, not of NaN or infinity either, but a compiler does not know.
     impossible = jnp.any(jnp.asarray(values, jnp.float32) * 0 == 1)

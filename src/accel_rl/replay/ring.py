@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.types import Array
 
 
@@ -24,7 +25,8 @@ class Ring:
       history: rows before its own that an item needs.
 
     Raises:
-      ValueError: if the rows are not whole, or too few for one item.
+      TypeError: if a number is no int.
+      ValueError: if a number is out of range, the rows are not whole, or too few for one item.
     """
 
     capacity: int
@@ -34,11 +36,7 @@ class Ring:
 
     def __post_init__(self) -> None:
         for name, least in (("capacity", 1), ("num_envs", 1), ("window", 1), ("history", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, got {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
+            whole(name, getattr(self, name), least)
         if self.capacity > 2**30:
             raise ValueError(f"capacity must be at most 2**30, got {self.capacity}")
         if self.capacity % self.num_envs:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import require
 from accel_rl.replay.index import importance_weights
@@ -37,8 +38,11 @@ def shard(replay: Replay, axis_name: str) -> Replay:
       axis_name: of the mesh axis.
 
     Raises:
+      TypeError: if it is no replay memory, or the axis's name no text.
       ValueError: if weights are over the buffer's maximum: they can only be over the batch's.
     """
+    instance("replay", replay, Replay, "replay.make makes one")
+    instance("axis_name", axis_name, str)
     index, store = replay.parts
     if index.weights_over != "batch":
         raise ValueError(f"weights_over must be 'batch' to be sharded, got {index.weights_over!r}")

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import integer
 from accel_rl.replay import ring as rings
 from accel_rl.replay import storage, views
 from accel_rl.replay.ring import Cursor, Ring
@@ -85,7 +86,9 @@ def make_store(
     view = views.make_view(
         spec, n_step=n_step, sequence_length=sequence_length, frame_stack=frame_stack
     )
-    if sequence_period < 1 or (sequence_period > 1 and sequence_length is None):
+    if integer("sequence_period", sequence_period) < 1 or (
+        sequence_period > 1 and sequence_length is None
+    ):
         raise ValueError(
             "sequence_period must be at least 1, and 1 without sequence_length, got "
             f"{sequence_period}"

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.replay.frames import Offset, episode_ends, push, stacked_slots
 from accel_rl.replay.n_step import n_step as n_step_return
 from accel_rl.types import Array, ArrayLike, Batch, Sequences, Transition
@@ -36,14 +37,13 @@ def make_view(
 
     Raises:
       TypeError: if n-step returns or frame stacks are wanted of what is not a `Transition`, or a
-        field of one has the wrong dtype.
+        field of one has the wrong dtype; if a length is no int.
       ValueError: if a length is below 1, or both n_step and sequence_length are above.
     """
-    for name, value in (("n_step", n_step), ("frame_stack", frame_stack)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if sequence_length is not None and sequence_length < 1:
-        raise ValueError(f"sequence_length must be at least 1, got {sequence_length}")
+    whole("n_step", n_step, 1)
+    whole("frame_stack", frame_stack, 1)
+    if sequence_length is not None:
+        whole("sequence_length", sequence_length, 1)
     if sequence_length is not None and n_step > 1:
         raise ValueError(
             "n_step is for single transitions: take replay.n_step over the steps of a sequence"

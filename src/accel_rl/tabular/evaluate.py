@@ -12,7 +12,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from accel_rl.tabular.policies import check_policy, unit_interval
+from accel_rl.arguments import whole
+from accel_rl.tabular.policies import check_mdp, check_policy, unit_interval
 from accel_rl.types import MDP, Array, ArrayLike
 
 _MAX_SWEEPS = 1_000_000
@@ -36,9 +37,10 @@ def policy_evaluation(mdp: MDP, policy: ArrayLike, gamma: ArrayLike) -> tuple[Ar
         action_values: [S, A] float32.
 
     Raises:
-        TypeError: the policy is neither integer [S] nor float [S, A].
-        ValueError: its shape, actions or probabilities do not fit the MDP, or gamma is known and
-            outside [0, 1].
+        TypeError: the policy is neither integer [S] nor float [S, A], it is no MDP, or gamma is no
+            number.
+        ValueError: its shape, actions or probabilities do not fit the MDP, or gamma is no scalar,
+            or known and outside [0, 1].
     """
     policy = check_policy(mdp, policy)
     return _policy_evaluation(mdp, policy, unit_interval("gamma", gamma))
@@ -70,8 +72,10 @@ def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
         action_values: [S, A] float32, one backup of `values`.
 
     Raises:
-        ValueError: gamma is known and outside [0, 1].
+        TypeError: it is no MDP, or gamma is no number.
+        ValueError: gamma is no scalar, or known and outside [0, 1].
     """
+    check_mdp(mdp)
     return _value_iteration(mdp, unit_interval("gamma", gamma))
 
 
@@ -118,7 +122,8 @@ def episode_return(mdp: MDP, policy: ArrayLike, horizon: int | None = None) -> A
         [] float32, reward per episode.
 
     Raises:
-        TypeError: the policy is neither integer [S] nor float [S, A].
+        TypeError: the policy is neither integer [S] nor float [S, A], it is no MDP, or the limit is
+            no int.
         ValueError: its shape, actions or probabilities do not fit the MDP; neither the MDP nor the
             caller gives a limit, or the limit is below 1.
     """
@@ -149,6 +154,7 @@ def optimal_return(mdp: MDP, horizon: int | None = None) -> Array:
         [] float32, reward per episode.
 
     Raises:
+        TypeError: it is no MDP, or the limit is no int.
         ValueError: neither the MDP nor the caller gives a limit, or the limit is below 1.
     """
     return _optimal_return(mdp, _horizon(mdp, horizon))
@@ -188,9 +194,8 @@ def _backup(mdp: MDP, gamma: Array, values: Array) -> Array:
 
 
 def _horizon(mdp: MDP, horizon: int | None) -> int:
+    check_mdp(mdp)
     horizon = mdp.time_limit if horizon is None else horizon
     if horizon is None:
         raise ValueError("horizon must be given: this MDP has no time limit")
-    if horizon < 1:
-        raise ValueError(f"horizon must be at least 1, got {horizon}")
-    return horizon
+    return whole("horizon", horizon, 1)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import function, whole
 from accel_rl.tabular.policies import as_policy
 from accel_rl.types import Array, ArrayLike
 
@@ -39,12 +40,13 @@ def monte_carlo_return(
         standard_error: [] float32, of the mean, from the episodes' sample variance.
 
     Raises:
-        TypeError: the policy is neither integer nor float.
+        TypeError: the policy is neither integer nor float, a function none, or a number no int.
         ValueError: the policy has not 1 or 2 axes, num_episodes is below 2 or horizon below 1.
     """
-    for name, value, least in (("num_episodes", num_episodes, 2), ("horizon", horizon, 1)):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+    whole("num_episodes", num_episodes, 2)
+    whole("horizon", horizon, 1)
+    function("reset", reset)
+    function("step", step)
     policy = as_policy(policy)
     partial = jax.tree_util.Partial
     return _monte_carlo_return(partial(reset), partial(step), policy, key, num_episodes, horizon)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from accel_rl.arguments import one_of, real, shown, whole
 from accel_rl.types import Array, ArrayLike
 
 INT32_MAX = 2**31 - 1
@@ -120,13 +121,13 @@ def int32_scaled(
       reward_range: the smallest and largest reward that will be used.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
         `reward_range` could overflow an int32.
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024 (fixed point instead of emulated floats).
     """
-    if not 1 <= scale <= 46_340:
-        raise ValueError(f"scale must be between 1 and 46340, got {scale}")
+    whole("scale", scale, 1, 46_340)
     _check_bound(scale, gamma_max, reward_range)
     divisor = np.int32(scale)
 
@@ -175,11 +176,11 @@ def int32_pow2(
       reward_range: the smallest and largest reward that will be used.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
         `reward_range` would saturate.
     """
-    if not 0 <= fraction_bits <= 24:
-        raise ValueError(f"fraction_bits must be between 0 and 24, got {fraction_bits}")
+    whole("fraction_bits", fraction_bits, 0, 24)
     scale = 2**fraction_bits
     _check_bound(scale, gamma_max, reward_range)
 
@@ -226,8 +227,7 @@ def make_numerics(name: str) -> Numerics:
     Raises:
       ValueError: if there is none of that name.
     """
-    if name not in FACTORIES:
-        raise ValueError(f"numerics must be one of {', '.join(FACTORIES)}, got {name!r}")
+    one_of("numerics", name, FACTORIES)
     return FACTORIES[name]()
 
 
@@ -245,8 +245,10 @@ def _promised(nx: Numerics, holds: bool = True) -> Numerics:
 
 
 def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]) -> None:
-    low, high = reward_range
-    if not 0 <= gamma_max < 1:
+    if not isinstance(reward_range, tuple) or len(reward_range) != 2:
+        raise TypeError(f"reward_range must be a tuple (low, high), got {shown(reward_range)}")
+    low, high = (real("reward_range", bound) for bound in reward_range)
+    if not 0 <= real("gamma_max", gamma_max) < 1:
         raise ValueError(f"gamma_max must be in [0, 1) for INT32, got {gamma_max}")
     if not low <= high:
         raise ValueError(f"reward_range must be (low, high) with low <= high, got {reward_range}")

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import one_of, whole
 from accel_rl.tabular import random
 from accel_rl.types import Array
 
@@ -47,12 +48,11 @@ def make_order(name: str, stride: int = 4) -> Order:
       stride: distance of consecutive rows in STR, at least 1.
 
     Raises:
+      TypeError: if the stride is no int.
       ValueError: if the name is unknown or the stride is below 1.
     """
-    if name not in NAMES:
-        raise ValueError(f"order must be one of {', '.join(NAMES)}, got {name!r}")
-    if stride < 1:
-        raise ValueError(f"stride must be at least 1, got {stride}")
+    one_of("order", name, NAMES)
+    whole("stride", stride, 1)
     return Order(name, stride)
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, real, shown, whole
 from accel_rl.types import MDP, Array, ArrayLike
 
 
@@ -15,8 +16,12 @@ def greedy_policy(values: Array) -> Array:
 
     Returns:
         [..., S] int32.
+
+    Raises:
+        TypeError: the values are no array of numbers.
+        ValueError: they have no action.
     """
-    return jnp.argmax(values, axis=-1).astype(jnp.int32)
+    return jnp.argmax(_action_values(values), axis=-1).astype(jnp.int32)
 
 
 def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
@@ -30,8 +35,10 @@ def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
         [..., S, A] float32.
 
     Raises:
-        ValueError: epsilon is known and outside [0, 1].
+        TypeError: the values are no array of numbers, or epsilon is no number.
+        ValueError: the values have no action, or epsilon is no scalar, or known and outside [0, 1].
     """
+    values = _action_values(values)
     epsilon = unit_interval("epsilon", epsilon)
     num_actions = values.shape[-1]
     greedy = jax.nn.one_hot(greedy_policy(values), num_actions, dtype=jnp.float32)
@@ -47,13 +54,20 @@ def uniform_policy(num_states: int, num_actions: int) -> Array:
 
     Returns:
         [S, A] float32.
+
+    Raises:
+        TypeError: a number is no int.
+        ValueError: a number is below 1.
     """
+    whole("num_states", num_states, 1)
+    whole("num_actions", num_actions, 1)
     return jnp.full((num_states, num_actions), 1 / num_actions, jnp.float32)
 
 
 def as_policy(policy: ArrayLike) -> Array:
     """The policy as an array, int of one axis or float32 of two; else a TypeError or ValueError."""
-    policy = jnp.asarray(policy)
+    if not isinstance(policy, jax.Array):
+        policy = np.asarray(policy)
     integer = jnp.issubdtype(policy.dtype, jnp.integer)
     if not integer and not jnp.issubdtype(policy.dtype, jnp.floating):
         raise TypeError(f"policy must be integer [S] or float [S, A], got {policy.dtype}")
@@ -61,11 +75,12 @@ def as_policy(policy: ArrayLike) -> Array:
         raise ValueError(
             f"policy must be integer [S] or float [S, A], got {policy.dtype}{list(policy.shape)}"
         )
-    return policy if integer else policy.astype(jnp.float32)
+    return jnp.asarray(policy) if integer else jnp.asarray(policy, jnp.float32)
 
 
 def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
     """The policy as an array that fits the MDP; its values are checked where they are known."""
+    check_mdp(mdp)
     policy = as_policy(policy)
     sizes = (mdp.num_states, mdp.num_actions)
     if policy.shape != sizes[: policy.ndim]:
@@ -88,10 +103,25 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
     return policy
 
 
+def check_mdp(mdp: MDP) -> None:
+    """Raises TypeError unless it is an MDP."""
+    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
+
+
+def _action_values(values: ArrayLike) -> Array:
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or not (
+        jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+    ):
+        raise TypeError(f"values must be an array [..., S, A] of numbers, got {shown(values)}")
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise ValueError(f"values must be [..., S, A] with A >= 1, got shape {values.shape}")
+    return jnp.asarray(values)
+
+
 def unit_interval(name: str, value: ArrayLike) -> Array:
-    """`value` as float32; a ValueError that names it if it is known and outside [0, 1]."""
-    if not isinstance(value, jax.core.Tracer):
-        array = np.asarray(value)
-        if not ((array >= 0) & (array <= 1)).all():
-            raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    """A scalar as float32; a ValueError that names it if it is known and outside [0, 1]."""
+    real(name, value)
+    if not isinstance(value, jax.core.Tracer) and not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
     return jnp.asarray(value, jnp.float32)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import function, instance, whole
 from accel_rl.tabular.numerics import Kernel, Numerics, fp32
 from accel_rl.tabular.rows import Row, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
@@ -96,10 +97,19 @@ def build_rule(
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
       kernel: name of the native kernel that computes the same, None if there is none.
+
+    Raises:
+      TypeError: if the numerics are none, `value` no function or `tables` no int.
+      ValueError: if `tables` is neither 1 nor 2.
     """
     nx = fp32() if numerics is None else numerics
+    instance("numerics", nx, Numerics, "tabular.make_numerics makes one")
+    function("value", value)
+    whole("tables", tables, 1, 2)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
+        whole("num_states", num_states, 1)
+        whole("num_actions", num_actions, 1)
         return jnp.full((tables, num_states, num_actions), nx.encode(value), nx.dtype)
 
     def coefficients(hyperparameters: Hyperparameters) -> Coefficients:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, one_of, whole
 from accel_rl.tabular import random
 from accel_rl.tabular.numerics import Numerics
 from accel_rl.tabular.rows import Row
@@ -26,6 +27,9 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
+
+    Raises:
+      TypeError: if the numerics are none.
 
     Reference: Watkins and Dayan, "Q-learning", Machine Learning 8, 1992; Sutton and Barto,
       Reinforcement Learning, 2nd edition, equation 6.8.
@@ -48,6 +52,7 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
         and otherwise greedily (lowest index of the maxima).
 
     Raises:
+      TypeError: if the numerics are none.
       ValueError: if `next_action` is neither.
 
     Reference: Rummery and Niranjan, "On-line Q-learning using connectionist systems", 1994; Sutton
@@ -82,6 +87,9 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
     Args:
       numerics: the arithmetic; `fp32()` if None.
 
+    Raises:
+      TypeError: if the numerics are none.
+
     Reference: van Seijen et al., "A theoretical and empirical analysis of Expected Sarsa",
       ADPRL 2009; Sutton and Barto, 2nd edition, equation 6.9.
     """
@@ -103,6 +111,9 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
+
+    Raises:
+      TypeError: if the numerics are none.
 
     Reference: van Hasselt, "Double Q-learning", NeurIPS 2010, algorithm 1.
     """
@@ -138,10 +149,10 @@ def make_rule(name: str, numerics: Numerics | None = None) -> TabularRule:
     """The rule called `name` (see `RULES`), in the given numerics.
 
     Raises:
+      TypeError: if the numerics are none.
       ValueError: if there is none of that name.
     """
-    if name not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}")
+    one_of("rule", name, RULES)
     return RULES[name](numerics)
 
 
@@ -156,10 +167,11 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
       num_agents: how many there are.
 
     Raises:
+      TypeError: if the rule is none, or `num_agents` no int.
       ValueError: if `num_agents` is below 1.
     """
-    if num_agents < 1:
-        raise ValueError(f"num_agents must be at least 1, got {num_agents}")
+    instance("rule", rule, TabularRule, "tabular.make_rule makes one")
+    whole("num_agents", num_agents, 1)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         tables = rule.init(num_states, num_actions, value)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
+from accel_rl.arguments import instance
 from accel_rl.types import Array, ArrayLike, Environment, Transition
 
 
@@ -45,7 +46,12 @@ def example(env: Environment, agent: Agent) -> Transition:
     Args:
       env: the environment, for the shapes of its observations.
       agent: what acts in it, for the shape of its actions.
+
+    Raises:
+      TypeError: if it is no environment, or no agent.
     """
+    instance("env", env, Environment, "envs.environment makes one")
+    instance("agent", agent, Agent, "agents.dqn and others make one")
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0))
     space = agent.action_space
     action = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))

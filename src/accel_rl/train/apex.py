@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.exploration import EpsilonGreedy
+from accel_rl.arguments import real, whole
 from accel_rl.train.acting import Exploration
 from accel_rl.types import Array
 
@@ -23,15 +24,15 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
       For `pipelined`; it raises TypeError where a policy has no epsilon-greedy exploration.
 
     Raises:
+      TypeError: if a number is of another type.
       ValueError: if a number is out of range.
 
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
-    if not 0 <= epsilon <= 1:
+    whole("num_envs", num_envs, 1)
+    if not 0 <= real("epsilon", epsilon) <= 1:
         raise ValueError(f"epsilon must be from 0 to 1, got {epsilon}")
-    if not 0 <= alpha < np.inf:
+    if not 0 <= real("alpha", alpha) < np.inf:
         raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
 
     def exploration(policy: Any, numbers: Array) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accel_rl.arguments import instance, whole
 from accel_rl.io import Checkpoint, Checkpoints, Logger
 from accel_rl.io.loggers import Row
 from accel_rl.train.compiled import Evaluation, compiled
@@ -18,6 +19,7 @@ from accel_rl.train.origin import check_origin, origin
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.rows import row
 from accel_rl.train.schedule import default_period, segments
+from accel_rl.train.seeds import check_strategy
 from accel_rl.train.stopping import Rule
 from accel_rl.types import Array
 
@@ -79,17 +81,27 @@ def chunked(
 
     Raises:
       ValueError: if a number is out of range; if a checkpoint is of another training or program.
-      TypeError: if the memory is a replay port.
+      TypeError: if an argument is of another type, or the memory is a replay port.
       FileExistsError: if the training starts where there are checkpoints, or a log, of another.
       BlockingIOError: if another process writes checkpoints there.
       DamagedError: if no checkpoint is whole.
     """
     if resume and checkpoints is None:
         raise ValueError("resume needs checkpoints, got None")
+    instance("program", program, Program, "train.make makes one")
     program.require_replay()
+    whole("steps", steps, 1)
     period = default_period(steps) if period is None else period
     left = segments(program.schedule, steps, period)
     arguments = {"strategy": seeds} if isinstance(seeds, str) else dict(seeds)
+    check_strategy(str(arguments.get("strategy", "auto")))
+    for name, value, kind in (
+        ("evaluation", evaluation, Evaluation),
+        ("checkpoints", checkpoints, Checkpoints),
+    ):
+        if value is not None:
+            instance(name, value, kind)
+    instance("loggers", loggers, Sequence)
     parts = compiled(program, key, hyper or {}, arguments, evaluation)
     about = origin(program, key, period, hyper or {}, arguments, evaluation)
     with contextlib.ExitStack() as stack:

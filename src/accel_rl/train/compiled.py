@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.train.evaluate import evaluator
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.seeds import over_seeds
@@ -27,12 +28,9 @@ class Evaluation:
     max_steps: int = 10_000  # an episode counts with its rewards until then
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a number is below 1."""
+        """Raises TypeError if a number is no int, ValueError if it is below 1."""
         for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                raise ValueError(
-                    f"{field.name} must be at least 1, got {getattr(self, field.name)}"
-                )
+            whole(field.name, getattr(self, field.name), 1)
 
 
 class Chunk(NamedTuple):

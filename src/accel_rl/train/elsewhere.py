@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from accel_rl.arguments import function, instance, integer, whole
 from accel_rl.train.acting import DeviceActor, Exploration, Seat, Setting, Version
 from accel_rl.train.actor import Episodes
 from accel_rl.train.pipelined_arguments import state_of
@@ -61,9 +62,12 @@ def act(
 
     Raises:
       ValueError: if a number is out of range.
-      TypeError: if the environment steps on the host.
+      TypeError: if an argument is of another type, or the environment steps on the host.
     """
-    if num_actors < 1 or program.schedule.num_envs % num_actors:
+    instance("program", program, Program, "train.make makes one")
+    function("newest", newest)
+    function("on_acted", on_acted)
+    if integer("num_actors", num_actors) < 1 or program.schedule.num_envs % num_actors:
         raise ValueError(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
         )
@@ -72,8 +76,7 @@ def act(
         ("first", first, 2**29),
         ("restarts", restarts, 2**29),
     ):
-        if not 0 <= value <= most:
-            raise ValueError(f"{name} must be from 0 to {most}, got {value}")
+        whole(name, value, 0, most)
     placement = Placement() if placement is None else placement
     state = state_of(program, key, hyper)
     setting = Setting(program, num_actors, actor_priorities, exploration)

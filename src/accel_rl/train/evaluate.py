@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
+from accel_rl.arguments import instance, whole
 from accel_rl.types import Array, Environment
 
 
@@ -25,11 +26,13 @@ def evaluator(
       evaluate(policy, key): returns of the episodes, [episodes] float32.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if a number is below 1.
     """
-    for name, value in (("episodes", episodes), ("max_steps", max_steps)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    instance("env", env, Environment, "envs.environment makes one")
+    instance("agent", agent, Agent, "agents.dqn and others make one")
+    whole("episodes", episodes, 1)
+    whole("max_steps", max_steps, 1)
 
     def evaluate(policy: Any, key: Array) -> Array:
         reset_key, step_key = jax.random.split(key)

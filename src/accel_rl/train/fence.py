@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
+from accel_rl.arguments import instance
 from accel_rl.replay import Replay
 from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike
@@ -23,7 +24,11 @@ def fenced(program: Program) -> Program:
 
     Args:
       program: its memory may be a port.
+
+    Raises:
+      TypeError: if it is no program.
     """
+    instance("program", program, Program, "train.make makes one")
     env, agent, memory = program.env, program.agent, program.memory
 
     def init(key: Array, **hyperparameters: ArrayLike) -> Any:

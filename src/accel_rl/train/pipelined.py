@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, whole
 from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting, Version
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
@@ -22,6 +23,7 @@ from accel_rl.train.program import Program, TrainState
 from accel_rl.train.queues import Queue, Span, Workers
 from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row
+from accel_rl.train.schedule import segments
 from accel_rl.types import Array
 
 
@@ -102,13 +104,16 @@ def pipelined(
 
     Raises:
       ValueError: if a number is out of range, or arguments do not fit each other.
-      TypeError: if `start` is neither a key nor a state; if the program's environment steps on the
-        host, and `env` is None.
+      TypeError: if an argument is of another type; if `start` is neither a key nor a state; if the
+        program's environment steps on the host, and `env` is None.
     """
     size = check_sizes(program, deterministic, queue_size, num_actors, actor_priorities, restarts)
     hosts = Hosts(program, env, max(1, num_actors))
-    state = state_of(program, start, hyper)
     placement = Placement() if placement is None else placement
+    instance("placement", placement, Placement)
+    whole("timeline", timeline, 0)
+    segments(program.schedule, steps, period)  # which checks numbers, before anything is compiled
+    state = state_of(program, start, hyper)
     schedule = program.schedule
     first = int(state.iteration)
     ends = ends_of(program, steps, period, first)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl.arguments import instance, whole
 from accel_rl.replay import Replay
 from accel_rl.train.acting import CACHED
 from accel_rl.train.compiled import number_of_seeds
@@ -25,7 +26,11 @@ def check_sizes(
     actor_priorities: int,
     restarts: int,
 ) -> int:
-    """The size of the queue; raises ValueError where numbers are out of range, or do not fit."""
+    """The size of the queue; raises ValueError where numbers are out of range, or do not fit.
+
+    Raises TypeError where a number is no int.
+    """
+    instance("program", program, Program, "train.make makes one")
     if deterministic and (queue_size is not None or num_actors != 1):
         raise ValueError(
             "queue_size and num_actors are for the asynchronous mode (deterministic=False), got "
@@ -53,8 +58,7 @@ def check_sizes(
         ("actor_priorities", actor_priorities, 0),
         ("restarts", restarts, 0),
     ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+        whole(name, value, least)
     if num_actors and program.schedule.num_envs % num_actors:
         raise ValueError(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"

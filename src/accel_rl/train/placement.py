@@ -24,6 +24,16 @@ class Placement:
     learn: Devices = None
     store: jax.Device | None = None  # what slots of the memory hold; None: as `replay`
 
+    def __post_init__(self) -> None:
+        """Raises ValueError of what is no device, or several where there is to be one."""
+        for name in ("act", "learn"):
+            if getattr(self, name) is not None:
+                _devices(name, getattr(self, name))
+        for name in ("replay", "store"):
+            device = getattr(self, name)
+            if device is not None and not isinstance(device, jax.Device):
+                raise ValueError(f"placement.{name} must be a device, got {device!r}")
+
     def actor(self, number: int) -> jax.Device:
         """The device of an actor."""
         devices = _devices("act", self.act)
@@ -87,7 +97,7 @@ def part_here(array: jax.Array) -> np.ndarray:
 def _devices(name: str, devices: Devices) -> list[jax.Device]:
     if devices is None:
         return list(jnp.zeros(()).devices())
-    found = [devices] if isinstance(devices, jax.Device) else list(devices)
+    found = list(devices) if isinstance(devices, Sequence) else [devices]
     if not found or not all(isinstance(each, jax.Device) for each in found):
         raise ValueError(f"placement.{name} must be a device or several, got {devices!r}")
     return found

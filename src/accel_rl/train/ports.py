@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.replay import Replay, ReplayState
 from accel_rl.train.placement import placed
 from accel_rl.types import Array, ArrayLike, Sample, Transition
@@ -147,6 +148,7 @@ class LocalPort(HeldPort):
       state: to go on from, which is copied; an empty memory if None.
 
     Raises:
+      TypeError: if it is no memory, or the device none.
       ValueError: if hyper-parameters are given with a state.
     """
 
@@ -158,9 +160,12 @@ class LocalPort(HeldPort):
         device: jax.Device | None = None,
         state: ReplayState | None = None,
     ) -> None:
+        if device is not None:
+            instance("device", device, jax.Device)
+        own_state = first_state(replay, hyper, state)
         functions = replay.add, replay.sample, replay.update, replay.can_sample
         # A copy: what is given away must be nobody else's.
-        own = jax.device_put(first_state(replay, hyper, state), device, may_alias=False)
+        own = jax.device_put(own_state, device, may_alias=False)
         super().__init__(_compiled(*functions), own)
 
 
@@ -168,6 +173,7 @@ def first_state(
     replay: Replay, hyper: Mapping[str, ArrayLike] | None, state: ReplayState | None
 ) -> ReplayState:
     """The state given, or that of an empty memory; raises ValueError if both are asked for."""
+    instance("replay", replay, Replay, "replay.make makes one")
     if state is not None and hyper:
         raise ValueError(f"hyper-parameters are the state's where one is given, got {hyper}")
     return replay.init(**(hyper or {})) if state is None else state

@@ -15,6 +15,7 @@ import numpy as np
 
 from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
+from accel_rl.arguments import instance
 from accel_rl.replay import Replay, after, td_priority
 from accel_rl.train import actor as actors
 from accel_rl.train import delay
@@ -303,6 +304,8 @@ def make(
       TypeError: if an argument is not what it must be.
       ValueError: if the parts do not fit each other, or a number is out of range.
     """
+    instance("env", env, Environment, "envs.environment makes one")
+    instance("agent", agent, Agent, "agents.dqn and others make one")
     plan = Schedule(**schedule)
     for name in ("observation_space", "action_space"):
         ours, theirs = getattr(env, name), getattr(agent, name)
@@ -310,6 +313,10 @@ def make(
             raise ValueError(f"the agent's {name} must be {env.name}'s, {ours}, got {theirs}")
     if isinstance(memory, Replay):
         _check_memory(env, agent, memory, plan)
+    elif not all(hasattr(memory, name) for name in ("add", "can_sample", "sample", "update")):
+        raise TypeError(
+            f"memory must be a replay memory (replay.make makes one) or a port, got {memory!r}"
+        )
     return Program(env, agent, memory, plan)
 
 

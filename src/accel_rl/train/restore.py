@@ -2,6 +2,7 @@
 
 import jax
 
+from accel_rl.arguments import instance
 from accel_rl.io import Checkpoint
 from accel_rl.train.program import Program, TrainState
 
@@ -14,8 +15,11 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
       checkpoint: such as `io.Checkpoints(folder).newest()`, or `.highest()`.
 
     Raises:
+      TypeError: if it is no program, or no checkpoint.
       ValueError: if the state is another program's; the message has the first leaf that differs.
     """
+    instance("program", program, Program, "train.make makes one")
+    instance("checkpoint", checkpoint, Checkpoint, "io.Checkpoints(folder).newest() gives one")
     seeds = checkpoint.about.get("training", {}).get("seeds")
     template = jax.eval_shape(program.init, jax.random.key(0))
     if seeds is not None:

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from accel_rl.arguments import instance, whole
+
 MOST_STEPS = 2**31 - 1
 
 
@@ -23,12 +25,8 @@ class Schedule:
     def __post_init__(self) -> None:
         """Raises ValueError, or TypeError for what is not an int."""
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
             least = 1 if field.name in ("num_envs", "rollout", "updates") else 0
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{field.name} must be an int, got {value!r}")
-            if value < least:
-                raise ValueError(f"{field.name} must be at least {least}, got {value}")
+            whole(field.name, getattr(self, field.name), least)
 
     @property
     def steps(self) -> int:
@@ -63,13 +61,13 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
       (iterations, whether they learn) of each segment.
 
     Raises:
+      TypeError: if it is no schedule, or a number no int.
       ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or no step
         of learning would be taken.
     """
-    period = default_period(steps) if period is None else period
-    for name, value in (("steps", steps), ("period", period)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    instance("schedule", schedule, Schedule)
+    whole("steps", steps, 1)
+    period = default_period(steps) if period is None else whole("period", period, 1)
     total = math.ceil(steps / schedule.steps)
     if total * schedule.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS:,}, counted in int32, got {steps:,}")

@@ -8,6 +8,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
+from accel_rl.arguments import function, integer, one_of
+
 STRATEGIES = ("auto", "vmap", "chunked", "sharded")
 
 
@@ -40,11 +42,17 @@ def over_seeds(
       The function; its results have the leading axis.
 
     Raises:
-      ValueError: if no strategy has the name, or `chunk` is below 1 or does not go with it.
+      TypeError: if `fn` is no function, or `chunk` no int.
+      ValueError: if there is no device, no strategy has the name, or `chunk` is below 1 or does not
+        go with it.
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
-    if chunk is not None and (chunk < 1 or strategy not in ("chunked", "sharded")):
+    function("fn", fn)
+    check_strategy(strategy)
+    if devices is not None and not devices:
+        raise ValueError("devices must be one or more, or None, got none")
+    if chunk is not None and (
+        integer("chunk", chunk) < 1 or strategy not in ("chunked", "sharded")
+    ):
         raise ValueError(
             f"chunk must be at least 1, and goes with chunked and sharded, got {chunk}, {strategy}"
         )
@@ -66,6 +74,11 @@ def over_seeds(
         )(*args)
 
     return mapped
+
+
+def check_strategy(strategy: str) -> None:
+    """Raises ValueError unless it is the name of a strategy."""
+    one_of("strategy", strategy, STRATEGIES)
 
 
 def _axes(in_axes: int | Sequence[int | None], args: Sequence[Any]) -> tuple[int | None, ...]:

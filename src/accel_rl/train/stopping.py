@@ -6,6 +6,7 @@ A rule takes all rows so far and returns why to stop, or None.
 import math
 from collections.abc import Callable, Sequence
 
+from accel_rl.arguments import function, instance, real, whole
 from accel_rl.io.loggers import Row
 
 Rule = Callable[[Sequence[Row]], str | None]
@@ -21,7 +22,14 @@ def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
 
     Returns:
       A rule; it raises ValueError where rows have no such entry.
+
+    Raises:
+      TypeError: if the metric is no text, or the value no number.
+      ValueError: if the value is NaN.
     """
+    instance("metric", metric, str)
+    if math.isnan(real("value", value)):
+        raise ValueError(f"value must be a number to reach, got {value}")
 
     def rule(rows: Sequence[Row]) -> str | None:
         row = rows[-1]
@@ -47,11 +55,12 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
       A rule; it raises ValueError where rows have no such entry.
 
     Raises:
+      TypeError: if the metric is no text, `patience` no int or `least` no number.
       ValueError: if `patience` is below 1, or `least` below 0.
     """
-    if patience < 1:
-        raise ValueError(f"patience must be at least 1, got {patience}")
-    if not least >= 0:
+    instance("metric", metric, str)
+    whole("patience", patience, 1)
+    if not real("least", least) >= 0:
         raise ValueError(f"least must be at least 0, got {least}")
 
     def rule(rows: Sequence[Row]) -> str | None:
@@ -70,7 +79,16 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
 
 
 def first_of(*rules: Rule) -> Rule:
-    """Stop as soon as one of several rules says so."""
+    """Stop as soon as one of several rules says so.
+
+    Raises:
+      TypeError: if a rule is no function.
+      ValueError: if there is none.
+    """
+    if not rules:
+        raise ValueError("rules must be one or more, got none")
+    for each in rules:
+        function("each of rules", each)
 
     def rule(rows: Sequence[Row]) -> str | None:
         return next((why for each in rules if (why := each(rows))), None)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.train.program import Program, TrainState
 from accel_rl.train.schedule import segments
 from accel_rl.types import Array, ArrayLike
@@ -32,8 +33,9 @@ def whole(program: Program, steps: int, *, period: int | None = None) -> Callabl
 
     Raises:
       ValueError: if a number is out of range.
-      TypeError: if the memory is a replay port.
+      TypeError: if it is no program, a number no int, or the memory a replay port.
     """
+    instance("program", program, Program, "train.make makes one")
     program.require_replay()
     plan = segments(program.schedule, steps, period)
 

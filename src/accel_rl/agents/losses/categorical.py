@@ -1,10 +1,11 @@
 """Learning the distribution of returns as probabilities of fixed atoms (C51)."""
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.agents.losses.checks import require_shapes
+from accel_rl.arguments import whole
 from accel_rl.types import Array
 
 
@@ -20,10 +21,14 @@ def project(position: Array, probability: Array, num_atoms: int) -> Array:
     Returns:
       [N] float32, the mass at each atom; its sum is that of `probability`.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Bellemare, Dabney and Munos, "A distributional perspective on reinforcement
       learning", ICML 2017, equation 7.
     """
-    chex.assert_rank([position, probability], 1)
+    require_shapes(position=(position, "M"), probability=(probability, "M"))
+    whole("num_atoms", num_atoms, 1)
     inside = jnp.clip(position, 0, np.float32(num_atoms - 1))
     atoms = jnp.arange(num_atoms, dtype=jnp.float32)
     near = jnp.maximum(1 - jnp.abs(inside[None, :] - atoms[:, None]), 0)
@@ -58,13 +63,22 @@ def categorical_q_learning(
     Returns:
       [] float32, at least 0 up to rounding, with a gradient with respect to `logits_tm1` only.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Bellemare, Dabney and Munos 2017, algorithm 1; as a divergence, Hessel et al.,
       "Rainbow: combining improvements in deep reinforcement learning", AAAI 2018, equation 3.
     """
-    chex.assert_rank(
-        [atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, q_t_selector], [1, 2, 0, 0, 0, 2, 1]
+    require_shapes(
+        atoms=(atoms, "N"),
+        logits_tm1=(logits_tm1, "AN"),
+        a_tm1=(a_tm1, ""),
+        r_t=(r_t, ""),
+        discount_t=(discount_t, ""),
+        logits_t=(logits_t, "AN"),
+        q_t_selector=(q_t_selector, "A"),
     )
-    num_atoms = atoms.shape[0]
+    num_atoms = whole("the number of atoms", atoms.shape[0], 2)
     position = (r_t + discount_t * atoms - atoms[0]) / (atoms[1] - atoms[0])
     probability = jax.nn.softmax(logits_t[jnp.argmax(q_t_selector)])
     target = jax.lax.stop_gradient(project(position, probability, num_atoms))

@@ -3,10 +3,10 @@
 Actions are in [-1, 1]. With several critics the least of their values makes the target.
 """
 
-import chex
 import jax
 import jax.numpy as jnp
 
+from accel_rl.agents.losses.checks import require_shapes
 from accel_rl.types import Array
 
 
@@ -21,10 +21,13 @@ def smoothed(action: Array, noise: Array, clip: Array) -> Array:
     Returns:
       [D] float32 in [-1, 1].
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018, section 5.3.
     """
-    chex.assert_rank([action, noise, clip], [1, 1, 0])
+    require_shapes(action=(action, "D"), noise=(noise, "D"), clip=(clip, ""))
     return jnp.clip(action + jnp.clip(noise, -clip, clip), -1, 1)
 
 
@@ -44,11 +47,14 @@ def clipped_double_q(q_tm1: Array, r_t: Array, discount_t: Array, q_t: Array) ->
     Returns:
       [C] float32, with a gradient with respect to `q_tm1` only.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016,
       algorithm 1; Fujimoto et al., "Addressing function approximation error in actor-critic
       methods", ICML 2018, equation 10.
     """
-    chex.assert_rank([q_tm1, r_t, discount_t, q_t], [1, 0, 0, 1])
+    require_shapes(q_tm1=(q_tm1, "C"), r_t=(r_t, ""), discount_t=(discount_t, ""), q_t=(q_t, "C"))
     return jax.lax.stop_gradient(r_t + discount_t * jnp.min(q_t)) - q_tm1
 
 
@@ -61,9 +67,13 @@ def worst(error: Array) -> Array:
     Returns:
       [] float32, signed.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Fujimoto et al., "An equivalence between loss functions and non-uniform sampling in
       experience replay", NeurIPS 2020, where priorities are of max(|error_1|, |error_2|).
     """
+    require_shapes(error=(error, "C"))
     return error[jnp.argmax(jnp.abs(error))]
 
 
@@ -76,7 +86,10 @@ def deterministic_policy(q: Array) -> Array:
     Returns:
       [] float32.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Silver et al., "Deterministic policy gradient algorithms", ICML 2014, theorem 1.
     """
-    chex.assert_rank(q, 0)
+    require_shapes(q=(q, ""))
     return -q

@@ -1,10 +1,10 @@
 """Learning the distribution of returns as its quantiles (QR-DQN)."""
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.agents.losses.checks import require_shapes
 from accel_rl.agents.losses.regression import huber
 from accel_rl.types import Array
 
@@ -23,10 +23,13 @@ def quantile_regression(quantiles: Array, targets: Array, delta: float = 1.0) ->
     Returns:
       [] float32, at least 0, with a gradient with respect to `quantiles` only.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Dabney et al., "Distributional reinforcement learning with quantile regression",
       AAAI 2018, equation 10 and algorithm 1.
     """
-    chex.assert_rank([quantiles, targets], 1)
+    require_shapes(quantiles=(quantiles, "N"), targets=(targets, "M"))
     num = quantiles.shape[0]
     midpoints = ((np.arange(num) + 0.5) / num).astype(np.float32)[:, None]
     error = jax.lax.stop_gradient(targets)[None, :] - quantiles[:, None]
@@ -60,10 +63,18 @@ def quantile_q_learning(
       the targets less that of the quantiles, [] float32: the temporal-difference error of the
       expected return, which unlike the loss is 0 for a value learned although returns are random.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Dabney et al. 2018, algorithm 1.
     """
-    chex.assert_rank(
-        [quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, q_t_selector], [2, 0, 0, 0, 2, 1]
+    require_shapes(
+        quantiles_tm1=(quantiles_tm1, "AN"),
+        a_tm1=(a_tm1, ""),
+        r_t=(r_t, ""),
+        discount_t=(discount_t, ""),
+        quantiles_t=(quantiles_t, "AM"),
+        q_t_selector=(q_t_selector, "A"),
     )
     targets = r_t + discount_t * quantiles_t[jnp.argmax(q_t_selector)]
     quantiles = quantiles_tm1[a_tm1]

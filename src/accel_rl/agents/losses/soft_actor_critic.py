@@ -5,11 +5,11 @@ Actions are in [-1, 1], and so probabilities are densities there.
 
 import math
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.agents.losses.checks import require_shapes
 from accel_rl.agents.losses.deterministic_policy import clipped_double_q
 from accel_rl.types import Array
 
@@ -31,10 +31,13 @@ def squashed_gaussian(mean: Array, log_std: Array, noise: Array) -> tuple[Array,
     Returns:
       [D] float32 in [-1, 1]; [] float32.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018, appendix C, equation 21.
     """
-    chex.assert_rank([mean, log_std, noise], 1)
+    require_shapes(mean=(mean, "D"), log_std=(log_std, "D"), noise=(noise, "D"))
     number = mean + jnp.exp(log_std) * noise
     normal = np.float32(-0.5) * jnp.square(noise) - log_std - _LOG_ROOT_2_PI
     # log(1 - tanh(x)^2), without the difference that rounds to 0 where |x| is large
@@ -65,10 +68,20 @@ def soft_q(
     Returns:
       [C] float32, with a gradient with respect to `q_tm1` only.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equations 3 and 5.
     """
-    chex.assert_rank([q_tm1, r_t, discount_t, q_t, log_prob_t, temperature], [1, 0, 0, 1, 0, 0])
+    require_shapes(
+        q_tm1=(q_tm1, "C"),
+        r_t=(r_t, ""),
+        discount_t=(discount_t, ""),
+        q_t=(q_t, "C"),
+        log_prob_t=(log_prob_t, ""),
+        temperature=(temperature, ""),
+    )
     return clipped_double_q(q_tm1, r_t, discount_t, q_t - temperature * log_prob_t)
 
 
@@ -83,10 +96,13 @@ def soft_policy(q: Array, log_prob: Array, temperature: Array) -> Array:
     Returns:
       [] float32, with a gradient with respect to `q` and `log_prob`.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 9.
     """
-    chex.assert_rank([q, log_prob, temperature], [1, 0, 0])
+    require_shapes(q=(q, "C"), log_prob=(log_prob, ""), temperature=(temperature, ""))
     return jax.lax.stop_gradient(temperature) * log_prob - jnp.min(q)
 
 
@@ -101,8 +117,15 @@ def temperature_loss(log_temperature: Array, log_prob: Array, target_entropy: Ar
     Returns:
       [] float32, with a gradient with respect to `log_temperature` only.
 
+    Raises:
+      ValueError: if a shape does not fit.
+
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 18.
     """
-    chex.assert_rank([log_temperature, log_prob, target_entropy], 0)
+    require_shapes(
+        log_temperature=(log_temperature, ""),
+        log_prob=(log_prob, ""),
+        target_entropy=(target_entropy, ""),
+    )
     return -jnp.exp(log_temperature) * jax.lax.stop_gradient(log_prob + target_entropy)

@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from accel_rl.arguments import instance
+
 FILE_STATUSES = ("silicon", "simulated", "tool", "derived", "counted")
 
 _LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
@@ -130,6 +132,7 @@ def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -
       tcam: one of `available_tcams(path)`.
 
     Raises:
+      TypeError: the path is none.
       FileNotFoundError: the path does not exist.
       ValueError: unknown `tcam`, or a file with a key missing or unknown, a wrong unit or status, a
         source that is not described or a value that is not positive.
@@ -161,6 +164,8 @@ def figures_table(path: Path | None = None) -> str:
 
 
 def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Figure]]]:
+    if path is not None:
+        instance("path", path, Path)
     file = path or resources.files("accel_rl.am.hardware") / "components.toml"
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from accel_rl.am.hardware.components import Components
 from accel_rl.am.hardware.design import VARIANTS, Design
+from accel_rl.arguments import instance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +54,11 @@ class _Stage:
     energy_pj: float
 
 
+def _check_types(design: Design, components: Components) -> None:
+    instance("design", design, Design)
+    instance("components", components, Components, "load_components makes them")
+
+
 def modelled_sample(design: Design, components: Components, *, energy: bool = True) -> Modelled:
     """Model one sampling of a batch.
 
@@ -62,9 +68,11 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
       energy: False where energies are not known and only the latency is wanted.
 
     Raises:
+      TypeError: if it is no design, or no components.
       ValueError: if a figure that is needed has no value, or if the components are clocked and the
         design or `energy` is not what the RTL is known to do.
     """
+    _check_types(design, components)
     c = components
     if c.clocked:
         _check_clocked(design, c, energy)
@@ -137,6 +145,7 @@ def modelled_update(design: Design, components: Components, *, energy: bool = Tr
       components: from `load_components`.
       energy: False where energies are not known and only the latency is wanted.
     """
+    _check_types(design, components)
     c = components
     if c.clocked:
         _check_clocked(design, c, energy)

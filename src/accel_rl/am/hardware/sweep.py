@@ -9,6 +9,7 @@ from typing import Any
 from accel_rl.am.hardware.components import Components
 from accel_rl.am.hardware.design import Design
 from accel_rl.am.hardware.model import Modelled, modelled_sample
+from accel_rl.arguments import instance, real
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +39,14 @@ def sweep(
       energy: as for `modelled_sample`.
 
     Raises:
-      TypeError: if a field is unknown.
+      TypeError: if a field is unknown, or an argument of another type.
       ValueError: as `Design`, `Components.given` and `modelled_sample`.
     """
+    instance("design", design, Design)
+    instance("components", components, Components, "load_components makes them")
+    for name in fields or {}:
+        if name not in {each.name for each in dataclasses.fields(Design)}:
+            raise TypeError(f"fields: a Design has no {name!r}")
     return [
         Point(
             field,
@@ -90,9 +96,13 @@ def compare_with_measured(
       platform: the machine's name, and what ran on it.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
         empty.
     """
+    instance("modelled", modelled, Modelled, "modelled_sample makes one")
+    instance("platform", platform, str)
+    real("measured_per_seconds", measured_per_seconds)
     if modelled.operation != "sample":
         raise ValueError(f"modelled must be of a sampling, got {modelled.operation!r}")
     if not (math.isfinite(measured_per_seconds) and measured_per_seconds > 0):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import jax
 
 from accel_rl.am import hardware
+from accel_rl.arguments import instance
 from accel_rl.compose import fpga
 from accel_rl.compose.devices.associative import AssociativeMemory
 from accel_rl.compose.devices.device import Device, Executable, Link, Modelled, Status
@@ -63,8 +64,13 @@ def find(names: tuple[str, ...] = ()) -> dict[str, Device]:
     """Devices by name; without names the executable ones of this machine.
 
     Raises:
+      TypeError: if it is no tuple of names.
       ValueError: if there is none of a name; the message tells which there are.
     """
+    if isinstance(names, str):
+        raise TypeError(f"names must be a tuple of names, got {names!r}")
+    for name in names:
+        instance("each of names", name, str)
     here = available()
     if not names:
         return here

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 import jax
 
+from accel_rl.arguments import one_of, real
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
 
@@ -22,11 +23,12 @@ class Link:
     status: Literal["measured", "declared"]
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a number is out of range."""
-        if not self.latency >= 0:
+        """Raises TypeError if a number is none, ValueError if it is out of range, or the status."""
+        if not real("latency", self.latency) >= 0:
             raise ValueError(f"latency must be at least 0 seconds, got {self.latency}")
-        if not self.bandwidth > 0:
+        if not real("bandwidth", self.bandwidth) > 0:
             raise ValueError(f"bandwidth must be above 0 bytes a second, got {self.bandwidth}")
+        one_of("status", self.status, ("measured", "declared"))
 
     def seconds(self, size: float) -> float:
         """Of a transfer of `size` bytes; 0 of none."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from accel_rl import am, pim
+from accel_rl.arguments import whole
 from accel_rl.compose.devices.device import Link, Status
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
@@ -28,6 +29,10 @@ class UpmemDevice:
     dpus: int = 64
     name: str = "upmem"
     power: Power | None = None
+
+    def __post_init__(self) -> None:
+        """Raises TypeError if it is no int, ValueError if it is below 1."""
+        whole("dpus", self.dpus, 1)
 
     @property
     def kind(self) -> str:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance, real
 from accel_rl.envs.wrappers.checks import require_box
 from accel_rl.types import Array, ArrayLike, Box, Environment
 
@@ -96,13 +97,16 @@ def normalise_observations(
       clip: largest size of what comes out; may be infinite.
 
     Raises:
-      TypeError: if env is no environment, or its observations are Discrete.
+      TypeError: if env is no environment, its observations are Discrete, or an argument is of
+        another type.
       ValueError: if epsilon or clip is not above 0, or statistics are of another shape.
     """
     space = require_box(env, "normalise_observations")
     for name, value in (("epsilon", epsilon), ("clip", clip)):
-        if not value > 0:
+        if not real(name, value) > 0:
             raise ValueError(f"{name} must be above 0, got {value}")
+    if statistics is not None:
+        instance("statistics", statistics, RunningStatistics)
     if statistics is not None and statistics.mean.shape != space.shape:
         raise ValueError(
             f"statistics must be of observations of shape {space.shape}, got "

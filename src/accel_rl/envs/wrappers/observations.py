@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import function as function_of
+from accel_rl.arguments import instance
 from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
@@ -23,12 +25,16 @@ def map_observations(
       space: of the new observations.
 
     Raises:
-      TypeError: if env is no environment.
+      TypeError: if env is no environment, the function is none, or the space is none.
       ValueError: if the function gives another shape or dtype than the space has.
     """
     old = require_environment(env).observation_space
+    function_of("function", function)
+    instance("space", space, (Discrete, Box))
     held = jax.dtypes.canonicalize_dtype
     made = jax.eval_shape(function, jax.ShapeDtypeStruct(old.shape, held(old.dtype)))
+    if not isinstance(made, jax.ShapeDtypeStruct):
+        raise ValueError(f"function must give elements of {space}, got {made}")
     if (made.shape, made.dtype) != (space.shape, held(space.dtype)):
         raise ValueError(f"function must give elements of {space}, got {made.dtype}{made.shape}")
 

@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from accel_rl.arguments import function as function_of
+from accel_rl.arguments import real
 from accel_rl.envs.wrappers.checks import require_environment
 from accel_rl.types import Array, ArrayLike, Environment
 
@@ -15,9 +17,11 @@ def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environ
     """Rewards as a function, scalar to scalar, makes them.
 
     Raises:
-      TypeError: if env is no environment, or the function gives anything but a float scalar.
+      TypeError: if env is no environment, the function is none, or it gives anything but a float
+        scalar.
     """
     require_environment(env)
+    function_of("function", function)
     made = jax.eval_shape(function, jax.ShapeDtypeStruct((), jnp.float32))
     if not (
         isinstance(made, jax.ShapeDtypeStruct)
@@ -38,9 +42,10 @@ def scale_rewards(env: Environment, factor: ArrayLike) -> Environment:
     """Rewards times a factor, which may be traced.
 
     Raises:
-      TypeError: if env is no environment.
+      TypeError: if env is no environment, or the factor no number.
       ValueError: if the factor is known and not finite, or zero.
     """
+    real("factor", factor)
     if not isinstance(factor, jax.core.Tracer) and not (math.isfinite(factor) and factor != 0):
         raise ValueError(f"factor must be finite and not zero, got {factor}")
     scale = jnp.asarray(factor, jnp.float32)
@@ -51,9 +56,9 @@ def clip_rewards(env: Environment, low: float = -1.0, high: float = 1.0) -> Envi
     """Rewards cut to [low, high], as V. Mnih et al. (Nature 518, 2015) cut those of Atari games.
 
     Raises:
-      TypeError: if env is no environment.
+      TypeError: if env is no environment, or a bound no number.
       ValueError: if low is not below high.
     """
-    if not low < high:
+    if not real("low", low) < real("high", high):
         raise ValueError(f"low must be below high, got {low} and {high}")
     return map_rewards(env, lambda reward: jnp.clip(reward, low, high))

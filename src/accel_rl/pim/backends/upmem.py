@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from accel_rl import native
+from accel_rl.arguments import integer
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
@@ -56,6 +57,7 @@ def upmem_backend(
       count_instructions: DPUs count instructions, not cycles, for `pim.upmem.recording`.
 
     Raises:
+      TypeError: `tasklets` is no int.
       ValueError: a number or name is out of range.
       pim.upmem.SdkMissing: there is nothing to build programs with.
       pim.upmem.BuildFailed: the host library could not be built.
@@ -64,7 +66,7 @@ def upmem_backend(
     if machine is not None and machine not in known:
         raise ValueError(f"DPUs are built for {' or '.join(known)}, got machine {machine!r}")
     limit = (load_machine() if machine is None else load_machine(machine)).max_tasklets
-    if not 1 <= tasklets <= limit:
+    if not 1 <= integer("tasklets", tasklets) <= limit:
         raise ValueError(f"tasklets must be between 1 and {limit}, got {tasklets}")
     settings = kernels.Settings(
         toolkit=find_toolkit(sdk),

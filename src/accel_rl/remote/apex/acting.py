@@ -10,6 +10,7 @@ from collections.abc import Callable
 import jax
 
 from accel_rl import train
+from accel_rl.arguments import function, instance, whole
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import Newest, Report
 from accel_rl.remote.apex.settings import ApexSettings
@@ -44,9 +45,13 @@ def run_actor(
       going: asked all the time, from a thread: also an actor that waits for the limiter stops.
 
     Raises:
+      TypeError: if an argument is of another type.
       ValueError: if the number is out of range, or settings do not fit the learner's.
       RemoteError: if the server is lost.
     """
+    instance("settings", settings, ApexSettings)
+    whole("number", number, 0, settings.num_actors - 1)
+    function("going", going)
     with ReplayClient(first_of(address), secret) as client:
         port = settings.port(address, settings.envs_per_actor, secret)
         try:

@@ -9,6 +9,7 @@ import warnings
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
+from accel_rl.arguments import instance, whole
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.shard import Address, as_text
@@ -36,7 +37,9 @@ class Actors(Closing, Generic[T]):
       restarted: how often one was started again.
 
     Raises:
-      TypeError: if the address is no text, as that of a `ReplayServer` of this process.
+      ValueError: if `restarts` is below 0.
+      TypeError: if an argument is of another type; if the address is no text, as that of a
+        `ReplayServer` of this process.
     """
 
     def __init__(
@@ -48,8 +51,8 @@ class Actors(Closing, Generic[T]):
         restarts: int = 0,
     ) -> None:
         """Starts them; they need a while to import what they need."""
-        if restarts < 0:
-            raise ValueError(f"restarts must be at least 0, got {restarts}")
+        instance("settings", settings, ApexSettings)
+        whole("restarts", restarts, 0)
         self._orders: dict[str, Any] = {
             "settings": dataclasses.asdict(settings),
             "address": as_text(address),

@@ -9,6 +9,8 @@ import jax
 
 from accel_rl import agents, envs, train
 from accel_rl.agents import Agent
+from accel_rl.arguments import instance, integer
+from accel_rl.networks.checks import require_widths
 from accel_rl.remote.port import RemotePort
 from accel_rl.remote.shard import Address
 from accel_rl.train import Program
@@ -46,7 +48,12 @@ class ApexSettings:
 
     def __post_init__(self) -> None:
         """Raises ValueError if a number is out of range, TypeError for what is none."""
+        require_widths("hidden", self.hidden)
         object.__setattr__(self, "hidden", tuple(self.hidden))
+        for name in ("environment", "run"):
+            instance(name, getattr(self, name), str)
+        if not self.run:
+            raise ValueError("run must name the training, got ''")
         for field in dataclasses.fields(self):
             value, example = getattr(self, field.name), field.default
             if isinstance(example, int | float):
@@ -151,7 +158,8 @@ class ApexSettings:
         )
 
     def check_learners(self, learners: int) -> None:
-        """Raises ValueError if so many learners cannot share the batch equally."""
+        """Raises ValueError, or TypeError, if so many learners cannot share the batch equally."""
+        integer("learners", learners)
         if learners < 1 or self.batch_size % learners:
             raise ValueError(
                 f"batch_size must be a multiple of the learners, {learners}, got {self.batch_size}"

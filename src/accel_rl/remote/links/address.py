@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from accel_rl.arguments import instance
+
 _FORMS = (
     '"tcp://host:port", "tls://host:port", "unix:/path", "shm:/path", "udp://host:port" or '
     '"memif:/path?id=number"'
@@ -34,8 +36,10 @@ def parse_address(address: str) -> Address:
     """The parts of an address.
 
     Raises:
+      TypeError: if it is no text.
       ValueError: if it is none, or an option is unknown or out of its range.
     """
+    instance("address", address, str)
     kind, _, rest = address.partition(":")
     if kind in ("tcp", "tls", "udp") and rest.startswith("//"):
         where, _, query = rest.removeprefix("//").partition("?")

@@ -9,6 +9,12 @@ from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.links.tls import TlsLink
 
 
+def require_served(address: object) -> None:
+    """Raises TypeError unless it is a server of this process."""
+    if not hasattr(address, "open_link"):
+        raise TypeError(f"address must be text, or a server of this process, got {address!r}")
+
+
 def open_link(
     address: str | Served, timeout: float | None, tls: ssl.SSLContext | None = None
 ) -> Link:
@@ -21,11 +27,13 @@ def open_link(
         variable SSL_CERT_FILE.
 
     Raises:
+      TypeError: if it is neither text nor a server.
       OSError: if nobody answers there.
       ValueError: if the address is none, or this build has no such transport.
       ImportError: if it takes the native module, and that was not built.
     """
     if not isinstance(address, str):
+        require_served(address)
         made = address.open_link()
         link: Link = made if hasattr(made, "set_timeout") else NativeLink(made)
         link.set_timeout(timeout)

@@ -1,0 +1,200 @@
+"""Bad input to `compose` and its devices."""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import jax
+import pytest
+from refusals import NAN, check_refused, rows_of
+
+from accel_rl import compose, pim, tabular, train
+from accel_rl.am import hardware
+from accel_rl.compose import devices
+
+SPEC = compose.Spec("dqn", "CartPole-v1")
+FUSED = compose.Mapping("whole", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+COSTS = compose.Costs(compose.Alike(), {}, {}, {}, 0.0, 0.0)
+LINK = compose.Link(0.0, 1e9, "declared")
+SCHEDULE = train.Schedule()
+RULE = tabular.q_learning()
+key = functools.cache(lambda: jax.random.key(0))
+here = functools.cache(compose.available)
+
+
+def spec(**fields):
+    return dataclasses.replace(SPEC, **fields)
+
+
+def run(mapping=FUSED, steps=2_000, **options):
+    return compose.run(SPEC, mapping, key(), steps, devices=here(), **options)
+
+
+def figures():
+    return hardware.load_components()
+
+
+def design(**fields):
+    return hardware.Design(**{"capacity": 1024, **fields})
+
+
+def sampled():
+    return hardware.modelled_sample(design(), figures(), energy=False)
+
+
+NO_SPEC = "spec must be a Spec, got 'spec'"
+TABLE = {
+    "compose.Spec": [
+        (lambda: spec(algorithm="ppo"), ValueError, "algorithm must be one of ('dqn', 'ddpg'"),
+        (lambda: spec(environment=3), TypeError, "environment must be a str, got 3"),
+        (lambda: spec(devices="cpu:0"), TypeError, "devices must be a list of names, got 'cpu:0'"),
+        (lambda: spec(devices=(3,)), TypeError, "devices must be a list of names, got (3,)"),
+        (lambda: spec(weight=NAN), ValueError, "weight must be from 0 to 1, got nan"),
+        (lambda: spec(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
+        (lambda: spec(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
+        (lambda: spec(n_step=True), TypeError, "n_step must be an int, got True"),
+        (lambda: spec(num_envs=0), ValueError, "num_envs must be at least 1, got 0"),
+        (lambda: spec(agent=3), TypeError, "agent must be a Mapping, got 3"),
+        (lambda: spec(power={"cpu:0": (NAN, 1.0)}), ValueError, "power.cpu:0 must be watts idle"),
+    ],
+    "compose.Mapping": [
+        (
+            lambda: compose.Mapping("x", "a", "a", "a", ("a",)),
+            *(ValueError, "executor must be one of ('whole', 'lockstep', 'asynchronous'), got 'x'"),
+        ),
+        (lambda: compose.Mapping("whole", 3, "a", "a", ("a",)), TypeError, "actor must be a str"),
+        (lambda: compose.Mapping("whole", "a", "a", "a", "a"), TypeError, "learner must be a tupl"),
+        (lambda: compose.Mapping("whole", "a", "a", "a", ()), ValueError, "learner must be device"),
+    ],
+    "compose.Link": [
+        (lambda: compose.Link(NAN, 1.0, "declared"), ValueError, "latency must be at least 0 sec"),
+        (lambda: compose.Link(0.0, 0.0, "declared"), ValueError, "bandwidth must be above 0 bytes"),
+        (lambda: compose.Link("x", 1.0, "declared"), TypeError, "latency must be a number, got"),
+        (lambda: compose.Link(0.0, 1.0, "guessed"), ValueError, "status must be one of measured,"),
+    ],
+    "compose.Cost": [
+        (lambda: compose.Cost(-1.0, 0.0, "measured"), ValueError, "seconds must be at least 0, go"),
+        (lambda: compose.Cost(1.0, NAN, "measured"), ValueError, "spread must be at least 0, got "),
+        (lambda: compose.Cost(1.0, 0.0, "x"), ValueError, "source must be one of measured, simul"),
+    ],
+    "compose.Alike": [(lambda: compose.Alike(kinds=3), TypeError, "kinds must be a Mapping")],
+    "compose.Power": [
+        (lambda: compose.Power(2.0, 1.0, "declared", "x"), ValueError, "0 <= idle <= active must"),
+        (lambda: compose.Power("x", 1.0, "declared", "x"), TypeError, "idle must be a number, got"),
+    ],
+    "compose.Meter": [
+        (lambda: compose.Meter(period=NAN), ValueError, "period must be above 0 seconds, got nan"),
+    ],
+    "compose.find": [
+        (lambda: compose.find(("x",)), ValueError, "devices must be of cpu:0"),
+        (lambda: compose.find("cpu:0"), TypeError, "names must be a tuple of names, got 'cpu:0'"),
+        (lambda: compose.find((3,)), TypeError, "each of names must be a str, got 3"),
+    ],
+    "compose.pareto": [(lambda: compose.pareto([3]), TypeError, "must be an Estimate, got 3")],
+    "compose.performance_portability": [
+        (
+            lambda: compose.performance_portability({"a": NAN}),
+            *(ValueError, "efficiencies['a'] must lie within 0 and 1: nan"),
+        ),
+        (
+            lambda: compose.performance_portability({"a": "x"}),
+            *(TypeError, "efficiencies['a'] must be a number, got 'x'"),
+        ),
+    ],
+    "compose.pearl_mapping": [
+        (lambda: compose.pearl_mapping({}, {}, None), ValueError, "host must be one of the table'"),
+    ],
+    "compose.estimate": [
+        (lambda: compose.estimate("m", COSTS, SCHEDULE, 1), TypeError, "mapping must be a Mapping"),
+        (lambda: compose.estimate(FUSED, None, SCHEDULE, 1), TypeError, "costs must be a Costs, g"),
+        (lambda: compose.estimate(FUSED, COSTS, SCHEDULE, 0), ValueError, "samples must be at lea"),
+    ],
+    "compose.plan": [
+        (lambda: compose.plan("spec"), TypeError, NO_SPEC),
+        (lambda: compose.plan(SPEC, executors=()), ValueError, "executors must name at least one"),
+        (lambda: compose.plan(SPEC, executors=("x",)), ValueError, "must be one of whole, lockste"),
+        (lambda: compose.plan(SPEC, limit=1.5), TypeError, "limit must be an int, got 1.5"),
+        (lambda: compose.plan(SPEC, seconds=NAN), ValueError, "seconds must be above 0 and finite"),
+    ],
+    "compose.plan_log": [
+        (lambda: compose.plan_log("x", RULE, pim.Schedule(2)), TypeError, "dataset must be a Tabu"),
+    ],
+    "compose.profile": [
+        (lambda: compose.profile("spec", {}, []), TypeError, NO_SPEC),
+        (lambda: compose.profile(SPEC, {}, ["x"]), TypeError, "each of mappings must be a Mapping"),
+        (lambda: compose.profile(SPEC, {}, [FUSED]), ValueError, "each device of a mapping must b"),
+        (lambda: compose.profile(SPEC, {}, [], seconds=0), ValueError, "seconds must be above 0"),
+    ],
+    "compose.run": [
+        (lambda: compose.run("spec", FUSED, key(), 10), TypeError, NO_SPEC),
+        (lambda: run("m"), TypeError, "mapping must be a Mapping, got 'm'"),
+        (lambda: run(steps=0), ValueError, "steps must be at least 1, got 0"),
+        (lambda: run(steps=2000.5), TypeError, "steps must be an int, got 2000.5"),
+        (lambda: run(restarts=1), ValueError, "restarts is for the asynchronous executor, got 1"),
+    ],
+    "compose.devices.UpmemDevice": [
+        (lambda: devices.UpmemDevice(0), ValueError, "dpus must be at least 1, got 0"),
+        (lambda: devices.UpmemDevice(1.5), TypeError, "dpus must be an int, got 1.5"),
+    ],
+    "compose.devices.JaxDevice": [
+        (lambda: devices.JaxDevice("a", "cpu"), TypeError, "jax_device must be a Device, got 'cpu"),
+    ],
+    "compose.devices.NativeDevice": [
+        (lambda: devices.NativeDevice(None), TypeError, "jax_device must be a Device, got None"),
+    ],
+    "compose.devices.FpgaDevice": [
+        (lambda: devices.FpgaDevice(None, None), TypeError, "link must be a Link, got None"),
+        (lambda: devices.FpgaDevice(LINK, None), TypeError, "part must be a Fpga, got None"),
+    ],
+    "compose.devices.AssociativeMemory": [
+        (lambda: devices.AssociativeMemory(LINK, 3), TypeError, "components must be a Components"),
+    ],
+    "am.hardware.Design": [
+        (lambda: design(capacity=0), ValueError, "capacity must be at least 1, got 0"),
+        (lambda: design(batch_size=2.5), ValueError, "batch_size must be a whole number, got 2.5"),
+        (lambda: design(csp_ratio=NAN), ValueError, "csp_ratio must be above 0 and at most 1, got"),
+        (lambda: design(variant="x"), ValueError, "variant must be one of ('k_best_match'"),
+    ],
+    "am.hardware.Components": [
+        (lambda: figures().given(x=1.0), ValueError, "x: no such figure; there are"),
+    ],
+    "am.hardware.load_components": [
+        (lambda: hardware.load_components(3), TypeError, "path must be a Path, got 3"),
+        (lambda: hardware.load_components(tcam="x"), ValueError, "tcam must be one of fefet_2fefe"),
+        (lambda: hardware.load_components(Path("/no/such")), FileNotFoundError, "/no/such"),
+    ],
+    "am.hardware.available_tcams": [
+        (lambda: hardware.available_tcams("x"), TypeError, "path must be a Path, got 'x'"),
+    ],
+    "am.hardware.figures_table": [
+        (lambda: hardware.figures_table(Path("/no/such")), FileNotFoundError, "/no/such"),
+    ],
+    "am.hardware.modelled_sample": [
+        (lambda: hardware.modelled_sample(None, figures()), TypeError, "design must be a Design, "),
+        (lambda: hardware.modelled_sample(design(), 3), TypeError, "components must be a Componen"),
+    ],
+    "am.hardware.modelled_update": [
+        (lambda: hardware.modelled_update(design(), 3), TypeError, "components must be a Componen"),
+    ],
+    "am.hardware.sweep": [
+        (
+            lambda: hardware.sweep(design(), figures(), fields={"x": [1]}),
+            *(TypeError, "fields: a Design has no 'x'"),
+        ),
+    ],
+    "am.hardware.compare_with_measured": [
+        (
+            lambda: hardware.compare_with_measured(None, 1.0, "x"),
+            *(TypeError, "modelled must be a Modelled (modelled_sample makes one), got None"),
+        ),
+        (
+            lambda: hardware.compare_with_measured(sampled(), NAN, "x"),
+            *(ValueError, "measured_per_seconds must be positive, got nan"),
+        ),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)

@@ -1,0 +1,294 @@
+"""Bad input to `envs`, `datasets` and `plot`, and to what reads and writes their files."""
+
+import functools
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from refusals import NAN, check_refused, rows_of
+
+from accel_rl import datasets, envs, io, plot
+from accel_rl.envs import wrappers
+from accel_rl.types import Box, TabularTransition
+
+POLICY = np.zeros(16, np.int32)
+lake = functools.cache(lambda: envs.make_mdp("FrozenLake-v1"))
+cart = functools.cache(lambda: envs.environment("CartPole-v1"))
+WHOLE, REAL = np.zeros(1, np.int32), np.zeros(1, np.float32)
+ROW = TabularTransition(WHOLE, WHOLE, REAL, WHOLE, REAL + 1, WHOLE)
+LOG = datasets.TabularDataset(ROW, WHOLE, datasets.DatasetInfo("one", 1, 1, "only"))
+layout = functools.cache(lambda: envs.layout("FrozenLake-v1"))
+axes = functools.cache(lambda: plt.subplots()[1])
+
+
+def collect(policy="random", number=10, **options):
+    return datasets.collect(lake(), policy, number, **options)
+
+
+def rollout(number=4, num_envs=2, actions=4, **options):
+    return datasets.rollout(
+        envs.make_sampler(lake()), datasets.random_policy(actions), jax.random.key(0),
+        num_transitions=number, num_envs=num_envs, **options,
+    )  # fmt: skip
+
+
+NO_MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
+NO_ENV = "env must be a types.Environment (envs.environment makes one), got None"
+NO_LAYOUT = "layout must be a GridLayout (envs.layout makes one), got 'x'"
+NO_DATASET = "dataset must be a TabularDataset (datasets.collect and datasets.load make one), got"
+TABLE = {
+    "envs.make": [
+        (lambda: envs.make("Nope-v1"), ValueError, "no environment is named 'Nope-v1'; known:"),
+        (lambda: envs.make(3), TypeError, "name must be a str, got 3"),
+    ],
+    "envs.make_mdp": [
+        (lambda: envs.make_mdp("CartPole-v1"), ValueError, "no environment is named 'CartPole-v1'"),
+        (lambda: envs.make_mdp(None), TypeError, "name must be a str, got None"),
+        (lambda: envs.make_mdp("Taxi-v3", x=1), TypeError, "unexpected keyword argument 'x'"),
+    ],
+    "envs.environment": [
+        (lambda: envs.environment("Cartpole-v1"), ValueError, "did you mean CartPole-v1?"),
+        (lambda: envs.environment(3), TypeError, "name must be a str, got 3"),
+    ],
+    "envs.layout": [(lambda: envs.layout(3), TypeError, "name must be a str, got 3")],
+    "envs.frozen_lake": [
+        (lambda: envs.frozen_lake("5x5"), ValueError, "map_name must be one of 4x4, 8x8, got '5x5"),
+        (lambda: envs.frozen_lake(desc="SG"), TypeError, "desc must be a sequence of strings"),
+        (lambda: envs.frozen_lake(success_rate=NAN), ValueError, "success_rate must be between 0"),
+        (lambda: envs.frozen_lake(success_rate="x"), TypeError, "success_rate must be a number"),
+        (lambda: envs.frozen_lake(reward_schedule=3), TypeError, "reward_schedule must be 3 rewar"),
+        (lambda: envs.frozen_lake(time_limit=1.5), TypeError, "time_limit must be an int, got 1.5"),
+    ],
+    "envs.cliff_walking": [
+        (lambda: envs.cliff_walking(time_limit=0), ValueError, "time_limit must be at least 1, go"),
+        (lambda: envs.cliff_walking(time_limit=True), TypeError, "time_limit must be an int, got"),
+    ],
+    "envs.taxi": [
+        (lambda: envs.taxi(rainy_probability=-1), ValueError, "rainy_probability must be between"),
+        (lambda: envs.taxi(rainy_probability=None), TypeError, "rainy_probability must be a numb"),
+    ],
+    "envs.make_sampler": [(lambda: envs.make_sampler("lake"), TypeError, NO_MDP)],
+    "envs.TabularEnv": [(lambda: envs.TabularEnv("lake"), TypeError, NO_MDP)],
+    "envs.render_ansi": [
+        (lambda: envs.render_ansi("x"), TypeError, NO_LAYOUT),
+        (lambda: envs.render_ansi(layout(), state=99), ValueError, "state 99 is not in this layou"),
+        (lambda: envs.render_ansi(layout(), action=9), ValueError, "action must be 0 to 3, got 9"),
+        (lambda: envs.render_ansi(layout(), action=1.5), TypeError, "action must be an int, got 1"),
+    ],
+    "envs.space_of": [
+        (lambda: envs.space_of(None), ValueError, "space must be Discrete (from 0) or Box, got N"),
+    ],
+    "envs.from_gymnax": [
+        (lambda: envs.from_gymnax(None), TypeError, "env must be a gymnax environment, got None"),
+    ],
+    "envs.host_environment": [
+        (lambda: envs.host_environment("CartPole-v9"), ValueError, "no Gymnasium environment is n"),
+        (lambda: envs.host_environment(3), TypeError, "name must be text, or a function that make"),
+        (lambda: envs.host_environment("CartPole-v1", 1.5), TypeError, "num_envs must be an int"),
+        (lambda: envs.host_environment("x", 2, "process"), ValueError, "backend must be one of sy"),
+    ],
+    "envs.wrappers.cast_observations": [
+        (lambda: wrappers.cast_observations(None, "f4"), TypeError, NO_ENV),
+        (lambda: wrappers.cast_observations(cart(), np.int32), ValueError, "dtype must hold the"),
+    ],
+    "envs.wrappers.clip_rewards": [
+        (lambda: wrappers.clip_rewards(cart(), NAN, 1), ValueError, "low must be below high, got"),
+        (lambda: wrappers.clip_rewards(cart(), "x", 1), TypeError, "low must be a number, got 'x'"),
+    ],
+    "envs.wrappers.episode_statistics": [
+        (lambda: wrappers.episode_statistics(None), TypeError, NO_ENV),
+    ],
+    "envs.wrappers.flatten_observations": [
+        (lambda: wrappers.flatten_observations(None), TypeError, NO_ENV),
+    ],
+    "envs.wrappers.frame_stack": [
+        (lambda: wrappers.frame_stack(cart(), 2.0), TypeError, "frames must be an integer, got 2"),
+        (lambda: wrappers.frame_stack(cart(), 0), ValueError, "frames must be from 1 to 21474836"),
+    ],
+    "envs.wrappers.map_observations": [
+        (
+            lambda: wrappers.map_observations(cart(), None, Box((0.0,), (1.0,), (1,))),
+            *(TypeError, "function must be a function, got None"),
+        ),
+        (lambda: wrappers.map_observations(cart(), np.sin, 3), TypeError, "space must be a Discr"),
+    ],
+    "envs.wrappers.map_rewards": [
+        (lambda: wrappers.map_rewards(cart(), None), TypeError, "function must be a function, go"),
+    ],
+    "envs.wrappers.normalise_observations": [
+        (
+            lambda: wrappers.normalise_observations(cart(), "stats"),
+            *(TypeError, "statistics must be a RunningStatistics, got 'stats'"),
+        ),
+        (
+            lambda: wrappers.normalise_observations(cart(), clip="x"),
+            *(TypeError, "clip must be a number, got 'x'"),
+        ),
+    ],
+    "envs.wrappers.one_hot": [
+        (lambda: wrappers.one_hot(cart()), TypeError, "one_hot needs Discrete observations, CartP"),
+    ],
+    "envs.wrappers.scale_rewards": [
+        (lambda: wrappers.scale_rewards(cart(), NAN), ValueError, "factor must be finite and not"),
+        (lambda: wrappers.scale_rewards(cart(), "x"), TypeError, "factor must be a number, got 'x"),
+        (lambda: wrappers.scale_rewards(cart(), [1.0]), ValueError, "factor must be a scalar, got"),
+    ],
+    "envs.wrappers.time_limit": [
+        (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an integer, got Tru"),
+    ],
+    "datasets.collect": [
+        (lambda: datasets.collect("lake"), TypeError, NO_MDP),
+        (lambda: collect("greedy"), ValueError, 'policy must be "random", a Policy or an array'),
+        (lambda: collect(None), TypeError, 'policy must be "random", a Policy or an array, got No'),
+        (lambda: collect(POLICY[:3]), ValueError, "policy has 3 states, the environment has 16"),
+        (lambda: collect(number=2.5), TypeError, "num_transitions must be an integer, got 2.5"),
+        (lambda: collect(seed=2**32), ValueError, "seed must be between 0 and 4294967295"),
+        (lambda: collect(environment=3), TypeError, "environment must be a str, got 3"),
+    ],
+    "datasets.rollout": [
+        (lambda: rollout(0), ValueError, "num_transitions must be from 1 to 2147483647, got 0"),
+        (lambda: rollout(num_envs=0), ValueError, "num_envs must be from 1 to 4, got 0"),
+        (lambda: rollout(time_limit=0), ValueError, "time_limit must be at least 1, got 0"),
+        (lambda: rollout(actions=3), ValueError, "policy has 3 actions, the sampler 4"),
+    ],
+    "datasets.deterministic_policy": [
+        (lambda: datasets.deterministic_policy([0], 0), ValueError, "num_actions must be at least"),
+        (lambda: datasets.deterministic_policy([0], 1.5), TypeError, "num_actions must be an int"),
+        (lambda: datasets.deterministic_policy([], 2), ValueError, "actions must have shape [S]"),
+        (lambda: datasets.deterministic_policy("x", 2), TypeError, "actions must be integers, got"),
+    ],
+    "datasets.epsilon_greedy_policy": [
+        (lambda: datasets.epsilon_greedy_policy("x", 0.1), TypeError, "q must be of numbers, got"),
+        (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q[0, 0] must be fini"),
+        (lambda: datasets.epsilon_greedy_policy([[0]], NAN), ValueError, "epsilon must be in [0,"),
+        (lambda: datasets.epsilon_greedy_policy([[0]], "x"), TypeError, "epsilon must be a number"),
+    ],
+    "datasets.random_policy": [
+        (lambda: datasets.random_policy(1.5), TypeError, "num_actions must be an int, got 1.5"),
+        (lambda: datasets.random_policy(0), ValueError, "num_actions must be at least 1, got 0"),
+    ],
+    "datasets.stochastic_policy": [
+        (lambda: datasets.stochastic_policy("x"), TypeError, "probability must be of numbers, got"),
+        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "probability[0] must sum to 1"),
+    ],
+    "datasets.validate": [(lambda: datasets.validate("log"), TypeError, f"{NO_DATASET} 'log'")],
+    "datasets.pack": [
+        (lambda: datasets.pack(None), TypeError, f"{NO_DATASET} None"),
+        (lambda: datasets.pack(LOG, "wide"), TypeError, "wide must be a bool or bool, got 'wide'"),
+    ],
+    "datasets.unpack": [
+        (lambda: datasets.unpack(None), TypeError, "packed must be a PackedDataset (datasets.pack"),
+    ],
+    "datasets.from_minari": [
+        (lambda: datasets.from_minari(3), TypeError, "dataset must be a Minari dataset or the id"),
+    ],
+    "plot.interquartile_mean": [
+        (lambda: plot.interquartile_mean([]), ValueError, "scores must be arrays of at least one"),
+        (lambda: plot.interquartile_mean([NAN]), ValueError, "scores must be finite, got NaN or"),
+        (lambda: plot.interquartile_mean("x"), TypeError, "scores must be of numbers, got <U1"),
+        (lambda: plot.interquartile_mean([1.0], 3), ValueError, "axis must be from -1 to 0, got 3"),
+    ],
+    "plot.bootstrap": [
+        (lambda: plot.bootstrap(3), TypeError, "groups must be a sequence of arrays, got 3"),
+        (lambda: plot.bootstrap([[1.0]], confidence=NAN), ValueError, "confidence must be in (0,"),
+        (lambda: plot.bootstrap([[1.0]], confidence="x"), TypeError, "confidence must be a number"),
+        (lambda: plot.bootstrap([[1.0]], resamples=2.5), TypeError, "resamples must be an int, go"),
+        (lambda: plot.bootstrap([[1.0]], seed=-1), ValueError, "seed must be at least 0, got -1"),
+    ],
+    "plot.draw_breakdown": [
+        (lambda: plot.draw_breakdown(axes(), {"a": {}}), ValueError, "must have at least one part"),
+        (lambda: plot.draw_breakdown(axes(), {"a": {"x": NAN}}), ValueError, "finite seconds of 0"),
+    ],
+    "plot.draw_curves": [
+        (lambda: plot.draw_curves(axes(), [1], {}), ValueError, "curves must hold at least one"),
+        (lambda: plot.draw_curves(axes(), [1], {"a": ["x"]}), TypeError, "must be of numbers, got"),
+    ],
+    "plot.draw_distribution": [
+        (lambda: plot.draw_distribution(axes(), [0, 1], [NAN], [1]), ValueError, "exact must be f"),
+    ],
+    "plot.draw_divergence": [
+        (lambda: plot.draw_divergence(axes(), [0], {"a": [1]}), ValueError, "x must be positive"),
+    ],
+    "plot.draw_estimates": [
+        (lambda: plot.draw_estimates(axes(), {}), ValueError, "must hold a pair of positive numbe"),
+    ],
+    "plot.draw_heatmap": [
+        (lambda: plot.draw_heatmap(axes(), [1], "a", "b"), ValueError, "must have shape [R, C]"),
+    ],
+    "plot.draw_learning": [
+        (lambda: plot.draw_learning(axes(), {}), ValueError, "curves must hold at least one, got"),
+        (lambda: plot.draw_learning(axes(), {"a": 3}), TypeError, "curves['a'] must be a Curve"),
+    ],
+    "plot.draw_pareto": [
+        (lambda: plot.draw_pareto(axes(), {}, {}), ValueError, "must hold at least one mapping"),
+    ],
+    "plot.draw_policy": [
+        (lambda: plot.draw_policy(axes(), "x"), TypeError, NO_LAYOUT),
+        (lambda: plot.draw_policy(axes(), layout(), policy=POLICY + 7), ValueError, "holds action"),
+    ],
+    "plot.draw_roofline": [
+        (
+            lambda: plot.draw_roofline(axes(), {"a": (1.0, 1.0)}, peak_flops=NAN, bandwidth=1),
+            *(ValueError, "peaks must be above 0, got nan and 1"),
+        ),
+    ],
+    "plot.draw_scaling": [
+        (lambda: plot.draw_scaling(axes(), [2, 1], {}), ValueError, "two or more ascending"),
+    ],
+    "plot.draw_search": [
+        (lambda: plot.draw_search(axes(), [1, 2], [True]), ValueError, "members must have 2 val"),
+    ],
+    "plot.draw_timeline": [
+        (lambda: plot.draw_timeline(axes(), []), ValueError, "spans must hold at least one step"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)
+
+
+FILES = {
+    "datasets.load": [
+        (lambda at: datasets.load(at / "absent"), FileNotFoundError, "absent"),
+        (lambda at: datasets.load(at / "folder"), IsADirectoryError, "folder"),
+        (lambda at: datasets.load(at / "text"), datasets.DatasetError, "not an .npz file"),
+        (lambda at: datasets.load(at / "empty"), datasets.DatasetError, "not an .npz file"),
+    ],
+    "datasets.load_text": [
+        (lambda at: datasets.load_text(at / "absent", mdp=lake()), FileNotFoundError, "absent"),
+        (lambda at: datasets.load_text(at / "folder", mdp=lake()), IsADirectoryError, "folder"),
+        (lambda at: datasets.load_text(at / "empty", mdp=lake()), datasets.DatasetError, "no rows"),
+        (lambda at: datasets.load_text(at / "text", mdp="lake"), TypeError, NO_MDP),
+        (lambda at: datasets.load_text(at / "text"), ValueError, "give exactly one of mdp and ep"),
+        (
+            lambda at: datasets.load_text(
+                at / "text", episode_end="truncated", num_states=2.5, num_actions=2
+            ),
+            *(TypeError, "num_states must be an int, got 2.5"),
+        ),
+    ],
+    "datasets.save": [
+        (lambda at: datasets.save(at / "no" / "x.npz", LOG), FileNotFoundError, "no/x.npz"),
+        (lambda at: datasets.save(at / "folder", LOG), IsADirectoryError, "folder"),
+        (lambda at: datasets.save(at / "x.npz", "log"), TypeError, NO_DATASET),
+    ],
+    "io.atomic_write": [
+        (lambda at: io.atomic_write(at / "x", "r").__enter__(), ValueError, 'mode must be "wb" or'),
+        (lambda at: io.atomic_write(at / "folder").__enter__(), IsADirectoryError, "folder"),
+        (lambda at: io.atomic_write(at / "no" / "x").__enter__(), FileNotFoundError, "no/x"),
+        (lambda at: io.atomic_write("").__enter__(), IsADirectoryError, "Is a directory"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(FILES))
+def test_leaves_files_as_they_were(tmp_path, call, error, says):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("hello\n")
+    (tmp_path / "empty").touch()
+    check_refused(lambda: call(tmp_path), error, says)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "folder", "text"]
+    assert (tmp_path / "text").read_text() == "hello\n"

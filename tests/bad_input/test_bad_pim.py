@@ -1,0 +1,216 @@
+"""Bad input to `pim` and `pim_emu`'s machine and cost model; its programs: test_python_input."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+from refusals import INF, NAN, check_refused, rows_of
+
+import pim_emu
+from accel_rl import pim, tabular
+from accel_rl.types import TabularTransition
+from pim_emu import cost
+
+COLUMN = np.zeros(8, np.int32)
+NUMBERS = np.zeros(8, np.float32)
+ROWS = TabularTransition(COLUMN, COLUMN, NUMBERS, COLUMN, NUMBERS, COLUMN)
+RAGGED = dataclasses.replace(ROWS, action=COLUMN[:3])
+RATES = tabular.Hyperparameters
+machine = functools.cache(pim.load_machine)
+chunks = functools.cache(lambda: pim.partition(ROWS, 2, 4, 2))
+WORK = pim_emu.Workload((8,) * 4, 16, 4)
+
+
+def partition(dpus=2, states=4, actions=2, rows=ROWS):
+    return pim.partition(rows, dpus, states, actions)
+
+
+def train(*arguments, passes=2, **options):
+    options = {"rule": tabular.q_learning(), "schedule": pim.Schedule(passes), **options}
+    return pim.train(*(arguments or (chunks(),)), **options)
+
+
+def work(**fields):
+    return dataclasses.replace(WORK, **fields)
+
+
+def mesh():
+    return pim_emu.dpu_mesh()
+
+
+NO_MACHINE = "machine must be a Machine (pim_emu.load_machine makes one), got 'm'"
+NO_WORK = "workload must be a Workload (pim_emu.Workload(...)), got 'w'"
+NO_MESH = "mesh must be a Mesh"
+SIZES = "size must be a whole number of at least 0, got"
+TABLE = {
+    "pim.partition": [
+        (lambda: partition(0), ValueError, "num_dpus must be between 1 and the 8 rows, got 0"),
+        (lambda: partition(1.5), TypeError, "num_dpus must be an int, got 1.5"),
+        (lambda: partition(True), TypeError, "num_dpus must be an int, got True"),
+        (lambda: partition(states=4.5), TypeError, "num_states must be an int, got 4.5"),
+        (lambda: partition(actions=0), ValueError, "num_actions between 1 and"),
+        (lambda: partition(rows="x"), TypeError, "transitions must be a TabularTransition"),
+        (lambda: partition(rows=RAGGED), ValueError, "transitions must be columns [N] of one leng"),
+    ],
+    "pim.chunk_lengths": [
+        (lambda: pim.chunk_lengths(4, 8), ValueError, "dpus must be between 1 and the 4 transitio"),
+        (lambda: pim.chunk_lengths(4.5, 2), TypeError, "transitions must be a whole number"),
+    ],
+    "pim.merge_tables": [
+        (
+            lambda: pim.merge_tables("x", None, None, None, None, 1),
+            *(ValueError, "merge must be one of visits, mean, visited, damped, got 'x'"),
+        ),
+    ],
+    "pim.jax_backend": [
+        (lambda: pim.jax_backend("cpu"), TypeError, f"{NO_MESH} (pim_emu.dpu_mesh makes one), got"),
+        (lambda: pim.jax_backend(path="x"), ValueError, "path must be one of auto, reference, fla"),
+    ],
+    "pim.upmem_backend": [
+        (lambda: pim.upmem_backend(0), ValueError, "tasklets must be between 1 and 24, got 0"),
+        (lambda: pim.upmem_backend(1.5), TypeError, "tasklets must be an int, got 1.5"),
+        (lambda: pim.upmem_backend(machine="x"), ValueError, "DPUs are built for upmem-2560 or"),
+        (lambda: pim.upmem_backend(sdk="x"), ValueError, "sdk must be one of auto, vendor, emula"),
+    ],
+    "pim.select_backend": [
+        (lambda: pim.select_backend("x"), ValueError, "backend must be one of auto, jax, cpu, upm"),
+        (lambda: pim.select_backend(None), ValueError, "got None"),
+    ],
+    "pim.upmem.find_toolkit": [
+        (lambda: pim.upmem.find_toolkit("x"), ValueError, "sdk must be one of auto, vendor, emul"),
+    ],
+    "pim.upmem.which_toolkit": [
+        (lambda: pim.upmem.which_toolkit(3), ValueError, "sdk must be one of auto, vendor, emulat"),
+    ],
+    "pim.train": [
+        (lambda: train("x"), TypeError, "chunks must be a Chunks (pim.partition makes them), got"),
+        (lambda: train(rule="q_learning"), TypeError, "rule must be a TabularRule (tabular.make"),
+        (lambda: train(schedule=3), TypeError, "schedule must be a Schedule, got 3"),
+        (lambda: train(passes=0), ValueError, "passes must be at least 1, got 0"),
+        (lambda: train(passes=2.5), TypeError, "passes must be an int, got 2.5"),
+        (lambda: train(passes=True), TypeError, "passes must be an int, got True"),
+        (lambda: train(schedule=pim.Schedule(2, 0)), ValueError, "period must be at least 1, got"),
+        (lambda: train(chunks(), RATES(alpha=NAN)), ValueError, "alpha must be in [0, 1] for fp32"),
+        (lambda: train(chunks(), RATES(gamma=1.5)), ValueError, "gamma must be in [0, 1] for fp32"),
+        (lambda: train(chunks(), RATES(alpha="x")), TypeError, "alpha must be a number, got 'x'"),
+        (lambda: train(chunks(), RATES(epsilon=[0, 1])), ValueError, "epsilon must be a scalar"),
+        (lambda: train(chunks(), 0.1), TypeError, "hyperparameters must be a Hyperparameters, got"),
+        (lambda: train(chunks(), None, -1), ValueError, "seed must be from 0 to 4294967295, got -"),
+        (lambda: train(chunks(), None, 1.5), TypeError, "seed must be an int, got"),
+        (lambda: train(first_pass=-1), ValueError, "first_pass must be from 0 to 4294967295, got"),
+        (lambda: train(order="x"), ValueError, "order must be one of SEQ, STR, RAN, RAN_REPLACE"),
+        (lambda: train(order=3), TypeError, "order must be a str or Order, got 3"),
+        (lambda: train(target_block=1.5), TypeError, "target_block must be an int, got 1.5"),
+        (lambda: train(tasklets=1.5), TypeError, "tasklets must be an int, got 1.5"),
+        (lambda: train(tasklets=25), ValueError, "25 tasklets asked for, a DPU of upmem-2560 has"),
+        (lambda: train(machine=3), TypeError, "machine must be a str or Machine"),
+        (lambda: train(machine="x"), ValueError, "unknown machine 'x'; known: upmem-2560"),
+        (lambda: train(initial="x"), TypeError, "initial must be an array, got 'x'"),
+        (lambda: train(probe=3), TypeError, "probe must be a function, got 3"),
+        (lambda: train(backend="x"), ValueError, "backend must be one of auto, jax, cpu, upmem"),
+    ],
+    "pim.load_machine": [
+        (lambda: pim.load_machine("x"), ValueError, "unknown machine 'x'; known: upmem-2560"),
+        (lambda: pim.load_machine(3), TypeError, "name must be a str or Path"),
+        (lambda: pim.load_machine("no/such.toml"), FileNotFoundError, "no/such.toml"),
+    ],
+    "pim_emu.Workload": [
+        (lambda: work(rows_per_dpu=()), ValueError, "rows_per_dpu must have a DPU with rows"),
+        (lambda: work(rows_per_dpu=8), TypeError, "rows_per_dpu must be a tuple (split_rows makes"),
+        (lambda: work(rows_per_dpu=(1.5,)), TypeError, "each of rows_per_dpu must be a whole numb"),
+        (lambda: work(num_states=1.5), TypeError, "num_states must be a whole number of at least"),
+        (lambda: work(num_actions=True), TypeError, "num_actions must be a whole number of at lea"),
+        (lambda: work(passes="x"), TypeError, "passes must be a whole number of at least 1, got"),
+        (lambda: work(stride=0), ValueError, "stride must be a whole number of at least 1, got 0"),
+        (lambda: work(rule="x"), ValueError, "rule must be one of q_learning, sarsa"),
+        (lambda: work(imbalance=NAN), ValueError, "imbalance must be at least 1, got nan"),
+    ],
+    "pim_emu.check_fits": [
+        (lambda: pim_emu.check_fits("m", WORK), TypeError, NO_MACHINE),
+        (lambda: pim_emu.check_fits(machine(), "w"), TypeError, NO_WORK),
+        (lambda: pim_emu.check_fits(machine(), work(tasklets=25)), ValueError, "25 tasklets asked"),
+    ],
+    "pim_emu.modelled_seconds": [
+        (lambda: pim_emu.modelled_seconds("m", WORK), TypeError, NO_MACHINE),
+        (lambda: pim_emu.modelled_seconds(machine(), "w"), TypeError, NO_WORK),
+    ],
+    "pim_emu.roofline": [
+        (lambda: pim_emu.roofline("m", "sarsa", "fp32", 4), TypeError, NO_MACHINE),
+        (lambda: pim_emu.roofline(machine(), "x", "fp32", 4), ValueError, "rule must be one of"),
+        (lambda: pim_emu.roofline(machine(), "sarsa", "fp32", 0), ValueError, "num_actions must"),
+    ],
+    "pim_emu.split_rows": [
+        (lambda: pim_emu.split_rows(10, 20), ValueError, "dpus must be between 1 and the 10 trans"),
+        (lambda: pim_emu.split_rows(10, 2.5), TypeError, "dpus must be a whole number"),
+    ],
+    "pim_emu.strong_scaling": [
+        (lambda: pim_emu.strong_scaling(machine(), "w"), TypeError, NO_WORK),
+        (lambda: pim_emu.strong_scaling(machine(), WORK, ()), ValueError, "dpus must have at leas"),
+        (lambda: pim_emu.strong_scaling(machine(), WORK, 4), TypeError, "dpus must be a Sequence"),
+        (lambda: pim_emu.strong_scaling(machine(), WORK, (1.5,)), TypeError, "dpus must be a whol"),
+    ],
+    "pim_emu.dpu_mesh": [
+        (lambda: pim_emu.dpu_mesh([]), ValueError, "devices must name at least one device, got n"),
+        (lambda: pim_emu.dpu_mesh("cpu"), TypeError, "each of devices must be a Device"),
+        (lambda: pim_emu.dpu_mesh(3), TypeError, "devices must be a Sequence or ndarray"),
+    ],
+    "pim_emu.dpu_map": [
+        (lambda: pim_emu.dpu_map(3), TypeError, "f must be a function, got 3"),
+        (lambda: pim_emu.dpu_map(max, mesh="x"), TypeError, NO_MESH),
+        (lambda: pim_emu.dpu_map(max)(NUMBERS[0]), ValueError, "must have a leading DPU axis, got"),
+        (lambda: pim_emu.dpu_map(max, 1)(NUMBERS), ValueError, "in_axes entries must be 0 or None"),
+    ],
+    "pim_emu.device_map": [
+        (lambda: pim_emu.device_map(3, 0, mesh()), TypeError, "f must be a function, got 3"),
+        (lambda: pim_emu.device_map(max, 0, None), TypeError, NO_MESH),
+    ],
+    "pim_emu.pad_axis": [
+        (lambda: pim_emu.pad_axis(NUMBERS, "m"), TypeError, NO_MESH),
+        (lambda: pim_emu.pad_axis(NUMBERS, mesh(), 1), ValueError, "axis must be one of the leaf'"),
+    ],
+    "pim_emu.cost.arithmetic_operations": [
+        (lambda: cost.arithmetic_operations("x", 4), ValueError, "rule must be one of q_learning"),
+        (lambda: cost.arithmetic_operations("sarsa", 1.5), TypeError, "num_actions must be a whol"),
+    ],
+    "pim_emu.cost.update_instructions": [
+        (lambda: cost.update_instructions("sarsa", "x", 4), ValueError, "numerics must be one of"),
+        (lambda: cost.update_instructions("sarsa", "fp32", 0), ValueError, "num_actions must be a"),
+    ],
+    "pim_emu.cost.broadcast_seconds": [
+        (lambda: cost.broadcast_seconds("m", 4, 8), TypeError, NO_MACHINE),
+        (lambda: cost.broadcast_seconds(machine(), 4, -8), ValueError, f"{SIZES} -8"),
+        (lambda: cost.broadcast_seconds(machine(), 9999, 8), ValueError, "from 0 to 2560, got 999"),
+    ],
+    "pim_emu.cost.pull_seconds": [
+        (lambda: cost.pull_seconds(machine(), 1.5, 8), TypeError, "dpus must be a whole number fr"),
+    ],
+    "pim_emu.cost.push_seconds": [
+        (lambda: cost.push_seconds(machine(), 4, NAN), TypeError, f"{SIZES} nan"),
+    ],
+    "pim_emu.cost.ownership_imbalance": [
+        (lambda: cost.ownership_imbalance("m", COLUMN, 4, 16), TypeError, NO_MACHINE),
+        (
+            lambda: cost.ownership_imbalance(machine(), NUMBERS, 4, 16),
+            *(TypeError, "pairs must be of integers, got float32"),
+        ),
+        (
+            lambda: cost.ownership_imbalance(machine(), COLUMN[:0], 4, 16),
+            *(ValueError, "pairs must be a non-empty vector"),
+        ),
+    ],
+    "pim_emu.cost.pass_cycles": [
+        (lambda: cost.pass_cycles(machine(), "w", 1), TypeError, NO_WORK),
+        (lambda: cost.pass_cycles(machine(), WORK, -1), ValueError, "rows must be a whole number"),
+    ],
+    "pim_emu.cost.peak_updates": [
+        (lambda: cost.peak_updates(machine(), INF, 4), ValueError, "must be positive and finite"),
+        (lambda: cost.peak_updates(machine(), "x", 4), TypeError, "instructions must be a number"),
+        (lambda: cost.peak_updates(machine(), 10, 1.5), TypeError, "tasklets must be a whole numb"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)

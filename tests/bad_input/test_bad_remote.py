@@ -1,0 +1,156 @@
+"""Bad input to `remote`: what is refused before a server is asked; the rest: test_server_refusals.
+
+Every call has an address at which nobody listens, so a row that passes met no server.
+"""
+
+import numpy as np
+import pytest
+from refusals import NAN, check_refused, rows_of
+
+from accel_rl import remote
+from accel_rl.remote import apex, links
+from accel_rl.types import Transition
+
+NOWHERE = "unix:/no/such/server"
+COLUMN = remote.Column("x", "f4")
+SPEC = remote.TableSpec("t", 8, (COLUMN,))
+STEP = Transition(
+    np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float32(1), np.bool_(False),
+    np.zeros(2, np.float32),
+)  # fmt: skip
+
+
+def table(**fields):
+    return remote.TableSpec(**{"name": "t", "capacity": 8, "columns": (COLUMN,), **fields})
+
+
+def client(address=NOWHERE, **options):
+    return remote.ReplayClient(address, **options)
+
+
+def port(address=NOWHERE, example=STEP, capacity=64, batch_size=8, **options):
+    return remote.RemotePort(address, example, capacity, batch_size, **{"num_envs": 2, **options})
+
+
+def settings(**fields):
+    return apex.ApexSettings(**fields)
+
+
+NO_ADDRESS = 'address must be "tcp://host:port", "tls://host:port", "unix:/path"'
+NO_SETTINGS = "settings must be a ApexSettings, got 3"
+TABLE = {
+    "remote.Column": [
+        (lambda: remote.Column("", "f4"), ValueError, "name must have 1 to 255 bytes, got ''"),
+        (lambda: remote.Column(3, "f4"), TypeError, "name must be a str, got 3"),
+        (lambda: remote.Column("x", "O"), ValueError, "dtype must be one of ('b1', 'i1'"),
+        (lambda: remote.Column("x", "f4", (-1,)), ValueError, "each of shape must be at least 0"),
+        (lambda: remote.Column("x", "f4", 3), TypeError, "shape must be a sequence of ints, got 3"),
+    ],
+    "remote.Limiter": [
+        (lambda: remote.Limiter(1.5), TypeError, "min_size must be an int, got 1.5"),
+        (lambda: remote.Limiter(1, "x"), TypeError, "samples_per_insert must be a number, got 'x'"),
+    ],
+    "remote.TableSpec": [
+        (lambda: table(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
+        (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 2^32 - 1, got 0"),
+        (lambda: table(columns=("x",)), TypeError, "each of columns must be a Column, got 'x'"),
+        (lambda: table(columns=()), ValueError, "columns must be 1 to 255, got 0"),
+        (lambda: table(limiter=3), TypeError, "limiter must be a Limiter, got 3"),
+        (lambda: table(priority_exponent="x"), TypeError, "priority_exponent must be a number"),
+        (lambda: table(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
+    ],
+    "remote.TreeColumns": [
+        (lambda: remote.TreeColumns({"x": "text"}), ValueError, "dtype must be one of ('b1'"),
+        (lambda: remote.TreeColumns({"x": STEP.reward}).flatten({}), ValueError, "items must be"),
+    ],
+    "remote.ReplayClient": [
+        (lambda: client("x"), ValueError, NO_ADDRESS),
+        (lambda: client(3), TypeError, "address must be text, or a server of this process, got 3"),
+        (lambda: client(timeout=-1), ValueError, "timeout must be at least 0 seconds and finite"),
+        (lambda: client(reconnect=NAN), ValueError, "reconnect must be at least 0 seconds and fi"),
+        (lambda: client(secret="text"), TypeError, "secret must be a bytes, got 'text'"),
+        (lambda: client(tls=3), TypeError, "tls must be a SSLContext, got 3"),
+        (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay memory server at unix:"),
+    ],
+    "remote.ReplayServer": [
+        (lambda: remote.ReplayServer(port=-1), ValueError, "port must be from 0 to 65535, got -1"),
+        (lambda: remote.ReplayServer(port="x"), TypeError, "port must be an int, got 'x'"),
+        (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
+        (lambda: remote.ReplayServer(secret="x" * 16), TypeError, "secret must be a bytes, got"),
+        (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
+        (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
+        (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),
+        (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
+    ],
+    "remote.RemotePort": [
+        (lambda: port("x"), ValueError, NO_ADDRESS),
+        (lambda: port([]), ValueError, "address must be that of a server, or several, got none"),
+        (lambda: port(example={"x": 1}), TypeError, "example must be a Transition, got {'x': 1}"),
+        (lambda: port(capacity=64.5), TypeError, "capacity must be an int, got 64.5"),
+        (lambda: port(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
+        (lambda: port(num_envs=1.5), TypeError, "num_envs must be an int, got 1.5"),
+        (lambda: port(alpha=NAN), ValueError, "alpha must be finite and at least 0, got nan"),
+        (lambda: port(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
+    ],
+    "remote.ShardedTable": [
+        (lambda: remote.ShardedTable([], SPEC), ValueError, "addresses must be one or more, each"),
+        (lambda: remote.ShardedTable(NOWHERE, SPEC), TypeError, "addresses must be a sequence of"),
+        (lambda: remote.ShardedTable([NOWHERE], "t"), TypeError, "spec must be a TableSpec, got '"),
+    ],
+    "remote.Prefetcher": [
+        (lambda: remote.Prefetcher(None, "t", [], 2, 0), ValueError, "depth must be at least 1"),
+        (lambda: remote.Prefetcher(None, "t", [], 0), ValueError, "batch must be at least 1, got "),
+        (lambda: remote.Prefetcher(None, "t", [], 2), TypeError, "client must be a ReplayClient"),
+    ],
+    "remote.probe": [
+        (lambda: remote.probe("x"), ValueError, NO_ADDRESS),
+        (lambda: remote.probe(3), TypeError, "address must be text, or a server of this process"),
+        (lambda: remote.probe(NOWHERE, rounds=0), ValueError, "rounds must be at least 1, got 0"),
+        (lambda: remote.probe(NOWHERE, rounds=1.5), TypeError, "rounds must be an int, got 1.5"),
+        (lambda: remote.probe(NOWHERE, frame_bytes="x"), TypeError, "frame_bytes must be an int"),
+    ],
+    "remote.links.parse_address": [
+        (lambda: links.parse_address(""), ValueError, NO_ADDRESS),
+        (lambda: links.parse_address("tcp://host:70000"), ValueError, NO_ADDRESS),
+        (lambda: links.parse_address(3), TypeError, "address must be a str, got 3"),
+    ],
+    "remote.links.open_link": [
+        (lambda: links.open_link(3, 1.0), TypeError, "address must be text, or a server of this"),
+        (lambda: links.open_link(NOWHERE, 1.0), FileNotFoundError, "No such file or directory"),
+    ],
+    "remote.apex.ApexSettings": [
+        (lambda: settings(num_actors=1.5), TypeError, "num_actors must be like 2, got 1.5"),
+        (lambda: settings(alpha=NAN), ValueError, "alpha must be finite and at least 0, got nan"),
+        (lambda: settings(hidden=()), ValueError, "hidden must have at least one width, got ()"),
+        (lambda: settings(hidden=5), TypeError, "hidden must be a sequence of ints, got 5"),
+        (lambda: settings(run=""), ValueError, "run must name the training, got ''"),
+        (lambda: settings(environment=3), TypeError, "environment must be a str, got 3"),
+        (lambda: settings(seed=-1), ValueError, "seed must be from 0 to 2^32 - 1, got -1"),
+        (lambda: settings().check_learners(1.5), TypeError, "learners must be an int, got 1.5"),
+    ],
+    "remote.apex.LocalActors": [
+        (lambda: apex.LocalActors(3, NOWHERE), TypeError, NO_SETTINGS),
+        (lambda: apex.LocalActors(settings(), 3), TypeError, "address must be text, or a list of"),
+        (
+            lambda: apex.LocalActors(settings(), NOWHERE, restarts=1.5),
+            *(TypeError, "restarts must be an int, got 1.5"),
+        ),
+    ],
+    "remote.apex.run_actor": [
+        (lambda: apex.run_actor(3, NOWHERE, 0), TypeError, NO_SETTINGS),
+        (lambda: apex.run_actor(settings(), NOWHERE, 9), ValueError, "number must be from 0 to 1"),
+        (lambda: apex.run_actor(settings(), NOWHERE, 0.5), TypeError, "number must be an int, got"),
+    ],
+    "remote.apex.run_learner": [
+        (lambda: apex.run_learner(3, NOWHERE, 10), TypeError, NO_SETTINGS),
+    ],
+    "remote.apex.run_learners": [
+        (lambda: apex.run_learners(settings(), NOWHERE, 10_000, 3), ValueError, "multiple of the"),
+        (lambda: apex.run_learners(settings(), 3, 10_000, 2), TypeError, "address must be text"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)

@@ -1,0 +1,188 @@
+"""Bad input to `tabular` and `networks`."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from refusals import INF, NAN, check_refused, rows_of
+
+from accel_rl import envs, networks, tabular
+
+VALUES = np.zeros((16, 4), np.float32)
+POLICY = np.zeros(16, np.int32)
+lake = functools.cache(lambda: envs.make_mdp("FrozenLake-v1"))
+key = functools.cache(lambda: jax.random.key(0))
+
+
+def reset(bits):
+    return jnp.zeros_like(bits), bits
+
+
+def step(state, action, bits):
+    return state, state, state, bits
+
+
+def simulated(policy=POLICY, episodes=2, horizon=3, **functions):
+    functions = {"reset": reset, "step": step, **functions}
+    return tabular.monte_carlo_return(**functions, policy=policy, key=key(), num_episodes=episodes, horizon=horizon)  # fmt: skip  # noqa: E501
+
+
+def body():
+    return networks.MLP((2,))
+
+
+NUMERICS = "numerics must be a Numerics (tabular.make_numerics makes one), got 'fp32'"
+MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
+TABLE = {
+    "tabular.make_rule": [
+        (lambda: tabular.make_rule("best"), ValueError, "rule must be one of q_learning, sarsa"),
+        (lambda: tabular.make_rule(None), ValueError, "got None"),
+        (lambda: tabular.make_rule("sarsa", "fp32"), TypeError, NUMERICS),
+    ],
+    "tabular.q_learning": [(lambda: tabular.q_learning("fp32"), TypeError, NUMERICS)],
+    "tabular.sarsa": [
+        (lambda: tabular.sarsa("fp32"), TypeError, NUMERICS),
+        (lambda: tabular.sarsa(next_action="best"), ValueError, "next_action must be one of"),
+    ],
+    "tabular.expected_sarsa": [(lambda: tabular.expected_sarsa("fp32"), TypeError, NUMERICS)],
+    "tabular.double_q_learning": [(lambda: tabular.double_q_learning("fp32"), TypeError, NUMERICS)],
+    "tabular.build_rule": [
+        (lambda: tabular.build_rule("x", "fp32", max), TypeError, NUMERICS),
+        (lambda: tabular.build_rule("x", None, None), TypeError, "value must be a function"),
+        (lambda: tabular.build_rule("x", None, max, tables=3), ValueError, "from 1 to 2, got 3"),
+        (lambda: tabular.build_rule("x", None, max, tables=1.0), TypeError, "tables must be an in"),
+    ],
+    "tabular.TabularRule": [
+        (lambda: tabular.q_learning().init(0, 2), ValueError, "num_states must be at least 1"),
+        (lambda: tabular.q_learning().init(2, 2.5), TypeError, "num_actions must be an int"),
+    ],
+    "tabular.make_numerics": [
+        (lambda: tabular.make_numerics("fp64"), ValueError, "numerics must be one of fp32, int32"),
+        (lambda: tabular.make_numerics(["fp32"]), ValueError, "got ['fp32']"),
+    ],
+    "tabular.make_order": [
+        (lambda: tabular.make_order("X"), ValueError, "order must be one of SEQ, STR, RAN"),
+        (lambda: tabular.make_order("STR", 0), ValueError, "stride must be at least 1, got 0"),
+        (lambda: tabular.make_order("STR", 1.5), TypeError, "stride must be an int, got 1.5"),
+        (lambda: tabular.make_order("STR", True), TypeError, "stride must be an int, got True"),
+    ],
+    "tabular.int32_pow2": [
+        (lambda: tabular.int32_pow2(40), ValueError, "fraction_bits must be from 0 to 24, got 40"),
+        (lambda: tabular.int32_pow2(8.5), TypeError, "fraction_bits must be an int, got 8.5"),
+        (lambda: tabular.int32_pow2(16, NAN), ValueError, "gamma_max must be in [0, 1) for INT32"),
+        (lambda: tabular.int32_pow2(16, 0.9, (NAN, 1)), ValueError, "low <= high, got (nan, 1)"),
+        (lambda: tabular.int32_pow2(16, 0.9, 3), TypeError, "must be a tuple (low, high), got 3"),
+    ],
+    "tabular.int32_scaled": [
+        (lambda: tabular.int32_scaled(1e4), TypeError, "scale must be an int, got 10000.0"),
+        (lambda: tabular.int32_scaled(0), ValueError, "scale must be from 1 to 46340, got 0"),
+        (lambda: tabular.int32_scaled(10, 0.9, (0,)), TypeError, "must be a tuple (low, high)"),
+        (lambda: tabular.int32_scaled(10, 0.9, (0, INF)), ValueError, "lower the scale"),
+        (lambda: tabular.int32_scaled(10, "0.9"), TypeError, "gamma_max must be a number"),
+    ],
+    "tabular.independent_learners": [
+        (
+            lambda: tabular.independent_learners(tabular.q_learning(), 0),
+            *(ValueError, "num_agents must be at least 1, got 0"),
+        ),
+        (
+            lambda: tabular.independent_learners(tabular.q_learning(), 1.5),
+            *(TypeError, "num_agents must be an int, got 1.5"),
+        ),
+        (lambda: tabular.independent_learners("x", 2), TypeError, "rule must be a TabularRule"),
+    ],
+    "tabular.select_path": [
+        (lambda: tabular.select_path("fast"), ValueError, "path must be one of auto, reference"),
+    ],
+    "tabular.uniform_policy": [
+        (lambda: tabular.uniform_policy(0, 4), ValueError, "num_states must be at least 1, got 0"),
+        (lambda: tabular.uniform_policy(4, 0), ValueError, "num_actions must be at least 1, got 0"),
+        (lambda: tabular.uniform_policy(2.0, 4), TypeError, "num_states must be an int, got 2.0"),
+    ],
+    "tabular.greedy_policy": [
+        (lambda: tabular.greedy_policy("x"), TypeError, "values must be an array [..., S, A] of"),
+        (lambda: tabular.greedy_policy(VALUES[:, :0]), ValueError, "A >= 1, got shape (16, 0)"),
+    ],
+    "tabular.epsilon_greedy": [
+        (lambda: tabular.epsilon_greedy(VALUES, 2.0), ValueError, "epsilon must be between 0 and"),
+        (lambda: tabular.epsilon_greedy(VALUES, NAN), ValueError, "between 0 and 1, got nan"),
+        (lambda: tabular.epsilon_greedy(VALUES, "x"), TypeError, "epsilon must be a number, got"),
+        (lambda: tabular.epsilon_greedy(VALUES, [0.1]), ValueError, "must be a scalar, got shape"),
+        (lambda: tabular.epsilon_greedy(None, 0.1), TypeError, "values must be an array"),
+    ],
+    "tabular.episode_return": [
+        (lambda: tabular.episode_return("lake", POLICY), TypeError, MDP),
+        (lambda: tabular.episode_return(lake(), "x"), TypeError, "policy must be integer [S] or"),
+        (lambda: tabular.episode_return(lake(), POLICY[:3]), ValueError, "shape (16,), got (3,)"),
+        (lambda: tabular.episode_return(lake(), POLICY + 4), ValueError, "policy[0] is 4, not an"),
+        (lambda: tabular.episode_return(lake(), VALUES), ValueError, "not probabilities that sum"),
+        (lambda: tabular.episode_return(lake(), POLICY, 2.5), TypeError, "horizon must be an int"),
+    ],
+    "tabular.optimal_return": [
+        (lambda: tabular.optimal_return("lake"), TypeError, MDP),
+        (lambda: tabular.optimal_return(lake(), -1), ValueError, "horizon must be at least 1"),
+        (lambda: tabular.optimal_return(lake(), "x"), TypeError, "horizon must be an int, got 'x'"),
+    ],
+    "tabular.policy_evaluation": [
+        (lambda: tabular.policy_evaluation("lake", POLICY, 0.9), TypeError, MDP),
+        (lambda: tabular.policy_evaluation(lake(), POLICY, NAN), ValueError, "gamma must be betwe"),
+        (lambda: tabular.policy_evaluation(lake(), POLICY, "1"), TypeError, "gamma must be a numb"),
+        (lambda: tabular.policy_evaluation(lake(), POLICY, [1, 1]), ValueError, "must be a scalar"),
+    ],
+    "tabular.value_iteration": [
+        (lambda: tabular.value_iteration("lake", 0.9), TypeError, MDP),
+        (lambda: tabular.value_iteration(lake(), -0.1), ValueError, "gamma must be between 0 and"),
+        (lambda: tabular.value_iteration(lake(), None), TypeError, "gamma must be a number, got N"),
+    ],
+    "tabular.monte_carlo_return": [
+        (lambda: simulated(reset=None), TypeError, "reset must be a function, got None"),
+        (lambda: simulated(step=3), TypeError, "step must be a function, got 3"),
+        (lambda: simulated("x"), TypeError, "policy must be integer [S] or float [S, A]"),
+        (lambda: simulated(episodes=1), ValueError, "num_episodes must be at least 2, got 1"),
+        (lambda: simulated(episodes=2.5), TypeError, "num_episodes must be an int, got 2.5"),
+        (lambda: simulated(horizon=0), ValueError, "horizon must be at least 1, got 0"),
+    ],
+    "networks.MLP": [
+        (lambda: networks.MLP(()), ValueError, "hidden must have at least one width, got ()"),
+        (lambda: networks.MLP((0,)), ValueError, "hidden must be at least 1, got 0"),
+        (lambda: networks.MLP("ab"), TypeError, "hidden must be a sequence of ints, got 'ab'"),
+        (lambda: networks.MLP((True,)), TypeError, "hidden must be an int, got True"),
+    ],
+    "networks.ConvTorso": [
+        (lambda: networks.ConvTorso((0,)), ValueError, "filters must be at least 1, got 0"),
+        (lambda: networks.ConvTorso((2,), size=1.5), TypeError, "size must be an int, got 1.5"),
+    ],
+    "networks.Dense": [
+        (lambda: networks.Dense(0), ValueError, "features must be at least 1, got 0"),
+        (lambda: networks.Dense(2.5), TypeError, "features must be an int, got 2.5"),
+    ],
+    "networks.QNetwork": [
+        (lambda: networks.QNetwork("mlp", 2), TypeError, "torso must be a Module, got 'mlp'"),
+        (lambda: networks.QNetwork(body(), 0), ValueError, "num_actions must be at least 1, got 0"),
+        (lambda: networks.QNetwork(body(), 2, 1), ValueError, "num_atoms must be at least 2, got"),
+    ],
+    "networks.Critic": [(lambda: networks.Critic("mlp"), TypeError, "body must be a Module")],
+    "networks.DeterministicActor": [
+        (lambda: networks.DeterministicActor(body(), 0), ValueError, "num must be at least 1"),
+        (lambda: networks.DeterministicActor(None, 1), TypeError, "body must be a Module, got Non"),
+    ],
+    "networks.GaussianActor": [
+        (lambda: networks.GaussianActor(body(), 1.0), TypeError, "num must be an int, got 1.0"),
+        (lambda: networks.GaussianActor(body(), 1, "x"), TypeError, "torso must be a Module, got"),
+        (
+            lambda: networks.GaussianActor(body(), 1, log_std_range=(2.0, 1.0)),
+            *(ValueError, "log_std_range must rise, got (2.0, 1.0)"),
+        ),
+        (
+            lambda: networks.GaussianActor(body(), 1, log_std_range=3),
+            *(TypeError, "log_std_range must be (low, high), got 3"),
+        ),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)

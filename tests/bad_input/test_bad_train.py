@@ -1,0 +1,190 @@
+"""Bad input to `train` and `io`."""
+
+import functools
+
+import jax
+import pytest
+from refusals import NAN, check_refused, rows_of
+
+from accel_rl import agents, envs, io, replay, train
+
+FAR = 2**40
+key = functools.cache(lambda: jax.random.key(0))
+
+
+@functools.cache
+def parts():
+    env = envs.environment("CartPole-v1")
+    agent = agents.dqn(env.observation_space, env.action_space, hidden=(4,))
+    return env, agent, replay.make(train.example(env, agent), 64, 8, num_envs=2)
+
+
+def make(**schedule):
+    return train.make(*parts(), **{"num_envs": 2, "learning_starts": 16, **schedule})
+
+
+program = functools.cache(make)
+
+
+def chunked(steps=100, **options):
+    return train.chunked(program(), key(), steps, **options)
+
+
+def pipelined(steps=100, **options):
+    return train.pipelined(program(), key(), steps, **options)
+
+
+def act(**options):
+    options = {"newest": max, "on_acted": max, **options}
+    return train.act(program(), key(), None, **options)
+
+
+def device():
+    return jax.devices()[0]
+
+
+NO_PROGRAM = "program must be a Program (train.make makes one), got 'x'"
+NO_ENV = "env must be a Environment (envs.environment makes one), got 'x'"
+NO_AGENT = "agent must be a Agent (agents.dqn and others make one), got 'x'"
+TABLE = {
+    "train.make": [
+        (lambda: train.make("x", *parts()[1:]), TypeError, NO_ENV),
+        (lambda: train.make(parts()[0], "x", parts()[2]), TypeError, NO_AGENT),
+        (lambda: train.make(*parts()[:2], None), TypeError, "memory must be a replay memory (repl"),
+        (lambda: make(num_envs=3), ValueError, "memory must be made with num_envs=3"),
+        (lambda: make(num_envs=2.0), TypeError, "num_envs must be an int, got 2.0"),
+        (lambda: make(rollout=0), ValueError, "rollout must be at least 1, got 0"),
+        (lambda: make(policy_lag=-1), ValueError, "policy_lag must be at least 0, got -1"),
+        (lambda: make(learning_starts=2), ValueError, "learning_starts must be at least"),
+    ],
+    "train.Schedule": [
+        (lambda: train.Schedule(updates=True), TypeError, "updates must be an int, got True"),
+        (lambda: train.Schedule(num_envs=0), ValueError, "num_envs must be at least 1, got 0"),
+    ],
+    "train.Program": [
+        (lambda: program().init(key(), gamma=NAN), ValueError, "gamma must be from 0 to 1, got na"),
+        (lambda: program().init(key(), gama=1), TypeError, "no hyper-parameter 'gama'; did you me"),
+        (lambda: program().init(key(), agent={"x": 1}), TypeError, "no hyper-parameter 'x'; there"),
+    ],
+    "train.example": [
+        (lambda: train.example("x", parts()[1]), TypeError, NO_ENV),
+        (lambda: train.example(parts()[0], "x"), TypeError, NO_AGENT),
+    ],
+    "train.evaluator": [
+        (lambda: train.evaluator("x", parts()[1]), TypeError, NO_ENV),
+        (lambda: train.evaluator(*parts()[:2], 0), ValueError, "episodes must be at least 1, got"),
+        (lambda: train.evaluator(*parts()[:2], 1.5), TypeError, "episodes must be an int, got 1.5"),
+    ],
+    "train.Evaluation": [
+        (lambda: train.Evaluation(every=0), ValueError, "every must be at least 1, got 0"),
+        (lambda: train.Evaluation(1.5), TypeError, "episodes must be an int, got 1.5"),
+    ],
+    "train.over_seeds": [
+        (lambda: train.over_seeds(None), TypeError, "fn must be a function, got None"),
+        (lambda: train.over_seeds(max, "x"), ValueError, "strategy must be one of auto, vmap, ch"),
+        (lambda: train.over_seeds(max, "chunked", chunk=1.5), TypeError, "chunk must be an int"),
+        (lambda: train.over_seeds(max, chunk=0), ValueError, "chunk must be at least 1"),
+        (lambda: train.over_seeds(max, devices=[]), ValueError, "devices must be one or more"),
+    ],
+    "train.whole": [
+        (lambda: train.whole("x", 100), TypeError, NO_PROGRAM),
+        (lambda: train.whole(program(), 0), ValueError, "steps must be at least 1, got 0"),
+        (lambda: train.whole(program(), 100.5), TypeError, "steps must be an int, got 100.5"),
+        (lambda: train.whole(program(), NAN), TypeError, "steps must be an int, got nan"),
+        (lambda: train.whole(program(), 16), ValueError, "steps must be more than learning_starts"),
+        (lambda: train.whole(program(), 100, period=0), ValueError, "period must be at least 1"),
+        (lambda: train.whole(program(), FAR), ValueError, "steps must be at most 2,147,483,647"),
+    ],
+    "train.segments": [
+        (lambda: train.segments(None, 10), TypeError, "schedule must be a Schedule, got None"),
+        (lambda: train.segments(train.Schedule(), True), TypeError, "steps must be an int, got T"),
+    ],
+    "train.chunked": [
+        (lambda: train.chunked("x", key(), 100), TypeError, NO_PROGRAM),
+        (lambda: train.chunked(program(), 3, 100), TypeError, "key must be jax.random.key(...)"),
+        (lambda: chunked(100.5), TypeError, "steps must be an int, got 100.5"),
+        (lambda: chunked(period=-1), ValueError, "period must be at least 1, got -1"),
+        (lambda: chunked(seeds="x"), ValueError, "strategy must be one of auto, vmap, chunked"),
+        (lambda: chunked(evaluation=3), TypeError, "evaluation must be a Evaluation, got 3"),
+        (lambda: chunked(checkpoints="x"), TypeError, "checkpoints must be a Checkpoints, got 'x'"),
+        (lambda: chunked(loggers=3), TypeError, "loggers must be a Sequence, got 3"),
+        (lambda: chunked(resume=True), ValueError, "resume needs checkpoints, got None"),
+        (lambda: chunked(hyper={"gamma": NAN}), ValueError, "gamma must be from 0 to 1, got nan"),
+    ],
+    "train.pipelined": [
+        (lambda: train.pipelined("x", key(), 100), TypeError, NO_PROGRAM),
+        (lambda: train.pipelined(program(), 3, 100), TypeError, "key must be jax.random.key(...)"),
+        (lambda: pipelined(0), ValueError, "steps must be at least 1, got 0"),
+        (lambda: pipelined(100.5), TypeError, "steps must be an int, got 100.5"),
+        (lambda: pipelined(timeline=-1), ValueError, "timeline must be at least 0, got -1"),
+        (lambda: pipelined(placement="cpu"), TypeError, "placement must be a Placement, got 'cpu'"),
+        (lambda: pipelined(num_actors=0), ValueError, "num_actors are for the asynchronous mode"),
+        (
+            lambda: pipelined(deterministic=False, queue_size=1.5),
+            *(TypeError, "queue_size must be an int, got 1.5"),
+        ),
+    ],
+    "train.act": [
+        (lambda: act(num_actors=3), ValueError, "num_actors must divide num_envs, 2, got 3"),
+        (lambda: act(number=1), ValueError, "number must be from 0 to 0, got 1"),
+        (lambda: act(first=1.5), TypeError, "first must be an int, got 1.5"),
+        (lambda: act(newest=None), TypeError, "newest must be a function, got None"),
+    ],
+    "train.fenced": [(lambda: train.fenced("x"), TypeError, NO_PROGRAM)],
+    "train.restore": [
+        (lambda: train.restore("x", None), TypeError, NO_PROGRAM),
+        (lambda: train.restore(program(), "x"), TypeError, "checkpoint must be a Checkpoint (io.C"),
+    ],
+    "train.plateau": [
+        (lambda: train.plateau("loss", 0), ValueError, "patience must be at least 1, got 0"),
+        (lambda: train.plateau("loss", 1.5), TypeError, "patience must be an int, got 1.5"),
+        (lambda: train.plateau(3, 2), TypeError, "metric must be a str, got 3"),
+        (lambda: train.plateau("loss", 2, least=NAN), ValueError, "least must be at least 0, got "),
+    ],
+    "train.stop_at": [
+        (lambda: train.stop_at("loss", NAN), ValueError, "value must be a number to reach, got na"),
+        (lambda: train.stop_at("loss", "x"), TypeError, "value must be a number, got 'x'"),
+        (lambda: train.stop_at(3, 1.0), TypeError, "metric must be a str, got 3"),
+    ],
+    "train.first_of": [
+        (lambda: train.first_of(), ValueError, "rules must be one or more, got none"),
+        (lambda: train.first_of(3), TypeError, "each of rules must be a function, got 3"),
+    ],
+    "train.ape_x_exploration": [
+        (lambda: train.ape_x_exploration(1.5), TypeError, "num_envs must be an int, got 1.5"),
+        (lambda: train.ape_x_exploration(2, NAN), ValueError, "epsilon must be from 0 to 1, got n"),
+        (lambda: train.ape_x_exploration(2, alpha=NAN), ValueError, "alpha must be finite and at"),
+    ],
+    "train.LocalPort": [
+        (lambda: train.LocalPort("x"), TypeError, "replay must be a Replay (replay.make makes"),
+        (lambda: train.LocalPort(parts()[2], device="cpu"), TypeError, "device must be a Device"),
+    ],
+    "train.SplitPort": [
+        (
+            lambda: train.SplitPort(parts()[2], index_device=None, store_device=device()),
+            *(TypeError, "index_device must be a jax.Device, got None"),
+        ),
+    ],
+    "train.Placement": [
+        (lambda: train.Placement(act="cpu"), ValueError, "placement.act must be a device or sever"),
+        (lambda: train.Placement(learn=[]), ValueError, "placement.learn must be a device or seve"),
+        (lambda: train.Placement(replay="cpu"), ValueError, "placement.replay must be a device, g"),
+    ],
+    "io.Checkpoints": [
+        (lambda: io.Checkpoints("x", keep=0), ValueError, "keep must be at least 1, got 0"),
+        (lambda: io.Checkpoints("x", keep=1.5), TypeError, "keep must be an int, got 1.5"),
+        (lambda: io.Checkpoints(3), TypeError, "expected str, bytes or os.PathLike object, not in"),
+        (lambda: io.Checkpoints("x", best=3), TypeError, "best must be a str, got 3"),
+    ],
+    "io.ProgressBar": [
+        (lambda: io.ProgressBar(0), ValueError, "steps must be at least 1, got 0"),
+        (lambda: io.ProgressBar(NAN), TypeError, "steps must be an int, got nan"),
+    ],
+    "io.Csv": [(lambda: io.Csv(3), TypeError, "os.PathLike object, not int")],
+    "io.JsonLines": [(lambda: io.JsonLines(None), TypeError, "os.PathLike object, not NoneType")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
+def test_refuses(call, error, says):
+    check_refused(call, error, says)
