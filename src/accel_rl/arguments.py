@@ -1,14 +1,13 @@
 """Checks of arguments, before anything is traced.
 
 Errors name the argument, what it may be and what was given. What is only known when a program runs
-passes: its shape alone can be looked at. JAX is not imported here, for those who do without.
+passes: its shape alone can be looked at. JAX and NumPy are not imported here, for those who do
+without.
 """
 
 import operator
 import reprlib
 from typing import Any
-
-import numpy as np
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
@@ -22,7 +21,7 @@ def shown(value: object) -> str:
 def integer(name: str, value: Any) -> int:
     """A whole number of any integer type, as an int; raises TypeError of others, and of bools."""
     wrong = f"{name} must be an int, got {shown(value)}"
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool) or getattr(value, "dtype", None) == "bool":
         raise TypeError(wrong)
     try:
         return operator.index(value)
@@ -51,6 +50,8 @@ def real(name: str, value: Any) -> Any:
       TypeError: if it is no number; a bool is none.
       ValueError: if it is several.
     """
+    import numpy as np
+
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
     dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype

@@ -77,7 +77,7 @@ TABLE = {
         (lambda: compose.Cost(1.0, NAN, "measured"), ValueError, "spread must be at least 0, got "),
         (lambda: compose.Cost(1.0, 0.0, "x"), ValueError, "source must be one of measured, simul"),
     ],
-    "compose.Alike": [(lambda: compose.Alike(kinds=3), TypeError, "kinds must be a Mapping")],
+    "compose.Alike": [(lambda: compose.Alike(kinds=3), TypeError, "kinds must be a Mapping, got")],
     "compose.Power": [
         (lambda: compose.Power(2.0, 1.0, "declared", "x"), ValueError, "0 <= idle <= active must"),
         (lambda: compose.Power("x", 1.0, "declared", "x"), TypeError, "idle must be a number, got"),

@@ -88,6 +88,9 @@ TABLE = {
         (lambda: replay.shard("made", "part"), TypeError, "replay must be a Replay (replay.make"),
         (lambda: replay.shard(made(), 3), TypeError, "axis_name must be a str, got 3"),
     ],
+    "replay.collect": [
+        (lambda: replay.collect(None, "part"), TypeError, "sample must be a Sample, got None"),
+    ],
     "replay.after": [(lambda: replay.after(3, STEPS), TypeError, "state must be a ReplayState")],
     "replay.importance_weights": [
         (lambda: replay.importance_weights(ONES, -1), ValueError, "beta must be finite and at lea"),

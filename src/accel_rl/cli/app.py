@@ -1,4 +1,7 @@
-"""The command's tree, and its exit codes: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C."""
+"""The command's tree, and its exit codes.
+
+0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM.
+"""
 
 import shlex
 import sys
@@ -48,7 +51,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         words = sys.argv[1:] if args is None else list(args)
         extra.setdefault("obj", shlex.join(["accel-rl", *words]))  # as it was given, for the record
         try:
-            with console.warnings_in_a_line():
+            with console.warnings_in_a_line(), console.terminable():
                 code = super().main(
                     args, prog_name, complete_var, False, windows_expand_args, **extra
                 )
@@ -60,6 +63,8 @@ class _OneLineErrors(typer.core.TyperGroup):
             code = _complain("out of memory: take fewer transitions, DPUs or seeds", 1)
         except typer.Abort:
             code = 1
+        except console.Terminated:
+            code = _complain("terminated", 143)
         except RuntimeError as error:
             dpus = sys.modules.get("accel_rl.pim.upmem")  # not imported for this
             if dpus is None or not isinstance(error, dpus.UpmemError):

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -78,6 +80,32 @@ def warnings_in_a_line() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+class Terminated(BaseException):
+    """SIGTERM came: a command ends as after Ctrl-C, and clears away what is half written."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Raises `Terminated` on SIGTERM, which would else end the process where it stands.
+
+    Signals that somebody else listens to, or ignores, stay theirs; so do all outside the main
+    thread, where Python hears none.
+    """
+
+    def hear(number: int, frame: Any) -> None:
+        raise Terminated
+
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, hear)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import zipfile
 from collections.abc import Mapping
@@ -77,10 +78,18 @@ def check_free(directory: Path, overwrite: bool) -> None:
     """Refuses, before the work, a folder that holds something.
 
     Raises:
-        ValueError: it is a file, or a folder with content and `overwrite` is False.
+        ValueError: it is a file, or a folder with content and `overwrite` is False, or it cannot be
+            made or written to.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is not a directory")
+    there = directory.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise ValueError(f"{directory} cannot be made: {there} is not a directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{directory} cannot be written to: no permission in {there}")
     if not overwrite and directory.is_dir() and any(directory.iterdir()):
         raise ValueError(f"{directory} is not empty; --overwrite replaces what is in it")
 
@@ -157,6 +166,8 @@ def load_table(path: Path) -> Table:
     if not file.is_file():
         raise ValueError(f"{file} does not exist")
     try:
+        if not zipfile.is_zipfile(file):
+            raise zipfile.BadZipFile("no .npz file, or cut short")
         with np.load(file, allow_pickle=False) as archive:
             header = json.loads(archive["header"].tobytes())
             values = archive["values"]

@@ -93,7 +93,12 @@ def collect(sample: Sample, axis_name: str) -> Sample:
     Args:
       sample: this device's, inside `jax.shard_map`.
       axis_name: of the mesh axis over which the memory is sharded.
+
+    Raises:
+      TypeError: if it is no sample, or the axis's name no text.
     """
+    instance("sample", sample, Sample)
+    instance("axis_name", axis_name, str)
     mine = sample.probabilities > 0
 
     def join(leaf: Array) -> Array:

@@ -1,0 +1,180 @@
+"""Bad input to the command: one line, exit code 2, and every file as it was.
+
+Further rows: tests/cli/test_bad_input.py, test_training_cli.py, test_compose_cli.py,
+test_apex_cli.py.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from accel_rl.cli.app import app
+
+# A training that is refused before anything is compiled.
+DQN = "train dqn CartPole-v1 --out new"
+PLAN = "compose plan spec.toml --out new environment=CartPole-v1"
+ROWS = [
+    ("nonsense", "No such command 'nonsense'"),
+    ("--nonsense", "No such option: --nonsense"),
+    ("collect Taxi-v3 --out folder", "folder is a directory"),
+    ("collect Taxi-v3 --out text/x.npz", "directory text does not exist"),
+    ("collect Taxi-v3 --out x.npz --num 1.5", "'--num': Input should be a valid integer"),
+    ("collect Taxi-v3 --out x.npz --epsilon nan", "'--epsilon': Input should be less than"),
+    ("collect Taxi-v3 --out x.npz --policy text", "text is not a table that accel_rl wrote"),
+    ("train", "say what to train: AGENT ENV, or ENV|DATASET.npz"),
+    ("train text", "text: not an .npz file, or cut short"),
+    ("train junk.npz", "junk.npz: not an .npz file, or cut short"),
+    ("train folder", "no environment is named 'folder'; known: FrozenLake-v1"),
+    ("train Taxi-v3 --passes 1.5", "'--passes': Input should be a valid integer"),
+    ("train Taxi-v3 --out text", "--out: text is not a directory"),
+    ("train Taxi-v3 --out text/run", "--out: text/run cannot be made: "),
+    ("train dqn", "no environment is named: give ENV"),
+    (f"{DQN} agent.learning_rate=nan", "agent.learning_rate must be a finite number, got NaN"),
+    (f"{DQN} nonsense", "settings are written section.name=value, got 'nonsense'"),
+    (f"{DQN} --steps 1.5", "training.steps must be an integer, got 1.5"),
+    (f"{DQN} --replay x", "no sampler is named 'x'; there are uniform, prioritised"),
+    (f"{DQN} --config absent.json", "absent.json: No such file or directory"),
+    (f"{DQN} --config text", "text is not a TOML file"),
+    (f"{DQN} --config folder", "folder: Is a directory"),
+    (f"{DQN} agent.hidden=[]", "hidden must have at least one width, got ()"),
+    (f"{DQN} replay.batch_size=0", "batch_size must be at least 1, got 0"),
+    ("train ddpg CartPole-v1 --out new", "ddpg needs a Box action space of floats"),
+    ("resume folder", "RUN_DIR: folder is not the folder of an agent's training"),
+    ("resume text", "RUN_DIR: text is not the folder of an agent's training"),
+    ("resume broken", "broken/config.json is not a JSON file"),
+    ("sweep dqn CartPole-v1 --out new", "a sweep needs a setting with several values"),
+    ("sweep dqn CartPole-v1 agent.tau=1, --out new", "values must be parted by single commas"),
+    ("evaluate text", "text is not a table that accel_rl wrote (no .npz file, or cut short)"),
+    ("evaluate broken", "broken/config.json is not a JSON file"),
+    ("evaluate folder --episodes 0", "'--episodes': Input should be greater than or equal to 1"),
+    ("plot folder", "folder is not the folder of a complete run: no results.json"),
+    ("plot broken", "broken/config.json is not a JSON file"),
+    ("compose plan absent.toml", "absent.toml: No such file or directory"),
+    ("compose plan text", "text is no TOML file"),
+    ("compose plan folder", "folder: Is a directory"),
+    (f"{PLAN} batch_size=1.5", "batch_size must be like 64, got 1.5"),
+    (f"{PLAN} batch_size=0", "batch_size must be at least 1, got 0"),
+    (f"{PLAN} agent=3", "agent must be a table, got 3"),
+    ("compose run text", "text/spec.toml: Not a directory"),
+    ("compose report folder", "folder/plan.json: No such file or directory"),
+    ("envs show", "Missing argument 'NAME'"),
+    ("doctor extra", "unexpected extra argument(s) (extra)"),
+    ("demo --out text", "--out: text: File exists"),
+    ("apex CartPole-v1 --server nowhere", 'address must be "tcp://host:port"'),
+    ("apex CartPole-v1 --out text", "text is not a directory"),
+    ("apex CartPole-v1 --out new learning_rate=nan", "learning_rate must be finite and at least"),
+    ("apex CartPole-v1 --out new run=", "run must name the training, got ''"),
+    ("replay-server --port 70000", "'--port': Input should be less than or equal to 65535"),
+    ("replay-server --secret-file absent", "absent: No such file or directory"),
+    ("replay-server --secret-file text", "secret must have 16 bytes or more, got 5"),
+    ("replay-server --snapshot text", "truncated: the snapshot ends too early"),
+    ("replay-server --unix text", "cannot listen on text"),
+]
+
+
+def contents(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def there(tmp_path, monkeypatch):
+    """A working directory with files that are not what they should be."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("folder", "broken"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "folder" / "keep").write_text("this")
+    (tmp_path / "broken" / "config.json").write_text("{")
+    (tmp_path / "text").write_text("hello\n")
+    (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
+    (tmp_path / "spec.toml").write_text('algorithm = "dqn"\n')
+    return tmp_path
+
+
+@pytest.mark.parametrize(("words", "says"), ROWS, ids=[words for words, _ in ROWS])
+def test_refuses(there, words, says):
+    before = contents(there)
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("accel-rl: ")
+    assert says in line
+    assert contents(there) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_refused_before_the_work(there):
+    (there / "folder").chmod(0o500)
+    result = CliRunner().invoke(app, ["train", "Taxi-v3", "--out", "folder/run"])
+    assert result.exit_code == 2
+    assert "folder/run cannot be written to: no permission in" in result.stderr
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no permission to mount a small tmpfs: a full disk is not tested")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing(disk):
+    out = disk / "lake.npz"
+    out.write_bytes(b"of before")
+    words = ["collect", "FrozenLake-v1", "--num", "40000", "--out", str(out)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert result.stderr == "accel-rl: [Errno 28] No space left on device\n"
+    assert contents(disk) == {out: b"of before"}
+
+
+# A real process that says when it writes, and then takes its time.
+WRITES = """
+import pathlib, sys, time
+from accel_rl.datasets import storage
+
+def slowly(file, *arrays, **columns):
+    file.write(b"half")
+    file.flush()
+    pathlib.Path("began").touch()
+    time.sleep(60)
+
+storage.np.savez = slowly
+from accel_rl.cli.app import main
+sys.argv = ["accel-rl", "collect", "FrozenLake-v1", "--num", "100", "--out", "lake.npz"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "says"),
+    [(signal.SIGINT, 130, "accel-rl: interrupted"), (signal.SIGTERM, 143, "accel-rl: terminated")],
+)
+def test_interrupted_while_it_writes(there, number, code, says):
+    (there / "lake.npz").write_bytes(b"of before")
+    before = contents(there)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITES], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not pathlib.Path("began").exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said.strip() == says
+    pathlib.Path("began").unlink()
+    assert contents(there) == before
