@@ -153,15 +153,16 @@ def test_the_program_in_cpp_learns_what_train_learns(printed):
 
 
 @needs_tools
-def test_the_example_of_the_readme_runs():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_example_of_the_tutorial_runs():
+    """The part that docs' tests leave out, as it takes a compiler, after what comes before it."""
+    page = ROOT / "docs" / "tutorials" / "train-on-pim.md"
+    text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"^```(python|py)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    first = next(block for kind, block in blocks if kind == "python")
-    [example] = [block for kind, block in blocks if kind == "py" and "recorded" in block]
+    [last] = [each for each, (kind, block) in enumerate(blocks) if "recording()" in block]
     names = {}
-    for block in (first, example):
-        exec(compile(block, "README.md", "exec"), names)
-    assert names["recorded"].report.launches == 50
+    for _, block in blocks[: last + 1]:
+        exec(compile(block, page, "exec"), names)
+    assert names["recorded"].report.launches > 1
 
 
 # --- Tables ---
