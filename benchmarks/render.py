@@ -23,7 +23,7 @@ HEAD = """\
 # Benchmark results
 
 Made by `python benchmarks/render.py` from the newest record of each suite in
-[`benchmarks/results`](../benchmarks/results); `make accept` runs the suites and writes both. Do not
+`benchmarks/results`; `make accept` runs the suites and writes both. Do not
 edit. [The benchmarks' own page](../benchmarks/README.md) says how each is measured and what is not
 flattering; `accel-rl report benchmarks/results` shows every figure of these records.
 

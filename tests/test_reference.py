@@ -22,9 +22,8 @@ OF_THE_COMMAND = "accel_rl.cli"
 
 def packages():
     """Names of the packages that list what they export, but for the command's."""
+    yield "pim_emu"
     for root in (accel_rl, pim_emu):
-        if hasattr(root, "__all__"):
-            yield root.__name__
         for found in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
             exports = found.ispkg and not found.name.startswith(OF_THE_COMMAND)
             if exports and hasattr(importlib.import_module(found.name), "__all__"):

@@ -33,7 +33,7 @@ def spent(program):
     [
         ("import accel_rl; dir(accel_rl)", set()),
         (HELP, set()),
-        (LIBRARY, {"jax", "numpy", "flax", "optax", "chex"}),
+        (LIBRARY, {"jax", "numpy", "flax", "optax"}),
     ],
     ids=["package", "help", "library"],
 )

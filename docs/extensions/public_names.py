@@ -13,7 +13,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 ROOTS = ("accel_rl", "pim_emu")
-WITHOUT_LIST = ("accel_rl.types", "accel_rl.testing", "accel_rl.native")  # public, without __all__
+FOLDERS_ONLY = "accel_rl"  # exports its packages, and its version
+WITHOUT_LIST = ("accel_rl.types", "accel_rl.native")  # public, without __all__
 
 _logger = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def packages() -> list[ModuleType]:
     """Packages that export names, and the public modules beside them."""
     found = [importlib.import_module(name) for name in WITHOUT_LIST]
     for root in map(importlib.import_module, ROOTS):
-        found += [root] if hasattr(root, "__all__") else []
+        found += [root] if hasattr(root, "__all__") and root.__name__ != FOLDERS_ONLY else []
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             if module.ispkg and not module.name.startswith("accel_rl.cli"):
                 imported = importlib.import_module(module.name)

@@ -68,6 +68,7 @@ MADE_BY_THE_LIBRARY = [
     "pim_emu.SetCounters",
     "pim_emu.cost.KernelCycles",
     "pim_emu.cost.UpdateInstructions",
+    "plot.Compared",
     "plot.Curve",
     "plot.Interval",
     "remote.RemoteTable",
@@ -140,13 +141,24 @@ ELSEWHERE = {
     "am.unpack": "tests/am/test_lines.py",
     "io.TensorBoard": "tests/io/test_loggers.py",
     "io.WeightsAndBiases": "tests/io/test_loggers.py",
+    "envs.build_mdp": "tests/envs/test_registry.py",
+    "envs.register": "tests/envs/test_registry.py",
     "pim.cpu_backend": "tests/pim/test_backends.py",
     "pim_emu.DpuSet": "tests/pim_emu/test_python_input.py",
     "pim_emu.build": "tests/pim_emu/test_python_input.py",
     "pim_emu.configure": "tests/pim_emu/test_python_input.py",
     "pim_emu.run": "tests/pim_emu/test_python_input.py",
+    "plot.draw_comparison": "tests/report/test_report_page.py",
+    "plot.draw_latency": "tests/plot/test_latency.py",
     "remote.ReplayServerProcess": "tests/remote/test_client.py",
     "remote.apex.RayActors": "tests/remote/test_ray.py",
+    "remote.links.lane": "tests/remote/test_port.py",
+    "testing.assert_inplace": "tests/test_testing.py",
+    "testing.check_agent": "tests/agents/test_agent_contract.py",
+    "testing.check_device": "tests/compose/test_device_check.py",
+    "testing.check_environment": "tests/envs/test_wrappers.py",
+    "testing.check_link": "tests/remote/test_link_check.py",
+    "testing.check_sampler": "tests/replay/test_sampler_check.py",
 }
 
 
@@ -155,7 +167,7 @@ def packages():
     for folder, prefix in (("src/accel_rl", ""), ("pim_emu", "pim_emu")):
         for file in sorted((ROOT / folder).rglob("__init__.py")):
             inner = ".".join(file.parent.relative_to(ROOT / folder).parts)
-            if "__all__" in file.read_text():
+            if "__all__" in file.read_text() and (prefix or inner):
                 yield ".".join(part for part in (prefix, inner) if part)
 
 
