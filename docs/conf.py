@@ -66,17 +66,6 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
 
-def _without_missing(app: Sphinx, name: str, source: list[str]) -> None:
-    """Leaves out patterns of contents that no page matches."""
-    if name == root_doc:
-        kept = [
-            line
-            for line in source[0].splitlines()
-            if not line.endswith("*") or any(HERE.glob(f"{line}.md")) or line.startswith("../")
-        ]
-        source[0] = "\n".join(kept)
-
-
 def setup(app: Sphinx) -> None:
     """Adds what extensions have no place for.
 
@@ -84,4 +73,3 @@ def setup(app: Sphinx) -> None:
       app: Sphinx.
     """
     app.add_lexer("gdb", TextLexer)
-    app.connect("source-read", _without_missing)
