@@ -53,6 +53,8 @@ toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = napoleon_numpy_docstring = False  # docstring_markdown calls it
 napoleon_use_ivar = True
 
+highlight_language = "none"  # of blocks that name no language
+
 nitpicky = True
 suppress_warnings = ["ref.python"]  # types of the same name in several packages
 nitpick_ignore = [("py:class", "jax.jaxlib._jax.Array"), ("py:class", "MinariDataset")]
