@@ -88,8 +88,8 @@ TABLE = {
         (lambda: replay.shard("made", "part"), TypeError, "replay must be a Replay (replay.make"),
         (lambda: replay.shard(made(), 3), TypeError, "axis_name must be a str, got 3"),
     ],
-    "replay.collect": [
-        (lambda: replay.collect(None, "part"), TypeError, "sample must be a Sample, got None"),
+    "replay.whole_batch": [
+        (lambda: replay.whole_batch(None, "part"), TypeError, "sample must be a Sample, got None"),
     ],
     "replay.after": [(lambda: replay.after(3, STEPS), TypeError, "state must be a ReplayState")],
     "replay.importance_weights": [

@@ -167,13 +167,13 @@ def spoilt(sample):
 
 
 @samplers
-def test_collect_makes_the_whole_batch_everywhere(name):
+def test_the_whole_batch_is_made_everywhere(name):
     state, expected = filled(name)
     _, sharded = memory(name)
 
     def both(state, key):
         drawn = sharded.sample(state, key)
-        return drawn, replay.collect(spoilt(drawn), "part")
+        return drawn, replay.whole_batch(spoilt(drawn), "part")
 
     local, whole = everywhere(both, True)(state, jax.random.key(3))
     jax.tree.map(lambda x: np.testing.assert_array_equal(x, np.broadcast_to(x[:1], x.shape)), whole)
@@ -263,7 +263,7 @@ def test_in_a_loop(name):
             state = sharded.add(state, new)
             drawn = sharded.sample(state, key)
             state = sharded.update(state, drawn, 1 + drawn.batch["x"][:, 0] % 5)
-            whole = replay.collect(drawn, "part")
+            whole = replay.whole_batch(drawn, "part")
             return state, (whole.batch["id"], whole.probabilities, drawn.probabilities)
 
         return jax.lax.scan(step, made.init(), (numbers, keys))[1]

@@ -11,7 +11,7 @@ from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.replay import SAMPLERS, Replay, ReplayState, after, compose, make
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.replay.sharded import collect, shard
+from accel_rl.replay.sharded import shard, whole_batch
 from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
 
@@ -31,7 +31,6 @@ __all__ = [
     "after",
     "amper_fr",
     "amper_k",
-    "collect",
     "compose",
     "importance_weights",
     "make",
@@ -45,4 +44,5 @@ __all__ = [
     "shard",
     "td_priority",
     "uniform",
+    "whole_batch",
 ]

@@ -26,7 +26,7 @@ def shard(replay: Replay, axis_name: str) -> Replay:
     be given the same key on all devices. It returns on each device the same batch_size items, of
     which those of other devices are masked: their probability and weight are 0 and their batch
     entries are not theirs. So `update` leaves them out, and a loss that is a weighted sum over the
-    items, added up over devices, is that of the whole batch. `collect` makes the whole batch.
+    items, added up over devices, is that of the whole batch. `whole_batch` makes the whole of it.
 
     `probabilities` are those in the whole memory and `weights` are over the whole batch's maximum.
     `can_sample` and `size` are of the whole. Samplers for which the position does not tell the
@@ -84,11 +84,11 @@ def shard(replay: Replay, axis_name: str) -> Replay:
     return replay._replace(sample=sample, can_sample=can_sample, size=size)
 
 
-def collect(sample: Sample, axis_name: str) -> Sample:
+def whole_batch(sample: Sample, axis_name: str) -> Sample:
     """The whole batch on every device, from what `sample` of a sharded memory gave each of them.
 
     Its indices and generations are those on the device that holds the item, so that priorities go
-    back with the sample that `collect` was given.
+    back with the sample that `whole_batch` was given.
 
     Args:
       sample: this device's, inside `jax.shard_map`.
