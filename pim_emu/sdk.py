@@ -26,6 +26,7 @@ from pim_emu.toolchain.layout import VERSION, Sdk, compiler
 
 _PACKAGE = Path(__file__).resolve().parent
 _NATIVE = _PACKAGE / "native"
+_MODULES = ("arguments.py", "machine.py")  # which the toolchain imports
 _OLDEST_GCC = 10
 _LIBRARY_FLAGS = ("-O2", "-g")
 _RUNTIME_FLAGS = (
@@ -147,7 +148,8 @@ def _copy_toolchain(folder: Path, final: Path) -> None:
     package = folder / "pim_emu"
     _copy(_PACKAGE / "toolchain", package / "toolchain")
     _copy(_PACKAGE / "machines", package / "machines")
-    shutil.copy(_PACKAGE / "machine.py", package / "machine.py")
+    for name in _MODULES:
+        shutil.copy(_PACKAGE / name, package / name)
     (package / "__init__.py").touch()
     (folder / "__main__.py").write_text(templates.START, encoding="utf-8")
     compileall.compile_dir(folder, quiet=2, stripdir=str(folder), prependdir=str(final))
@@ -254,7 +256,7 @@ def _fingerprint() -> str:
     total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0".encode())
     folders = (_NATIVE, _PACKAGE / "toolchain", _PACKAGE / "machines")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    files += [_PACKAGE / "machine.py", _PACKAGE / "sdk.py"]
+    files += [_PACKAGE / name for name in (*_MODULES, "sdk.py")]
     for path in sorted(path for path in files if path.suffix != ".pyc"):
         total.update(f"{path.relative_to(_PACKAGE)}\0".encode() + path.read_bytes())
     return total.hexdigest()[:16]
