@@ -62,7 +62,7 @@ test: $(VENV)/.test ## Run the tests (tens of minutes)
 	$(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_reference.py
+	$(BIN)/python -m pytest -m "slow or not slow" tests/test_docs.py tests/test_reference.py
 
 # Warnings are errors: a link without a target, a public name without a place in the reference.
 site: $(VENV)/.docs ## Build the documentation's site, to build/docs (a minute)
@@ -85,10 +85,11 @@ check: test test-long lint types native check-notebooks site test-newest ## Run 
 test-slow: $(VENV)/.test ## Run the long tests, all of them (hours)
 	$(PYTEST) -m slow
 
-# Who learns, what is killed or fuzzed, what is shipped. The others repeat what short ones do, on
-# more sizes or cases.
+# Who learns, what is killed or fuzzed, what is shipped, what the documents say. The others repeat
+# what short ones do, on more sizes or cases.
 LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
-	pim/test_learning.py pim_emu/test_fuzz.py packaging)
+	pim/test_learning.py pim_emu/test_fuzz.py packaging cli/test_training_cli.py \
+	test_docs.py test_readme.py)
 
 test-long: $(VENV)/.dev ## Run those long tests that CI runs (tens of minutes)
 	$(PYTEST) -m slow $(LONG)

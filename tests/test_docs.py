@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -82,7 +83,10 @@ def test_links(path):
     assert list(broken_links(path)) == []
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if EXAMPLE.search(p.read_text())], ids=ids)
+WITH_EXAMPLES = [page for page in PAGES if EXAMPLE.search(page.read_text())]
+
+
+@pytest.mark.parametrize("path", quick.only([ROOT / "README.md"], WITH_EXAMPLES), ids=ids)
 def test_examples(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("log.txt").write_text(TEXT_LOG, encoding="utf-8")

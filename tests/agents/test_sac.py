@@ -140,6 +140,7 @@ def bandits():
     return jax.vmap(run)(jnp.asarray([1e-6, 0.02]), jnp.asarray([0.0, 0.003]))
 
 
+@pytest.mark.slow  # trains
 def test_without_entropy_the_best_action_is_found(bandits):
     best, value, metrics = jax.tree.map(lambda leaf: leaf[0], bandits)
     np.testing.assert_allclose(best, [[0.5]], atol=0.05)

@@ -346,6 +346,7 @@ def returns(environment, rule, gammas, rates=None):
     return [float(tabular.episode_return(mdp, policy)) for policy in policies], trained.metrics
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.parametrize("environment", LEARNING)
 def test_q_learning_learns_on_line(environment):
     *found, blind = returns(environment, tabular.q_learning(), [0.99, 0.99, 0.99, 0.0])[0]

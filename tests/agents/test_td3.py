@@ -45,6 +45,7 @@ def delayed():
     return run(continuous.batch(), continuous.weights(), jnp.asarray(DELAYS, jnp.float32))
 
 
+@pytest.mark.slow  # compiles two agents
 def test_policy_and_targets_move_in_one_of_so_many_updates(delayed):
     (_, history), _ = delayed
     for row, delay in enumerate(DELAYS):

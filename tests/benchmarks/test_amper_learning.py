@@ -69,6 +69,7 @@ def test_a_claim_is_the_lower_end_of_the_difference(shift, holds):
     assert (other.value, other.holds) == (None, None)
 
 
+@pytest.mark.slow  # bootstraps 200 times
 def test_intervals_hold_the_difference_as_often_as_they_say():
     # Two normal groups of 30 with means 5 apart, 200 times: of 90 % intervals all but 20 hold it;
     # fewer than 160 would do so once in 10^5 times, were each to hold it with 0.88.

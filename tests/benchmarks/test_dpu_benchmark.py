@@ -14,6 +14,7 @@ import dpu_kernels as benchmark
 pytestmark = needs("gcc", "g++")
 
 
+@pytest.mark.slow  # builds a DPU program for each rule and numerics
 def test_counts_are_of_an_update():
     chunks = benchmark.chunks_of("FrozenLake-v1", 512, 1)
     counted = benchmark.count(chunks, "q_learning", "int32_pow2", (1, 1))
@@ -36,6 +37,7 @@ def test_claims_come_from_records():
     assert [claim.holds for claim in report.claims[1:]] == [True, False]
 
 
+@pytest.mark.slow  # builds two DPU programs
 def test_speed_is_compared_in_the_same_run(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
     report = common.Report(["jax"])

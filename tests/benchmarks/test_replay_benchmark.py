@@ -57,6 +57,7 @@ def compiled(problem, name):
     return Compiled(name, make_memories([name], problem, BATCH)[name], problem, BATCH)
 
 
+@pytest.mark.slow  # draws often from every memory
 def test_the_library_draws_what_it_must(problem):
     systems = {name: compiled(problem, name) for name in (AUTO, TREE)}
     check_agreement(problem, systems)
@@ -105,6 +106,7 @@ def test_a_system_that_draws_otherwise_is_refused(problem):
         check_agreement(problem, {"other": uniform})
 
 
+@pytest.mark.slow  # runs every case
 def test_every_case_runs_and_is_recorded(problem, run, tmp_path, monkeypatch):
     for names in ("PROPORTIONAL", "FLOOR", "SAMPLED", "CALLED"):
         monkeypatch.setattr(cases, names, (AUTO,))

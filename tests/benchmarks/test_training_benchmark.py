@@ -67,6 +67,7 @@ def ours():
         return jax.jit(training_ours.make_train(TINY, STEPS))(jax.random.key(0))
 
 
+@pytest.mark.slow  # compiles two trainings
 def test_both_loops_do_equal_work(plain, ours):
     carry, metrics = plain
     updates = (STEPS - LEARNING_STARTS) // TINY.num_envs
@@ -81,6 +82,7 @@ def test_both_loops_do_equal_work(plain, ours):
     assert sizes == [4 * 8 + 8 + 8 * 2 + 2] * 2
 
 
+@pytest.mark.slow  # compiles a training
 def test_the_plain_loop_records_what_the_environment_did(plain):
     # The memory went round: its newest rows are the last steps of both environments.
     carry, _ = plain
@@ -99,6 +101,7 @@ def test_the_plain_loop_records_what_the_environment_did(plain):
     assert held["observation"].shape == (TINY.capacity, *env.observation_space.shape)
 
 
+@pytest.mark.slow  # compiles a training
 def test_the_plain_loop_takes_the_gradient_of_the_squared_error(plain):
     # A step of Adam with bias correction moves each weight by the learning rate where the
     # gradient keeps its sign; the target is copied every 500 steps, so it lags here.
@@ -201,6 +204,7 @@ SMALL = dataclasses.replace(
 )
 
 
+@pytest.mark.slow  # trains
 def test_a_task_is_trained_and_judged(tmp_path):
     found = learning.train_task(SMALL)
     assert found.final.shape == (2,)
@@ -241,6 +245,7 @@ def test_random_actions_return_what_they_do():
     assert abs(learning.random_return(dataclasses.replace(SMALL, max_steps=500)) - 22.3) < 5
 
 
+@pytest.mark.slow  # trains
 def test_the_command_records_one_task(tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "control", lambda: [SMALL])
     monkeypatch.setattr(learning, "quick", lambda tasks: tasks)

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import random
-import types
+from unittest import mock
 
 import jax
 import pytest
@@ -107,7 +107,7 @@ def test_the_choice_is_that_of_all_mappings(seed, others):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_accelerators_learn_together_however_many_there_are(seed):
-    boards = [types.SimpleNamespace(platform="gpu", device_kind="g", id=n) for n in range(8)]
+    boards = [mock.Mock(spec=jax.Device, platform="gpu", device_kind="g", id=n) for n in range(8)]
     many = {f"gpu:{n}": JaxDevice(f"gpu:{n}", board) for n, board in enumerate(boards)}
     devices = {**find(HOSTS[:1]), **many}
     space = space_of(SPEC, devices)

@@ -160,7 +160,7 @@ def test_a_row_that_the_tables_exclude_is_named(write):
     [
         ({}, "give exactly one of mdp and episode_end"),
         ({"mdp": 1, "episode_end": "truncated"}, "give exactly one of mdp and episode_end"),
-        ({"mdp": 1, "num_states": 5}, "num_states and num_actions come from mdp"),
+        ({"mdp": ring(None), "num_states": 5}, "num_states and num_actions come from mdp"),
         ({"episode_end": "done", **SIZES}, 'must be "terminated" or "truncated", got \'done\''),
         ({"episode_end": "truncated", "num_states": 5}, "without mdp, num_states and num_actions"),
         (

@@ -1,5 +1,7 @@
 """Every backend and every form of a pass keeps the contract."""
 
+from unittest import mock
+
 import jax
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from pim_emu import dpu_mesh
     [
         ("flat", "fp32", "q_learning", "SEQ"),
         ("flat", "int32_scaled", "double_q_learning", "RAN"),
-        ("batched", "int32_scaled", "double_q_learning", "RAN"),
+        pytest.param(
+            *("batched", "int32_scaled", "double_q_learning", "RAN"), marks=pytest.mark.slow
+        ),
         ("reference", "int32_scaled", "q_learning", "SEQ"),
     ],
 )
@@ -44,6 +48,6 @@ def test_the_cpu_backend_wants_cpu_devices():
     class Gpu:
         platform = "gpu"
 
-    mesh = type("Mesh", (), {"devices": np.asarray([Gpu()]), "size": 1})()
+    mesh = mock.Mock(spec=jax.sharding.Mesh, devices=np.asarray([Gpu()]), size=1)
     with pytest.raises(ValueError, match="mesh must hold CPU devices only, got gpu"):
         pim.cpu_backend(mesh)

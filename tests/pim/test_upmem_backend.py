@@ -205,7 +205,10 @@ def test_numerics_without_a_kernel_are_refused():
     "numerics",
     ["int32_pow2", *(pytest.param(n, marks=pytest.mark.slow) for n in ("fp32", "int32_scaled"))],
 )
-@pytest.mark.parametrize(("name", "least"), [("FrozenLake-v1", 0.72), ("Taxi-v3", 7.9)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("FrozenLake-v1", 0.72), pytest.param("Taxi-v3", 7.9, marks=pytest.mark.slow)],
+)
 def test_q_learning_on_two_thousand_dpus(name, least, numerics):
     mdp = envs.make_mdp(name)
     log = datasets.collect(mdp, "random", 1_000_000, seed=0, environment=name)

@@ -123,6 +123,7 @@ def modelled(text):
     return [float(figure.replace(",", "")) for figure in FIGURE.findall("\n".join(lines))]
 
 
+@pytest.mark.slow  # builds what the page builds
 @needs_tools
 def test_commands_print_what_the_page_shows(printed):
     shown = list(commands(PAGE))

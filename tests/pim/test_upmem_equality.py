@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
+import quick
 from sdk_present import needs
 from transitions import ENVIRONMENTS, collected, synthetic
 
@@ -90,7 +91,7 @@ def test_rules_and_numerics(rule, numerics):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", quick.only(["FrozenLake-v1"], ENVIRONMENTS))
 def test_tasklets_and_dpus(name):
     # Up to eight blocks of RAN on a DPU, more than its ring holds.
     dataset = collected(name, 1_000)

@@ -290,7 +290,7 @@ def test_rows_that_exceed_the_mram():
     ("setting", "message"),
     [
         ({"tasklets": 25, "machine": None}, "tasklets must be between 1 and 24, got 25"),
-        ({"tasklets": 0, "machine": None}, "tasklets must be between 1 and 24, got 0"),
+        ({"tasklets": 0, "machine": None}, "tasklets must be at least 1, got 0"),
         ({"tasklets": 25}, "25 tasklets asked for, a DPU of upmem-2560 has 24"),
         ({"tasklets": 17, "machine": "upmem-v1b"}, "17 tasklets .*, a DPU of upmem-v1b has 16"),
         (

@@ -116,6 +116,7 @@ def passing(tmp_path_factory):
     }
 
 
+@pytest.mark.slow  # builds with a made-up SDK
 @needs("gcc", "g++")
 def test_the_sdk_is_found_and_builds_and_runs(passing):
     run(work_with_the_sdk, **passing)

@@ -129,7 +129,10 @@ def instructions(name, numerics, block=1, tasklets=1):
     return recorded.report.counted / 4_096
 
 
-@pytest.mark.parametrize(("name", "column"), [("FrozenLake-v1", 0), ("Taxi-v3", 1)])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("FrozenLake-v1", 0), pytest.param("Taxi-v3", 1, marks=pytest.mark.slow)],
+)
 def test_instructions_of_an_update_are_near_the_golden_counts(name, column):
     counts = {numerics: instructions(name, numerics) for numerics in GOLDEN}
     for numerics, golden in GOLDEN.items():

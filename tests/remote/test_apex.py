@@ -138,6 +138,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     assert last["policy_age_max"] >= last["policy_age_mean"] >= 0
 
 
+@pytest.mark.slow  # trains with processes that are killed
 @pytest.mark.filterwarnings("ignore:shard 1 of the replay memory:RuntimeWarning")
 def test_a_training_goes_on_without_a_shard(serve):
     """Of two, the one that has not the limiter."""

@@ -119,7 +119,11 @@ def draws(name, is_stratified):
 
 
 @samplers
-@pytest.mark.parametrize("is_stratified", [True, False], ids=["stratified", "independent"])
+@pytest.mark.parametrize(
+    "is_stratified",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["stratified", "independent"],
+)
 def test_draws_are_from_the_whole(name, is_stratified):
     expected, ids, indices, p, weights = draws(name, is_stratified)
     mine = p > 0

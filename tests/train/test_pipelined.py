@@ -594,8 +594,6 @@ def test_a_host_environment_must_be_given():
         ({"steps": 10}, "steps must be more than learning_starts"),
         ({"period": 0}, "period must be at least 1, got 0"),
         ({"hyper": {"gamma": 2.0}}, "gamma must be from 0 to 1, got 2.0"),
-        ({"placement": train.Placement(act=())}, "placement.act must be a device or several"),
-        ({"placement": train.Placement(store="cpu")}, "placement.store must be a device"),
     ],
 )
 def test_bad_arguments(arguments, message):

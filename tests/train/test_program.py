@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import walk
 from programs import close, collected, equal, line_agent, line_program, wander
 
@@ -93,7 +94,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick.only(["plain", "all"], CASES))
 def test_is_the_loop_in_python(name):
     program, iterations = line_program(**CASES[name]), 45
     warmup = program.schedule.warmup

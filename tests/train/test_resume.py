@@ -299,6 +299,7 @@ def check_kills(tmp_path, kills, seed):
     assert len(uninterrupted.rows) == 30
 
 
+@pytest.mark.slow  # trains in processes of its own
 def test_killed_twice_the_end_is_the_same(tmp_path):
     check_kills(tmp_path, 2, seed=0)
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import walk
 from programs import close, equal, line_program
 
@@ -55,7 +56,7 @@ def one_of(result, number):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[number], result)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", quick.only(["vmap", "sharded"], STRATEGIES))
 def test_tables_are_the_same_bits(name):
     run, alone = tabular_run()
     result = over(run, name)
@@ -65,9 +66,7 @@ def test_tables_are_the_same_bits(name):
     assert len({table.tobytes() for table in tables}) == SEEDS
 
 
-@pytest.mark.parametrize(
-    "name", ["vmap", pytest.param("chunked", marks=pytest.mark.slow), "sharded"]
-)
+@pytest.mark.parametrize("name", quick.only(["sharded"], ["vmap", "chunked", "sharded"]))
 def test_networks_are_the_same_but_for_rounding(name):
     run, alone = network_run()
     result = over(run, name)
