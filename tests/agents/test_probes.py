@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import probes
 import pytest
+import quick
 from agent_conformance import CASES, QUICK
 from probe_training import DEFECTS, failures, learn_probes
 
@@ -59,10 +60,7 @@ def test_states_are_visited(number):
     assert seen == set(np.flatnonzero(probes.VISITED[number]).tolist())
 
 
-every_agent = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CASES],
-)
+every_agent = pytest.mark.parametrize("name", quick.only(QUICK, CASES))
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import integer, real, whole
+from accel_rl.arguments import integer, whole
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
@@ -23,6 +22,7 @@ from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
+from accel_rl.replay.checks import require_small
 from accel_rl.replay.index import importance_weights
 from accel_rl.train.ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
@@ -100,8 +100,7 @@ class RemotePort:
         for name, value in (("least_size", least_size), ("replica", replica)):
             if value is not None:
                 integer(name, value)
-        if not 0 <= real("alpha", alpha) < math.inf:
-            raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
+        require_small("alpha", alpha)
         self._batch_size, self._replica = batch_size, replica
         self._least_size = least = batch_size if least_size is None else least_size
         held = capacity - (n_step - 1) * num_envs
