@@ -73,7 +73,8 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = 
         kinds = kind if isinstance(kind, tuple) else (kind,)
         hint = f" ({maker})" if maker else ""
         wanted = " or ".join(each.__name__ for each in kinds)
-        raise TypeError(f"{name} must be a {wanted}{hint}, got {shown(value)}")
+        article = "an" if wanted[0] in "AEIOUaeiou" else "a"
+        raise TypeError(f"{name} must be {article} {wanted}{hint}, got {shown(value)}")
 
 
 def function(name: str, value: Any) -> None:

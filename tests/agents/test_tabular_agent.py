@@ -368,3 +368,17 @@ def test_sarsa_learns_taxi():
     assert min(found) >= ENOUGH["Taxi-v3"], found
     # It follows its greedy policy by then: what it earned while learning is what that is worth.
     np.testing.assert_allclose(np.nanmean(metrics["episode_return"][:, -10:]), found, atol=0.6)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "most"), [(tabular.int32_scaled(), 107274), (tabular.int32_pow2(), 16284)]
+)
+def test_a_first_value_that_fixed_point_cannot_hold_is_refused(numerics, most):
+    """Half of what an int32 holds, less the largest reward, 100: so differences of two fit."""
+    rule = tabular.q_learning(numerics=numerics)
+    agent = agents.tabular(rule, Discrete(5), Discrete(2))
+    for value in (most - 1, 1 - most):
+        agent.init(jax.random.key(0), initial_value=value)
+    for value in (most + 1, -most - 1):
+        with pytest.raises(ValueError, match=f"value must be from -{most}.* are int32"):
+            agent.init(jax.random.key(0), initial_value=value)

@@ -99,7 +99,7 @@ TABLE = {
         ),
     ],
     "agents.normalise_observations": [
-        (lambda: agents.normalise_observations("dqn"), TypeError, "agent must be a Agent"),
+        (lambda: agents.normalise_observations("dqn"), TypeError, "agent must be an Agent"),
         (lambda: agents.normalise_observations(dqn(), 0), ValueError, "clip must be above 0, got"),
         (lambda: agents.normalise_observations(dqn(), "x"), TypeError, "clip must be a number, g"),
     ],

@@ -67,6 +67,8 @@ ROWS = [
     ("envs show", "Missing argument 'NAME'"),
     ("doctor extra", "unexpected extra argument(s) (extra)"),
     ("demo --out text", "--out: text: File exists"),
+    ("demo --out broken", "--out: broken holds a run of another command"),
+    ("envs show FrozenLake-v1 --passenger R", "only Taxi has a passenger, not FrozenLake-v1"),
     ("apex CartPole-v1 --server nowhere", 'address must be "tcp://host:port"'),
     ("apex CartPole-v1 --out text", "text is not a directory"),
     ("apex CartPole-v1 --out new learning_rate=nan", "learning_rate must be finite and at least"),
@@ -139,33 +141,57 @@ def test_a_full_disk_loses_nothing(disk):
     assert contents(disk) == {out: b"of before"}
 
 
-# A real process that says when it writes, and then takes its time.
-WRITES = """
-import pathlib, sys, time
+# Real processes that say when they are in the midst of it, and then take their time.
+COLLECTS = """
 from accel_rl.datasets import storage
 
 def slowly(file, *arrays, **columns):
     file.write(b"half")
     file.flush()
+    begin()
+
+storage.np.savez = slowly
+sys.argv = "accel-rl collect FrozenLake-v1 --num 100 --out lake.npz".split()
+"""
+EXPERIMENTS = """
+from accel_rl.cli import experiment
+
+experiment.explore = lambda *words: begin()
+sys.argv = "accel-rl demo --quick --out demo".split()
+"""
+PROCESS = """
+import pathlib, sys, time
+
+def begin():
     pathlib.Path("began").touch()
     time.sleep(60)
 
-storage.np.savez = slowly
+{}
 from accel_rl.cli.app import main
-sys.argv = ["accel-rl", "collect", "FrozenLake-v1", "--num", "100", "--out", "lake.npz"]
 main()
 """
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "says"),
-    [(signal.SIGINT, 130, "accel-rl: interrupted"), (signal.SIGTERM, 143, "accel-rl: terminated")],
+    ("of", "number", "code", "says"),
+    [
+        (COLLECTS, signal.SIGINT, 130, "accel-rl: interrupted"),
+        (COLLECTS, signal.SIGTERM, 143, "accel-rl: terminated"),
+        (EXPERIMENTS, signal.SIGINT, 130, "accel-rl: interrupted"),
+    ],
+    ids=["collect-SIGINT", "collect-SIGTERM", "demo-SIGINT"],
 )
-def test_interrupted_while_it_writes(there, number, code, says):
+def test_interrupted_in_the_midst(there, of, number, code, says):
     (there / "lake.npz").write_bytes(b"of before")
+    (there / "demo").mkdir()
+    for name in ("results.json", "details.json", "config.json"):
+        (there / "demo" / name).write_text("of before")
     before = contents(there)
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITES], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", PROCESS.format(of)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     deadline = time.monotonic() + 120
     while not pathlib.Path("began").exists():
@@ -175,6 +201,6 @@ def test_interrupted_while_it_writes(there, number, code, says):
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
-    assert said.strip() == says
+    assert said.splitlines()[-1] == says
     pathlib.Path("began").unlink()
     assert contents(there) == before

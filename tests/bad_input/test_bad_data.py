@@ -34,7 +34,7 @@ def rollout(number=4, num_envs=2, actions=4, **options):
 
 
 NO_MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
-NO_ENV = "env must be a types.Environment (envs.environment makes one), got None"
+NO_ENV = "env must be an Environment (envs.environment makes one), got None"
 NO_LAYOUT = "layout must be a GridLayout (envs.layout makes one), got 'x'"
 NO_DATASET = "dataset must be a TabularDataset (datasets.collect and datasets.load make one), got"
 TABLE = {
@@ -103,7 +103,7 @@ TABLE = {
         (lambda: wrappers.flatten_observations(None), TypeError, NO_ENV),
     ],
     "envs.wrappers.frame_stack": [
-        (lambda: wrappers.frame_stack(cart(), 2.0), TypeError, "frames must be an integer, got 2"),
+        (lambda: wrappers.frame_stack(cart(), 2.0), TypeError, "frames must be an int, got 2"),
         (lambda: wrappers.frame_stack(cart(), 0), ValueError, "frames must be from 1 to 21474836"),
     ],
     "envs.wrappers.map_observations": [
@@ -135,15 +135,15 @@ TABLE = {
         (lambda: wrappers.scale_rewards(cart(), [1.0]), ValueError, "factor must be a scalar, got"),
     ],
     "envs.wrappers.time_limit": [
-        (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an integer, got Tru"),
+        (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an int, got Tru"),
     ],
     "datasets.collect": [
         (lambda: datasets.collect("lake"), TypeError, NO_MDP),
         (lambda: collect("greedy"), ValueError, 'policy must be "random", a Policy or an array'),
         (lambda: collect(None), TypeError, 'policy must be "random", a Policy or an array, got No'),
         (lambda: collect(POLICY[:3]), ValueError, "policy has 3 states, the environment has 16"),
-        (lambda: collect(number=2.5), TypeError, "num_transitions must be an integer, got 2.5"),
-        (lambda: collect(seed=2**32), ValueError, "seed must be between 0 and 4294967295"),
+        (lambda: collect(number=2.5), TypeError, "num_transitions must be an int, got 2.5"),
+        (lambda: collect(seed=2**32), ValueError, "seed must be from 0 to 4294967295"),
         (lambda: collect(environment=3), TypeError, "environment must be a str, got 3"),
     ],
     "datasets.rollout": [

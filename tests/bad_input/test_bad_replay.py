@@ -44,7 +44,7 @@ TABLE = {
     ],
     "replay.amper_fr": [
         (lambda: replay.amper_fr("x"), ValueError, "mode must be one of ('exact', 'prefix', 'dit"),
-        (lambda: replay.amper_fr(groups=2.5), ValueError, "groups must be from 4 to 256, got 2.5"),
+        (lambda: replay.amper_fr(groups=20.5), TypeError, "groups must be an int, got 20.5"),
         (lambda: replay.amper_fr(key_bits=12), ValueError, "key_bits must be one of (16, 32), got"),
         (lambda: replay.amper_fr(form="x"), ValueError, "form must be one of ('auto', 'rejection'"),
     ],
@@ -67,7 +67,7 @@ TABLE = {
         (lambda: replay.newest(FINAL, 1.5), TypeError, "num_envs must be an int, got 1.5"),
     ],
     "replay.compose": [
-        (lambda: replay.compose(None, None), TypeError, "index must be a Index (replay.make_index"),
+        (lambda: replay.compose(None, None), TypeError, "index must be an Index (replay.make_inde"),
         (lambda: replay.compose(made().parts[0], 3), TypeError, "store must be a Store (replay.ma"),
         (lambda: replay.compose(*made().parts, least_size=0), ValueError, "least_size must be at"),
         (lambda: replay.compose(*made().parts, least_size=1.5), TypeError, "least_size must be an"),

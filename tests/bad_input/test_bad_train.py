@@ -44,8 +44,8 @@ def device():
 
 
 NO_PROGRAM = "program must be a Program (train.make makes one), got 'x'"
-NO_ENV = "env must be a Environment (envs.environment makes one), got 'x'"
-NO_AGENT = "agent must be a Agent (agents.dqn and others make one), got 'x'"
+NO_ENV = "env must be an Environment (envs.environment makes one), got 'x'"
+NO_AGENT = "agent must be an Agent (agents.dqn and others make one), got 'x'"
 TABLE = {
     "train.make": [
         (lambda: train.make("x", *parts()[1:]), TypeError, NO_ENV),
@@ -105,7 +105,7 @@ TABLE = {
         (lambda: chunked(100.5), TypeError, "steps must be an int, got 100.5"),
         (lambda: chunked(period=-1), ValueError, "period must be at least 1, got -1"),
         (lambda: chunked(seeds="x"), ValueError, "strategy must be one of auto, vmap, chunked"),
-        (lambda: chunked(evaluation=3), TypeError, "evaluation must be a Evaluation, got 3"),
+        (lambda: chunked(evaluation=3), TypeError, "evaluation must be an Evaluation, got 3"),
         (lambda: chunked(checkpoints="x"), TypeError, "checkpoints must be a Checkpoints, got 'x'"),
         (lambda: chunked(loggers=3), TypeError, "loggers must be a Sequence, got 3"),
         (lambda: chunked(resume=True), ValueError, "resume needs checkpoints, got None"),

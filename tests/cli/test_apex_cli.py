@@ -12,6 +12,7 @@ import pytest
 from commands import as_json, invoke
 
 from accel_rl import remote
+from accel_rl.cli import apex_run
 from accel_rl.io import Checkpoints
 from accel_rl.remote.module import native
 
@@ -106,6 +107,22 @@ def test_what_cannot_begin_deletes_nothing(tmp_path, monkeypatch):
     for words in (("--secret-file", short), ()):
         assert invoke("apex", "CartPole-v1", *words, "--out", tmp_path / "new").exit_code != 0
     assert not (tmp_path / "new").exists()
+
+
+def test_rows_are_kept_of_a_training_that_failed(tmp_path):
+    path, seen = tmp_path / "metrics.jsonl", []
+
+    def training():
+        with apex_run._kept(path, seen.append) as keep:
+            for steps in (40, 80):
+                keep({"steps": steps, "loss": float("nan")})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training()
+    assert [row["steps"] for row in seen] == [40, 80]
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert rows == [{"steps": 40, "loss": None}, {"steps": 80, "loss": None}]
 
 
 def test_a_server_serves_until_it_is_interrupted(tmp_path):

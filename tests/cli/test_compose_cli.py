@@ -2,11 +2,12 @@
 
 import json
 import os
+import signal
 
 import pytest
 from commands import as_json, invoke, succeed
 
-from accel_rl.cli.composing import planning
+from accel_rl.cli.composing import planning, running
 from accel_rl.compose import Cost, Costs, cache
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
@@ -89,6 +90,30 @@ def test_plan_run_report(spec, tmp_path):
     assert "iteration, predicted" in shown
     assert "whole on cpu:0" in shown
     assert as_json("compose", "report", out)["run"] == ran
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_interrupted_run_keeps_what_it_measured(spec, tmp_path, monkeypatch):
+    out, run = tmp_path / "composed", running.run
+    succeed("compose", "plan", spec, "--out", out)
+
+    def interrupted(*words, progress, **more):
+        def at(description, done, total):
+            if done >= 120:
+                signal.raise_signal(signal.SIGINT)
+
+        return run(*words, progress=at, **more)
+
+    monkeypatch.setattr(running, "run", interrupted)
+    for executor, ended in (("whole", True), ("lockstep", False)):
+        text = (out / "mapping.toml").read_text()
+        (out / "mapping.toml").write_text(text.replace('"whole"', f'"{executor}"'))
+        stopped = invoke("compose", "run", out, "--steps", "200")
+        assert stopped.exit_code == 130
+        assert "accel-rl: interrupted" in stopped.stderr
+        rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        assert 120 <= rows[-1]["steps"] < 200
+        assert (out / "run.json").exists() == ended  # whose chunk was finished, and so its times
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -260,3 +285,6 @@ def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
     ran = as_json("compose", "run", out, "--steps", 60, "--simulate")["run"]
     assert ran["simulated"]
     assert ran["measured_iteration_seconds"] is None
+    of_it = {name: (out / name).read_bytes() for name in ("run.json", "metrics.jsonl")}
+    assert invoke("compose", "run", out, "--steps", 60).exit_code == 2
+    assert {name: (out / name).read_bytes() for name in of_it} == of_it

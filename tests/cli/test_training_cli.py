@@ -55,6 +55,22 @@ def sweep(tmp_path_factory):
     return path, as_json("sweep", "dqn", "CartPole-v1", *TINY, "--out", path, *words)
 
 
+def signal_at(monkeypatch, steps, after=0):
+    """Ctrl-C where a row says these steps, after so many trainings in which none comes."""
+    loggers, trained = folder.loggers, []
+
+    class Stop(io.Console):
+        def log(self, row):
+            if row["steps"] == steps and len(trained) > after:
+                signal.raise_signal(signal.SIGINT)
+
+    def also_stop(*words, **more):
+        trained.append(words)
+        return [*loggers(*words, **more), Stop()]
+
+    monkeypatch.setattr(folder, "loggers", also_stop)
+
+
 def test_train_is_the_library_s_training(training, assembly):
     """Whole, by `train.whole`: the same metrics, and so the same training."""
     path, printed = training
@@ -113,16 +129,8 @@ def test_saved_configuration_repeats_the_run_exactly(training, tmp_path):
 
 def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypatch):
     path, printed = training
-    out, loggers = tmp_path / "run", folder.loggers
-
-    class Stop(io.Console):
-        def log(self, row):
-            if row["steps"] == 200:
-                signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(
-        folder, "loggers", lambda *words, **more: [*loggers(*words, **more), Stop()]
-    )
+    out = tmp_path / "run"
+    signal_at(monkeypatch, 200)
     stopped = invoke("train", "dqn", "--config", path / "config.json", "--out", out)
     monkeypatch.undo()
     assert (stopped.exit_code, stopped.stdout) == (130, "")
@@ -184,6 +192,7 @@ def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
         ((path, "--metric", "los"), "no metric 'los'"),
         ((path, "--metric", "seconds"), "no metric 'seconds' of each seed"),
         ((path, "--confidence", 2), "confidence must be in (0, 1)"),
+        ((path, "--confidence", 0), "confidence must be in (0, 1)"),
         ((path, tmp_path, "--out", out), "is no agent's run"),
     ):
         refused = invoke("plot", *words)
@@ -392,6 +401,16 @@ def test_overwrite_leaves_nothing_of_another_kind_of_run(
     assert {file.name for file in out.iterdir()} == {"mine.txt"}
 
 
+def test_what_any_command_wrote_is_cleared(tmp_path):
+    ours = ("spec.toml", "mapping.toml", "plan.json", "run.json", "details.json", "table.npz")
+    ours += ("history.json", "config.json", "results.json", "metrics.jsonl", "README.txt")
+    for name in (*ours, "mine.txt", "picture.png"):
+        (tmp_path / name).touch()
+    (tmp_path / "checkpoints" / "000000000005").mkdir(parents=True)
+    sweeping.clear(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"mine.txt", "picture.png"}
+
+
 @pytest.mark.slow  # wants the sweep
 def test_a_sweep_is_one_process_s(sweep, tmp_path):
     out = shutil.copytree(sweep[0], tmp_path / "sweep")
@@ -404,6 +423,27 @@ def test_a_sweep_is_one_process_s(sweep, tmp_path):
             assert "another process trains in" in refused.stderr
     assert (out / "sweep.json").read_bytes() == before
     assert (out / "results.json").exists()
+
+
+@pytest.mark.slow  # wants the sweep, and trains it again
+def test_a_stopped_sweep_resumes_to_the_same_bits(sweep, tmp_path, monkeypatch):
+    path, printed = sweep
+    out = tmp_path / "sweep"
+    words = ("agent.learning_rate=2.5e-4,1e-2", "replay.sampler=uniform,amper-fr", "--out", out)
+    signal_at(monkeypatch, 200, after=1)
+    stopped = invoke("sweep", "dqn", "CartPole-v1", *TINY, *words)
+    monkeypatch.undo()
+    assert (stopped.exit_code, stopped.stdout) == (130, "")
+    assert f"accel-rl resume {out}" in stopped.stderr
+    assert not (out / "results.json").exists()
+    first = (out / "1" / "results.json").read_bytes()
+    assert rows_of(out / "1") == rows_of(path / "1")
+    assert rows_of(out / "2") == rows_of(path / "2")[:3]
+    resumed = as_json("resume", out)
+    assert (out / "1" / "results.json").read_bytes() == first
+    means = [[each["mean"] for each in found["combinations"]] for found in (resumed, printed)]
+    assert means[0] == means[1]
+    assert rows_of(out / "2") == rows_of(path / "2")
 
 
 def test_options_of_tables_are_not_for_agents(training):

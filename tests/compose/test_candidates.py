@@ -135,3 +135,12 @@ def test_like_devices_of_other_watts_are_told_apart_in_joules():
     # Any number of them may be worth offering where the first are the dear ones.
     dear = dict.fromkeys(HOSTS[:7], (0.0, 500.0)) | {HOSTS[7]: (0.0, 1.0)}
     assert HOSTS[7] in enough(HOSTS, alike(find(HOSTS), dear))
+
+
+def test_without_cpu_devices_it_says_what_to_set(monkeypatch):
+    def none(backend=None):
+        raise RuntimeError(f"Unknown backend {backend}")
+
+    monkeypatch.setattr(jax, "local_devices", none)
+    with pytest.raises(ValueError, match='JAX_PLATFORMS leaves out: make it "cuda,cpu"'):
+        find(("cpu:0",))

@@ -37,7 +37,9 @@ def test_what_runs_is_measured_and_dpus_are_modelled(log):
 def test_the_modelled_time_is_that_of_the_cost_model(log):
     found = plan(log, devices=("upmem",))
     machine = pim.load_machine()
-    kernel = pim.modelled.Kernel("q_learning", "fp32", tabular.make_order("SEQ"), 16, 16, *SCHEDULE)
+    kernel = pim.modelled.Kernel(
+        "q_learning", "fp32", tabular.make_order("SEQ"), 128, 16, *SCHEDULE
+    )
     run = pim.modelled.workload(machine, pim.modelled.load_of(log), kernel, 8)
     assert found.costs["upmem"].seconds == sum(pim.modelled.parts(machine, run).values())
     assert found.backend == "upmem"

@@ -255,12 +255,12 @@ def test_environments_take_a_thousand_steps_or_more_by_default(rows, envs, monke
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"num_transitions": 0}, ValueError, "num_transitions must be between 1 and 2147483647"),
-        ({"num_transitions": 1e6}, TypeError, "num_transitions must be an integer, got 1000000.0"),
-        ({"num_transitions": True}, TypeError, "num_transitions must be an integer, got True"),
-        ({"num_transitions": 5, "num_envs": 6}, ValueError, "num_envs must be .* 1 and 5, got 6"),
-        ({"seed": -1}, ValueError, "seed must be between 0 and 4294967295, got -1"),
-        ({"seed": 2**32}, ValueError, "seed must be between"),
+        ({"num_transitions": 0}, ValueError, "num_transitions must be from 1 to 2147483647"),
+        ({"num_transitions": 1e6}, TypeError, "num_transitions must be an int, got 1000000.0"),
+        ({"num_transitions": True}, TypeError, "num_transitions must be an int, got True"),
+        ({"num_transitions": 5, "num_envs": 6}, ValueError, "num_envs must be from 1 to 5, got 6"),
+        ({"seed": -1}, ValueError, "seed must be from 0 to 4294967295, got -1"),
+        ({"seed": 2**32}, ValueError, "seed must be from"),
         ({"policy": "greedy"}, ValueError, "policy must be \"random\".*, got 'greedy'"),
         ({"policy": np.zeros(4, int)}, ValueError, "policy has 4 states, the environment has 5"),
         ({"policy": np.eye(2)[[0] * 5]}, ValueError, "policy has 2 actions, the environment has 3"),
@@ -274,7 +274,7 @@ def test_collect_refuses(arguments, error, message):
 
 
 def test_collect_refuses_a_time_limit_of_zero():
-    with pytest.raises(ValueError, match=r"mdp\.time_limit must be between 1 and"):
+    with pytest.raises(ValueError, match=r"mdp\.time_limit must be from 1 to"):
         collect(ring(0), num_transitions=10)
 
 

@@ -379,6 +379,13 @@ def test_the_newest_stay(tmp_path):
     assert save(tmp_path / "one", 10, 20, 30, keep=1).steps() == [30]
 
 
+def test_folders_of_others_are_no_checkpoints(tmp_path):
+    for name in ("1", "0000000000070", "00000000006x"):
+        (tmp_path / name).mkdir()
+    assert save(tmp_path, 10, 20, 30).steps() == [20, 30]
+    assert {"1", "00000000006x"} < {path.name for path in tmp_path.iterdir()}
+
+
 def test_the_best_stays_too(tmp_path):
     into = Checkpoints(tmp_path, keep=1, best="evaluation")
     assert into.highest() is None
@@ -427,6 +434,8 @@ def test_when_one_is_due():
     assert [best.due(log[: n + 1]) for n in range(3)] == [True, True, False]
     assert not best.due([*log, {"steps": 4, "evaluation": 3.0}])
     assert best.due([*log, {"steps": 4, "evaluation": 3.5}])
+    with pytest.raises(ValueError, match="best must be an entry of the rows, steps, loss, got 'ev"):
+        best.due([{"steps": 4, "loss": 3.5}])
 
 
 @pytest.mark.parametrize("settings", [{"every": 0}, {"keep": 0}])

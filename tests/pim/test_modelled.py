@@ -2,16 +2,20 @@
 
 import dataclasses
 import pathlib
+import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from accel_rl import datasets, envs, tabular
 from accel_rl.pim import modelled
+from accel_rl.pim.rows import CODEBOOK, record_bytes
 from pim_emu import cost
 from pim_emu.cost.pipeline import random_cycles
 from pim_emu.machine import load_machine
 
+KERNELS = pathlib.Path(__file__).parents[2] / "kernels"
 DOC = pathlib.Path(__file__).parents[2] / "docs" / "cost-model.md"
 KERNEL = modelled.Kernel(
     rule="q_learning",
@@ -55,6 +59,21 @@ def test_load_counts_pairs_and_record_bytes():
     assert run.rows_per_dpu == cost.split_rows(1000, 7)
     assert not run.weighted_merge
     assert modelled.workload(load_machine(), load, KERNEL, dpus=7).weighted_merge
+
+
+@pytest.mark.parametrize(("distinct", "size"), [(256, 8), (257, 16)])
+def test_long_records_of_many_rewards(distinct, size):
+    """As the kernels' own limit says; fixed point counts no fewer."""
+    header = (KERNELS / "upmem" / "interface.h").read_text()
+    assert int(re.search(r"ARL_CODEBOOK = (\d+)", header)[1]) == CODEBOOK
+    data = datasets.collect(envs.make_mdp("Taxi-v3"), "random", 1000, seed=1)
+    rewards = jnp.arange(1000, dtype=jnp.float32) % distinct
+    rows = dataclasses.replace(data.transitions, reward=rewards)
+    assert modelled.load_of(dataclasses.replace(data, transitions=rows)).record_bytes == size
+    for given, wanted in ((rewards, size), (rewards[:5], 8)):
+        assert record_bytes(65_536, 4, given) == wanted
+        assert record_bytes(65_540, 4, given) == 16
+        assert record_bytes(65_536, 257, given) == 16
 
 
 def test_the_document_holds_the_imbalances():

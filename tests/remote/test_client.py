@@ -1,5 +1,6 @@
 """What clients can do, over every transport."""
 
+import socket
 import threading
 import time
 
@@ -262,3 +263,20 @@ def test_a_closed_client(address, connect):
     client.close()
     with pytest.raises(remote.ConnectionLost, match="closed"):
         client.ping()
+
+
+def test_an_address_of_a_family_that_is_not_here_is_passed_over(monkeypatch):
+    """As on a machine without IPv6, where localhost still names it first."""
+    absent = (1000, socket.SOCK_STREAM, 0, "", ("::1", 1))
+    found = socket.getaddrinfo
+
+    def first(*words, **more):
+        return [absent, *found(*words, **more)]
+
+    with remote.ReplayServer() as server:
+        monkeypatch.setattr(socket, "getaddrinfo", first)
+        with remote.ReplayClient(server.address) as client:
+            assert client.ping(b"here") == b"here"
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [absent])
+        with pytest.raises(OSError, match="not supported"):
+            remote.ReplayClient(server.address)

@@ -36,7 +36,7 @@ def test_against_the_reference(program):
     for steps in chunks:
         cursor = rings.advance(ring, cursor, steps)
         memory.add([[None] * ring.num_envs] * steps)
-        first, size = (int(x) for x in rings.drawable(ring, cursor))
+        first, size = (int(x) for x in rings.span(ring, cursor))
         complete = memory.complete()
         assert [memory.slot(item) for item in complete] == [
             (first + k) % ring.capacity for k in range(size)
@@ -71,13 +71,13 @@ def test_advancing_a_whole_ring_comes_back():
     ring = Ring(4)
     cursor = rings.advance(ring, rings.start(), 4)
     assert (cursor.row, cursor.laps) == (0, 1)
-    assert tuple(map(int, rings.drawable(ring, cursor))) == (0, 4)
+    assert tuple(map(int, rings.span(ring, cursor))) == (0, 4)
 
 
 def test_functions_are_mapped_and_compiled():
     ring = Ring(6, 2, 2)
     cursors = jax.vmap(lambda row: rings.Cursor(row, jnp.uint32(0)))(jnp.arange(3))
-    first, size = jax.jit(jax.vmap(lambda cursor: rings.drawable(ring, cursor)))(cursors)
+    first, size = jax.jit(jax.vmap(lambda cursor: rings.span(ring, cursor)))(cursors)
     assert (first.tolist(), size.tolist()) == ([0, 0, 0], [0, 0, 2])
 
 

@@ -411,6 +411,6 @@ def test_bad_evaluations(name):
 def test_a_port_is_refused():
     env = envs.environment("CartPole-v1")
     agent = agents.dqn(env.observation_space, env.action_space, hidden=(16,))
-    port = mock.Mock(spec=["add", "can_sample", "sample", "update"])
+    port = mock.Mock(spec=["limited", "add", "can_sample", "sample", "update", "close"])
     with pytest.raises(TypeError, match="is a replay port"):
         train.chunked(train.make(env, agent, port), key(), 1000)

@@ -307,3 +307,10 @@ def test_killed_twice_the_end_is_the_same(tmp_path):
 @pytest.mark.slow
 def test_killed_ten_times_the_end_is_the_same(tmp_path):
     check_kills(tmp_path, 10, seed=1)
+
+
+def test_a_checkpoint_that_says_of_no_training_is_refused():
+    ours = {"training": {"period": 1}, "setting": {}}
+    with pytest.raises(ValueError, match="does not say of which training it is"):
+        origin.check_origin({"format": 1, "settings": {}}, ours)
+    origin.check_origin({"format": 1, **ours}, ours)

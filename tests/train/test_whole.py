@@ -111,10 +111,20 @@ def test_an_empty_memory_is_never_learned_from():
 class Port:
     """The methods of a `ReplayPort`; none is ever called."""
 
+    limited = False
+
     def add(self, transitions, priorities=None):
         raise AssertionError
 
     can_sample = sample = update = close = add
+
+
+def test_a_port_that_lacks_something_is_refused():
+    class Half:
+        add = can_sample = sample = update = close = Port.add  # and no `limited`
+
+    with pytest.raises(TypeError, match="memory must be a replay memory"):
+        train.make(wander(), line_agent(), Half(), num_envs=2, learning_starts=32)
 
 
 def test_a_replay_port_is_refused_by_name():

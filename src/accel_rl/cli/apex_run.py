@@ -5,8 +5,7 @@ import dataclasses
 import functools
 import json
 import math
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from accel_rl import remote, train
 from accel_rl.cli import folders, runtime
+from accel_rl.cli.training import folder, sweeping
 from accel_rl.io import Checkpoints, atomic_write
 from accel_rl.remote.apex import (
     Actors,
@@ -25,7 +25,7 @@ from accel_rl.remote.apex import (
 )
 
 EPISODES = 20  # of the evaluation
-METRICS, RESULTS, CHECKPOINTS = "metrics.jsonl", "results.json", "checkpoints"
+METRICS, RESULTS, CHECKPOINTS = folder.METRICS, folder.RESULTS, folder.CHECKPOINTS
 
 
 def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
@@ -103,14 +103,13 @@ def execute(
             actors = LocalActors(settings, address, secret=secret, restarts=restarts)
         stack.enter_context(actors)
         # Not before there are servers and actors, and not after a long training.
+        sweeping.clear(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        for stale in (METRICS, RESULTS):
-            (directory / stale).unlink(missing_ok=True)
-        shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
         learn: Callable[..., train.Pipelined] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)
-        done = learn(settings, address, steps, secret=secret, ended=actors.gone, on_row=on_row)
+        with _kept(directory / METRICS, on_row) as keep:
+            done = learn(settings, address, steps, secret=secret, ended=actors.gone, on_row=keep)
         restarted = actors.restarted
     play = train.evaluator(env, agent, episodes=EPISODES)
     returns = np.asarray(play(agent.policy(done.state.agent), settings.key))
@@ -129,11 +128,24 @@ def execute(
     saved = Checkpoints(directory / CHECKPOINTS)
     with saved.writing():
         saved.save(done.state, {"settings": results["settings"]}, done.rows)
-    with atomic_write(directory / METRICS, "w") as file:
-        for row in done.rows:
-            file.write(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")
     folders.write_json(directory / RESULTS, results)
     return results
+
+
+@contextlib.contextmanager
+def _kept(path: Path, on_row: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
+    """A function for rows, which are in the file afterwards, also where the training failed."""
+    lines: list[str] = []
+
+    def keep(row: Any) -> None:
+        lines.append(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")
+        on_row(row)
+
+    try:
+        yield keep
+    finally:
+        with atomic_write(path, "w") as file:
+            file.writelines(lines)
 
 
 def _plain(value: Any) -> Any:

@@ -84,7 +84,7 @@ def run(
     with console.bad_input():
         spec, mapping = folder.read_mapping(directory)
         with _told("training") as progress:
-            running.run(
+            ran = running.run(
                 directory,
                 spec,
                 mapping,
@@ -95,6 +95,9 @@ def run(
                 progress=progress,
             )
     _show(directory, json)
+    if ran.ended != "done":
+        console.note(f"accel-rl: {ran.ended}")
+        raise typer.Exit(130 if ran.ended == "interrupted" else 1)
 
 
 @app.command()

@@ -35,7 +35,8 @@ def demo(
     """Run SwiftRL's experiment: Q-learning and SARSA on FrozenLake and Taxi, 2,000 emulated DPUs.
 
     Writes results.json (the runs of the table), details.json (the figures behind the pictures),
-    config.json and PNG pictures. Returns are exact; times by part are modelled.
+    config.json and PNG pictures, in place of an earlier demo's. Returns are exact; times by part
+    are modelled.
     """
     runtime.prepare_jax()
     from accel_rl.cli import demo_pictures, experiment, folders, pictures
@@ -46,6 +47,9 @@ def demo(
     started = time.perf_counter()
     with console.bad_input("--out"):
         out.mkdir(parents=True, exist_ok=True)
+        others = (folders.CONFIG, folders.RESULTS, folders.PLAN)
+        if any((out / name).exists() for name in others) and not (out / folders.DETAILS).exists():
+            raise ValueError(f"{out} holds a run of another command")
     total = experiment.steps(scale) + 1
     with console.progress("starting", total) as advance:
         step = _teller(advance)
@@ -55,6 +59,7 @@ def demo(
                 console.note(f"{environment}: collecting, training, modelling")
             findings.append(experiment.explore(environment, scale, seed, step))
         step("drawing")
+        (out / folders.RESULTS).unlink(missing_ok=True)  # written last, it says: all is of one run
         figures = demo_pictures.draw(findings, scale, tasklets)
         for name, figure in figures.items():
             pictures.save(figure, out / name)
@@ -75,10 +80,11 @@ def demo(
         **folders.made_with(),
         "measured_seconds": seconds,
     }
-    folders.write_json(out / "config.json", config)
-    folders.write_json(out / "details.json", details)
-    folders.write_json(out / "results.json", records)
-    files = [str(out / name) for name in ("results.json", "details.json", "config.json", *figures)]
+    folders.write_json(out / folders.DETAILS, details)
+    folders.write_json(out / folders.CONFIG, config)
+    folders.write_json(out / folders.RESULTS, records)
+    written = (folders.RESULTS, folders.DETAILS, folders.CONFIG, *figures)
+    files = [str(out / name) for name in written]
     if json:
         console.print_json(
             {"results": records, **details, "measured_seconds": seconds, "files": files}

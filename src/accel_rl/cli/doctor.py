@@ -9,6 +9,7 @@ import typer
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import BackendName, Json
 from accel_rl.cli.dpdk_report import dpdk_transports
+from accel_rl.io.machine import core_count
 
 EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
@@ -29,7 +30,7 @@ def doctor(json: Json = False) -> None:
         console.print_json(
             {
                 "versions": versions,
-                "cores": runtime.usable_cores(),
+                "cores": core_count(),
                 "devices": [
                     {"id": each.id, "platform": each.platform, "kind": each.device_kind}
                     for each in devices
@@ -52,7 +53,7 @@ def doctor(json: Json = False) -> None:
     kinds = collections.Counter(f"{each.platform} ({each.device_kind})" for each in devices)
     listed = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
     typer.echo(
-        f"devices: {listed}, on {runtime.usable_cores()} cores\n"
+        f"devices: {listed}, on {core_count()} cores\n"
         f"UPMEM SDK: {_sdk_line(upmem['sdk'])}\n"
         f"UPMEM emulator: {upmem['emulator']['why']}\n"
         f"real DPUs: {_dpus_line(upmem)}\n"

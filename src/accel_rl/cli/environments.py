@@ -64,8 +64,12 @@ def environments(
 )
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A tabular environment.")],
-    passenger: Annotated[str, typer.Option(help="Taxi: R, G, Y, B or taxi.")] = "R",
-    destination: Annotated[str, typer.Option(help="Taxi: R, G, Y or B.")] = "G",
+    passenger: Annotated[
+        str | None, typer.Option(help="Taxi: R, G, Y, B or taxi; R if not given.")
+    ] = None,
+    destination: Annotated[
+        str | None, typer.Option(help="Taxi: R, G, Y or B; G if not given.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Draw an environment's map in the terminal."""
@@ -75,7 +79,10 @@ def show(
     from accel_rl import envs
 
     mdp = make_mdp(name, "NAME")
-    places = {"passenger": passenger, "destination": destination} if "Taxi" in name else {}
+    given = {"passenger": passenger, "destination": destination}
+    places = {place: value for place, value in given.items() if value is not None}
+    if places and "Taxi" not in name:
+        raise typer.BadParameter(f"only Taxi has a {' and a '.join(places)}, not {name}")
     with console.bad_input():
         layout = envs.layout(name, **places)
     if json:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
 
 CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
+DETAILS = "details.json"  # of the demo, and of no other command
+SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
 _FORMAT = "accel_rl.table"
 _PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
 

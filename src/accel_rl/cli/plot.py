@@ -62,7 +62,8 @@ def plot(
         from accel_rl.cli.training import drawing
 
         with console.bad_input():
-            figures = drawing.figures(runs, metric or "evaluation", confidence or 0.95)
+            level = 0.95 if confidence is None else confidence
+            figures = drawing.figures(runs, metric or "evaluation", level)
     else:
         figures = plot_table.figures(runs[0])
     from accel_rl.cli import pictures

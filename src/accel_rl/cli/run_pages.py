@@ -77,7 +77,7 @@ def _of_folder(path: Path) -> Page | None:
         return _agent(path)
     if (path / folders.TABLE).is_file():
         return _table(path)
-    if (path / "details.json").is_file():
+    if (path / folders.DETAILS).is_file():
         return _demo(path)
     if (path / "metrics.jsonl").is_file() and (path / folders.RESULTS).is_file():
         return _apex(path)
@@ -96,7 +96,11 @@ def _demo(path: Path) -> Page:
     if not isinstance(records, list):
         raise ValueError(f"{path / folders.RESULTS} must hold a list of runs")
     return tabular.demo(
-        _read(path, folders.CONFIG), records, _read(path, "details.json"), _files(path), _when(path)
+        _read(path, folders.CONFIG),
+        records,
+        _read(path, folders.DETAILS),
+        _files(path),
+        _when(path),
     )
 
 

@@ -7,6 +7,8 @@ import types
 from pathlib import Path
 from typing import Any
 
+from accel_rl.io.machine import core_count
+
 _DEVICE_FLAG = "--xla_force_host_platform_device_count"
 _CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _CACHE_LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
@@ -22,7 +24,7 @@ def prepare_jax() -> None:
         return
     flags = os.environ.get("XLA_FLAGS", "")
     if _DEVICE_FLAG not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={usable_cores()}".strip()
+        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={core_count()}".strip()
     if _CACHE_VARIABLE not in os.environ:
         directory = cache_directory()
         try:
@@ -32,13 +34,6 @@ def prepare_jax() -> None:
         os.environ[_CACHE_VARIABLE] = str(directory)
         # Tabular programs compile in half a second to two; jax keeps only those above one.
         os.environ.setdefault(_CACHE_LEAST_SECONDS, "0.2")
-
-
-def usable_cores() -> int:
-    """CPU cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def cache_directory() -> Path:

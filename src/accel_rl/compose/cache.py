@@ -15,6 +15,7 @@ from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.devices import Link
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
+from accel_rl.io.machine import cpu_name
 
 FORMAT = 4
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
@@ -32,7 +33,7 @@ def fingerprint(spec: Spec) -> dict[str, Any]:
     """What costs depend on: machine, devices, versions and workload."""
     return {
         "format": FORMAT,
-        "machine": [platform.node(), platform.machine(), _processor(), os.cpu_count()],
+        "machine": [platform.node(), platform.machine(), cpu_name(), os.cpu_count()],
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "devices": [f"{each.platform} {each.device_kind}" for each in jax.local_devices()]
         + [str(each) for each in jax.local_devices(backend="cpu")],
@@ -111,11 +112,3 @@ def _costs(held: dict[str, Any]) -> Costs:
         links={name: Link(*each) for name, each in held["links"].items()},
         group=held["group"],
     )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if "model name" in line), "")

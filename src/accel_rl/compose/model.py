@@ -15,9 +15,10 @@ from accel_rl.arguments import instance, whole
 from accel_rl.compose import energy
 from accel_rl.compose.costs import Costs, Source
 from accel_rl.compose.mapping import Mapping
-from accel_rl.compose.simulate import Get, Put, Span, Tokens, Work, Worker, simulate
+from accel_rl.compose.simulate import Get, Put, Tokens, Work, Worker, simulate
 from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
+from accel_rl.train.queues import Span
 
 WINDOW = 12  # iterations over which the steady state is read off
 

@@ -17,9 +17,9 @@ from accel_rl.compose.devices import Device, find
 from accel_rl.compose.energy import Meter, Reading, Unreadable
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
-from accel_rl.compose.simulate import Span
 from accel_rl.compose.spec import Spec
 from accel_rl.train import TrainState
+from accel_rl.train.queues import Span
 from accel_rl.types import Array
 
 SPANS = 400  # the last of a run that are kept
@@ -123,7 +123,7 @@ def run(
                 restarts=restarts,
             )
             state, rows, ended = done_apart.state, done_apart.rows, "done"
-            timeline = tuple(Span(*each) for each in done_apart.timeline)
+            timeline = tuple(done_apart.timeline)
     seconds, spread = iteration_seconds(rows, program.schedule)
     return Ran(
         mapping=mapping,

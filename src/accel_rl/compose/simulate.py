@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Generator, Mapping
 from typing import NamedTuple
 
+from accel_rl.train.queues import Span
+
 
 class Work(NamedTuple):
     """Works at a step, that takes so many seconds alone."""
@@ -30,15 +32,6 @@ class Get(NamedTuple):
 
 
 Worker = Generator[Work | Put | Get, None, None]
-
-
-class Span(NamedTuple):
-    """A step that a worker took, in seconds from the start."""
-
-    worker: str
-    step: str
-    start: float
-    end: float
 
 
 @dataclasses.dataclass

@@ -18,6 +18,7 @@ from accel_rl.compose.costs import Cost
 from accel_rl.compose.profile import check_seconds
 from accel_rl.datasets import TabularDataset
 from accel_rl.tabular import Order, TabularRule, make_order
+from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK
 
 BACKENDS = {"cpu:0": "jax", "native": "cpu", "upmem": "upmem"}
 """The backend of `pim.train` that a device stands for."""
@@ -54,7 +55,7 @@ def plan_log(
     dpus: int = 64,
     devices: tuple[str, ...] = tuple(BACKENDS),
     order: str | Order = "SEQ",
-    target_block: int = 16,
+    target_block: int = DEFAULT_TARGET_BLOCK,
     machine: str = "upmem-2560",
     tasklets: int = 16,
     seconds: float = 1.0,

@@ -25,7 +25,7 @@ class Workload:
     action_size: int  # numbers of an action, A
     outputs: int  # of the network: values of actions, or numbers of an action
     hidden: tuple[int, ...]  # widths of the network's hidden layers
-    networks: int  # that the learner trains: 1, or 2 where actor and critic are apart
+    networks: int  # that the learner trains: 1 of DQN, else actor and critics, 2 or 3
     capacity: int  # transitions in the memory
     batch_size: int  # transitions of an update, B
     rows: int  # transitions that an iteration collects: num_envs times rollout

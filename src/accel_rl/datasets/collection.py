@@ -1,7 +1,6 @@
 """Collecting experience: many environments step side by side in one compiled program."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,13 +62,13 @@ def collect(
     """
     instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     instance("environment", environment, str)
-    num_transitions = _integer("num_transitions", num_transitions, 1, 2**31 - 1)
+    num_transitions = whole("num_transitions", num_transitions, 1, 2**31 - 1)
     if num_envs is None:
         num_envs = min(_MAX_ENVS, max(1, num_transitions // _MIN_STEPS))
-    num_envs = _integer("num_envs", num_envs, 1, num_transitions)
-    seed = _integer("seed", seed, 0, 2**32 - 1)
+    num_envs = whole("num_envs", num_envs, 1, num_transitions)
+    seed = whole("seed", seed, 0, 2**32 - 1)
     if mdp.time_limit is not None:
-        _integer("mdp.time_limit", mdp.time_limit, 1, 2**31 - 1)
+        whole("mdp.time_limit", mdp.time_limit, 1, 2**31 - 1)
     dynamics.check_next_state(mdp, mdp.num_states)
     policy = _policy(policy, mdp)
     transitions, episode = rollout(
@@ -195,11 +194,3 @@ def _policy(policy: Policy | str | ArrayLike, mdp: MDP) -> Policy:
     if states != mdp.num_states:
         raise ValueError(f"policy has {states} states, the environment has {mdp.num_states}")
     return policy
-
-
-def _integer(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be between {low} and {high}, got {value}")
-    return int(value)

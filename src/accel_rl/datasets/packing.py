@@ -1,6 +1,7 @@
-"""Transitions as records of 8 or 16 bytes, for kernels that stream them from DPU memory.
+"""Transitions as records of 8 or 16 bytes, for kernels of yours that stream them from DPU memory.
 
-`docs/datasets.md` states the layout byte by byte; native kernels rely on it.
+`docs/datasets.md` states the layout byte by byte. Backend "upmem" packs rows by itself, and with
+fewer rewards: see `pim.rows.record_bytes`.
 """
 
 import dataclasses

@@ -89,6 +89,9 @@ class Checkpoints:
 
         It depends on the rows alone, so that a training that was resumed has them where one that
         was not has them.
+
+        Raises:
+          ValueError: if the rows have no entry `best`.
         """
         if self.every is not None:
             before = rows[-2]["steps"] if len(rows) > 1 else 0
@@ -96,6 +99,10 @@ class Checkpoints:
                 return True
         if self.best is None:
             return False
+        if self.best not in rows[-1]:
+            raise ValueError(
+                f"best must be an entry of the rows, {', '.join(rows[-1])}, got {self.best!r}"
+            )
         score = _score(rows[-1], self.best)
         return score is not None and all(
             earlier is None or score > earlier
@@ -173,7 +180,7 @@ class Checkpoints:
         return sorted(
             int(path.name)
             for path in pathlib.Path(self.folder).glob("[0-9]*")
-            if path.name.isdecimal()
+            if path.name.isdecimal() and path.name == f"{int(path.name):012d}"
         )
 
     def open(self, step: int) -> Checkpoint:

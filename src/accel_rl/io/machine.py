@@ -14,7 +14,7 @@ def describe_machine() -> dict[str, Any]:
     What cannot be read is left out, or None. No library is started on the GPU.
     """
     found: dict[str, Any] = {
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "cores": core_count(),
         "caches": _caches(),
         "gpu": _gpu(),
@@ -32,7 +32,8 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
+    """The CPU's model, as far as the system tells it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = cpuinfo.read_text(encoding="utf-8").splitlines()

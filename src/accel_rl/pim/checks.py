@@ -1,5 +1,8 @@
 """What `pim.train` refuses before anything is traced."""
 
+import contextlib
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,7 @@ import numpy as np
 from accel_rl.arguments import instance, real, shown, whole
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
+from accel_rl.pim.rows import record_bytes
 from accel_rl.pim.schedule import Schedule
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.orders import Order
@@ -91,18 +95,20 @@ def check_initial(program: Program, initial: Array) -> None:
 def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
     """Refuse a run that a DPU of the machine cannot hold; see `pim_emu.check_fits`."""
     instance("machine", machine, (str, Machine), "pim.load_machine makes one")
-    narrow = program.size <= 65_536 and program.num_actions <= 256
-    check_fits(
-        load_machine(machine) if isinstance(machine, str) else machine,
-        Workload(
-            rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
-            num_states=program.num_states,
-            num_actions=program.num_actions,
-            # Any rule with as many tables takes as much memory.
-            rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
-            order=program.order.name,
-            record_bytes=8 if narrow else 16,
-            target_block=program.target_block,
-            tasklets=tasklets,
-        ),
+    limits = load_machine(machine) if isinstance(machine, str) else machine
+    workload = Workload(
+        rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+        num_states=program.num_states,
+        num_actions=program.num_actions,
+        # Any rule with as many tables takes as much memory.
+        rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
+        order=program.order.name,
+        record_bytes=16,
+        target_block=program.target_block,
+        tasklets=tasklets,
     )
+    with contextlib.suppress(ValueError):
+        check_fits(limits, workload)
+        return  # whatever the records, for which all rewards would have to be looked at
+    each = record_bytes(program.size, program.num_actions, chunks.transitions.reward)
+    check_fits(limits, dataclasses.replace(workload, record_bytes=each))

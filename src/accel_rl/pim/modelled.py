@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel_rl.datasets import TabularDataset, pack
+from accel_rl.datasets import TabularDataset, validate
+from accel_rl.pim.rows import record_bytes
 from accel_rl.pim.upmem.host import Report
 from accel_rl.tabular import Order
 from pim_emu import cost
@@ -19,19 +20,20 @@ class Load:
     pairs: np.ndarray  # [N] int32, s * A + a of every row
     num_states: int  # S
     num_actions: int  # A
-    record_bytes: int  # 8 or 16, of a packed row
+    record_bytes: int  # 8 or 16, of a row in MRAM
 
 
 def load_of(dataset: TabularDataset) -> Load:
     """Reads the load off a dataset.
 
     Raises:
-        ValueError: the dataset is not valid, or fits no packed record.
+        ValueError: the dataset is not valid.
     """
+    validate(dataset)
     info, columns = dataset.info, dataset.transitions
     pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
-    record_bytes = pack(dataset).records.dtype.itemsize
-    return Load(pairs, info.num_states, info.num_actions, record_bytes)
+    each = record_bytes(info.num_states * info.num_actions, info.num_actions, columns.reward)
+    return Load(pairs, info.num_states, info.num_actions, each)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.pim.upmem.matcher import GROUP
 from accel_rl.types import ArrayLike
 from pim_emu import available_machines, load_machine
@@ -69,6 +70,7 @@ def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str |
     """Groups of 64 slots that each DPU gets of `size`.
 
     Raises:
+      TypeError: a number is no int.
       ValueError: the machine is unknown, has fewer DPUs or tasklets, or too little MRAM.
     """
     known = available_machines()
@@ -79,8 +81,7 @@ def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str |
         ("dpus", dpus, limits.total_dpus),
         ("tasklets", tasklets, limits.max_tasklets),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
-            raise ValueError(f"{name} must be an integer from 1 to {limit}, got {value!r}")
+        whole(name, value, 1, limit)
     groups = -(-size // (dpus * GROUP))
     # Keys, valid bits, and the match lines of a query.
     of_a_group = GROUP * bits // 8 + 2 * GROUP // 8

@@ -80,7 +80,8 @@ def train(
       first_pass: uint32 [], the number of passes already done: continuing after a merge with the
         tables so far gives the same result, bit for bit, as one longer call.
       probe: a pure function of the action values [S, A], evaluated after each merge; static.
-      machine: what the run must fit, from `pim_emu.load_machine` or its name; None for no limit.
+      machine: what the run must fit, from `pim_emu.load_machine` or its name. None for no limit,
+        but that of the default machine's DPUs, for which the "upmem" backend builds its programs.
       tasklets: of the machine's DPUs, whose stacks take WRAM; the result does not depend on it. A
         backend given as an object has tasklets and a machine of its own.
 

@@ -37,6 +37,7 @@ class ReplayServerProcess(Closing):
                 arguments[name] = os.fspath(arguments[name])
         if arguments.get("secret") is not None:
             arguments["secret"] = base64.b64encode(arguments["secret"]).decode()
+        order = json.dumps(arguments)
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from accel_rl.remote.process import main; main()"],
             stdin=subprocess.PIPE,
@@ -47,7 +48,7 @@ class ReplayServerProcess(Closing):
         assert self.process.stdout is not None
         # Not on the command line, which everybody can read. The pipe stays open: its end says that
         # this process has gone.
-        self.process.stdin.write(json.dumps(arguments) + "\n")
+        self.process.stdin.write(order + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
         if "error" in answer:

@@ -46,11 +46,7 @@ HEADER = struct.Struct("<" + _HEADER)
 PUSH = struct.Struct("<" + _HEADER + "IIIIQ")  # items, timeout in ms, 1 if with priorities
 SAMPLE = struct.Struct("<" + _HEADER + "QIIQ")  # seed, batch, timeout in ms
 UPDATE = struct.Struct("<" + _HEADER + "IIQQ")  # items
-# Of replies.
-PUSHED = struct.Struct("<" + _HEADER + "IIQQ")  # items, items held
-SAMPLED = struct.Struct("<" + _HEADER + "IIdQ")  # batch, items held, total weight
-UPDATED = PUSHED  # applied, stale
-assert PUSH.size == SAMPLE.size == UPDATE.size == PUSHED.size == SAMPLED.size == BODY
+assert PUSH.size == SAMPLE.size == UPDATE.size == BODY
 
 SERVER_COUNTS = [
     "connections",

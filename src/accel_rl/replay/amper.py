@@ -21,6 +21,7 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.am.words import SEEDS, mixed_words
+from accel_rl.arguments import real, whole
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
@@ -256,16 +257,21 @@ def as_ratio(csp_ratio: ArrayLike) -> Array:
     """`csp_ratio` as a leaf.
 
     Raises:
-      ValueError: if it is known and not in (0, 1].
+      TypeError: if it is no number.
+      ValueError: if it is several, or known and not in (0, 1].
     """
-    ratio = jnp.asarray(csp_ratio, jnp.float32)
+    ratio = jnp.asarray(real("csp_ratio", csp_ratio), jnp.float32)
     require((ratio > 0) & (ratio <= 1), "csp_ratio must be above 0 and at most 1")
     return ratio
 
 
 def check_common(groups: int, form: str) -> None:
-    """Raises ValueError if an argument that AMPER's variants share is out of range."""
-    if not 4 <= groups <= 256:
-        raise ValueError(f"groups must be from 4 to 256, got {groups}")
+    """Refuses arguments that AMPER's variants share.
+
+    Raises:
+      TypeError: if `groups` is no int.
+      ValueError: if one is out of range.
+    """
+    whole("groups", groups, 4, 256)
     if form not in FORMS:
         raise ValueError(f"form must be one of {FORMS}, got {form!r}")

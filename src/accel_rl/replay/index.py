@@ -144,7 +144,7 @@ def make_index(
         )
 
     def span(state: IndexState) -> Span:
-        return Span(*rings.drawable(ring, state.cursor))
+        return Span(*rings.span(ring, state.cursor))
 
     def sample(state: IndexState, key: Array, beta: ArrayLike = 1.0) -> Sample:
         where = span(state)

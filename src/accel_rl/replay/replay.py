@@ -240,10 +240,10 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
 
     def draw(state: IndexState, key: Array, beta: ArrayLike = 1.0) -> Sample:
         message = f"sample needs {least_size} complete items: see can_sample"
-        require(drawable(state), message, index.checked)
+        require(holds_enough(state), message, index.checked)
         return index.sample(state, key, beta)
 
-    def drawable(state: IndexState) -> Array:
+    def holds_enough(state: IndexState) -> Array:
         where = index.span(state)
         return (where.size >= least_size) & (index.sampler.mass(state.sampler, where) > 0)
 
@@ -270,9 +270,9 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return index.span(state.index).size
 
     def can_sample(state: ReplayState) -> Array:
-        return drawable(state.index)
+        return holds_enough(state.index)
 
-    apart = Apart(rows, insert, store.write, draw, store.gather, index.update, drawable)
+    apart = Apart(rows, insert, store.write, draw, store.gather, index.update, holds_enough)
     parts = index, store
     return Replay(init, add, sample, update, can_sample, size, least_size, parts, apart)
 

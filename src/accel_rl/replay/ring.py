@@ -93,7 +93,7 @@ def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
     )
 
 
-def drawable(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
+def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
     """The slots that may be drawn: the first, and how many follow it around the ring, int32."""
     written = jnp.where(cursor.laps > 0, np.int32(ring.rows), cursor.row)
     oldest = jnp.minimum(written, np.int32(ring.rows - ring.history))

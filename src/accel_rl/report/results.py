@@ -99,11 +99,6 @@ class Results:
         return next((r for r in reversed(self.records) if r.place == place), None)
 
 
-def names_results(found: Any) -> bool:
-    """Whether a JSON value says that it is of a benchmark."""
-    return isinstance(found, dict) and str(found.get("schema", "")).startswith("accel_rl.benchmark")
-
-
 def read(path: Path) -> Results:
     """Reads a file.
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import function, instance, whole
-from accel_rl.tabular.numerics import Kernel, Numerics, fp32
+from accel_rl.tabular.numerics import INT32_MAX, Kernel, Numerics, fp32
 from accel_rl.tabular.rows import Row, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
 
@@ -110,6 +110,7 @@ def build_rule(
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         whole("num_states", num_states, 1)
         whole("num_actions", num_actions, 1)
+        _check_value(nx, value)
         return jnp.full((tables, num_states, num_actions), nx.encode(value), nx.dtype)
 
     def coefficients(hyperparameters: Hyperparameters) -> Coefficients:
@@ -209,3 +210,16 @@ def _keep(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int)
 def move_towards(nx: Numerics, entry: Array, target: Array, alpha: Array) -> Array:
     """Entry + alpha * (target - entry), in the numerics' arithmetic."""
     return nx.add(entry, nx.multiply(alpha, nx.subtract(target, entry)))
+
+
+def _check_value(nx: Numerics, value: ArrayLike) -> None:
+    """Refuses a table's first value, if known, whose first differences could run over an int32."""
+    if nx.dtype != np.int32 or isinstance(value, jax.core.Tracer):
+        return
+    with jax.ensure_compile_time_eval():
+        one = int(nx.encode(1.0))
+    most = INT32_MAX / 2 / one - max(map(abs, nx.reward_range))
+    if not abs(float(value)) <= most:
+        raise ValueError(
+            f"value must be from {-most:g} to {most:g} where tables are {nx.name}, got {value}"
+        )

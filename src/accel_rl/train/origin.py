@@ -58,8 +58,10 @@ def check_origin(saved: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     """Refuses a checkpoint of another training, and warns of one made in another setting.
 
     Raises:
-      ValueError: naming what differs first, and both values.
+      ValueError: naming what differs first, and both values; or it is not one of `chunked`.
     """
+    if not ours.keys() <= saved.keys():
+        raise ValueError("the checkpoint does not say of which training it is")
     for name, theirs, mine in _changes(saved["training"], ours["training"]):
         raise ValueError(
             f"to go on exactly, {name} must be as in the checkpoint, {_short(theirs)}, got "

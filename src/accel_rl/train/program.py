@@ -313,11 +313,14 @@ def make(
             raise ValueError(f"the agent's {name} must be {env.name}'s, {ours}, got {theirs}")
     if isinstance(memory, Replay):
         _check_memory(env, agent, memory, plan)
-    elif not all(hasattr(memory, name) for name in ("add", "can_sample", "sample", "update")):
+    elif not all(hasattr(memory, name) for name in _PORT):
         raise TypeError(
             f"memory must be a replay memory (replay.make makes one) or a port, got {memory!r}"
         )
     return Program(env, agent, memory, plan)
+
+
+_PORT = ("limited", "add", "can_sample", "sample", "update", "close")  # of `port.ReplayPort`
 
 
 def _check_memory(env: Environment, agent: Agent, memory: Replay, plan: Schedule) -> None:

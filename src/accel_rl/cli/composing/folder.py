@@ -24,8 +24,8 @@ from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.io import atomic_write
 
-SPEC, MAPPING, PLAN = "spec.toml", "mapping.toml", "plan.json"
-RUN, METRICS = "run.json", "metrics.jsonl"
+SPEC, MAPPING, PLAN, RUN = folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN
+METRICS = "metrics.jsonl"
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from accel_rl import compose, plot
 from accel_rl.cli import pictures
 from accel_rl.cli.composing import folder
+from accel_rl.cli.training import sweeping
 from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
@@ -39,8 +40,9 @@ def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
 
 def write_plan(directory: Path, found: Plan) -> None:
     """Writes spec, mapping and plan."""
+    sweeping.clear(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    for stale in (folder.RUN, folder.METRICS, folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
+    for stale in (folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
         (directory / stale).unlink(missing_ok=True)
     best = found.best
     folder.write_text(directory / folder.SPEC, mappings.toml_text(found.spec.to_table()))

@@ -39,24 +39,28 @@ def run(
     """
     plan = reporting.read_plan(directory)  # before, not after a long training
     runtime.import_gymnax()
-    (directory / folder.RUN).unlink(missing_ok=True)
     rows: list[dict[str, Any]] = []
 
     def on_row(row: Any) -> None:
+        if not rows:  # not before: what is refused leaves the last run as it was
+            for stale in (folder.RUN, folder.METRICS):
+                (directory / stale).unlink(missing_ok=True)
         rows.append({name: value for name, value in row.items() if name != "per_seed"})
         progress(f"{row['steps']:,} steps", row["steps"], steps)
 
-    ran = compose.run(
-        spec,
-        mapping,
-        jax.random.key(seed),
-        steps,
-        simulate=simulate,
-        restarts=restarts,
-        on_row=on_row,
-    )
-    lines = [json.dumps({name: _plain(value) for name, value in row.items()}) for row in rows]
-    folder.write_text(directory / folder.METRICS, "\n".join(lines) + "\n")
+    try:
+        ran = compose.run(
+            spec,
+            mapping,
+            jax.random.key(seed),
+            steps,
+            simulate=simulate,
+            restarts=restarts,
+            on_row=on_row,
+        )
+    finally:  # what was measured before an interruption is kept
+        if rows:
+            folder.write_text(directory / folder.METRICS, "".join(map(_line, rows)))
     predicted = _predicted(spec, mapping)
     _draw(directory, ran, predicted)
     returns = [row["episode_return"] for row in rows if row["episodes"]]
@@ -116,6 +120,10 @@ def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
         assert predicted is not None
         plot.draw_timeline(grid[0, 0], predicted.timeline, seconds=seconds, title="Predicted")
     pictures.save(figure, path)
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps({name: _plain(value) for name, value in row.items()}) + "\n"
 
 
 def _plain(value: Any) -> Any:

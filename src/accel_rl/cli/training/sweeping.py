@@ -118,7 +118,7 @@ def _is_group(value: Any) -> bool:
 
 
 def clear(directory: Path) -> None:
-    """Removes what a training, a sweep or a tabular run wrote there, and nothing else.
+    """Removes what any command wrote of a run there, but for pictures, and nothing else.
 
     Raises:
       ValueError: if `sweep.json` is damaged.
@@ -132,7 +132,9 @@ def clear(directory: Path) -> None:
             clear(inner)
             if inner.is_dir() and not any(inner.iterdir()):
                 inner.rmdir()
-        for name in (SWEEP, *folder.FILES, folders.TABLE, folders.HISTORY):
+        others = (folders.TABLE, folders.HISTORY, folders.DETAILS)
+        plans = (folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN)
+        for name in (SWEEP, *folder.FILES, *others, *plans):
             (directory / name).unlink(missing_ok=True)
         for name in folder.FOLDERS:
             shutil.rmtree(directory / name, ignore_errors=True)

@@ -49,8 +49,18 @@ MODELLED: Mapping[str, Callable[[], Device]] = {
 
 
 def available() -> dict[str, Device]:
-    """The executable devices of this machine by name: `cpu:0`, `gpu:0`, ..., and `native`."""
-    hosts = jax.local_devices(backend="cpu")
+    """The executable devices of this machine by name: `cpu:0`, `gpu:0`, ..., and `native`.
+
+    Raises:
+      ValueError: if JAX has no CPU devices, as with JAX_PLATFORMS=cuda.
+    """
+    try:
+        hosts = jax.local_devices(backend="cpu")
+    except RuntimeError as error:
+        raise ValueError(
+            "compose needs JAX's CPU devices beside others, which JAX_PLATFORMS leaves out: make "
+            'it "cuda,cpu", say'
+        ) from error
     found: dict[str, Device] = {}
     for device in dict.fromkeys([*hosts, *jax.local_devices()]):
         number = sum(name.startswith(f"{device.platform}:") for name in found)

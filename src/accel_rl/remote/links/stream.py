@@ -26,9 +26,16 @@ class StreamLink:
         if address.kind != "unix":
             found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
             targets = [(family, target) for family, _, _, _, target in found]
+        self._timeout: float | None = None
         for number, (family, target) in enumerate(targets):
-            self._socket = socket.socket(family, socket.SOCK_STREAM)
-            self._timeout: float | None = None
+            last = number == len(targets) - 1
+            try:
+                self._socket = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # this machine has no such family
+                if last:
+                    raise
+                continue
+            self._timeout = None
             try:
                 if address.kind != "unix":
                     self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -37,7 +44,7 @@ class StreamLink:
                 return
             except BaseException as error:
                 self.close()
-                if not isinstance(error, OSError) or number == len(targets) - 1:
+                if not isinstance(error, OSError) or last:
                     raise
 
     def set_timeout(self, seconds: float | None) -> None:
