@@ -1,13 +1,10 @@
-"""The documentation holds: links lead somewhere, and Python examples run as they stand."""
+"""The documentation holds: links lead somewhere, and a page's examples run in order, as pasted."""
 
 import json
 import pathlib
 import re
 import textwrap
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 import quick
 
@@ -70,7 +67,7 @@ def broken_links(path, root=ROOT):
 def run_examples(path):
     """Runs a page's examples in order, in one namespace; how many there were."""
     text = path.read_text(encoding="utf-8")
-    names = {"__name__": path.stem, "jax": jax, "jnp": jnp, "np": np}
+    names = {"__name__": path.stem}
     blocks = list(EXAMPLE.finditer(text))
     for block in blocks:
         above = "\n" * text.count("\n", 0, block.start(2))  # so that errors give the page's line
