@@ -1,5 +1,6 @@
 """Pages of benchmarks: what they say is what the JSON says, and a browser shows it."""
 
+import dataclasses
 import pathlib
 
 import numpy as np
@@ -63,6 +64,13 @@ def test_numbers_keep_three_digits():
 def test_the_same_page_has_the_same_bytes():
     found = [results.read(RESULTS / "apex_learning-2026-11-22.json")]
     assert html.render(benchmark.page_of(found, "x")) == html.render(benchmark.page_of(found, "x"))
+
+
+@pytest.mark.parametrize(("cores", "told"), [(1, "x with 1 core,"), (2, "x with 2 cores,")])
+def test_cores_are_counted(cores, told):
+    found = results.read(RESULTS / "apex_learning-2026-11-22.json")
+    machine = {"cpu": "x", "cores": cores}
+    assert told in benchmark.conditions(dataclasses.replace(found, machine=machine))
 
 
 def test_a_comparison_draws_both_sides_of_each_case():

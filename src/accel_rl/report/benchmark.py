@@ -51,10 +51,11 @@ def conditions(each: Results) -> str:
     """When, where and of which commit, in a sentence or two."""
     machine, quick = each.machine, {True: "a quick run", False: "a full run", None: "a run"}
     load = each.load.get("before", [])
+    cores = machine.get("cores", "unknown")
     parts = [
         f"{quick[each.quick].capitalize()} of {each.date.replace('T', ' ')}",
         f"commit {each.commit[:12]}" if each.commit else "commit not recorded",
-        f"{machine.get('cpu', 'unknown CPU')} with {machine.get('cores', 'unknown')} cores",
+        f"{machine.get('cpu', 'unknown CPU')} with {cores} {'core' if cores == 1 else 'cores'}",
     ]
     if machine.get("gpu"):
         parts.append(str(machine["gpu"]))
