@@ -131,7 +131,7 @@ def replica_passes(
 
 
 def threads(report: Report, log: Log, directory: Path, rounds: int) -> None:
-    """SwiftRL's two CPU versions: threads on one log, with one table or with one each."""
+    """Threads on one log, with one table or one each, as SwiftRL's CPU versions are remembered."""
     problem = Problem(log, NUM_ROWS, 1, "fp32", 1)
     built = loops_for(directory, problem)
     if not built:

@@ -208,15 +208,15 @@ static int sweep_threads(const row_t *rows, int64_t count, value_t *tables, int6
   return started == threads ? 0 : -1;
 }
 
-// Threads race on one table (SwiftRL's first CPU version): an update may be lost. Returns 0, or -1
-// where a thread could not start.
+// Threads race on one table (as SwiftRL's first CPU version is remembered): an update may be lost.
+// Returns 0, or -1 where a thread could not start.
 int shared_table(const row_t *rows, int64_t count, value_t *q, value_t alpha, value_t gamma,
                  int threads) {
   return sweep_threads(rows, count, q, 0, alpha, gamma, threads);
 }
 
-// Threads with a table each, started from q and averaged into it at the end (SwiftRL's second CPU
-// version). Returns 0, or -1 where a thread could not start or memory is short.
+// Threads with a table each, started from q and averaged into it at the end (as SwiftRL's second CPU
+// version is remembered). Returns 0, or -1 where a thread could not start or memory is short.
 int private_tables(const row_t *rows, int64_t count, value_t *q, int64_t entries, value_t alpha,
                    value_t gamma, int threads) {
   int64_t stride = entries + 128 / sizeof(value_t);  // no cache line is shared

@@ -1,7 +1,7 @@
-"""The modelled time of a training run, in SwiftRL's four parts, and how it scales.
+"""The modelled time of a training run, in four parts, and how it scales.
 
-Everything here is computed from a machine description and an instruction count; nothing has been
-run on UPMEM hardware.
+SwiftRL's parts are remembered to be these. Everything here is computed from a machine description
+and an instruction count; nothing has been run on UPMEM hardware.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from pim_emu.machine import Machine
 
 @dataclasses.dataclass(frozen=True)
 class ModelledSeconds:
-    """Modelled, not measured: seconds of a training run in SwiftRL's four parts, and energy.
+    """Modelled, not measured: seconds of a training run in four parts, and energy.
 
     Attributes:
       cpu_to_pim: seconds to send the program, parameters, records and the first table.
@@ -42,7 +42,7 @@ class ModelledSeconds:
         return sum(self.parts().values())
 
     def parts(self) -> dict[str, float]:
-        """The four parts by name, in SwiftRL's order."""
+        """The four parts by name, in the order above."""
         names = ("cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu")
         return {name: getattr(self, name) for name in names}
 
