@@ -62,7 +62,7 @@ test: $(VENV)/.test ## Run the tests (tens of minutes)
 	$(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
-	$(BIN)/python -m pytest -m "slow or not slow" tests/test_docs.py tests/test_reference.py
+	$(BIN)/python -m pytest -m "long or not long" tests/test_docs.py tests/test_reference.py
 
 # Warnings are errors: a link without a target, a public name without a place in the reference.
 site: $(VENV)/.docs ## Build the documentation's site, to build/docs (a minute)
@@ -82,17 +82,11 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 check: test test-long lint types native check-notebooks site test-newest ## Run everything that CI runs (an hour)
 
-test-slow: $(VENV)/.test ## Run the long tests, all of them (hours)
+test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (hours)
 	$(PYTEST) -m slow
 
-# Who learns, what is killed or fuzzed, what is shipped, what the documents say. The others repeat
-# what short ones do, on more sizes or cases.
-LONG := $(addprefix tests/,agents remote train/test_resume.py train/test_restarts.py \
-	pim/test_learning.py pim_emu/test_fuzz.py packaging cli/test_training_cli.py \
-	test_docs.py test_readme.py)
-
-test-long: $(VENV)/.dev ## Run those long tests that CI runs (tens of minutes)
-	$(PYTEST) -m slow $(LONG)
+test-long: $(VENV)/.dev ## Run the long tests: who learns, what is killed, fuzzed, shipped (minutes)
+	$(PYTEST) -m long
 
 native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers (minutes)
 	sh .ci/native $(BIN)

@@ -1,10 +1,11 @@
-"""Which cases of a test are short ones: the others repeat it on more of the same."""
+"""Which cases of a test are part of `make test`; the others repeat it on more of the same."""
 
 import pytest
 
 
-def only(quick, cases):
-    """Cases for `parametrize`, all slow but those named."""
+def only(quick, cases, *, others="slow"):
+    """Cases for `parametrize`, all but those named with the mark `others`, slow or long."""
     missing = set(quick) - set(cases)
     assert not missing, f"no cases: {missing}"
-    return [case if case in quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+    mark = getattr(pytest.mark, others)
+    return [case if case in quick else pytest.param(case, marks=mark) for case in cases]

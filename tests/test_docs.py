@@ -6,7 +6,6 @@ import re
 import textwrap
 
 import pytest
-import quick
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -83,7 +82,8 @@ def test_links(path):
 WITH_EXAMPLES = [page for page in PAGES if EXAMPLE.search(page.read_text())]
 
 
-@pytest.mark.parametrize("path", quick.only([ROOT / "README.md"], WITH_EXAMPLES), ids=ids)
+@pytest.mark.long  # what the pages do takes minutes
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=ids)
 def test_examples(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("log.txt").write_text(TEXT_LOG, encoding="utf-8")

@@ -28,7 +28,7 @@ def test_every_command_is_known():
         assert (ROOT / script).is_file(), script
 
 
-@pytest.mark.slow  # trains, with actors in processes of their own
+@pytest.mark.long  # trains, with actors in processes of their own
 def test_commands(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     assert len(OURS) >= 4

@@ -11,7 +11,7 @@ from agent_conformance import CASES, check_contract
 from accel_rl import testing
 
 
-@pytest.mark.parametrize("name", quick.only(["dqn", "ddpg", "q_learning"], CASES))
+@pytest.mark.parametrize("name", quick.only(["dqn", "ddpg", "q_learning"], CASES, others="long"))
 def test_contract(name):
     check_contract(CASES[name])
 

@@ -176,6 +176,6 @@ def test_unknown_names_are_refused():
         agents.ddpg(*SPACES, hidden=())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pendulum_is_learned():
     assert (pendulum.returns(agents.ddpg) > -200).all()

@@ -60,7 +60,7 @@ def test_states_are_visited(number):
     assert seen == set(np.flatnonzero(probes.VISITED[number]).tolist())
 
 
-every_agent = pytest.mark.parametrize("name", quick.only(QUICK, CASES))
+every_agent = pytest.mark.parametrize("name", quick.only(QUICK, CASES, others="long"))
 
 
 @functools.cache

@@ -140,7 +140,7 @@ def bandits():
     return jax.vmap(run)(jnp.asarray([1e-6, 0.02]), jnp.asarray([0.0, 0.003]))
 
 
-@pytest.mark.slow  # trains
+@pytest.mark.long  # trains
 def test_without_entropy_the_best_action_is_found(bandits):
     best, value, metrics = jax.tree.map(lambda leaf: leaf[0], bandits)
     np.testing.assert_allclose(best, [[0.5]], atol=0.05)
@@ -195,6 +195,6 @@ def test_the_target_entropy_counts_components():
         agents.sac(*SPACES, loss="cubic")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pendulum_is_learned():
     assert (pendulum.returns(agents.sac) > -200).all()

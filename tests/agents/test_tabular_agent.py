@@ -346,7 +346,7 @@ def returns(environment, rule, gammas, rates=None):
     return [float(tabular.episode_return(mdp, policy)) for policy in policies], trained.metrics
 
 
-@pytest.mark.slow  # trains
+@pytest.mark.long  # trains
 @pytest.mark.parametrize("environment", LEARNING)
 def test_q_learning_learns_on_line(environment):
     *found, blind = returns(environment, tabular.q_learning(), [0.99, 0.99, 0.99, 0.0])[0]
@@ -354,14 +354,14 @@ def test_q_learning_learns_on_line(environment):
     assert blind < ENOUGH[environment], "the test has no power: it is learned without a future"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sarsa", "expected_sarsa", "double_q_learning"])
 def test_other_rules_learn_frozen_lake(name):
     found, _ = returns("FrozenLake-v1", tabular.make_rule(name), [0.99] * 4)
     assert min(found) >= ENOUGH["FrozenLake-v1"], found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sarsa_learns_taxi():
     rates = {"alpha": 0.2, "epsilon_end": 0.0, "epsilon_steps": 300_000.0}
     found, metrics = returns("Taxi-v3", tabular.sarsa(), [0.99] * 4, rates)

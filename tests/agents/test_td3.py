@@ -45,7 +45,7 @@ def delayed():
     return run(continuous.batch(), continuous.weights(), jnp.asarray(DELAYS, jnp.float32))
 
 
-@pytest.mark.slow  # compiles two agents
+@pytest.mark.long  # compiles two agents
 def test_policy_and_targets_move_in_one_of_so_many_updates(delayed):
     (_, history), _ = delayed
     for row, delay in enumerate(DELAYS):
@@ -134,6 +134,6 @@ def test_values_converge_to_the_sum_of_a_constant_reward():
     np.testing.assert_allclose(run(KEY), 0, atol=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pendulum_is_learned():
     assert (pendulum.returns(agents.td3) > -200).all()

@@ -146,7 +146,7 @@ def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypat
     assert by["resumed"]["command"] == f"accel-rl resume {out} --json"
 
 
-@pytest.mark.slow  # trains three times
+@pytest.mark.long  # trains three times
 def test_resumed_with_more_steps_it_is_the_longer_training(training, tmp_path):
     path, printed = training
     out = tmp_path / "run"
@@ -177,7 +177,7 @@ def test_evaluate_plays_the_policy(training, assembly):
     assert "means of 4 greedy episodes" in succeed("evaluate", path)  # as configured
 
 
-@pytest.mark.slow  # trains with every combination of settings
+@pytest.mark.long  # trains with every combination of settings
 def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
     (path, _), (sweep, _) = training, sweep
     out = tmp_path / "pictures"
@@ -200,7 +200,7 @@ def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
         assert part in refused.stderr
 
 
-@pytest.mark.slow  # wants the sweep
+@pytest.mark.long  # wants the sweep
 def test_curves_are_told_apart_by_what_they_differ_in(training, sweep):
     runs = [training[0], sweep[0]]
     figure = drawing.figures(runs, "evaluation", 0.9)["evaluation.png"]
@@ -216,7 +216,7 @@ def test_curves_are_told_apart_by_what_they_differ_in(training, sweep):
     ]
 
 
-@pytest.mark.slow  # wants the sweep
+@pytest.mark.long  # wants the sweep
 def test_sweep_trains_every_combination(training, sweep):
     """Hyper-parameters at once, each as it would be trained alone; other settings in groups."""
     out, results = sweep
@@ -237,7 +237,7 @@ def test_sweep_trains_every_combination(training, sweep):
     assert f"best: replay.sampler={results['best']['replay.sampler']} agent.learning_rate=" in text
 
 
-@pytest.mark.slow  # trains twice
+@pytest.mark.long  # trains twice
 def test_rewards_are_reported_as_they_are(tmp_path):
     """CartPole's returns are its episodes' lengths, however rewards are scaled for learning."""
     out = tmp_path / "scaled"
@@ -253,7 +253,7 @@ def test_rewards_are_reported_as_they_are(tmp_path):
     assert played == pytest.approx(results["trainings"][0]["mean"], rel=0.5)
 
 
-@pytest.mark.slow  # trains every tabular agent
+@pytest.mark.long  # trains every tabular agent
 def test_tables_learn_on_line(tmp_path):
     """SARSA on a lake without ice, of one state of four: the goal is found."""
     words = ("environment.arguments.is_slippery=false", "schedule.num_envs=1", "--seeds", 2)
@@ -411,7 +411,7 @@ def test_what_any_command_wrote_is_cleared(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"mine.txt", "picture.png"}
 
 
-@pytest.mark.slow  # wants the sweep
+@pytest.mark.long  # wants the sweep
 def test_a_sweep_is_one_process_s(sweep, tmp_path):
     out = shutil.copytree(sweep[0], tmp_path / "sweep")
     again = ("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", "--out", out, "--overwrite")
@@ -425,7 +425,7 @@ def test_a_sweep_is_one_process_s(sweep, tmp_path):
     assert (out / "results.json").exists()
 
 
-@pytest.mark.slow  # wants the sweep, and trains it again
+@pytest.mark.long  # wants the sweep, and trains it again
 def test_a_stopped_sweep_resumes_to_the_same_bits(sweep, tmp_path, monkeypatch):
     path, printed = sweep
     out = tmp_path / "sweep"
@@ -500,7 +500,7 @@ def test_a_policy_that_is_not_finite_has_no_score(training, monkeypatch):
     assert figures["mean"] is None
 
 
-@pytest.mark.slow  # wants the sweep
+@pytest.mark.long  # wants the sweep
 def test_curves_of_what_diverged(sweep, tmp_path):
     """Of two combinations one is never evaluated, and of the other a seed at last is not."""
     run = shutil.copytree(sweep[0] / "1", tmp_path / "run")
@@ -525,7 +525,7 @@ def test_curves_of_what_diverged(sweep, tmp_path):
         drawing.figures([run], "evaluation", 0.9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
     out = tmp_path / "sweep"
     results = as_json(

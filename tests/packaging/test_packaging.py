@@ -20,7 +20,7 @@ from environments import ROOT, Environment, run
 
 from accel_rl import __version__, datasets
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DATA = ("calibration.toml", "upmem-2560.toml", "upmem-v1b.toml", "py.typed", "LICENSE")
 LEFTOVERS = (

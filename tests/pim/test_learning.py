@@ -31,7 +31,7 @@ def greedy_return(mdp, values):
 
 @pytest.mark.parametrize(
     "numerics",
-    ["fp32", *(pytest.param(n, marks=pytest.mark.slow) for n in ("int32_scaled", "int32_pow2"))],
+    ["fp32", *(pytest.param(n, marks=pytest.mark.long) for n in ("int32_scaled", "int32_pow2"))],
 )
 @pytest.mark.parametrize(("name", "least"), [("frozen_lake", 0.72), ("taxi", 7.9)])
 def test_q_learning_on_two_thousand_dpus(name, least, numerics, request):
@@ -72,7 +72,7 @@ def test_sarsa_learns_the_value_of_the_policy_that_it_estimates(rule, numerics, 
     assert largest < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["sarsa", "sarsa_epsilon_greedy"])
 def test_sarsa_converges_on_taxi_too(rule):
     mdp, rows, chunks = experiment("Taxi-v4", 400_000, 200)

@@ -138,7 +138,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     assert last["policy_age_max"] >= last["policy_age_mean"] >= 0
 
 
-@pytest.mark.slow  # trains with processes that are killed
+@pytest.mark.long  # trains with processes that are killed
 @pytest.mark.filterwarnings("ignore:shard 1 of the replay memory:RuntimeWarning")
 def test_a_training_goes_on_without_a_shard(serve):
     """Of two, the one that has not the limiter."""
@@ -204,7 +204,7 @@ def test_an_actor_of_a_ray_that_fails_has_ended():
     assert actors._how(types.SimpleNamespace(result=None)).startswith("AttributeError: ")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:actor 0 ended:RuntimeWarning")
 def test_without_actors_the_learner_ends(serve):
     server, one = serve(), dataclasses.replace(TINY, num_actors=1)
@@ -214,7 +214,7 @@ def test_without_actors_the_learner_ends(serve):
             run_learner(one, server.address, 2_000, ended=actors.gone)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_actor_comes_back_and_the_training_ends(serve):
     server = serve()
     with warnings.catch_warnings(record=True) as caught:

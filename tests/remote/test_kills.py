@@ -149,7 +149,7 @@ run_learner(ApexSettings(**json.loads(sys.argv[1])), sys.argv[2], 10**7, period=
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_actors_wait_for_a_learner_that_was_killed(serve):
     """Slow: four processes. Without a learner the limiter holds actors; the next one is refused."""
     server = serve()
@@ -186,7 +186,7 @@ def test_actors_wait_for_a_learner_that_was_killed(serve):
     assert actors.restarted == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_command_leaves_nobody_behind(tmp_path):
     """Slow: three processes. Server and learner go with it; actors end as their input does."""
     words = ["apex", "CartPole-v1", "--actors", "2", "--steps", "10000000", "--out", "run"]

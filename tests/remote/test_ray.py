@@ -13,7 +13,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: its launcher was 
 from accel_rl.remote.apex import ApexSettings, RayActors, run_learner  # noqa: E402
 
 pytestmark = [
-    pytest.mark.slow,  # a cluster has to start
+    pytest.mark.long,  # a cluster has to start
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's sockets and logs
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -22,7 +22,7 @@ TINY = ApexSettings(
 )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_learn_what_one_does(tmp_path):
     """Slow: processes import JAX and compile.
 
@@ -56,7 +56,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
     np.testing.assert_allclose(together, priorities, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_learners_train_and_share_their_fate(serve):
     """Slow: five processes. One training ends; of another, a learner is killed."""
     server = serve()
@@ -161,7 +161,7 @@ def test_what_is_wrong_is_refused(serve):
             run_learners(TINY, address, 1_000, learners)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_others_a_learner_ends():
     """Slow: it waits for a heartbeat. No process watches these: JAX itself must end them."""
     address = f"127.0.0.1:{replicas.free_port()}"

@@ -6,7 +6,7 @@ from soak import MIB, check, soak
 pytestmark = pytest.mark.usefixtures("built")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_clients_of_all_kinds_come_and_go():
     """Slow: 20 seconds, after which a leak of a connection's or a request's memory would show."""
     found = soak(20.0)

@@ -114,7 +114,7 @@ def test_a_training_goes_on(num_actors, tmp_path):
     assert (~goes_on).any(axis=1).sum() <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_died(tmp_path):
     opens = opener([], tmp_path, 1, backend="processes", workers=1, dies=True)
     with pytest.warns(RuntimeWarning, match=r"ended, with exit code 3 \(0 restarts left\)"):

@@ -60,7 +60,7 @@ MEMORIES = {
 @pytest.mark.parametrize(
     "memory",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name.startswith("amper") else name
+        pytest.param(name, marks=pytest.mark.long) if name.startswith("amper") else name
         for name in MEMORIES
     ],
 )
@@ -299,12 +299,12 @@ def check_kills(tmp_path, kills, seed):
     assert len(uninterrupted.rows) == 30
 
 
-@pytest.mark.slow  # trains in processes of its own
+@pytest.mark.long  # trains in processes of its own
 def test_killed_twice_the_end_is_the_same(tmp_path):
     check_kills(tmp_path, 2, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_ten_times_the_end_is_the_same(tmp_path):
     check_kills(tmp_path, 10, seed=1)
 
