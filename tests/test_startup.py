@@ -45,6 +45,7 @@ def test_imports_no_more_than_it_needs(program, needed):
     assert set(HEAVY) & set(done.stdout.splitlines()[-1].split()) == needed
 
 
+@pytest.mark.long  # starts twelve processes
 def test_starting_costs_little_beside_jax():
     """Medians of interleaved processes, so that load from outside falls on all alike."""
     programs = {"jax": "import jax", "package": "import accel_rl", "help": HELP, "library": LIBRARY}

@@ -80,7 +80,7 @@ CASES = {
     "int32_q_learning": _tabular(tabular.q_learning(tabular.int32_pow2())),
 }
 # One of each kind trains on the probes in every run of the tests, the others in the slow ones.
-QUICK = {"double_dueling_dqn", "sac", "q_learning"}
+QUICK = {"q_learning"}
 
 
 def check_contract(case):

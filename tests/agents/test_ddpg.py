@@ -99,6 +99,7 @@ def test_targets_follow_by_a_share(steps):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), got, want)
 
 
+@pytest.mark.long  # trains
 def test_values_and_actions_converge_to_closed_forms():
     """One state, reward 1 - (a - 0.5)^2 for a in [-1, 3]: the best action is 0.5, worth 1 / 0.2."""
     space = Box((-1.0,), (3.0,), (1,))
@@ -146,6 +147,7 @@ def test_actions_are_uniform_at_first_then_the_policys_with_noise():
         assert stats.kstest(later[:, column], around.cdf).pvalue > alarm
 
 
+@pytest.mark.long  # compiles two agents
 def test_hyperparameters_are_swept_by_vmap():
     agent = agents.ddpg(*SPACES, **continuous.NET, noise="ornstein_uhlenbeck")
     rates, taus = jnp.asarray([1e-3, 1e-2, 0.1]), jnp.asarray([0.01, 0.5, 1.0])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import quick
 
 from accel_rl import agents
 from accel_rl.networks import MLP, ConvTorso, QNetwork
@@ -76,7 +77,7 @@ def trained(agent, batch, updates, **hyper):
     return run()
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=quick.only(["double", "c51 double dueling"], VARIANTS))
 def learned(request):
     """A variant, trained by the transitions of the MDP."""
     agent = make(**VARIANTS[request.param])
@@ -104,7 +105,7 @@ def test_every_variant_gives_actors_the_error_it_learns_from(learned):
     assert (np.abs(error) > 0.01).all()
 
 
-@pytest.mark.parametrize("name", ["double", "c51", "quantile"])
+@pytest.mark.parametrize("name", quick.only(["double"], ["double", "c51", "quantile"]))
 def test_a_constant_reward_is_worth_its_geometric_sum(name):
     """One state: value = reward / (1 - discount); 0.729 is 0.9 cubed, as of a 3-step batch."""
     agent = make(Box((-1.0,), (1.0,), (1,)), **VARIANTS[name])
@@ -126,7 +127,7 @@ def test_a_constant_reward_is_worth_its_geometric_sum(name):
     np.testing.assert_allclose(values, rewards / (1 - discounts), atol=0.02)
 
 
-@pytest.mark.parametrize("name", ["double", "c51", "quantile"])
+@pytest.mark.parametrize("name", quick.only(["quantile"], ["double", "c51", "quantile"]))
 def test_random_returns_are_learned_with_their_distribution(name):
     """Rewards 0 and 3, as often: the mean is 1.5; what is left of the error tells them apart."""
     agent = make(**VARIANTS[name])
@@ -174,7 +175,7 @@ def test_who_chooses_the_action_of_the_target(double):
     np.testing.assert_allclose(error, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["double", "c51", "quantile"])
+@pytest.mark.parametrize("name", quick.only(["double"], ["double", "c51", "quantile"]))
 def test_weights_scale_what_each_item_teaches(name):
     """By plain gradient descent: a step by weights is the weighted mean of steps by each item."""
     agent = make(optimiser=optax.identity(), **VARIANTS[name])
@@ -231,6 +232,7 @@ def test_the_target_network_is_copied_once_a_period():
     assert same == [True, True, False, True, True, False]
 
 
+@pytest.mark.long  # compiles learning twice
 def test_learning_rates_are_swept_by_vmap():
     agent, batch, ones = make(), all_transitions(), jnp.ones(6, jnp.float32)
 
@@ -271,6 +273,7 @@ def test_more_actions_than_random_ones_can_be_made_are_refused():
         agents.dqn(Discrete(2), Discrete(65_537))
 
 
+@pytest.mark.long  # compiles convolutions
 def test_pictures_are_read_by_a_convolutional_torso():
     shape = (6, 6, 2)
     size = int(np.prod(shape))

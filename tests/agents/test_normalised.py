@@ -67,6 +67,7 @@ def seen():
     return run(batches, weights), batches, weights
 
 
+@pytest.mark.long  # compiles learning three times
 def test_statistics_are_numpys_of_all_that_counts(seen):
     found, batches, weights = seen
     everything = batches.observation[weights > 0].astype(np.float64)
@@ -76,6 +77,7 @@ def test_statistics_are_numpys_of_all_that_counts(seen):
     np.testing.assert_allclose(statistics.variance, everything.var(axis=0), rtol=1e-4)
 
 
+@pytest.mark.long  # compiles learning three times
 def test_learning_acting_and_errors_read_normalised_observations(seen):
     found, *_ = seen
     for name in ("learned", "action"):

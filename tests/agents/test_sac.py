@@ -148,6 +148,7 @@ def test_without_entropy_the_best_action_is_found(bandits):
     assert metrics["temperature"] == pytest.approx(1e-6)
 
 
+@pytest.mark.long  # trains
 def test_the_temperature_brings_entropy_to_its_target(bandits):
     best, value, metrics = jax.tree.map(lambda leaf: leaf[1], bandits)
     np.testing.assert_allclose(best, [[0.5]], atol=0.05)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from oracle import NUMERICS, next_value
 
 from accel_rl import agents, envs, replay, tabular, train
@@ -76,11 +77,11 @@ def replayed(name, numerics, transitions, gamma=GAMMA, start=0.5, alpha=ALPHA):
 @pytest.mark.parametrize(
     ("name", "numerics", "num_envs"),
     [
-        ("q_learning", "fp32", 1),
+        pytest.param("q_learning", "fp32", 1, marks=pytest.mark.slow),
         ("q_learning", "int32_scaled", 3),
         ("sarsa", "fp32", 3),
-        ("sarsa", "int32_pow2", 1),
-        ("expected_sarsa", "int32_pow2", 3),
+        pytest.param("sarsa", "int32_pow2", 1, marks=pytest.mark.slow),
+        pytest.param("expected_sarsa", "int32_pow2", 3, marks=pytest.mark.slow),
     ],
 )
 def test_the_program_is_the_textbook_loop(name, numerics, num_envs):
@@ -103,7 +104,10 @@ def test_a_loop_that_ends_truncated_episodes_is_told_apart():
     assert (last != tables[-1, 0]).any()
 
 
-@pytest.mark.parametrize(("numerics", "num_envs"), [("fp32", 3), ("int32_pow2", 1)])
+@pytest.mark.parametrize(
+    ("numerics", "num_envs"),
+    [("fp32", 3), pytest.param("int32_pow2", 1, marks=pytest.mark.slow)],
+)
 def test_sarsa_learns_from_the_action_that_is_executed_next(numerics, num_envs):
     transitions, _ = recorded("sarsa", numerics, num_envs)
     stopped = transitions.truncated | (transitions.discount == 0)
@@ -114,6 +118,7 @@ def test_sarsa_learns_from_the_action_that_is_executed_next(numerics, num_envs):
     assert not same[stopped[:-1]].all()
 
 
+@pytest.mark.long  # compiles another training
 def test_sarsa_at_a_truncation_takes_an_action_of_the_final_state():
     """Without exploring the actions are known: those of the table before the next update."""
     quiet = {"epsilon_start": 0.0, "epsilon_end": 0.0, "alpha": 0.9, "initial_value": 1.0}
@@ -258,6 +263,7 @@ def test_explores_by_schedule():
         assert abs(share - wanted) < 5 * (wanted * (1 - wanted) / n) ** 0.5
 
 
+@pytest.mark.long  # compiles learning twice
 def test_swept_rates_are_leaves():
     """`vmap` over alpha and the initial value is a training for each of them."""
     agent, batch = agent_of("q_learning"), some_batch(3, extras=False)
@@ -301,7 +307,7 @@ def test_bad_input(rule, observations, actions, match):
         agents.tabular(rule, observations, actions)
 
 
-@pytest.mark.parametrize("num_envs", [1, 4])
+@pytest.mark.parametrize("num_envs", quick.only([4], [1, 4]))
 def test_learning_changes_the_tables_in_place(num_envs):
     """Large tables cost a training no more than small ones."""
     size = 60_000

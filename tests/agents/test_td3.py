@@ -55,6 +55,7 @@ def test_policy_and_targets_move_in_one_of_so_many_updates(delayed):
             np.testing.assert_array_equal(moved, [n % delay == 0 for n in range(2, 7)])
 
 
+@pytest.mark.long  # compiles two agents
 def test_the_policy_delay_is_swept_by_vmap(delayed):
     (swept, _), (single, _) = delayed
     each = jax.tree.map(lambda leaf: leaf[1], swept)
@@ -62,6 +63,7 @@ def test_the_policy_delay_is_swept_by_vmap(delayed):
     np.testing.assert_array_equal(swept.actor_optimiser.count, [6, 3, 2])
 
 
+@pytest.mark.long  # compiles two agents
 def test_the_actor_loss_is_that_of_its_last_step(delayed):
     (_, history), _ = delayed
     loss = np.asarray(history[3]["actor_loss"])[1]  # a delay of 2
@@ -113,6 +115,7 @@ def test_targets_are_smoothed_at_random_except_where_episodes_end(sharp):
     assert (spread[~ends] > 0).all()
 
 
+@pytest.mark.slow  # as DDPG's values
 def test_values_converge_to_the_sum_of_a_constant_reward():
     """One state that is worth 1 / (1 - 0.8) with any action, to both critics."""
     agent = agents.td3(*SPACES, hidden=(16,))

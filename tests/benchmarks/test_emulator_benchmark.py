@@ -19,6 +19,7 @@ pytestmark = needs_sdk
 ELEMENTS, DPUS = 512 * 23, 3  # blocks that tasklets share unequally
 
 
+@pytest.mark.slow  # builds kernels
 @pytest.mark.parametrize("kernel", [VECTOR_ADD, HISTOGRAM], ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("system", benchmark.EMULATED)
 def test_a_kernel_does_what_plain_c_does(kernel: Kernel, system: str, tmp_path: Path):
@@ -38,6 +39,7 @@ def test_a_kernel_does_what_plain_c_does(kernel: Kernel, system: str, tmp_path: 
         np.testing.assert_array_equal(result, 3 * np.bincount(values.ravel() % 256))
 
 
+@pytest.mark.long  # builds kernels
 def test_rates_and_claims_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
     report = common.Report(["numpy"])

@@ -31,6 +31,7 @@ def test_without_a_run_claims_are_null():
     assert [(claim.value, claim.holds) for claim in report.claims] == [(None, None)] * 3
 
 
+@pytest.mark.long  # measures
 def test_two_places_are_measured():
     if why := benchmark.why_not():
         pytest.skip(f"NOT TESTED in network namespaces: {why}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from kernels_present import needs_kernels
 
 from accel_rl import pim
@@ -68,7 +69,7 @@ def assert_same(numerics, actual, expected):
 
 
 @needs_gcc
-@pytest.mark.parametrize("block", [1, 8])
+@pytest.mark.parametrize("block", quick.only([8], [1, 8]))
 @pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
 def test_c_learns_what_jax_learns(log, directory, numerics, block):
     problem = Problem(log, ROWS, CHUNKS, numerics, block)
@@ -100,7 +101,7 @@ def test_kernels_learn_what_jax_learns_at_every_call(log, replicas):
 
 
 @needs_gcc
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
+@pytest.mark.parametrize("numerics", quick.only(["fp32"], ["fp32", "int32_scaled"]))
 def test_threads_learn_what_the_sequential_loop_learns(log, directory, numerics):
     alpha = np.asarray([0.3], np.float32)
     loops = Baselines(directory, numerics, ACTIONS, 1)

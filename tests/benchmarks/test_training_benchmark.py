@@ -239,6 +239,7 @@ def test_tasks_are_those_that_must_be_shown():
     assert (cartpole.capacity, cartpole.steps) == (setting.capacity, 500_000)
 
 
+@pytest.mark.slow  # compiles environments
 def test_random_actions_return_what_they_do():
     # Episodes of uniformly random actions last 22.3 steps on average, with a deviation of 12; the
     # mean of 100 is further off than 5 once in 30,000 times.

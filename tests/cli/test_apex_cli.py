@@ -24,6 +24,7 @@ except ImportError as error:
 TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=16")
 
 
+@pytest.mark.long  # an actor in a process of its own
 def test_a_training_ends_with_what_it_did(tmp_path):
     out = tmp_path / "run"
     found = as_json("apex", "CartPole-v1", *TINY, "--actors", 1, "--steps", 800, "--out", out)

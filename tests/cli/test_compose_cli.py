@@ -63,6 +63,7 @@ def undrawn(monkeypatch):
     monkeypatch.setattr(planning, "draw", lambda *_: [])
 
 
+@pytest.mark.long  # trains and draws
 def test_plan_run_report(spec, tmp_path):
     out = tmp_path / "composed"
     found = as_json("compose", "plan", spec, "--out", out)

@@ -36,6 +36,7 @@ def demo(tmp_path_factory):
     return out, printed
 
 
+@pytest.mark.long  # runs the demo
 def test_results_are_records_with_exactly_these_keys(demo):
     out, printed = demo
     records = json.loads((out / "results.json").read_text())
@@ -53,6 +54,7 @@ def test_results_are_records_with_exactly_these_keys(demo):
     ]
 
 
+@pytest.mark.long  # runs the demo
 def test_records_hold_the_library_s_returns(demo):
     _, printed = demo
     scale, mdp = experiment.QUICK, envs.make_mdp("FrozenLake-v1")
@@ -64,6 +66,7 @@ def test_records_hold_the_library_s_returns(demo):
     assert printed["results"][0]["episode_return"] == pytest.approx(float(expected), rel=1e-6)
 
 
+@pytest.mark.long  # runs the demo
 def test_pictures_and_details(demo):
     out, _ = demo
     assert {file.name for file in out.iterdir()} == PICTURES | {

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 
+import pytest
 from commands import as_json, invoke, succeed
 from matplotlib.figure import Figure
 from report.browser import needs_chromium, opened, outline
@@ -46,6 +47,7 @@ def test_a_tables_page_tells_what_was_modelled(run, tmp_path):
     assert badges(shown, "modelled") == 3  # the sum, the picture, the table
 
 
+@pytest.mark.long  # wants a training
 def test_an_agents_page_shows_curves_and_each_setting(training, tmp_path):
     path, printed = training
     shown = page(path, "--out", tmp_path / "page.html")
@@ -57,6 +59,7 @@ def test_an_agents_page_shows_curves_and_each_setting(training, tmp_path):
     assert badges(shown, "modelled") == 0
 
 
+@pytest.mark.long  # wants a training
 def test_a_training_that_goes_on_has_a_page(training, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(training[0], path)
@@ -68,6 +71,7 @@ def test_a_training_that_goes_on_has_a_page(training, tmp_path):
     assert not shown.all("img")
 
 
+@pytest.mark.long  # wants a training
 def test_a_sweeps_page_names_the_best(training, tmp_path):
     path = tmp_path / "sweep"
     shutil.copytree(training[0], path / "1")
@@ -249,6 +253,7 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".html", ".tmp")]
 
 
+@pytest.mark.long  # starts a browser
 @needs_chromium
 def test_a_browser_shows_a_runs_page(run, tmp_path):
     told = as_json("report", run[0], "--out", tmp_path / "page.html")

@@ -114,6 +114,7 @@ def test_collect_follows_a_trained_table(run, tmp_path):
     np.testing.assert_array_equal(columns.action, greedy[np.asarray(columns.state)])
 
 
+@pytest.mark.long  # collects and trains again
 def test_train_collects_by_itself_and_respects_the_preset(tmp_path):
     out = tmp_path / "run"
     text = succeed(

@@ -66,6 +66,7 @@ def test_nothing_once_jax_is_imported(monkeypatch):
     assert "XLA_FLAGS" not in os.environ
 
 
+@pytest.mark.long  # imports in a process of its own
 def test_gymnax_comes_without_what_draws():
     """Stand-ins are gone once it is there, and those it kept import themselves when used."""
     program = """

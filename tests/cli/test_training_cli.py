@@ -71,6 +71,7 @@ def signal_at(monkeypatch, steps, after=0):
     monkeypatch.setattr(folder, "loggers", also_stop)
 
 
+@pytest.mark.long  # trains again, whole
 def test_train_is_the_library_s_training(training, assembly):
     """Whole, by `train.whole`: the same metrics, and so the same training."""
     path, printed = training
@@ -112,6 +113,7 @@ def test_folder_explains_itself(training, assembly):
     assert [int(row["steps"]) for row in table] == [row["steps"] for row in rows_of(path)]
 
 
+@pytest.mark.long  # trains again
 def test_saved_configuration_repeats_the_run_exactly(training, tmp_path):
     path, printed = training
     again, words = tmp_path / "again", ("--config", path / "config.json")
@@ -269,6 +271,7 @@ def test_tables_learn_on_line(tmp_path):
     assert config["replay"]["capacity"] == 1
 
 
+@pytest.mark.long  # trains three times
 def test_first_word_that_is_no_agent_is_a_log(dataset, tmp_path):
     out = tmp_path / "lake"
     plain = as_json("train", dataset, *SMALL, "--out", out)
@@ -284,6 +287,7 @@ def test_first_word_that_is_no_agent_is_a_log(dataset, tmp_path):
     assert "--checkpoint" in invoke("evaluate", out, "--checkpoint", "best").stderr
 
 
+@pytest.mark.long  # trains
 def test_diverged_training_is_exit_code_1(tmp_path):
     out = tmp_path / "run"
     result = invoke(*DQN, "agent.learning_rate=1", "environment.reward_scale=1e30", "--out", out)
@@ -340,6 +344,7 @@ def test_bad_input_is_one_line(words, parts, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long  # assembles other trainings
 def test_a_folder_of_another_training_is_refused(training, tmp_path):
     """Its configuration was changed since: a checkpoint cannot go on from it."""
     (tmp_path / "empty").mkdir()
@@ -377,6 +382,7 @@ def test_a_damaged_folder_is_refused(name, text, part, tmp_path):
         assert part in refused.stderr
 
 
+@pytest.mark.long  # wants the sweep
 def test_overwrite_leaves_nothing_of_another_kind_of_run(
     training, sweep, dataset, tmp_path, monkeypatch
 ):
@@ -545,6 +551,7 @@ def test_a_combination_that_diverges_does_not_end_the_others(tmp_path):
     assert "best: agent.learning_rate=1e-09" in text
 
 
+@pytest.mark.long  # trains on
 @pytest.mark.filterwarnings("default")
 def test_a_damaged_checkpoint_is_told_of_and_the_one_before_is_used(training, tmp_path):
     copy = shutil.copytree(training[0], tmp_path / "copy")
@@ -558,6 +565,7 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_is_used(training, tm
     assert scores(as_json("resume", copy)) == scores(training[1])
 
 
+@pytest.mark.long  # trains again
 def test_tensorboard_is_written_or_told_to_be_absent(training, tmp_path):
     words = ("train", "dqn", "--config", training[0] / "config.json", "--log", "tensorboard")
     if importlib.util.find_spec("tensorboardX") is None:

@@ -1,6 +1,7 @@
 """Training in segments, which change nothing."""
 
 import numpy as np
+import pytest
 from commands import as_json
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ def test_common_lengths_compile_once():
         assert len(set(runs.segments(passes, period))) == 1
 
 
+@pytest.mark.long  # compiles three trainings
 def test_segments_change_nothing():
     """Bit for bit, with a last segment that is shorter and a last period that is cut."""
     settings = runs.Settings(
@@ -57,6 +59,7 @@ def test_cliff_walking_has_a_horizon_of_its_own():
     assert tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), runs.LONGEST_EPISODE) == -13
 
 
+@pytest.mark.long  # builds programs of DPUs
 @needs("gcc", "g++")
 def test_training_on_dpus_is_modelled_from_their_counters(tmp_path):
     log = tmp_path / "log.npz"

@@ -7,6 +7,7 @@ from unittest import mock
 
 import jax
 import pytest
+import quick
 from tables import SPEC, made_up, mappings
 
 from accel_rl import compose
@@ -84,7 +85,7 @@ def drawn(seed):
     return cost
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", quick.only(range(2), range(5)))
 @pytest.mark.parametrize("others", [("native",), ("native", "fpga")])
 def test_the_choice_is_that_of_all_mappings(seed, others):
     names = list(HOSTS[:7])

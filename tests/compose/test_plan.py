@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import pytest
+import quick
 from tables import SPEC, made_up, mappings
 
 from accel_rl import compose
@@ -32,7 +33,7 @@ def test_the_best_mapping_is_the_one_of_least_time():
     assert plan.refused["learner"]["native"].startswith("it has kernels for the Replay Manager")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", quick.only(range(5), range(20)))
 def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
     spec = with_spec(policy_lag=1 + seed % 3, priority_lag=1 + seed % 2, updates=1 + seed % 2)
     costs = made_up(spec, seed, slowdown=1 + seed % 3)
@@ -103,6 +104,7 @@ def test_a_fused_program_is_on_one_device():
     }
 
 
+@pytest.mark.long  # models its arrays
 def test_an_associative_memory_is_planned_with_and_not_run():
     spec = with_spec(replay="amper_fr", devices=("cpu:0", "am"), capacity=256)
     here = dataclasses.replace(spec, devices=("cpu:0",))
@@ -156,6 +158,7 @@ def test_an_fpga_takes_the_sum_tree_and_the_learner():
     )
 
 
+@pytest.mark.long  # builds programs of DPUs
 def test_dpus_search_for_amper_and_learn_no_networks():
     device = find(("upmem",))["upmem"]
     work = dataclasses.replace(specs.workload(SPEC), sampler="amper_fr", capacity=4096)

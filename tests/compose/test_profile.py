@@ -6,6 +6,7 @@ import json
 import jax
 import numpy as np
 import pytest
+import quick
 from tables import SPEC
 
 from accel_rl import compose
@@ -77,6 +78,7 @@ def test_what_is_known_is_not_measured_again(costs, monkeypatch):
         compose.profile(HERE, find(HERE.devices), MAPPINGS)
 
 
+@pytest.mark.long  # measures more
 def test_costs_of_fewer_devices_serve_a_plan_of_more(costs):
     one = dataclasses.replace(costs, alike=alike(find(("cpu:0",))))
     plan = compose.plan(HERE, costs=one, executors=("lockstep",), seconds=0.01)
@@ -109,7 +111,11 @@ def test_modelled_costs_are_not_kept(costs, tmp_path):
     assert key not in cache.load(HERE, tmp_path).steps
 
 
-@pytest.mark.parametrize("mapping", MAPPINGS, ids=[each.executor for each in MAPPINGS])
+@pytest.mark.parametrize(
+    "mapping",
+    quick.only(MAPPINGS[1:], MAPPINGS, others="long"),
+    ids=[each.executor for each in MAPPINGS],
+)
 def test_a_mapping_trains(mapping):
     seen = []
     ran = compose.run(HERE, mapping, jax.random.key(0), 120, period=20, on_row=seen.append)
@@ -123,6 +129,7 @@ def test_a_mapping_trains(mapping):
     assert all(span.start >= 0 for span in ran.timeline)
 
 
+@pytest.mark.long  # compiles a training
 def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
     whole = next(each for each in MAPPINGS if each.executor == "whole")
     rows = compose.run(HERE, whole, jax.random.key(0), 120).rows
@@ -130,6 +137,7 @@ def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
     assert max(np.diff([row["steps"] for row in rows])) == 6  # some are cut where learning starts
 
 
+@pytest.mark.long  # trains twice
 def test_devices_that_cannot_run_are_stood_in_for_when_asked():
     spec = dataclasses.replace(SPEC, devices=("cpu:0", "fpga"))
     mapping = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))

@@ -54,7 +54,15 @@ def lake():
     return mdp, collect(mdp, num_transitions=200_000, seed=5, environment="FrozenLake-v1")
 
 
-@pytest.mark.parametrize(("num_transitions", "num_envs"), [(1, 1), (60, 1), (100, 7), (101, 100)])
+@pytest.mark.parametrize(
+    ("num_transitions", "num_envs"),
+    [
+        (1, 1),
+        pytest.param(60, 1, marks=pytest.mark.slow),
+        (100, 7),
+        pytest.param(101, 100, marks=pytest.mark.slow),
+    ],
+)
 def test_every_number_of_rows_comes_out_valid(num_transitions, num_envs):
     data = collect(ring(4), num_transitions=num_transitions, num_envs=num_envs, seed=1)
     datasets.validate(data)
@@ -164,6 +172,7 @@ def test_frozen_lake_episodes_are_as_long_as_in_theory(lake):
     assert abs(z) < scipy.stats.norm.isf(FALSE_ALARM / 2)
 
 
+@pytest.mark.slow  # as FrozenLake above
 def test_taxi_follows_gymnasium():
     mdp = gymnasium_mdp("Taxi-v4", 200)
     data = collect(mdp, num_transitions=100_000, seed=1)

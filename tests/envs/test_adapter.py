@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from flax import struct
 from gymnax.environments import environment as gymnax_environment
 from gymnax.environments import spaces
@@ -26,7 +27,10 @@ MINATAR = (
 OTHERS = ("Catch-bsuite", "UmbrellaChain-bsuite", "FourRooms-misc", "Reacher-misc")
 
 
-@pytest.mark.parametrize("name", [*CONTROL, *OTHERS])
+QUICK = ("CartPole-v1", "Pendulum-v1", "FrozenLake-v1")  # with MinAtar's, of each kind one
+
+
+@pytest.mark.parametrize("name", quick.only(QUICK, [*CONTROL, *OTHERS]))
 def test_contract(name):
     check_environment(envs.environment(name))
 
@@ -39,7 +43,10 @@ def test_contract_of_minatar(name):
     assert np.isin(reward, (-1, 0, 1)).all() or name == "Seaquest"
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "FrozenLake-v1", "Breakout-MinAtar"])
+@pytest.mark.parametrize(
+    "name",
+    ["CartPole-v1", "FrozenLake-v1", pytest.param("Breakout-MinAtar", marks=pytest.mark.slow)],
+)
 def test_an_episode_that_ends_is_followed_by_a_first_observation(name):
     env = envs.environment(name)
     _, played = check_environment(env, steps=100)
@@ -71,7 +78,9 @@ def test_parameters_may_be_given_and_traced():
         jax.jit(lambda speed: envs.from_gymnax(car, params.replace(max_speed=speed))[0])(0.1)
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Breakout-MinAtar"])
+@pytest.mark.parametrize(
+    "name", ["CartPole-v1", "Pendulum-v1", pytest.param("Breakout-MinAtar", marks=pytest.mark.slow)]
+)
 def test_a_scan_is_compiled_once_from_reset_and_from_steps(name):
     env = envs.environment(name)
     actions = random_actions(env.action_space, (5,))

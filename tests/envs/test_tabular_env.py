@@ -112,7 +112,10 @@ def test_no_limit_no_truncation():
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("FrozenLake-v1", {"success_rate": 0.6}), ("Taxi-v4", {"is_rainy": True})],
+    [
+        ("FrozenLake-v1", {"success_rate": 0.6}),
+        pytest.param("Taxi-v4", {"is_rainy": True}, marks=pytest.mark.slow),
+    ],
 )
 def test_random_steps_follow_the_table(name, arguments):
     """Chi-square over 40 (state, action) pairs; false alarm 1e-6 (the seed is fixed besides)."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 
 from accel_rl import envs
 from accel_rl.envs import wrappers
@@ -99,13 +100,25 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("name", WRAPPED)
+QUICK = ("time_limit of a table", "frame_stack", "the tests' own")
+
+
+@pytest.mark.parametrize("name", quick.only(QUICK, WRAPPED))
 def test_contract(name):
     check_environment(WRAPPED[name](), steps=20)
 
 
 @pytest.mark.parametrize("truncates", [False, True])
-@pytest.mark.parametrize(("length", "limit"), [(7, 3), (3, 7), (5, 5), (100, 8), (4, 1)])
+@pytest.mark.parametrize(
+    ("length", "limit"),
+    [
+        (7, 3),
+        (3, 7),
+        (5, 5),
+        pytest.param(100, 8, marks=pytest.mark.slow),
+        pytest.param(4, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_time_limit_counts_each_episode(length, limit, truncates):
     env = wrappers.time_limit(counting(length, truncates), limit)
     first, state, (_, observation, _, terminated, truncated, info) = play(env)
@@ -142,6 +155,7 @@ def test_time_limit_refuses_statistics_that_it_would_forget(wrap):
         wrappers.time_limit(env, 3)
 
 
+@pytest.mark.long  # compiles two wrappers
 def test_given_statistics_survive_a_time_limit():
     given = wrappers.RunningStatistics(jnp.float32(9), jnp.float32([1, 1]), jnp.float32([4, 4]))
     env = wrappers.time_limit(wrappers.normalise_observations(counting(), given), 3)
@@ -383,6 +397,7 @@ def test_frames_are_stacked_within_an_episode():
             np.testing.assert_array_equal(stacked[time, each], np.concatenate(frames))
 
 
+@pytest.mark.long  # compiles an environment of images
 def test_frames_of_images_go_into_channels():
     env = wrappers.frame_stack(envs.environment("Breakout-MinAtar"), 2)
     assert env.observation_space.shape == (10, 10, 8)

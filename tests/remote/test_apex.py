@@ -12,6 +12,7 @@ import warnings
 import jax
 import numpy as np
 import pytest
+import quick
 
 from accel_rl.remote.apex import (
     Actors,
@@ -88,7 +89,7 @@ def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     assert mailbox.reported(client, "run", 1) == again
 
 
-@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("shards", quick.only([1], [1, 2], others="long"))
 def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     """In threads of this process: as many samples for what was inserted as settings say."""
     servers, going = [serve() for _ in range(shards)], [True]

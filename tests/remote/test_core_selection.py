@@ -104,6 +104,7 @@ def test_amper_gives_the_probabilities_of_the_jax_version(groups, ratio):
         np.testing.assert_allclose(arrays.probabilities * size, included, rtol=2e-3, atol=1e-5)
 
 
+@pytest.mark.long  # compiles samplers
 def test_amper_draws_as_the_jax_version_does():
     capacity, calls, parts = 2000, 40_000, 20
     priorities = np.random.default_rng(3).random(capacity).astype(np.float32)

@@ -95,6 +95,7 @@ def test_server_that_was_killed(server, connect, tmp_path):
         assert connect(again.address, timeout=20.0).ping(b"back") == b"back"
 
 
+@pytest.mark.long  # waits
 def test_client_that_was_killed(server, connect):
     program = (
         "import sys, time\nfrom accel_rl import remote\n"
@@ -134,6 +135,7 @@ def test_client_that_goes_early(server, connect, tmp_path):
     assert connect(server.addresses[2], timeout=20.0).ping(b"new") == b"new"
 
 
+@pytest.mark.long  # waits
 def test_client_that_vanished_waiting(server, connect):
     """What is sent to one that was killed is given up at once."""
     program = (
@@ -174,6 +176,7 @@ print("done")
 """
 
 
+@pytest.mark.long  # starts processes
 def test_links_that_come_and_go_at_once(server):
     ran = subprocess.run(
         [sys.executable, "-c", CHURN, *server.addresses[1:]],
@@ -336,5 +339,5 @@ class MemifMachine(ServerMachine):
         return dpdk_servers.memif(path / "socket")
 
 
-TestMachine = MemifMachine.TestCase
+TestMachine = pytest.mark.slow(MemifMachine.TestCase)
 TestMachine.settings = settings(max_examples=5, stateful_step_count=20, deadline=None)

@@ -9,6 +9,7 @@ import dpdk_servers
 import jax
 import numpy as np
 import pytest
+import quick
 import walk
 from port_conformance import check_port
 
@@ -16,6 +17,8 @@ from accel_rl import remote, train
 from accel_rl.remote.links import lane
 from accel_rl.remote.windows import Windows
 from accel_rl.types import Transition
+
+ADDRESSES = ("tcp", "udp", "unix", "shm", "embedded")
 
 
 def maker(address):
@@ -105,6 +108,7 @@ def test_what_is_wrong_is_refused(address):
     port.close()
 
 
+@pytest.mark.parametrize("address", quick.only(["tcp", "embedded"], ADDRESSES), indirect=True)
 def test_the_limiter_holds_both_sides(address):
     """A push and a sample wait for one another, and go on when the other came."""
     steps = steps_of(np.random.default_rng(0), 64, 2)
@@ -132,6 +136,7 @@ def test_the_limiter_holds_both_sides(address):
     port.close()
 
 
+@pytest.mark.long  # waits
 def test_a_port_of_a_frozen_server_is_closed_soon(built):
     """Each of its three clients waits 30 s for a reply, and would for another to its good-bye."""
     steps = steps_of(np.random.default_rng(0), 8, 2)
@@ -201,7 +206,16 @@ def trained_embedded(built):
         return trained(server)
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix", "shm", "udp", "memif"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("tcp", marks=pytest.mark.long),
+        pytest.param("unix", marks=pytest.mark.slow),
+        pytest.param("shm", marks=pytest.mark.slow),
+        pytest.param("udp", marks=pytest.mark.long),
+        pytest.param("memif", marks=pytest.mark.long),
+    ],
+)
 def test_lock_step_training_is_the_same_over_every_transport(
     serve, tmp_path, kind, trained_embedded
 ):

@@ -114,6 +114,7 @@ def listening(port):
     return found
 
 
+@pytest.mark.long  # starts processes that import JAX
 @pytest.mark.parametrize("named", [False, True])
 def test_the_coordinator_listens_on_its_own_address_only(named):
     """Who reaches it could join: it asks for no secret."""

@@ -117,11 +117,11 @@ class EmbeddedMachine(ServerMachine):
         return self.server
 
 
-TestTcp = TcpMachine.TestCase
-TestUdp = UdpMachine.TestCase
-TestUnix = UnixMachine.TestCase
+TestTcp = pytest.mark.slow(TcpMachine.TestCase)
+TestUdp = pytest.mark.slow(UdpMachine.TestCase)
+TestUnix = pytest.mark.slow(UnixMachine.TestCase)
 TestShared = SharedMachine.TestCase
-TestEmbedded = EmbeddedMachine.TestCase
+TestEmbedded = pytest.mark.slow(EmbeddedMachine.TestCase)
 for each in (TestTcp, TestUdp, TestUnix, TestShared, TestEmbedded):
     each.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 del each  # or it would be collected

@@ -237,6 +237,7 @@ def processes(built):
         yield [one, other]
 
 
+@pytest.mark.long  # waits for frozen servers
 def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
     """It carries out what waited for it; the others must not have that, too."""
     addresses = [each.address for each in processes]
@@ -259,6 +260,7 @@ def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
         assert found[0] | found[1] == set(range(10))
 
 
+@pytest.mark.long  # waits for frozen servers
 def test_frozen_shards_do_not_hold_up_the_end_of_a_process(processes):
     """A call waits there for 30 s in a thread of the table."""
     script = (
@@ -395,6 +397,7 @@ def test_a_shard_whose_weights_are_0_is_not_drawn_from(shards):
         np.testing.assert_allclose(drawn.probabilities, 1 / 20)
 
 
+@pytest.mark.long  # trains twice
 def test_lock_step_training_is_the_same_twice(serve):
     """Shares are drawn by the specified generator, of totals that the schedule orders."""
     found = []

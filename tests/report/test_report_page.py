@@ -90,7 +90,13 @@ def test_a_comparison_draws_both_sides_of_each_case():
 
 
 @needs_chromium
-@pytest.mark.parametrize(("width", "suites"), [(420, 2), (1100, 20)])
+@pytest.mark.parametrize(
+    ("width", "suites"),
+    [
+        pytest.param(420, 2, marks=pytest.mark.long),  # starts a browser
+        pytest.param(1100, 20, marks=pytest.mark.slow),
+    ],
+)
 def test_a_browser_shows_the_page_and_asks_for_nothing(tmp_path, width, suites):
     found = results.newest(RESULTS)[-suites:]
     path = html.write(tmp_path / "report.html", benchmark.page_of(found, "results"))

@@ -1,5 +1,7 @@
 """Rules one transition at a time, against arithmetic by hand, and by the conformance test."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +20,21 @@ STEP = TabularTransition(
 )
 
 
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
-@pytest.mark.parametrize("name", list(RULES))
+# Every rule, and all numerics among them.
+QUICK = {
+    ("q_learning", "int32_scaled"),
+    ("sarsa", "fp32"),
+    ("sarsa_epsilon_greedy", "int32_pow2"),
+    ("expected_sarsa", "fp32"),
+    ("double_q_learning", "int32_pow2"),
+}
+CASES = itertools.product(RULES, ["fp32", "int32_scaled", "int32_pow2"])
+
+
+@pytest.mark.parametrize(
+    ("name", "numerics"),
+    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],
+)
 def test_conformance(name, numerics):
     check_rule(make_rule(name, make_numerics(numerics)))
 
