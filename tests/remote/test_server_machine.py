@@ -117,7 +117,7 @@ class EmbeddedMachine(ServerMachine):
         return self.server
 
 
-TestTcp = pytest.mark.slow(TcpMachine.TestCase)
+TestTcp = pytest.mark.long(TcpMachine.TestCase)
 TestUdp = pytest.mark.slow(UdpMachine.TestCase)
 TestUnix = pytest.mark.slow(UnixMachine.TestCase)
 TestShared = SharedMachine.TestCase
