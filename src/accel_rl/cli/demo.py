@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = console.examples("accel-rl demo", "accel-rl demo --quick --out runs/quick --json")
 
-_PARTS = {
-    "cpu_to_pim": "CPU→PIM",
-    "pim_kernel": "PIM kernel",
-    "inter_pim": "inter-PIM",
-    "pim_to_cpu": "PIM→CPU",
-}
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = Path("runs/demo"),
@@ -128,6 +121,8 @@ def _details(found: "Findings") -> dict[str, Any]:
 
 
 def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -> None:
+    from accel_rl.plot.style import PART_LABELS
+
     for found in findings:
         rows = []
         for run in found.trained:
@@ -138,7 +133,7 @@ def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -
                     settings.order,
                     settings.numerics,
                     f"{run.record['episode_return']:.3f}",
-                    *(f"{1e3 * times[part]:.2f}" for part in _PARTS),
+                    *(f"{1e3 * times[part]:.2f}" for part in PART_LABELS),
                 )
             )
         console.print_table(
@@ -150,7 +145,7 @@ def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -
                 "order",
                 "numerics",
                 "return",
-                *(f"modelled\n{part}" for part in _PARTS.values()),
+                *(f"modelled\n{part}" for part in PART_LABELS.values()),
             ),
             rows,
             numbers_from=3,

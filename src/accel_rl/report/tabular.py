@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from accel_rl.plot.style import PART_LABELS
 from accel_rl.report.page import Found, Page, Picture, Section, Table, flat, made, number
-
-_PARTS = {
-    "cpu_to_pim": "CPU to PIM",
-    "pim_kernel": "PIM kernel",
-    "inter_pim": "inter-PIM",
-    "pim_to_cpu": "PIM to CPU",
-}
 
 
 def table(config: Found, results: Found, pictures: Sequence[Picture], when: str) -> Page:
@@ -26,7 +20,7 @@ def table(config: Found, results: Found, pictures: Sequence[Picture], when: str)
         ("Time on UPMEM", f"{number(1e3 * sum(seconds.values()))} ms", "modelled"),
         ("Emulation here", f"{number(results['measured_seconds'])} s", "measured"),
     ]
-    parts = [(_PARTS.get(name, name), 1e3 * value) for name, value in seconds.items()]
+    parts = [(PART_LABELS.get(name, name), 1e3 * value) for name, value in seconds.items()]
     title, columns = "Parts of a run on DPUs", ("part", "ms")
     shown = Table(title, columns, parts, basis="modelled", numbers=("ms",))
     return Page(
@@ -94,7 +88,7 @@ def demo(
 
 
 def _demo_runs(name: str, records: Sequence[Found]) -> Table:
-    parts = [f"{part}, ms" for part in _PARTS.values()]
+    parts = [f"{part}, ms" for part in PART_LABELS.values()]
     rows = [
         (
             each["rule"],
@@ -104,7 +98,7 @@ def _demo_runs(name: str, records: Sequence[Found]) -> Table:
             f"{each['dpus']:,}",
             f"{each['passes']} ({each['period']})",
             f"{each['episode_return']:.3f}",
-            *(1e3 * each["modelled_seconds"][part] for part in _PARTS),
+            *(1e3 * each["modelled_seconds"][part] for part in PART_LABELS),
         )
         for each in records
     ]

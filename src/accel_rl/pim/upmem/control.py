@@ -34,7 +34,7 @@ class Recording:
 def recording() -> Iterator[Recording]:
     """Records what DPUs do for the statements within; results must be waited for within, too.
 
-    `accel_rl.pim.modelled.parts_of_run` makes SwiftRL's four parts of the report.
+    `accel_rl.pim.modelled.parts_of_run` makes the four parts of a run's time of the report.
     """
     made, before = Recording(), _report()
     try:
