@@ -51,6 +51,7 @@ def test_draws_are_uniform_and_independent():
     assert set(tried) <= set(range(0, 8 * NUM * 16 + 1, NUM * 16))
 
 
+@pytest.mark.long  # a second compilation of the draws
 def test_few_proposals_take_several_rounds_and_stay_uniform():
     keys = jax.random.split(jax.random.key(2), 400)
     few = functools.partial(draw, proposals=1, rounds=200)
@@ -122,6 +123,7 @@ def test_randomised_members_are_drawn_in_proportion():
     assert abs(accepted.sum() / tried.sum() - weights.mean()) < 0.01
 
 
+@pytest.mark.long  # over a million words
 def test_words_are_uniform_and_uncorrelated():
     """The mixer alone: every byte, neighbours, streams of close seeds, and the second word."""
     counter = jnp.arange(2048, dtype=jnp.uint32)

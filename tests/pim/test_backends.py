@@ -16,11 +16,11 @@ from pim_emu import dpu_mesh
     ("path", "numerics", "rule", "order"),
     [
         ("flat", "fp32", "q_learning", "SEQ"),
-        ("flat", "int32_scaled", "double_q_learning", "RAN"),
+        pytest.param(*("flat", "int32_scaled", "double_q_learning", "RAN"), marks=pytest.mark.slow),
         pytest.param(
             *("batched", "int32_scaled", "double_q_learning", "RAN"), marks=pytest.mark.slow
         ),
-        ("reference", "int32_scaled", "q_learning", "SEQ"),
+        pytest.param(*("reference", "int32_scaled", "q_learning", "SEQ"), marks=pytest.mark.long),
     ],
 )
 def test_jax_backend(path, numerics, rule, order):
@@ -33,9 +33,11 @@ def test_jax_backend(path, numerics, rule, order):
     ("devices", "numerics", "rule", "order"),
     [
         (1, "fp32", "q_learning", "SEQ"),
-        (2, "int32_pow2", "expected_sarsa", "STR"),
-        (8, "int32_scaled", "double_q_learning", "RAN_REPLACEMENT"),
-        (2, "int32_scaled", "sarsa_epsilon_greedy", "RAN"),
+        pytest.param(*(2, "int32_pow2", "expected_sarsa", "STR"), marks=pytest.mark.long),
+        pytest.param(
+            *(8, "int32_scaled", "double_q_learning", "RAN_REPLACEMENT"), marks=pytest.mark.slow
+        ),
+        pytest.param(*(2, "int32_scaled", "sarsa_epsilon_greedy", "RAN"), marks=pytest.mark.slow),
     ],
 )
 def test_cpu_backend(devices, numerics, rule, order):

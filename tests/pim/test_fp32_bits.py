@@ -37,6 +37,7 @@ for rule, order, block, merging in cases:
 """
 
 
+@pytest.mark.long  # compiles all again, without FMA
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="AVX without FMA exists on x86-64 only")
 def test_jax_equals_numpy_bit_for_bit_without_fma():
     tests = pathlib.Path(__file__).resolve().parent.parent

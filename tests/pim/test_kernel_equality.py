@@ -14,6 +14,7 @@ import numpy as np
 import oracle
 import pytest
 from kernels_present import needs_kernels
+from rules_and_numerics import rules_and_numerics
 from transitions import ENVIRONMENTS, collected, synthetic
 
 from accel_rl import pim, tabular
@@ -92,8 +93,7 @@ def compare(transitions, states, actions, *, rule, numerics, order, block, count
             np.testing.assert_array_equal(counted[:count], visits.reshape(count, -1), what)
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
-@pytest.mark.parametrize("rule", list(tabular.RULES))
+@rules_and_numerics
 def test_kernels_equal_numpy(rule, numerics):
     rows = synthetic(6, 3, 150)
     for order in ORDERS:
@@ -119,6 +119,7 @@ def test_the_product_on_environments_in_turn(rule, numerics):
             )  # fmt: skip
 
 
+@pytest.mark.long  # compiles each program that it draws
 @hypothesis.settings(max_examples=6)
 @hypothesis.given(
     rule=st.sampled_from(list(tabular.RULES)),
@@ -139,10 +140,10 @@ def test_any_program_equals_numpy(rule, actions, count, num_rows, seed, **settin
     compare(rows, 5, actions, rule=rule, counts=(count,), kinds=("cpu",), seed=seed, **setting)
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
-@pytest.mark.parametrize("rule", list(tabular.RULES))
+@rules_and_numerics
 @pytest.mark.parametrize(
-    ("order", "actions", "block"), [("SEQ", 4, 1), ("RAN", 6, 16), ("SEQ", 3, 16)]
+    ("order", "actions", "block"),
+    [("SEQ", 4, 1), ("RAN", 6, 16), pytest.param("SEQ", 3, 16, marks=pytest.mark.slow)],
 )
 def test_replicas_equal_single_runs_bit_for_bit(rule, numerics, order, actions, block):
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))

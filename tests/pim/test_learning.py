@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 
 from accel_rl import datasets, envs, pim, tabular
 
@@ -33,7 +34,10 @@ def greedy_return(mdp, values):
     "numerics",
     ["fp32", *(pytest.param(n, marks=pytest.mark.long) for n in ("int32_scaled", "int32_pow2"))],
 )
-@pytest.mark.parametrize(("name", "least"), [("frozen_lake", 0.72), ("taxi", 7.9)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("frozen_lake", 0.72), pytest.param("taxi", 7.9, marks=pytest.mark.long)],
+)
 def test_q_learning_on_two_thousand_dpus(name, least, numerics, request):
     mdp, _, chunks = request.getfixturevalue(name)
     rule = tabular.q_learning(tabular.make_numerics(numerics))
@@ -41,6 +45,7 @@ def test_q_learning_on_two_thousand_dpus(name, least, numerics, request):
     assert greedy_return(mdp, result.values) >= least
 
 
+@pytest.mark.long  # collects a million rows of Taxi
 def test_plain_averaging_loses_taxi(taxi):
     # A DPU sees about one pair in eleven of Taxi; the others' unchanged tables shrink its step.
     mdp, _, chunks = taxi
@@ -56,8 +61,8 @@ def error_where_seen(rows, values, truth):
     return float((error * share).sum()), float(error[share > 0].max())
 
 
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
-@pytest.mark.parametrize("rule", ["sarsa", "sarsa_epsilon_greedy"])
+@pytest.mark.parametrize("numerics", quick.only(["fp32"], ["fp32", "int32_scaled"]))
+@pytest.mark.parametrize("rule", quick.only(["sarsa"], ["sarsa", "sarsa_epsilon_greedy"]))
 def test_sarsa_learns_the_value_of_the_policy_that_it_estimates(rule, numerics, frozen_lake):
     mdp, rows, chunks = frozen_lake
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))

@@ -38,7 +38,7 @@ both_backends = pytest.mark.parametrize(
 
 
 @both_backends
-@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize("numerics", quick.only(["fp32"], NUMERICS))
 @pytest.mark.parametrize("order", quick.only(["RAN"], ["STR", "RAN"]))
 def test_same_bits_on_one_and_on_eight_devices(numerics, order, make_backend):
     setting = {"numerics": numerics, "order": order, "make_backend": make_backend}
@@ -46,15 +46,26 @@ def test_same_bits_on_one_and_on_eight_devices(numerics, order, make_backend):
     np.testing.assert_array_equal(np.asarray(one), np.asarray(eight))
 
 
-@pytest.mark.parametrize("merge", pim.MERGES)
+@pytest.mark.parametrize("merge", quick.only(["damped"], pim.MERGES))
 def test_same_bits_on_eight_devices_for_every_merge(merge):
     schedule = SCHEDULE._replace(merge=merge)
     one, eight = (fit(schedule=schedule, devices=n).tables for n in (1, 8))
     np.testing.assert_array_equal(np.asarray(one), np.asarray(eight))
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
-@pytest.mark.parametrize(("block", "devices"), [(1, 1), (16, 8)])
+@pytest.mark.parametrize(
+    ("block", "devices", "numerics"),
+    [
+        (1, 1, "int32_scaled"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                *((1, 1, "fp32"), (1, 1, "int32_pow2")),
+                *((16, 8, numerics) for numerics in NUMERICS),
+            )
+        ),
+    ],
+)
 @both_backends
 def test_vmap_over_rates_equals_single_runs(numerics, block, devices, make_backend):
     rates = tabular.Hyperparameters(
@@ -72,7 +83,7 @@ def test_vmap_over_rates_equals_single_runs(numerics, block, devices, make_backe
             np.testing.assert_array_equal(together[k], np.asarray(alone))
 
 
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
+@pytest.mark.parametrize("numerics", quick.only(["int32_scaled"], ["fp32", "int32_scaled"]))
 def test_vmap_over_sixteen_seeds_equals_single_runs(numerics):
     run = functools.partial(fit, numerics=numerics, rule="sarsa_epsilon_greedy", order="RAN")
     seeds = jnp.arange(16, dtype=jnp.uint32)
@@ -96,6 +107,7 @@ def test_nested_vmap_over_alpha_and_gamma():
     np.testing.assert_array_equal(np.asarray(grid[0, 1]), np.asarray(run(0.1, 0.7)))
 
 
+@pytest.mark.long  # trains four times
 def test_vmap_over_datasets_are_independent_agents():
     logs = [synthetic(S, A, 700, seed) for seed in range(3)]
     chunks = [pim.partition(log, D, S, A) for log in logs]
@@ -106,6 +118,7 @@ def test_vmap_over_datasets_are_independent_agents():
         np.testing.assert_array_equal(np.asarray(agent), np.asarray(alone))
 
 
+@pytest.mark.long  # trains two rules three times
 def test_continuing_after_a_merge_gives_the_same_bits():
     for rule in ("q_learning", "double_q_learning"):
         whole = fit(rule=rule, order="RAN", schedule=pim.Schedule(6, 2))

@@ -6,16 +6,19 @@ import jax
 import numpy as np
 import oracle
 import pytest
+import quick
 from kernels_present import needs_kernels
+from rules_and_numerics import rules_and_numerics
 from transitions import ENVIRONMENTS, collected, synthetic
 
 from accel_rl import pim, tabular
-from accel_rl.tabular import PATHS, RULES
+from accel_rl.tabular import PATHS
 from pim_emu import dpu_mesh
 
 ONE = dpu_mesh(jax.devices()[:1])
 FLAT = pim.jax_backend(ONE, "flat")
-BACKENDS = [FLAT, pytest.param("cpu", marks=needs_kernels)]
+# What the kernels compute is compared launch by launch in test_kernel_equality.py.
+BACKENDS = [FLAT, pytest.param("cpu", marks=[needs_kernels, pytest.mark.slow])]
 MIXED = synthetic(6, 3, 700)
 
 
@@ -47,15 +50,14 @@ def compare(transitions, num_states, num_actions, num_dpus, backend=FLAT, **sett
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=["jax", "cpu"])
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
-@pytest.mark.parametrize("rule", list(RULES))
+@rules_and_numerics
 def test_rules_and_numerics(rule, numerics, backend):
     setting = {"block": 16, "passes": 3, "period": 2, "seed": 5, "backend": backend}
     compare(MIXED, 6, 3, 4, rule=rule, numerics=numerics, **setting)
 
 
 @pytest.mark.parametrize("order", ["SEQ", "STR", "RAN", "RAN_REPLACEMENT"])
-@pytest.mark.parametrize("block", [1, 128])
+@pytest.mark.parametrize("block", quick.only([128], [1, 128]))
 def test_orders(order, block):
     compare(
         MIXED, 6, 3, 3, rule="q_learning", numerics="int32_scaled",
@@ -64,7 +66,9 @@ def test_orders(order, block):
 
 
 @pytest.mark.parametrize("path", list(PATHS))
-@pytest.mark.parametrize("rule", ["sarsa_epsilon_greedy", "double_q_learning"])
+@pytest.mark.parametrize(
+    "rule", quick.only(["double_q_learning"], ["sarsa_epsilon_greedy", "double_q_learning"])
+)
 def test_paths(path, rule):
     compare(
         MIXED, 6, 3, 3, rule=rule, numerics="int32_pow2", backend=pim.jax_backend(ONE, path),
@@ -72,9 +76,9 @@ def test_paths(path, rule):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-@pytest.mark.parametrize("numerics", ["int32_scaled", "int32_pow2"])
-@pytest.mark.parametrize("rule", ["q_learning", "sarsa"])
+@pytest.mark.parametrize("name", quick.only(["Taxi-v4", "CliffWalking-v1"], ENVIRONMENTS))
+@pytest.mark.parametrize("numerics", quick.only(["int32_scaled"], ["int32_scaled", "int32_pow2"]))
+@pytest.mark.parametrize("rule", quick.only(["q_learning"], ["q_learning", "sarsa"]))
 def test_environments(name, numerics, rule):
     # Enough passes over Taxi and CliffWalking that c * x would overflow 32 bits.
     dataset = collected(name, 900)
@@ -86,7 +90,7 @@ def test_environments(name, numerics, rule):
 
 
 @pytest.mark.parametrize("merging", pim.MERGES)
-@pytest.mark.parametrize("numerics", ["fp32", "int32_scaled"])
+@pytest.mark.parametrize("numerics", quick.only(["int32_scaled"], ["fp32", "int32_scaled"]))
 def test_merges(merging, numerics):
     compare(
         MIXED, 6, 3, 7, rule="q_learning", numerics=numerics,
@@ -94,7 +98,7 @@ def test_merges(merging, numerics):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("num_dpus", [1, 7, 64, 200])
+@pytest.mark.parametrize("num_dpus", quick.only([7, 200], [1, 7, 64, 200]))
 def test_dpu_counts(num_dpus):
     # 700 rows: 200 DPUs get 3 or 4 rows each, less than a target block.
     compare(MIXED, 6, 3, num_dpus, rule="q_learning", numerics="int32_scaled", passes=2)
@@ -104,10 +108,10 @@ def test_dpu_counts(num_dpus):
 @pytest.mark.parametrize(
     ("rule", "order", "merging"),
     [
-        ("q_learning", "STR", "visits"),
-        ("sarsa", "SEQ", "mean"),
-        ("sarsa_epsilon_greedy", "RAN", "damped"),
-        ("expected_sarsa", "RAN", "visited"),
+        pytest.param("q_learning", "STR", "visits", marks=pytest.mark.slow),
+        pytest.param("sarsa", "SEQ", "mean", marks=pytest.mark.slow),
+        pytest.param("sarsa_epsilon_greedy", "RAN", "damped", marks=pytest.mark.slow),
+        pytest.param("expected_sarsa", "RAN", "visited", marks=pytest.mark.slow),
         ("double_q_learning", "RAN_REPLACEMENT", "visits"),
     ],
 )

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import quick
 from backend_conformance import check_backend
 from sdk_present import needs
 from transitions import synthetic
@@ -34,8 +33,14 @@ def fit(rates=None, seed=0, *, backend="upmem", numerics="int32_scaled", chunks=
         ("int32_scaled", "double_q_learning", "RAN", {}),
         ("fp32", "q_learning", "SEQ", {"tasklets": 11}),
         ("int32_pow2", "expected_sarsa", "STR", {"specialise": False, "tasklets": 24}),
-        ("int32_pow2", "sarsa", "RAN_REPLACEMENT", {"asynchronous": False}),
-        ("int32_scaled", "sarsa_epsilon_greedy", "RAN", {"machine": "upmem-v1b"}),
+        pytest.param(
+            *("int32_pow2", "sarsa", "RAN_REPLACEMENT", {"asynchronous": False}),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("int32_scaled", "sarsa_epsilon_greedy", "RAN", {"machine": "upmem-v1b"}),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_contract(numerics, rule, order, options):
@@ -54,13 +59,17 @@ def test_chunks_of_different_and_no_length():
     np.testing.assert_array_equal(fit(chunks=few).tables, fit(chunks=few, backend="jax").tables)
 
 
-@pytest.mark.parametrize("options", [{"asynchronous": False}, {"specialise": False}])
+@pytest.mark.parametrize(
+    "options",
+    [{"asynchronous": False}, pytest.param({"specialise": False}, marks=pytest.mark.slow)],
+)
 def test_options_change_no_bit(options):
     np.testing.assert_array_equal(
         fit(backend=pim.upmem_backend(**options)).tables, fit(backend=pim.upmem_backend()).tables
     )
 
 
+@pytest.mark.long  # builds a program for each rate
 def test_rates_under_vmap():
     alphas = jnp.asarray([0.1, 0.3, 0.9])
     mapped = jax.vmap(lambda alpha: fit(tabular.Hyperparameters(alpha, 0.9)).tables)(alphas)
@@ -90,6 +99,7 @@ def test_a_forked_process_leaves_its_parents_dpus_alone():
     np.testing.assert_array_equal(fit().tables, fit(backend="jax").tables)
 
 
+@pytest.mark.long  # trains three times
 def test_datasets_under_vmap_each_have_their_rows():
     # The launches of the two alternate on one set of DPUs.
     logs = [synthetic(S, A, 700, seed) for seed in range(2)]
@@ -100,6 +110,7 @@ def test_datasets_under_vmap_each_have_their_rows():
         np.testing.assert_array_equal(tables, fit(chunks=one, backend="jax").tables)
 
 
+@pytest.mark.long  # trains four times
 def test_two_trainings_in_one_computation():
     other = pim.partition(synthetic(S, A, 350, 3), 5, S, A)
 
@@ -203,12 +214,18 @@ def test_numerics_without_a_kernel_are_refused():
 
 
 @pytest.mark.parametrize(
-    "numerics",
-    quick.only(["int32_pow2"], ["int32_pow2", "fp32", "int32_scaled"]),
-)
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [("FrozenLake-v1", 0.72), pytest.param("Taxi-v3", 7.9, marks=pytest.mark.slow)],
+    ("name", "least", "numerics"),
+    [
+        pytest.param("FrozenLake-v1", 0.72, "int32_pow2", marks=pytest.mark.long),
+        *(
+            pytest.param("FrozenLake-v1", 0.72, numerics, marks=pytest.mark.slow)
+            for numerics in ("fp32", "int32_scaled")
+        ),
+        *(
+            pytest.param("Taxi-v3", 7.9, numerics, marks=pytest.mark.slow)
+            for numerics in ("int32_pow2", "fp32", "int32_scaled")
+        ),
+    ],
 )
 def test_q_learning_on_two_thousand_dpus(name, least, numerics):
     mdp = envs.make_mdp(name)

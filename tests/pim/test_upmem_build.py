@@ -80,6 +80,7 @@ def test_a_second_process_builds_nothing(slowly):
     assert len(slowly["NOTES"].read_text().splitlines()) == 1
 
 
+@pytest.mark.long  # waits for slow builds
 def test_processes_that_build_the_same_at_the_same_time(slowly):
     processes = [start(build_program, **slowly) for _ in range(3)]
     for process in processes:
@@ -89,6 +90,7 @@ def test_processes_that_build_the_same_at_the_same_time(slowly):
     assert len(contents(slowly["ACCEL_RL_CACHE"])) == 2
 
 
+@pytest.mark.long  # waits for slow builds
 def test_a_build_that_is_killed_leaves_nothing_that_disturbs(slowly):
     cache = slowly["ACCEL_RL_CACHE"]
     process = start(build_program, **slowly | {"SECONDS_TO_WAIT": 60})
@@ -114,6 +116,7 @@ def build_on_a_full_disk():
     assert build_program().exists()
 
 
+@pytest.mark.long  # builds in a process of its own
 def test_a_full_disk(tmp_path):
     printed = run(build_on_a_full_disk, ACCEL_RL_CACHE=tmp_path)
     assert "failed with status" in printed

@@ -133,6 +133,7 @@ def test_commands_print_what_the_page_shows(printed):
         assert modelled(printed[command]) == pytest.approx(modelled(output), rel=0.1), command
 
 
+@pytest.mark.long  # builds what the page builds
 @needs_tools
 def test_the_program_in_cpp_learns_what_train_learns(printed):
     state, action, reward, next_state, ended = np.loadtxt(
@@ -153,6 +154,7 @@ def test_the_program_in_cpp_learns_what_train_learns(printed):
     assert np.count_nonzero(result.tables) > 40
 
 
+@pytest.mark.long  # trains as the whole tutorial does
 @needs_tools
 def test_the_example_of_the_tutorial_runs():
     """The part that docs' tests leave out, as it takes a compiler, after what comes before it."""
@@ -190,6 +192,7 @@ def test_exceptions_are_documented():
         assert issubclass(error, ValueError) == ("Also a `ValueError`" in row), error
 
 
+@pytest.mark.long  # builds the largest programs
 @needs_tools
 def test_as_many_entries_fit_as_the_page_says():
     [fit, asked] = (

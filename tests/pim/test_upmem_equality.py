@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-import quick
+from rules_and_numerics import rules_and_numerics
 from sdk_present import needs
 from transitions import ENVIRONMENTS, collected, synthetic
 
@@ -79,8 +79,7 @@ def compare(
             )
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
-@pytest.mark.parametrize("rule", list(tabular.RULES))
+@rules_and_numerics
 def test_rules_and_numerics(rule, numerics):
     # Each order and number of tasklets comes up; their product is the slow test's.
     rows, index = synthetic(6, 3, 300), list(tabular.RULES).index(rule)
@@ -91,7 +90,13 @@ def test_rules_and_numerics(rule, numerics):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", quick.only(["FrozenLake-v1"], ENVIRONMENTS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "FrozenLake-v1" else pytest.mark.slow)
+        for name in ENVIRONMENTS
+    ],
+)
 def test_tasklets_and_dpus(name):
     # Up to eight blocks of RAN on a DPU, more than its ring holds.
     dataset = collected(name, 1_000)
@@ -116,6 +121,7 @@ def test_the_product_on_environments_in_turn(rule, numerics):
         )  # fmt: skip
 
 
+@pytest.mark.long  # builds each program that it draws
 @hypothesis.settings(max_examples=5)
 @hypothesis.given(
     rule=st.sampled_from(list(tabular.RULES)),

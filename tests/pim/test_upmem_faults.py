@@ -17,6 +17,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+import quick
 from sdk_present import needs
 from transitions import synthetic
 from upmem_runs import (
@@ -45,7 +46,11 @@ from pim_emu.sdk import sdk_path
 pytestmark = needs("gcc", "g++")
 
 ALL = 2**32 - 1
-MODES = pytest.mark.parametrize("asynchronous", [True, False], ids=["asynchronous", "synchronous"])
+MODES = pytest.mark.parametrize(
+    "asynchronous",
+    quick.only([True], [True, False]),
+    ids=["asynchronous", "synchronous"],
+)
 
 
 # --- A DPU stops ---
@@ -107,6 +112,7 @@ def stop_under_jit():
     check_free()
 
 
+@pytest.mark.long  # a process of its own
 def test_a_dpu_that_stops_under_a_jit_of_the_users(broken):
     run(stop_under_jit, ACCEL_RL_KERNEL_SOURCES=broken)
 
@@ -128,6 +134,7 @@ def stop_in_one_thread_of_two():
             done.result()
 
 
+@pytest.mark.long  # a process of its own
 def test_threads_of_which_one_fails(broken):
     run(stop_in_one_thread_of_two, ACCEL_RL_KERNEL_SOURCES=broken)
 
@@ -411,8 +418,8 @@ def stop_often(times, alternating):
 @pytest.mark.parametrize(
     ("times", "alternating"),
     [
-        (100, False),
-        (30, True),
+        pytest.param(100, False, marks=pytest.mark.slow),
+        pytest.param(30, True, marks=pytest.mark.long),
         pytest.param(1000, False, marks=pytest.mark.slow),
         pytest.param(200, True, marks=pytest.mark.slow),
     ],

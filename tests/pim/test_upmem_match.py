@@ -7,6 +7,7 @@ import textwrap
 import jax
 import numpy as np
 import pytest
+import quick
 from dpu_programs import KERNELS
 from fake_upmem import make_working_sdk
 from sdk_present import needs
@@ -92,7 +93,13 @@ def sample(dtype, size, num, seed=0):
 @needs_dpus
 @each_dtype
 @pytest.mark.parametrize(
-    ("size", "dpus", "tasklets"), [(1, 1, 1), (65, 2, 16), (63, 3, 24), (700, 5, 11)]
+    ("size", "dpus", "tasklets"),
+    [
+        pytest.param(1, 1, 1, marks=pytest.mark.long),
+        (65, 2, 16),
+        pytest.param(63, 3, 24, marks=pytest.mark.slow),
+        (700, 5, 11),
+    ],
 )
 def test_searches_of_any_size(dtype, size, dpus, tasklets):
     keys, valid, *asked = sample(dtype, size, 12)
@@ -120,6 +127,7 @@ def test_match_lines_are_those_of_am(dtype):
             assert counts.sum() == am.count_packed(words)
 
 
+@pytest.mark.long  # compiles all of a draw
 @needs_dpus
 def test_a_csp_to_draw_from():
     """One call of AMPER-fr: 20 groups, a radius in proportion to the value, a batch."""
@@ -197,7 +205,7 @@ def test_ranges_are_merged():
 
 
 @needs_dpus
-@each_dtype
+@pytest.mark.parametrize("dtype", quick.only([np.uint16], DTYPES))
 def test_updates(dtype):
     size, dpus, rng = 900, 3, np.random.default_rng(5)
     keys, valid, *asked = sample(dtype, size, 6)
@@ -303,7 +311,10 @@ def schedules():
 
 
 @needs_dpus
-@pytest.mark.parametrize(("bits", "tasklets"), [(8, 11), (16, 3), (32, 16)])
+@pytest.mark.parametrize(
+    ("bits", "tasklets"),
+    [(8, 11), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((16, 3), (32, 16)))],
+)
 def test_no_race_under_any_schedule(bits, tasklets, schedules):
     program = program_of(bits, tasklets, traced=True)
     for seed in schedules():
@@ -333,7 +344,10 @@ def test_what_keeps_races_out(old, new, tmp_path, schedules):
 
 
 @needs_dpus
-@pytest.mark.parametrize(("machine", "tasklets"), [("upmem-2560", 24), ("upmem-v1b", 16)])
+@pytest.mark.parametrize(
+    ("machine", "tasklets"),
+    [("upmem-2560", 24), pytest.param("upmem-v1b", 16, marks=pytest.mark.long)],
+)
 def test_programs_fit_both_cores(machine, tasklets):
     toolkit, limits = pim.upmem.find_toolkit("emulator"), pim.load_machine(machine)
     flags = ";".join(toolkit.compiler_flags(machine))

@@ -71,9 +71,9 @@ def modelled_cycles(name, numerics, order, tasklets):
     return run_cycles(MACHINE, modelled.workload(MACHINE, load, kernel, dpus=1)).total
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", quick.only(["SEQ"], ORDERS))
 @pytest.mark.parametrize("name", quick.only(["Taxi-v4"], NAMES))
-@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize("numerics", quick.only(["int32_pow2"], NUMERICS))
 def test_modelled_cycles_are_near_the_counted_ones(numerics, name, order):
     for tasklets in TASKLETS:
         setting = (name, numerics, order, tasklets)
@@ -81,7 +81,17 @@ def test_modelled_cycles_are_near_the_counted_ones(numerics, name, order):
         assert 1 / 1.25 < ratio < 1.15, setting
 
 
-@pytest.mark.parametrize("name", NAMES)
+# These run all settings of an environment; the test above has one of them.
+by_name = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("FrozenLake-v1", marks=pytest.mark.slow),
+        pytest.param("Taxi-v4", marks=pytest.mark.long),
+    ],
+)
+
+
+@by_name
 @pytest.mark.parametrize("numerics", NUMERICS)
 def test_the_document_shows_both(numerics, name):
     text = DOC.read_text(encoding="utf-8")
@@ -99,7 +109,7 @@ def test_the_document_shows_both(numerics, name):
             assert ratio == pytest.approx(by_model / counted(*setting), rel=0.1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@by_name
 def test_settings_compare_as_they_do_by_counted_cycles(name):
     def ratio(cycles, slow, fast):
         return cycles(name, *slow) / cycles(name, *fast)
@@ -117,6 +127,7 @@ def test_settings_compare_as_they_do_by_counted_cycles(name):
         assert by_model == pytest.approx(by_count, rel=0.25)
 
 
+@pytest.mark.long  # builds five programs
 def test_constants_are_those_that_programs_count():
     """What a shared block takes beyond a sequential one, which the constants are solved from."""
     k = cost.load_calibration()
@@ -137,15 +148,20 @@ def test_constants_are_those_that_programs_count():
         {},
         {"tasklets": 1},
         {"tasklets": 24, "num_states": 500, "num_actions": 6},
-        {"target_block": 1, "order": "RAN"},
-        {"target_block": 1, "tasklets": 24},
-        {"target_block": 1_000, "numerics": "int32_scaled"},
-        {"rule": "double_q_learning", "target_block": 100, "tasklets": 11},
-        {"order": "STR", "stride": 8},
-        {"order": "STR", "stride": 100},
-        {"order": "RAN", "rule": "sarsa_epsilon_greedy"},
-        {"order": "RAN", "target_block": 300, "tasklets": 11},
-        {"order": "RAN_REPLACEMENT", "num_states": 3, "num_actions": 3},
+        *(
+            pytest.param(fields, marks=pytest.mark.slow)
+            for fields in (
+                {"target_block": 1, "order": "RAN"},
+                {"target_block": 1, "tasklets": 24},
+                {"target_block": 1_000, "numerics": "int32_scaled"},
+                {"rule": "double_q_learning", "target_block": 100, "tasklets": 11},
+                {"order": "STR", "stride": 8},
+                {"order": "STR", "stride": 100},
+                {"order": "RAN", "rule": "sarsa_epsilon_greedy"},
+                {"order": "RAN", "target_block": 300, "tasklets": 11},
+                {"order": "RAN_REPLACEMENT", "num_states": 3, "num_actions": 3},
+            )
+        ),
     ],
 )
 def test_programs_take_the_wram_that_is_reckoned_with(fields):

@@ -52,6 +52,7 @@ def test_division_rounds_half_away_from_zero(pairs, fraction):
     assert divide(as_wide(dividends), divisors).tolist() == truth
 
 
+@pytest.mark.long  # compiles each merge for many visits
 def test_int32_merge_is_exact_at_the_extremes():
     rng = np.random.default_rng(0)
     limit = 2**31 - 1

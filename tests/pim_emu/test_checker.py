@@ -164,7 +164,11 @@ def test_a_fault_in_the_library_names_the_line_that_called_it(optimise: str):
 
 
 @pytest.mark.parametrize(
-    "loop", ["for (;;) sink += strlen(text);", "for (;;) memset(text, 0, 30000);"]
+    "loop",
+    [
+        "for (;;) sink += strlen(text);",
+        pytest.param("for (;;) memset(text, 0, 30000);", marks=pytest.mark.slow),
+    ],
 )
 def test_a_loop_in_the_library_is_stopped(loop: str):
     program = pim_emu.build(

@@ -466,6 +466,7 @@ WORKLOADS = st.builds(
 )
 
 
+@pytest.mark.long  # models many workloads twice
 @given(WORKLOADS, st.integers(1, 500))
 def test_more_work_never_takes_less_time(w, more):
     def seconds(**changes):

@@ -77,6 +77,7 @@ def masked(text):
     return lines
 
 
+@pytest.mark.long  # builds what the page builds
 @needs_tools
 def test_commands_print_what_the_page_shows(folder):
     shown = [pair for block in CONSOLE.findall(PAGE) for pair in commands(block)]

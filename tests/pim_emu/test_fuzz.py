@@ -15,7 +15,7 @@ from sdk_present import needs_sdk
 import pim_emu
 from pim_emu.sdk import build_library, sdk_path
 
-pytestmark = needs_sdk
+pytestmark = [needs_sdk, pytest.mark.long]  # builds the library for sanitizers
 
 NATIVE = Path(__file__).parent / "native"
 SANITIZERS = {
@@ -105,13 +105,11 @@ def test_damaged_programs_are_refused_or_load(memory: Fuzz, programs: list[Path]
     assert int(refused.split()[0]) > 500
 
 
-@pytest.mark.long
 def test_many_random_calls(memory: Fuzz, programs: list[Path]):
     memory("fuzz", 100_000, 1000, 400, 1, *programs)
     memory("fuzz", 200_000, 400, 300, 4, *programs)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("index", [0, 1])
 def test_many_damaged_programs(memory: Fuzz, programs: list[Path], index: int):
     memory("fuzz_elf", 100_000, 50_000, programs[index])

@@ -7,6 +7,7 @@ fail, and that races can be found, is shown on copies with planted errors.
 import re
 
 import pytest
+import quick
 from sdk_present import needs
 from third_party import PROGRAMS, Done, Edit, Workshop, shared_root
 
@@ -15,6 +16,8 @@ pytestmark = needs("gcc", "g++", "make")
 NAMES = sorted(path.parent.name for path in PROGRAMS.glob("*/Makefile"))
 TASKLETS = (1, 11, 16, 24)
 DPUS = (1, 64, 200)
+# Each program is built for `test_result`; these tests build them again.
+few = pytest.mark.parametrize("name", quick.only(["pipeline", "vector_add"], NAMES))
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +43,7 @@ def test_all_programs_are_there() -> None:
 
 
 @pytest.mark.parametrize("dpus", DPUS)
-@pytest.mark.parametrize("tasklets", TASKLETS)
+@pytest.mark.parametrize("tasklets", quick.only([11], TASKLETS))
 @pytest.mark.parametrize("name", NAMES)
 def test_result(workshop: Workshop, name: str, tasklets: int, dpus: int) -> None:
     assert_right(workshop.run(workshop.build(name, tasklets), "-d", str(dpus)))
@@ -53,7 +56,7 @@ def test_result_on_awkward_sizes(workshop: Workshop, name: str) -> None:
         assert_right(workshop.run(workshop.build(name, 11), "-d", "65", "-i", size))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@few
 def test_more_tasklets_are_faster(workshop: Workshop, name: str) -> None:
     """One tasklet leaves the pipeline idle for 10 cycles of 11; the others use most of them, though
     some programs' tasklets wait for each other after every block."""
@@ -77,7 +80,7 @@ def test_order_of_tasklets_does_not_matter(workshop: Workshop, name: str) -> Non
         assert without_cycles(shuffled) == without_cycles(usual)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@few
 @pytest.mark.parametrize("schedule", ["time", "random"])
 def test_runs_are_repeatable(workshop: Workshop, name: str, schedule: str) -> None:
     """To the cycle, whichever of the host's threads run the DPUs."""
@@ -91,7 +94,7 @@ def test_runs_are_repeatable(workshop: Workshop, name: str, schedule: str) -> No
     assert second == first
 
 
-@pytest.mark.parametrize("name", NAMES)
+@few
 def test_no_race(workshop: Workshop, name: str) -> None:
     folder = workshop.build(name, 11, traced=True)
     assert_right(workshop.run(folder, "-d", "2"))
@@ -128,12 +131,12 @@ WRONG_HOSTS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@few
 def test_planted_error_is_noticed(workshop: Workshop, name: str) -> None:
     check_wrong(workshop, name, WRONG_KERNELS[name], "-wrong-kernel")
 
 
-@pytest.mark.parametrize("name", WRONG_HOSTS)
+@pytest.mark.parametrize("name", quick.only(["vector_add"], WRONG_HOSTS, others="long"))
 def test_wrong_expectation_is_noticed(workshop: Workshop, name: str) -> None:
     check_wrong(workshop, name, WRONG_HOSTS[name], "-wrong-host")
 
@@ -186,7 +189,7 @@ RACES = {
 }
 
 
-@pytest.mark.parametrize("name", RACES)
+@pytest.mark.parametrize("name", quick.only(["pipeline", "scan"], RACES, others="long"))
 def test_planted_race_is_found(workshop: Workshop, name: str) -> None:
     """In the usual order of tasklets: neither luck nor a seed is needed."""
     file, edits = RACES[name]

@@ -552,11 +552,13 @@ def test_the_engine_knows_the_machines(sdk, folder):
         ]
 
 
+@pytest.mark.long  # builds the library
 def test_library_with_other_flags(folder):
     build_library(["-O0", "-fsanitize=undefined"], folder / "libdpu.so")
     assert "__ubsan_handle" in tool("nm", "-D", "libdpu.so")
 
 
+@pytest.mark.long  # builds the library
 def test_folder_is_made_once_by_many(folder):
     program = "from pim_emu.sdk import sdk_path; print(sdk_path())"
     environment = {**os.environ, "PIM_EMU_CACHE": str(folder / "cache")}

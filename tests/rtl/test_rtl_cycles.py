@@ -16,6 +16,7 @@ pytestmark = needs_verilator
 
 PAGE = (verilated.ROOT / "docs" / "rtl.md").read_text(encoding="utf-8")
 TREES = ((16, 1), (16, 3), (4, 4), (2, 6))  # K, D
+QUICK = (4, 4)  # which the other tests of `make test` build
 WIDTHS = {(16, 1): 32, (16, 3): 16, (4, 4): 32, (2, 6): 16}  # as the other tests build them
 TCAM = {"ENTRIES": 256, "WIDTH": 16, "BLOCK": 32}
 
@@ -40,7 +41,10 @@ def counted_sampling(searches, candidates, batch):
     return int(found.given[-1] - found.taken[TCAM["ENTRIES"]] + 1)
 
 
-@pytest.mark.parametrize(("fanout", "depth"), TREES)
+@pytest.mark.parametrize(
+    ("fanout", "depth"),
+    [pytest.param(*tree, marks=() if tree == QUICK else pytest.mark.long) for tree in TREES],
+)
 @pytest.mark.parametrize("batch", [1, 64, 512])
 def test_sum_tree(fanout, depth, batch):
     modelled = fpga.rtl_sum_tree(fanout=fanout, depth=depth, batch_size=batch)
@@ -76,6 +80,7 @@ def test_tcam_update(batch):
     assert update.modelled_latency_ns == pytest.approx(counted)
 
 
+@pytest.mark.long  # builds every tree
 def test_the_page_prints_what_was_counted():
     device = fpga.load_fpga()
     for (fanout, depth), batch in itertools.product(TREES, (64, 512)):

@@ -22,7 +22,14 @@ SHAPES = {
     "K2": {"K": 2, "DEPTH": 6, "WIDTH": 16},
     "one level": {"K": 16, "DEPTH": 1, "WIDTH": 32},
 }
-shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+QUICK = "K4"  # Verilator builds each
+shapes = pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, id=name, marks=() if name == QUICK else pytest.mark.long)
+        for name, shape in SHAPES.items()
+    ],
+)
 
 
 class Leaves:
@@ -194,6 +201,7 @@ def test_reset_empties_the_tree(shape):
     assert found.taken[0] == 2 + leaves // shape["K"] + 1
 
 
+@pytest.mark.long  # builds every shape
 def test_latency_of_one_operation():
     for shape in SHAPES.values():
         found = simulate(verilated.simulator("sum_tree", **shape), requests(UPDATE, 1, 1))

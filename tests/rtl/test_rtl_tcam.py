@@ -20,7 +20,10 @@ SHAPES = {
     "100 x 8": {"ENTRIES": 100, "WIDTH": 8, "BLOCK": 16},  # the last block is not full
     "300 x 32": {"ENTRIES": 300, "WIDTH": 32, "BLOCK": 64},
 }
-shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+MARKS = {"256 x 16": (), "100 x 8": pytest.mark.long, "300 x 32": pytest.mark.slow}
+shapes = pytest.mark.parametrize(
+    "shape", [pytest.param(shape, id=name, marks=MARKS[name]) for name, shape in SHAPES.items()]
+)
 
 
 def words_of(shape):
