@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from chi_square import assert_distributed
 from tcam import Tcam
 
@@ -24,11 +25,10 @@ FORMS = ("rejection", "match")
 LAWS = {"exact": inclusion.ball, "prefix": inclusion.block, "dithered": inclusion.dithered_block}
 N, GROUPS, RATIO, DRAWS = 600, 20, 0.15, 1 << 15
 FULL = replay.Span(jnp.int32(0), jnp.int32(N))
-SLOW = pytest.mark.slow
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 modes = pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode == "dithered" else SLOW) for mode in MODES]
+    "mode", [pytest.param(mode, marks=LONG if mode == "dithered" else SLOW) for mode in MODES]
 )
-forms = pytest.mark.parametrize("form", FORMS)
 
 
 @functools.cache
@@ -98,21 +98,17 @@ def priorities(seed=0, n=N):
 # --- one call
 
 
-quick = pytest.mark.parametrize(
+pairs = pytest.mark.parametrize(
     ("mode", "form"),
     [
-        pytest.param(
-            mode,
-            form,
-            marks=() if (mode, form) in (("dithered", "rejection"), ("exact", "match")) else SLOW,
-        )
+        pytest.param(mode, form, marks=() if (mode, form) == ("dithered", "rejection") else SLOW)
         for mode in MODES
         for form in FORMS
     ],
 )
 
 
-@quick
+@pairs
 def test_draws_are_uniform_over_what_the_cam_finds(mode, form):
     """Both forms, for the same words, from the same set."""
     weights = priorities()
@@ -141,7 +137,11 @@ def test_draws_are_uniform_over_what_the_cam_finds(mode, form):
 
 @pytest.mark.parametrize(
     ("mode", "groups", "bits"),
-    [("exact", 4, 16), pytest.param("prefix", 256, 16, marks=SLOW), ("dithered", 7, 16)],
+    [
+        ("exact", 4, 16),
+        pytest.param("prefix", 256, 16, marks=SLOW),
+        pytest.param("dithered", 7, 16, marks=SLOW),
+    ],
 )
 def test_other_groups_and_keys(mode, groups, bits):
     weights = priorities(1)
@@ -155,7 +155,7 @@ def test_other_groups_and_keys(mode, groups, bits):
             np.testing.assert_array_equal(np.unique(slots), np.flatnonzero(found))
 
 
-@forms
+@pytest.mark.parametrize("form", quick.only(["rejection"], FORMS))
 def test_a_span_around_the_end(form):
     """Slots outside have weight 0; the set's ratio is to the items that there are."""
     weights = priorities(2)
@@ -191,7 +191,7 @@ def test_heavy_tails_make_the_set_smaller(mode):
     assert some > 0
 
 
-@quick
+@pairs
 def test_an_empty_set_gives_uniform_draws(mode, form):
     """All of one priority: the values of most calls are not near it."""
     weights = np.full(N, 0.7, np.float32)
@@ -208,7 +208,7 @@ def test_an_empty_set_gives_uniform_draws(mode, form):
     np.testing.assert_allclose(probabilities, 1 / N, rtol=1e-6)
 
 
-@forms
+@pytest.mark.parametrize("form", quick.only(["match"], FORMS))
 def test_nothing_to_draw(form):
     made, draw, _ = sampler("dithered", form)
     for size in (0, 100):
@@ -257,6 +257,7 @@ def fr(mode):
     return large(replay.amper_fr, mode)
 
 
+@pytest.mark.long  # compiles many calls
 def test_uniform_replay_is_far_from_prioritised():
     """The measure itself: log 2 - 1 / 2 for U[0, 1]."""
     assert abs(divergence(large(replay.uniform)[0]) - (np.log(2) - 0.5)) < 0.01
@@ -266,7 +267,7 @@ def test_uniform_replay_is_far_from_prioritised():
     ("mode", "most"),
     [
         pytest.param("exact", 3e-3, marks=SLOW),
-        ("dithered", 3e-3),
+        pytest.param("dithered", 3e-3, marks=LONG),
         pytest.param("prefix", 0.025, marks=SLOW),
     ],
 )
@@ -368,7 +369,7 @@ def test_hyperparameters_are_leaves_that_vmap_maps():
     }
 
 
-@quick
+@pairs
 def test_items_of_priority_zero_are_never_drawn(mode, form):
     memory = replay.make(np.float32(0), 200, 64, replay.amper_fr(mode, form=form))
     given = np.where(np.arange(200) % 5 == 0, UNIT[:200], 0).astype(np.float32)

@@ -22,8 +22,6 @@ CASES = {
     "rank_based": functools.partial(replay.rank_based, 1e-6),
 }
 FAST = (
-    ("late_updates_of_overwritten_items_are_dropped", "amper_fr dithered rejection"),
-    ("the_last_of_several_updates_stays", "amper_k rejection"),
     ("items_of_priority_zero_are_never_drawn", "rank_based"),
     ("where_masks_updates", "amper_fr dithered match"),
 )
@@ -43,8 +41,18 @@ def test_conformance(check, name, monkeypatch):
     conformance.CHECKS[check](name)
 
 
-@pytest.mark.parametrize("num_envs", [pytest.param(None, marks=pytest.mark.slow), 8])
-@pytest.mark.parametrize("name", ["amper_fr", "amper_k", "rank_based"])
+@pytest.mark.parametrize(
+    ("name", "num_envs"),
+    [
+        ("rank_based", 8),
+        pytest.param("amper_fr", 8, marks=pytest.mark.long),
+        pytest.param("amper_k", 8, marks=pytest.mark.slow),
+        *(
+            pytest.param(name, None, marks=pytest.mark.slow)
+            for name in ("amper_fr", "amper_k", "rank_based")
+        ),
+    ],
+)
 def test_loops_are_in_place(name, num_envs):
     """Temporary memory is that of the seldom taken search of all slots, or of the sort."""
     memory = replay.make({"x": np.zeros(8, np.float32)}, 100_000, 32, name, num_envs=num_envs)

@@ -15,6 +15,13 @@ KEYS = 65280
 forms = pytest.mark.parametrize(
     "form", ["match", pytest.param("rejection", marks=pytest.mark.slow)]
 )
+long_forms = pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param("match", marks=pytest.mark.long),
+        pytest.param("rejection", marks=pytest.mark.slow),
+    ],
+)
 
 
 def built(form="match", groups=GROUPS):
@@ -108,7 +115,7 @@ def test_the_set_is_about_that_of_best_match_searches(form):
         assert (np.asarray(probabilities) > 0).all()
 
 
-@forms
+@long_forms
 def test_fractions_of_a_weight(form):
     """lambda * V * C far below 1 in each group: sets are of one item or none."""
     weights = np.float32(np.where(np.arange(N) % 3 == 0, 0, 0.5 + UNIT[:N] / 2))
@@ -122,7 +129,7 @@ def test_fractions_of_a_weight(form):
     assert all((weights[np.asarray(s)] > 0).all() for s, _ in draws)
 
 
-@forms
+@long_forms
 def test_equal_weights_are_all_drawn(form):
     """As in training, where all that is new has the highest priority: of ties a part is nearest."""
     weights = np.full(N, 0.571, np.float32)
@@ -152,12 +159,14 @@ def test_nothing_to_draw(form):
     assert ((np.asarray(slots) >= 0) & (np.asarray(slots) < N)).all()
 
 
+@pytest.mark.long  # compiles many calls
 def test_distribution_is_near_that_of_prioritised_replay():
     slots, p = large(replay.amper_k)
     assert divergence(slots) <= 0.01
     assert (p > 0).all()
 
 
+@pytest.mark.long  # of the same draws
 def test_importance_weights_make_means_nearly_unbiased():
     """Within 8 %: how often an item is included is estimated from three radii."""
     slots, p = large(replay.amper_k)

@@ -81,6 +81,7 @@ def test_an_example_of_no_numbers(leaf):
         replay.make({"x": leaf}, 8, 2)
 
 
+@pytest.mark.long  # compiles a memory of its own
 def test_large_and_small_priorities_can_be_drawn():
     """Their powers leave float32's range, or their sums do."""
     for form in ("tree", "wide"):

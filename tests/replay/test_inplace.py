@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import quick
 
 from accel_rl import replay
 from accel_rl.testing import assert_inplace
@@ -21,6 +22,14 @@ CAPACITY, BATCH, STEPS, ENVS = 20_000, 32, 4, 8
 EXAMPLE = {"x": np.zeros(4, np.float32), "y": np.float32(0)}
 SAMPLERS = {"uniform": replay.uniform, "tree": lambda: replay.prioritised("tree")}
 samplers = pytest.mark.parametrize("name", SAMPLERS)
+tree_first = pytest.mark.parametrize("name", quick.only(["tree"], SAMPLERS))
+long_samplers = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("uniform", marks=pytest.mark.slow),
+        pytest.param("tree", marks=pytest.mark.long),
+    ],
+)
 
 
 def make(name, **options):
@@ -52,7 +61,7 @@ def test_add_sample_update(name):
     assert_inplace(functools.partial(steps, step), memory.init(), KEY)
 
 
-@samplers
+@tree_first
 def test_single_calls(name):
     memory = make(name)
     state = memory.init()
@@ -98,7 +107,7 @@ def learner(memory, name):
     return init, step
 
 
-@samplers
+@tree_first
 def test_with_a_learner(name):
     memory = make(name)
     init, step = learner(memory, name)
@@ -106,7 +115,7 @@ def test_with_a_learner(name):
     assert_inplace(functools.partial(steps, step), carry, KEY)
 
 
-@samplers
+@long_samplers
 def test_with_a_learner_over_seeds(name):
     memory = make(name)
     init, step = learner(memory, name)
@@ -118,7 +127,7 @@ def test_with_a_learner_over_seeds(name):
     assert_inplace(jax.vmap(functools.partial(steps, step)), jax.vmap(start)(keys), keys)
 
 
-@samplers
+@tree_first
 def test_update_within_a_cond_whose_false_branch_is_the_identity(name):
     memory = make(name)
 
@@ -137,6 +146,7 @@ def test_update_within_a_cond_whose_false_branch_is_the_identity(name):
     assert_inplace(functools.partial(steps, step), (memory.init(), jnp.int32(0)), KEY)
 
 
+@pytest.mark.slow  # as within a cond
 @samplers
 def test_masked_instead_of_cond(name):
     memory = make(name)
@@ -186,6 +196,7 @@ def transitions_loop(memory, new):
     return functools.partial(steps, step)
 
 
+@pytest.mark.slow  # as of stacks
 @samplers
 @pytest.mark.parametrize("has_final", [True, False])
 def test_n_step_targets_of_several_environments(name, has_final):
@@ -195,7 +206,7 @@ def test_n_step_targets_of_several_environments(name, has_final):
     assert_inplace(transitions_loop(memory, new), memory.init(), KEY)
 
 
-@samplers
+@long_samplers
 def test_stacks_of_small_integers(name):
     def new(key):
         frame = jax.random.bits(key, (ENVS, 6, 6), jnp.uint8)
@@ -206,7 +217,7 @@ def test_stacks_of_small_integers(name):
     assert_inplace(transitions_loop(memory, new), memory.init(), KEY)
 
 
-@samplers
+@long_samplers
 def test_sequences(name):
     memory = make(name, sequence_length=5, sequence_period=2)
 
@@ -255,8 +266,12 @@ COPIES_BEFORE_0_11 = pytest.mark.skipif(
     [
         (select_over_the_memory, "tree"),
         (sample_of_the_memory_before, "uniform"),
-        (sample_of_the_memory_before, "tree"),
-        pytest.param(conditional_add_the_wrong_way_round, "uniform", marks=COPIES_BEFORE_0_11),
+        pytest.param(sample_of_the_memory_before, "tree", marks=pytest.mark.slow),
+        pytest.param(
+            conditional_add_the_wrong_way_round,
+            "uniform",
+            marks=[COPIES_BEFORE_0_11, pytest.mark.slow],
+        ),
         pytest.param(conditional_add_the_wrong_way_round, "tree", marks=COPIES_BEFORE_0_11),
     ],
 )

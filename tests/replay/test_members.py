@@ -66,6 +66,7 @@ def test_none(size):
     np.testing.assert_array_equal(found, 0)
 
 
+@pytest.mark.long  # compiles a mapped search
 def test_over_seeds_with_members_common_rare_and_absent():
     """Under vmap one element needs the search and others do not."""
     flags = np.zeros((3, CAPACITY), bool)

@@ -154,6 +154,7 @@ def test_targets_of_a_memory(n, envs, truncate, has_final):
                 np.testing.assert_array_equal(batch.next_observation, expected)
 
 
+@pytest.mark.long  # samples without jit
 def test_a_step_that_ended_and_was_truncated_has_a_target():
     """Without final observations too: nothing is bootstrapped from, and the reward counts."""
     reward, discount = jnp.float32([1, 2, 4]), jnp.float32([1, 0, 1])

@@ -139,6 +139,7 @@ def test_only_the_order_counts(run):
         np.testing.assert_array_equal(a.probabilities, b.probabilities)
 
 
+@pytest.mark.long  # compiles several orders
 def test_an_old_order_until_enough_has_changed(run):
     """250 of 1000: the 251st change sorts. A changed priority keeps its slot's rank till then."""
     state = run.filled(UNIT)

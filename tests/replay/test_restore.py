@@ -62,9 +62,18 @@ def memory(name):
     return made.init(**case.hyperparameters), step
 
 
+MARKS = {("tree", through_numpy): (), ("tree", through_orbax): pytest.mark.long}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("through", [through_numpy, through_orbax])
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    ("name", "through"),
+    [
+        pytest.param(name, through, marks=MARKS.get((name, through), pytest.mark.slow))
+        for name in SAMPLERS
+        for through in (through_numpy, through_orbax)
+    ],
+)
 def test_what_follows_is_the_same(name, through, tmp_path):
     state, step = memory(name)
     for k in range(30):  # more than a lap

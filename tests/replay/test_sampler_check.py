@@ -9,7 +9,13 @@ from accel_rl import replay, testing
 TREE = replay.prioritised("tree")
 
 
-@pytest.mark.parametrize("make", [TREE, replay.prioritised("wide")], ids=["tree", "wide"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(TREE, id="tree"),
+        pytest.param(replay.prioritised("wide"), id="wide", marks=pytest.mark.slow),
+    ],
+)
 def test_sound_samplers_pass(make):
     testing.check_sampler(make, alpha=0.5)
 

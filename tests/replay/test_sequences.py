@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import quick
 from conformance import transitions_of
 from reference import Memory, play, sequence_validity
 
@@ -11,7 +12,7 @@ from accel_rl import replay
 LENGTH, ROWS, ENVS = 4, 11, 2
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
+@pytest.mark.parametrize("sampler", quick.only(["prioritised"], ["uniform", "prioritised"]))
 def test_any_items_come_as_runs(sampler):
     example = {"id": np.int32(0), "tag": np.zeros(2, bool)}
     made = replay.make(
@@ -40,7 +41,7 @@ def test_any_items_come_as_runs(sampler):
         state = update(state, drawn, np.ones(64, np.float32))
 
 
-@pytest.mark.parametrize("has_final", [True, False])
+@pytest.mark.parametrize("has_final", quick.only([False], [True, False]))
 def test_runs_of_transitions_are_cut_where_episodes_stop(has_final):
     logs = play(np.random.default_rng(2), 60, ENVS, shape=(2,))
     example = jax.tree.map(lambda x: x[0, 0], transitions_of([[log[0] for log in logs]], has_final))
@@ -77,7 +78,7 @@ def test_runs_of_transitions_are_cut_where_episodes_stop(has_final):
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
-@pytest.mark.parametrize("period", [2, 3, 11])
+@pytest.mark.parametrize("period", quick.only([3], [2, 3, 11]))
 def test_starts_lie_a_period_apart(period, sampler):
     made = replay.make(
         np.int32(0),
@@ -123,6 +124,7 @@ def test_complete_runs_of_which_none_is_a_start(sampler):
     assert not made.can_sample(state)
 
 
+@pytest.mark.long  # compiles a memory of its own
 def test_uniform_does_not_look_at_priorities():
     """Not even where it keeps a flag for each slot."""
     made = replay.make(np.int32(0), 8, 4, sequence_length=1, sequence_period=2, least_size=1)

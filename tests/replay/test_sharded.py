@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from chi_square import assert_distributed
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
@@ -30,9 +31,8 @@ SAMPLERS = {
     "tree": lambda: replay.prioritised("tree"),
     "wide": lambda: replay.prioritised("wide"),
 }
-samplers = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=SLOW if name == "wide" else ()) for name in SAMPLERS]
-)
+MARKS = {"uniform": (), "tree": pytest.mark.long}
+samplers = pytest.mark.parametrize("name", quick.only(["tree"], SAMPLERS))
 KEYS = jax.random.split(jax.random.key(1), CALLS)
 
 
@@ -118,11 +118,15 @@ def draws(name, is_stratified):
     return expected, *map(np.asarray, found)
 
 
-@samplers
 @pytest.mark.parametrize(
-    "is_stratified",
-    [True, pytest.param(False, marks=pytest.mark.slow)],
-    ids=["stratified", "independent"],
+    ("is_stratified", "name"),
+    [
+        *(
+            pytest.param(True, name, id=f"stratified-{name}", marks=MARKS.get(name, SLOW))
+            for name in SAMPLERS
+        ),
+        *(pytest.param(False, name, id=f"independent-{name}", marks=SLOW) for name in SAMPLERS),
+    ],
 )
 def test_draws_are_from_the_whole(name, is_stratified):
     expected, ids, indices, p, weights = draws(name, is_stratified)
@@ -145,7 +149,7 @@ def test_draws_are_from_the_whole(name, is_stratified):
     np.testing.assert_array_equal(weights[~mine], 0)
 
 
-@pytest.mark.parametrize("name", ["uniform", "tree"])
+@pytest.mark.parametrize("name", quick.only(["uniform"], ["uniform", "tree"], others="long"))
 def test_stratified_draws_are_shared_out_evenly(name):
     """Each part gets its mass of the batch, up to one at either border."""
     expected, _, _, p, _ = draws(name, True)
@@ -246,7 +250,7 @@ def test_a_memory_of_nothing(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["uniform", "tree", *(pytest.param(x, marks=SLOW) for x in ("amper_fr", "rank_based"))]
+    "name", quick.only(["tree"], ["uniform", "tree", "amper_fr", "rank_based"])
 )
 def test_in_a_loop(name):
     """add, sample, update, 60 steps over several laps; every sample is one of the whole."""

@@ -9,6 +9,7 @@ import functools
 import jax
 import numpy as np
 import pytest
+import quick
 from conformance import ALPHA, SAMPLERS
 from scipy import stats
 
@@ -16,7 +17,11 @@ from accel_rl import replay
 
 N, BATCH, CALLS = 1024, 256, 4096  # 2^20 draws
 FALSE_ALARM = 1e-6
+SLOW = pytest.mark.slow
 CASES = {name: case for name, case in SAMPLERS.items() if case.probabilities is not None}
+# In `make test` the tree draws independently, and the others stratified.
+INDEPENDENT = ["tree"]
+STRATIFIED = set(CASES) - {"tree"}
 
 
 @functools.cache
@@ -58,7 +63,7 @@ def statistic(expected, slots):
     return float(((counts - wanted) ** 2 / wanted).sum())
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick.only(INDEPENDENT, CASES))
 def test_independent_draws(name):
     """Chi-square, two-sided: neither too far from the probabilities nor too near."""
     expected, slots, found = memory(name, False)
@@ -74,7 +79,7 @@ def test_independent_draws(name):
         assert stats.chi2_contingency(table, correction=False).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick.only(STRATIFIED, CASES))
 def test_stratified_draws(name):
     """Chi-square, one-sided: nearer than independent draws is what they are for."""
     expected, slots, found = memory(name, True)
@@ -82,7 +87,7 @@ def test_stratified_draws(name):
     assert stats.chi2.sf(statistic(expected, slots), N - 1) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick.only(["tree", "uniform"], CASES))
 def test_stratified_draws_meet_each_part_once(name):
     """256 draws of 1024 equal items: four of them are a part."""
     made = replay.make(np.int32(0), N, BATCH, SAMPLERS[name].make())
@@ -92,7 +97,7 @@ def test_stratified_draws_meet_each_part_once(name):
     np.testing.assert_array_equal(np.bincount(parts, minlength=BATCH), 1)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick.only(set(CASES) - {"uniform", "tree", "wide"}, CASES))
 def test_weights_over_the_buffer_are_at_most_1(name):
     """In (0, 1] whatever the rounding, compiled or not."""
     case = SAMPLERS[name]
@@ -108,8 +113,13 @@ def test_weights_over_the_buffer_are_at_most_1(name):
     assert max(largest) <= 1
 
 
-@pytest.mark.parametrize("is_stratified", [False, True])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "is_stratified"),
+    [
+        *(pytest.param(name, False, marks=() if name in INDEPENDENT else SLOW) for name in CASES),
+        *(pytest.param(name, True, marks=() if name in STRATIFIED else SLOW) for name in CASES),
+    ],
+)
 def test_importance_weights_make_means_unbiased(name, is_stratified):
     """Within 5 standard deviations of the true mean: 6e-7; stratified ones are smaller still."""
     expected, slots, found = memory(name, is_stratified)

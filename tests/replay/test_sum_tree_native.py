@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import Mesh, PartitionSpec
@@ -65,7 +66,7 @@ def randoms(seed, *shape):
 
 
 @needs_kernels
-@pytest.mark.parametrize("capacity", [1, 5, 8, 9, 20, 100, 1000, 300_000])
+@pytest.mark.parametrize("capacity", quick.only([1, 1000], [1, 5, 8, 9, 20, 100, 1000, 300_000]))
 def test_histories_agree(capacity):
     rng = np.random.default_rng(capacity)
     trees = [sum_tree.init(capacity)] * 2
@@ -124,6 +125,7 @@ def test_short_histories_agree(steps):
 
 
 @needs_kernels
+@pytest.mark.long  # compiles draws of three capacities
 def test_draws_at_the_edges_between_leaves_agree():
     """Random words next to where the choice of a leaf changes: products must be rounded alike."""
     for capacity in (8, 16, 32):
@@ -155,6 +157,7 @@ def inputs_of(capacity, *shape):
 
 
 @needs_kernels
+@pytest.mark.slow  # a scan and maps, as in tests of either
 @pytest.mark.parametrize("capacity", [50, 70_000])
 def test_vmapped_scans_agree(capacity):
     trees = several(capacity, 3)
@@ -168,6 +171,7 @@ def test_vmapped_scans_agree(capacity):
 
 
 @needs_kernels
+@pytest.mark.long  # compiles both forms
 def test_many_trees_on_many_threads_agree():
     capacity, num = 1000, 12
     trees = several(capacity, num)
@@ -178,6 +182,7 @@ def test_many_trees_on_many_threads_agree():
 
 
 @needs_kernels
+@pytest.mark.long  # compiles each way of mapping
 def test_vmapped_draws_may_share_a_tree():
     trees, (positions, words) = several(30, 2), randoms(4, 3, 5)
     one = [jax.tree.map(lambda x, t=t: x[t], trees) for t in range(2)]
@@ -198,6 +203,7 @@ def test_vmapped_draws_may_share_a_tree():
 
 
 @needs_kernels
+@pytest.mark.long  # compiles each way of mapping
 def test_vmapped_assignments_may_share_a_tree_or_what_is_assigned():
     slots, weights = jnp.asarray([3, 1, 1], jnp.int32), jnp.asarray([0.5, 0.25, 4], jnp.float32)
     for axes, tree, at in (
@@ -208,6 +214,7 @@ def test_vmapped_assignments_may_share_a_tree_or_what_is_assigned():
 
 
 @needs_kernels
+@pytest.mark.long  # compiles both forms
 def test_shards_agree():
     mesh = Mesh(np.asarray(jax.devices()[:2]), ("x",))
     trees = several(100, 4)
@@ -223,6 +230,7 @@ def test_shards_agree():
 
 
 @needs_kernels
+@pytest.mark.long  # compiles three assignments
 def test_only_a_donated_tree_is_changed():
     tree, before = filled(500), filled(500)
     slots, weights = jnp.arange(5, dtype=jnp.int32), jnp.full(5, 7, jnp.float32)
@@ -236,6 +244,7 @@ def test_only_a_donated_tree_is_changed():
 
 
 @needs_kernels
+@pytest.mark.long  # compiles both forms
 def test_leaves_may_be_their_own_weights():
     tree = filled(64)
     slots = jnp.arange(64, dtype=jnp.int32)[::-1]
@@ -247,7 +256,7 @@ def test_leaves_may_be_their_own_weights():
 
 
 @needs_kernels
-@pytest.mark.parametrize("capacity", [20_000, 300_000])
+@pytest.mark.parametrize("capacity", quick.only([20_000], [20_000, 300_000]))
 def test_a_scan_changes_the_tree_in_place(capacity):
     step = steps_of(sum_tree_native, capacity)
     testing.assert_inplace(
@@ -321,6 +330,7 @@ def after_a_draw(form):
 
 
 @needs_kernels
+@pytest.mark.long  # runs both forms without jit
 def test_auto_is_native_here_and_native_is_the_tree():
     lowered = jax.jit(lambda: after_a_draw("auto")).lower().as_text()
     assert "accel_rl_sum_tree_draw" in lowered

@@ -59,6 +59,7 @@ def test_state_and_rows_are_those_of_whole(one, outcome):
     assert seconds == sorted(seconds)
 
 
+@pytest.mark.long  # compiles another evaluation
 def test_evaluation_is_after_each_cadence_and_at_the_end(one, outcome):
     scores = {row["steps"]: row["evaluation"] for row in outcome.rows}
     assert [step for step, score in scores.items() if not math.isnan(score)] == [300, 600, 900]
@@ -278,6 +279,7 @@ def test_other_threads_hear_no_signals():
     assert heard == [(False, before)]
 
 
+@pytest.mark.long  # compiles a training of its own
 def test_divergence_names_metric_seeds_step_and_the_last_good_checkpoint(uphill, tmp_path):
     hyper = {"agent": {**HYPER["agent"], "learning_rate": [1e-4, 1]}}
     kept, into = Kept(), io.Checkpoints(tmp_path, every=100)
@@ -292,6 +294,7 @@ def test_divergence_names_metric_seeds_step_and_the_last_good_checkpoint(uphill,
     assert np.isfinite(found.rows[-1]["per_seed"]["loss"]).tolist() == [True, False]
 
 
+@pytest.mark.long  # compiles a training of its own
 def test_seeds_that_do_not_diverge_go_on_where_asked(uphill):
     hyper = {"agent": {**HYPER["agent"], "learning_rate": [1e-4, 1]}}
     settings = {"seeds": "vmap", "evaluation": train.Evaluation(2, 200, 20)}

@@ -44,6 +44,7 @@ def program_of(parts, whole=True):
 OPTIONS = {"actor_priorities": 1, "exploration": train.ape_x_exploration(ENVS)}
 
 
+@pytest.mark.long  # compiles three actors
 def test_an_actor_elsewhere_does_what_one_of_pipelined_does(parts):
     """In all iterations before learning, in which the policy is that of the key."""
     program, together = program_of(parts)
@@ -69,6 +70,7 @@ def test_an_actor_elsewhere_does_what_one_of_pipelined_does(parts):
                 np.testing.assert_array_equal(one, other[:, own])
 
 
+@pytest.mark.long  # compiles three actors
 def test_one_that_was_started_again_does_something_else(parts):
     program, port = program_of(parts, whole=False)
     agent = parts[1]

@@ -59,7 +59,11 @@ GROUPED = {"updates": 3, "rollout": 2}  # several updates in one call
 
 @pytest.mark.parametrize(
     ("sampler", "policy_lag", "priority_lag", "schedule"),
-    [("prioritised", 1, 0, {}), ("prioritised", 2, 1, LONG), ("uniform", 1, 5, GROUPED)],
+    [
+        pytest.param("prioritised", 1, 0, {}, marks=pytest.mark.slow),
+        ("prioritised", 2, 1, LONG),
+        pytest.param("uniform", 1, 5, GROUPED, marks=pytest.mark.long),
+    ],
 )
 def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
     program, got = check_equality(sampler, policy_lag, priority_lag, **schedule)
@@ -99,6 +103,7 @@ def test_equals_whole_with_other_samplers(sampler):
     check_equality(sampler, 1, 1)
 
 
+@pytest.mark.long  # trains twice
 def test_goes_on_from_a_state():
     program, wanted = exact("prioritised", 2, 1, **LONG)
     half = train.pipelined(program, KEY, STEPS // 2, hyper=walk.HYPER, period=PERIOD)
@@ -126,6 +131,7 @@ def test_rounding_is_all_that_a_fence_changes():
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.long  # trains twice
 def test_a_port_is_a_memory_elsewhere():
     ports = []
 
@@ -150,6 +156,7 @@ def test_a_memory_that_is_too_empty_to_learn_from_is_refused():
         train.pipelined(program, KEY, STEPS)
 
 
+@pytest.mark.long  # trains four times
 def test_devices(monkeypatch):
     devices = jax.devices()
     moved, learn = [], Learner.learn
@@ -193,6 +200,7 @@ def test_index_and_store_on_devices_of_their_own():
         assert leaf.devices() == {devices[2]}
 
 
+@pytest.mark.long  # compiles blocks of keys
 def test_what_is_drawn_in_blocks():
     """Keys and exponents are those of single iterations, for threads that ask at once."""
     program = plain("prioritised", updates=2)
@@ -231,7 +239,11 @@ def busy():
 
 
 @pytest.mark.parametrize(
-    ("queue_size", "num_actors"), [pytest.param(1, 1, marks=pytest.mark.slow), (3, 2)]
+    ("queue_size", "num_actors"),
+    [
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        pytest.param(3, 2, marks=pytest.mark.long),
+    ],
 )
 def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
     program = busy()
@@ -298,7 +310,13 @@ def slow_program(env, seconds, **lags):
     return walk.program(env=env.environment, port=Slow, num_envs=1, learning_starts=20, **lags)
 
 
-@pytest.mark.parametrize(("lags", "overlaps"), [((1, 1), True), ((0, 0), False)])
+@pytest.mark.parametrize(
+    ("lags", "overlaps"),
+    [
+        pytest.param((1, 1), True, marks=pytest.mark.long),
+        pytest.param((0, 0), False, marks=pytest.mark.slow),
+    ],
+)
 def test_overlap(lags, overlaps):
     seconds = 0.02
     with envs.host_environment(walk.HostWalk, seconds=seconds) as env:
@@ -321,6 +339,7 @@ def test_overlap(lags, overlaps):
         assert overlap < 20 * seconds
 
 
+@pytest.mark.long  # trains three times
 def test_host_environments_in_deterministic_mode():
     def run(backend, **kwargs):
         with envs.host_environment(walk.HostWalk, 4, backend) as env:
@@ -417,6 +436,7 @@ def test_actors_judge_by_n_step_targets():
         np.testing.assert_allclose(got, judged(agent, critics, steps, n, 0.9), rtol=1e-4)
 
 
+@pytest.mark.long  # compiles a training and a judge
 def test_priorities_of_actors_reach_the_memory():
     program = walk.program("prioritised", rollout=2, n_step=2, learning_starts=160)
     got = train.pipelined(
@@ -553,6 +573,7 @@ def test_errors_of_the_caller():
     assert threading.active_count() == before
 
 
+@pytest.mark.long  # trains until it is stopped
 def test_ctrl_c():
     main = threading.main_thread().ident
     assert threading.get_ident() == main

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import port_conformance
 import pytest
+import quick
 
 from accel_rl import replay, train
 
@@ -23,11 +24,12 @@ def split(memory, hyper=None, **kwargs):
     return train.SplitPort(memory, hyper, **devices, **kwargs)
 
 
-@pytest.mark.parametrize("make", [make_port, make_split_port])
+@pytest.mark.parametrize("make", quick.only([make_port], [make_port, make_split_port]))
 def test_conforms(make):
     port_conformance.check_port(make)
 
 
+@pytest.mark.long  # compiles the memory again
 def test_is_the_memory_on_a_device():
     memory = replay.make(port_conformance.EXAMPLE, 64, 8, "prioritised", num_envs=2, n_step=2)
     steps, device = port_conformance.Steps(10), jax.devices()[3]
@@ -57,7 +59,12 @@ def test_bad_arguments():
 
 @pytest.mark.parametrize(
     ("sampler", "n_step"),
-    [("uniform", 3), ("prioritised", 1), ("prioritised", 3), ("amper_fr", 1)],
+    [
+        pytest.param("uniform", 3, marks=pytest.mark.slow),
+        pytest.param("prioritised", 1, marks=pytest.mark.slow),
+        ("prioritised", 3),
+        pytest.param("amper_fr", 1, marks=pytest.mark.slow),
+    ],
 )
 def test_split_is_what_is_together(sampler, n_step):
     memory = replay.make(port_conformance.EXAMPLE, 64, 8, sampler, num_envs=2, n_step=n_step)

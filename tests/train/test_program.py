@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import quick
 import walk
 from programs import close, collected, equal, line_agent, line_program, wander
 
@@ -92,9 +91,12 @@ CASES = {
         "n_step": 2,
     },
 }
+MARKS = {"plain": (), "all": pytest.mark.long}
 
 
-@pytest.mark.parametrize("name", quick.only(["plain", "all"], CASES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in CASES]
+)
 def test_is_the_loop_in_python(name):
     program, iterations = line_program(**CASES[name]), 45
     warmup = program.schedule.warmup
@@ -112,7 +114,14 @@ def test_is_the_loop_in_python(name):
     assert len(episodes) > 5
 
 
-@pytest.mark.parametrize(("lag", "updates", "rollout"), [(0, 1, 1), (3, 1, 2), (2, 3, 1)])
+@pytest.mark.parametrize(
+    ("lag", "updates", "rollout"),
+    [
+        pytest.param(0, 1, 1, marks=pytest.mark.slow),
+        pytest.param(3, 1, 2, marks=pytest.mark.slow),
+        (2, 3, 1),
+    ],
+)
 def test_policy_lag_is_in_iterations(lag, updates, rollout):
     """The agent's actions say which policy chose them."""
     program = line_program(policy_lag=lag, updates=updates, rollout=rollout)
@@ -132,6 +141,7 @@ def train_for(program, iterations):
     return run(state, iterations - warmup)
 
 
+@pytest.mark.slow  # as a training that is stopped and goes on
 def test_segments_may_be_cut_anywhere():
     """Also where a block of random keys begins: the same bits, whatever the cuts."""
     program = line_program(capacity=64)
@@ -183,6 +193,7 @@ def test_metrics_are_a_recount():
     np.testing.assert_array_equal(state.actor.episode_length, count)
 
 
+@pytest.mark.long  # compiles a training
 def test_metrics_of_learning_are_means_over_updates():
     """Of the weight before each update, of which Python's loop knows every other."""
     program, weights = line_program(updates=2), []
@@ -214,6 +225,7 @@ def test_keys_are_the_trainings_and_the_iterations_alone():
     assert (jax.random.key_data(other.collect) != again).any()
 
 
+@pytest.mark.long  # compiles a training
 def test_priorities_of_learning_reach_the_memory():
     """Items are drawn by what learning found of them: all but one of no error, which is drawn."""
     program = line_program(sampler="prioritised", learning_starts=400)
@@ -234,7 +246,13 @@ def test_priorities_of_learning_reach_the_memory():
     assert float(metrics["share"]) > 0.3  # 0.01 where priorities are lost
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        pytest.param("uniform", marks=pytest.mark.slow),
+        pytest.param("prioritised", marks=pytest.mark.long),
+    ],
+)
 def test_the_memory_is_changed_in_place(sampler):
     env = walk.environment()
     agent = agents.dqn(*walk.SPACES, hidden=(8,))

@@ -199,12 +199,14 @@ def failing_program(times):
     return walk.program(env=env._replace(step=step), learning_starts=40)
 
 
+@pytest.mark.long  # compiles a training of its own
 def test_compiled_environments():
     with pytest.warns(RuntimeWarning, match="a leg broke"):
         got = train_with(None, failing_program(2), restarts=2)
     check_complete(got, 2)
 
 
+@pytest.mark.long  # compiles an actor of its own
 def test_each_start_has_keys_of_its_own():
     program = walk.program()
     state = jax.jit(program.init)(KEY)

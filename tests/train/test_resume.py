@@ -55,14 +55,11 @@ MEMORIES = {
     "amper_fr": {"sampler": "amper_fr", "policy_lag": 2},
     "amper_k": {"sampler": "amper_k", "priority_lag": 1},
 }
+MARKS = {"uniform": (), "prioritised": pytest.mark.slow}
 
 
 @pytest.mark.parametrize(
-    "memory",
-    [
-        pytest.param(name, marks=pytest.mark.long) if name.startswith("amper") else name
-        for name in MEMORIES
-    ],
+    "memory", [pytest.param(name, marks=MARKS.get(name, pytest.mark.long)) for name in MEMORIES]
 )
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(tmp_path, memory):
     of = program(**MEMORIES[memory])
@@ -78,6 +75,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(tmp_path, memory):
     assert seconds == sorted(seconds)
 
 
+@pytest.mark.long  # compiles a training on two devices
 def test_seeds_on_several_devices_go_on_bit_for_bit(tmp_path, one):
     several = functools.partial(go, one, number=2, seeds="sharded", steps=500)
     uninterrupted = several(folder=None)
@@ -90,6 +88,7 @@ def test_seeds_on_several_devices_go_on_bit_for_bit(tmp_path, one):
     assert_same(held, uninterrupted.state)
 
 
+@pytest.mark.long  # trains four times
 def test_checkpoints_have_a_cadence_of_their_own(tmp_path, one):
     kept = []
     for number, stops in enumerate(([], [at(100), at(400)])):
@@ -193,7 +192,11 @@ def test_another_schedule_key_or_environment_is_refused_by_name(stopped, one):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden": (24,)}, r"agent\.params.*: expected float32\[24\], found float32\[16\]"),
+        pytest.param(
+            {"hidden": (24,)},
+            r"agent\.params.*: expected float32\[24\], found float32\[16\]",
+            marks=pytest.mark.slow,
+        ),
         ({"capacity": 128}, r"replay.*: expected .*, found "),
         ({"sampler": "prioritised"}, r"replay.*: expected .*, found nothing"),
     ],

@@ -56,7 +56,7 @@ def one_of(result, number):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[number], result)
 
 
-@pytest.mark.parametrize("name", quick.only(["vmap", "sharded"], STRATEGIES))
+@pytest.mark.parametrize("name", quick.only(["sharded"], STRATEGIES))
 def test_tables_are_the_same_bits(name):
     run, alone = tabular_run()
     result = over(run, name)
@@ -66,6 +66,7 @@ def test_tables_are_the_same_bits(name):
     assert len({table.tobytes() for table in tables}) == SEEDS
 
 
+@pytest.mark.slow  # as of tables
 @pytest.mark.parametrize("name", quick.only(["sharded"], ["vmap", "chunked", "sharded"]))
 def test_networks_are_the_same_but_for_rounding(name):
     run, alone = network_run()
@@ -98,6 +99,7 @@ def test_some_arguments_are_shared():
         np.testing.assert_allclose(jax.jit(mapped)(KEYS, scale, tree), wanted, rtol=1e-6)
 
 
+@pytest.mark.slow  # as test_whole sweeps them, in chunks
 def test_rates_are_swept_with_seeds():
     run = train.whole(line_program(), 100)
     fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "chunked", chunk=2)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import walk
 from programs import close, equal, line_agent, line_program, wander
 
@@ -14,6 +15,7 @@ from accel_rl import agents, replay, train
 
 KEY = jax.random.key(11)
 STEPS, PERIOD = 400, 70
+kinds = pytest.mark.parametrize("kind", quick.only(["line"], ["line", "dqn"]))
 
 
 def dqn_program():
@@ -31,7 +33,7 @@ def trained(kind):
     return program, run, run(KEY, gamma=0.9)
 
 
-@pytest.mark.parametrize("kind", ["line", "dqn"])
+@kinds
 def test_is_a_loop_over_iterations(kind):
     program, _, (state, metrics) = trained(kind)
     iterate = jax.jit(program.iterate, static_argnums=3)
@@ -48,7 +50,7 @@ def test_is_a_loop_over_iterations(kind):
     close(stacked, metrics, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["line", "dqn"])
+@kinds
 def test_the_same_key_gives_the_same_bits_and_another_does_not(kind):
     _, run, result = trained(kind)
     equal(run(KEY, gamma=0.9), result)
@@ -56,6 +58,7 @@ def test_the_same_key_gives_the_same_bits_and_another_does_not(kind):
     assert (np.asarray(other) != np.asarray(result.metrics["episode_return"])).any()
 
 
+@pytest.mark.slow  # the loop above knows the segments too
 def test_is_segments_that_were_compiled_alone():
     program, _, (state, metrics) = trained("line")
     segment = jax.jit(program.segment, static_argnums=2)
@@ -87,6 +90,7 @@ def test_compiles_once_for_all_keys_and_hyperparameters():
         run(jax.random.split(KEY, 1)[0], agent={})
 
 
+@pytest.mark.long  # compiles two trainings
 def test_hyperparameters_are_swept_by_vmap():
     program = line_program()
     run = train.whole(program, 100, period=50)
