@@ -58,7 +58,7 @@ notebooks: $(VENV)/.dev ## Open JupyterLab in notebooks/, with all that they imp
 hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed (seconds)
 	$(BIN)/python -m pre_commit install
 
-test: $(VENV)/.test ## Run the tests (tens of minutes)
+test: $(VENV)/.test ## Run the tests (a quarter of an hour)
 	$(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
@@ -86,7 +86,7 @@ test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (ho
 	$(PYTEST) -m slow
 
 test-long: $(VENV)/.dev ## Run the long tests: who learns, what is killed, fuzzed, shipped (minutes)
-	$(PYTEST) -m long
+	$(PYTEST) -m "long and not slow"
 
 native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers (minutes)
 	sh .ci/native $(BIN)
