@@ -29,7 +29,7 @@ def fresh(monkeypatch, tmp_path):
 
 def test_defaults(fresh, tmp_path):
     runtime.prepare_jax()
-    flag = f"--xla_force_host_platform_device_count={runtime.usable_cores()}"
+    flag = f"--xla_force_host_platform_device_count={runtime.core_count()}"
     assert os.environ["XLA_FLAGS"] == flag
     assert Path(os.environ["JAX_COMPILATION_CACHE_DIR"]) == tmp_path / ".cache/accel_rl/jax"
     assert (tmp_path / ".cache/accel_rl/jax").is_dir()

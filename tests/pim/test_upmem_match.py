@@ -405,10 +405,9 @@ KEYS = np.arange(100, dtype=np.uint8)
         ({"keys": [1, 2]}, "keys must be an array of uint8, .* got list"),
         ({"keys": KEYS[:0]}, r"keys must be \[N\] with N from 1 .* got shape \(0,\)"),
         ({"keys": KEYS.reshape(10, 10)}, r"keys must be \[N\].* got shape \(10, 10\)"),
-        ({"dpus": 0}, "dpus must be an integer from 1 to 2560, got 0"),
-        ({"dpus": 2_561}, "dpus must be an integer from 1 to 2560, got 2561"),
-        ({"dpus": 1.5}, "dpus must be an integer from 1 to 2560, got 1.5"),
-        ({"tasklets": 25}, "tasklets must be an integer from 1 to 24, got 25"),
+        ({"dpus": 0}, "dpus must be from 1 to 2560, got 0"),
+        ({"dpus": 2_561}, "dpus must be from 1 to 2560, got 2561"),
+        ({"tasklets": 25}, "tasklets must be from 1 to 24, got 25"),
         ({"tasklets": 17, "machine": "upmem-v1b"}, "tasklets .* from 1 to 16, got 17"),
         ({"machine": "hbm"}, "machine must be upmem-2560 or upmem-v1b, got 'hbm'"),
         ({"valid": np.ones(99, bool)}, r"valid must be bool \(100,\), got bool \(99,\)"),
@@ -424,6 +423,11 @@ def test_memories_that_cannot_be(arguments, says, monkeypatch):
     monkeypatch.setattr(matcher, "Matcher", None)  # nothing may be built or launched
     with pytest.raises(ValueError, match=says):
         match.KeyMemory(**{"keys": KEYS, "dpus": 1} | arguments)
+
+
+def test_a_number_of_dpus_is_an_int():
+    with pytest.raises(TypeError, match=r"dpus must be an int, got 1\.5"):
+        match.KeyMemory(KEYS, dpus=1.5)
 
 
 def test_without_an_sdk(monkeypatch, tmp_path):
