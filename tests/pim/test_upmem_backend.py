@@ -216,7 +216,7 @@ def test_numerics_without_a_kernel_are_refused():
 @pytest.mark.parametrize(
     ("name", "least", "numerics"),
     [
-        pytest.param("FrozenLake-v1", 0.72, "int32_pow2", marks=pytest.mark.long),
+        pytest.param("FrozenLake-v1", 0.72, "int32_pow2", marks=pytest.mark.slow),
         *(
             pytest.param("FrozenLake-v1", 0.72, numerics, marks=pytest.mark.slow)
             for numerics in ("fp32", "int32_scaled")

@@ -31,7 +31,7 @@ SAMPLERS = {
     "tree": lambda: replay.prioritised("tree"),
     "wide": lambda: replay.prioritised("wide"),
 }
-MARKS = {"uniform": (), "tree": pytest.mark.long}
+MARKS = {"uniform": (), "tree": pytest.mark.slow}
 samplers = pytest.mark.parametrize("name", quick.only(["tree"], SAMPLERS))
 KEYS = jax.random.split(jax.random.key(1), CALLS)
 
@@ -149,7 +149,7 @@ def test_draws_are_from_the_whole(name, is_stratified):
     np.testing.assert_array_equal(weights[~mine], 0)
 
 
-@pytest.mark.parametrize("name", quick.only(["uniform"], ["uniform", "tree"], others="long"))
+@pytest.mark.parametrize("name", quick.only(["uniform"], ["uniform", "tree"]))
 def test_stratified_draws_are_shared_out_evenly(name):
     """Each part gets its mass of the batch, up to one at either border."""
     expected, _, _, p, _ = draws(name, True)

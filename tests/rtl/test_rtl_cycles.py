@@ -43,7 +43,7 @@ def counted_sampling(searches, candidates, batch):
 
 @pytest.mark.parametrize(
     ("fanout", "depth"),
-    [pytest.param(*tree, marks=() if tree == QUICK else pytest.mark.long) for tree in TREES],
+    [pytest.param(*tree, marks=() if tree == QUICK else pytest.mark.slow) for tree in TREES],
 )
 @pytest.mark.parametrize("batch", [1, 64, 512])
 def test_sum_tree(fanout, depth, batch):

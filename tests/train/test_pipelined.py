@@ -62,7 +62,7 @@ GROUPED = {"updates": 3, "rollout": 2}  # several updates in one call
     [
         pytest.param("prioritised", 1, 0, {}, marks=pytest.mark.slow),
         ("prioritised", 2, 1, LONG),
-        pytest.param("uniform", 1, 5, GROUPED, marks=pytest.mark.long),
+        pytest.param("uniform", 1, 5, GROUPED, marks=pytest.mark.slow),
     ],
 )
 def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
