@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 from accel_rl import remote, train
 from accel_rl.cli import folders, runtime
 from accel_rl.cli.training import folder, sweeping
-from accel_rl.io import Checkpoints, atomic_write
+from accel_rl.io import Checkpoints, JsonLines
 from accel_rl.remote.apex import (
     Actors,
     ApexSettings,
@@ -134,21 +132,15 @@ def execute(
 
 @contextlib.contextmanager
 def _kept(path: Path, on_row: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
-    """A function for rows, which are in the file afterwards, also where the training failed."""
-    lines: list[str] = []
+    """A function for rows, which are in the file at once, also where the training fails later."""
+    file = JsonLines(path)
+    file.begin([])
 
     def keep(row: Any) -> None:
-        lines.append(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")
+        file.log({name: np.asarray(value).tolist() for name, value in row.items()})
         on_row(row)
 
     try:
         yield keep
     finally:
-        with atomic_write(path, "w") as file:
-            file.writelines(lines)
-
-
-def _plain(value: Any) -> Any:
-    """For JSON, which has no NaN."""
-    value = np.asarray(value).tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        file.close()

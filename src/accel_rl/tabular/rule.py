@@ -219,7 +219,7 @@ def _check_value(nx: Numerics, value: ArrayLike) -> None:
     with jax.ensure_compile_time_eval():
         one = int(nx.encode(1.0))
     most = INT32_MAX / 2 / one - max(map(abs, nx.reward_range))
-    if not abs(float(value)) <= most:
+    if not np.abs(np.asarray(value)).max() <= most:
         raise ValueError(
             f"value must be from {-most:g} to {most:g} where tables are {nx.name}, got {value}"
         )

@@ -320,7 +320,7 @@ def make(
     return Program(env, agent, memory, plan)
 
 
-_PORT = ("limited", "add", "can_sample", "sample", "update", "close")  # of `port.ReplayPort`
+_PORT = ("limited", "add", "can_sample", "sample", "update", "close")  # of `types.ReplayPort`
 
 
 def _check_memory(env: Environment, agent: Agent, memory: Replay, plan: Schedule) -> None:

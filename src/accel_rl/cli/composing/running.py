@@ -1,7 +1,7 @@
 """Running a folder's mapping, and what is written of it."""
 
+import contextlib
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.compose.profile import Progress
+from accel_rl.io import JsonLines
 
 ITERATIONS = 4  # that a picture shows
 
@@ -40,15 +41,17 @@ def run(
     plan = reporting.read_plan(directory)  # before, not after a long training
     runtime.import_gymnax()
     rows: list[dict[str, Any]] = []
+    metrics = JsonLines(directory / folder.METRICS)
 
     def on_row(row: Any) -> None:
         if not rows:  # not before: what is refused leaves the last run as it was
-            for stale in (folder.RUN, folder.METRICS):
-                (directory / stale).unlink(missing_ok=True)
+            (directory / folder.RUN).unlink(missing_ok=True)
+            metrics.begin([])
         rows.append({name: value for name, value in row.items() if name != "per_seed"})
+        metrics.log(rows[-1])
         progress(f"{row['steps']:,} steps", row["steps"], steps)
 
-    try:
+    with contextlib.closing(metrics):
         ran = compose.run(
             spec,
             mapping,
@@ -58,9 +61,6 @@ def run(
             restarts=restarts,
             on_row=on_row,
         )
-    finally:  # what was measured before an interruption is kept
-        if rows:
-            folder.write_text(directory / folder.METRICS, "".join(map(_line, rows)))
     predicted = _predicted(spec, mapping)
     _draw(directory, ran, predicted)
     returns = [row["episode_return"] for row in rows if row["episodes"]]
@@ -120,10 +120,6 @@ def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
         assert predicted is not None
         plot.draw_timeline(grid[0, 0], predicted.timeline, seconds=seconds, title="Predicted")
     pictures.save(figure, path)
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps({name: _plain(value) for name, value in row.items()}) + "\n"
 
 
 def _plain(value: Any) -> Any:

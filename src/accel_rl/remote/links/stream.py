@@ -26,7 +26,6 @@ class StreamLink:
         if address.kind != "unix":
             found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
             targets = [(family, target) for family, _, _, _, target in found]
-        self._timeout: float | None = None
         for number, (family, target) in enumerate(targets):
             last = number == len(targets) - 1
             try:
@@ -35,7 +34,7 @@ class StreamLink:
                 if last:
                     raise
                 continue
-            self._timeout = None
+            self._timeout: float | None = None
             try:
                 if address.kind != "unix":
                     self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
