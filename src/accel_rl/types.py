@@ -7,7 +7,7 @@ comments give shape and dtype; a leading axis, where one is allowed, is written 
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -207,6 +207,7 @@ class Environment(NamedTuple):
     `info["final_observation"]` is the observation before it."""
 
 
+@runtime_checkable
 class ReplayPort(Protocol):
     """A replay memory outside the program: on another device, in another process or machine.
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from accel_rl import agents
 from accel_rl.agents import noise
-from accel_rl.train import actor
+from accel_rl.train import collection
 from accel_rl.types import Box, Environment
 
 ALARM = 1e-6
@@ -107,10 +107,10 @@ def test_drift_starts_anew_with_each_episode():
     @jax.jit
     def run(key):
         policy = agent.policy(agent.init(key))
-        state = actor.start(env, agent, 2, policy, key)
+        state = collection.start(env, agent, 2, policy, key)
         state = dataclasses.replace(state, env=jnp.arange(2, dtype=jnp.int32))
         keys = jax.random.split(key, (1, 3))
-        return actor.collect(env, agent, state, policy, keys, jnp.int32(0))[0].memory
+        return collection.collect(env, agent, state, policy, keys, jnp.int32(0))[0].memory
 
     memory = np.asarray(run(jax.random.key(0)))
     assert memory[0] != 0

@@ -24,3 +24,11 @@ def training(tmp_path_factory):
     path = tmp_path_factory.mktemp("training") / "cartpole"
     words = ("--replay", "amper-fr", "--log", "jsonl,csv", "--out", path)
     return path, as_json("train", "dqn", "CartPole-v1", *TINY, *words)
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory):
+    """The folder of a sweep, and what it printed."""
+    path = tmp_path_factory.mktemp("sweep") / "sweep"
+    words = ("agent.learning_rate=2.5e-4,1e-2", "replay.sampler=uniform,amper-fr")
+    return path, as_json("sweep", "dqn", "CartPole-v1", *TINY, "--out", path, *words)

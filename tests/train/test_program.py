@@ -15,7 +15,7 @@ from accel_rl.agents import Learned
 from accel_rl.replay import td_priority
 from accel_rl.testing import assert_inplace
 from accel_rl.train.program import BLOCK
-from accel_rl.types import Box, Discrete
+from accel_rl.types import Box, Discrete, Transition
 
 KEY = jax.random.key(5)
 HYPER = {"gamma": 0.9, "beta": 0.3, "beta_end": 0.9, "beta_steps": 150.0}
@@ -68,7 +68,7 @@ def python_loop(program, iterations):
         columns = [jnp.stack(each) if plan.rollout > 1 else each[0] for each in zip(*chunk)]  # noqa: B905
         before, action, reward, terminated, truncated, final = columns
         discount = 1 - terminated.astype(jnp.float32)
-        transitions = train.actor.Transition(before, action, reward, discount, truncated, final)
+        transitions = Transition(before, action, reward, discount, truncated, final)
         kept = add(kept, transitions)
     return kept, learner, np.array(episodes), remembered
 

@@ -13,7 +13,7 @@ import pytest
 import walk
 
 from accel_rl import envs, train
-from accel_rl.train.acting import DeviceActor, Published, Seat, Setting, Version
+from accel_rl.train.actors import DeviceActor, Published, Seat, Setting, Version
 
 STEPS = 120
 KEY = jax.random.key(5)

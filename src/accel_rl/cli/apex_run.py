@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from accel_rl import remote, train
-from accel_rl.cli import folders, runtime
-from accel_rl.cli.training import folder, sweeping
+from accel_rl.cli import clearing, folders, runtime
+from accel_rl.cli.training import folder
 from accel_rl.io import Checkpoints, JsonLines
 from accel_rl.remote.apex import (
     Actors,
@@ -101,7 +101,7 @@ def execute(
             actors = LocalActors(settings, address, secret=secret, restarts=restarts)
         stack.enter_context(actors)
         # Not before there are servers and actors, and not after a long training.
-        sweeping.clear(directory)
+        clearing.clear(directory)
         directory.mkdir(parents=True, exist_ok=True)
         learn: Callable[..., train.Pipelined] = run_learner
         if learners > 1:

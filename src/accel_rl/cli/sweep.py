@@ -49,7 +49,7 @@ def sweep(
     Combinations are compared by their seeds' inter-quartile mean of greedy episodes.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import folders
+    from accel_rl.cli import clearing, folders
     from accel_rl.cli.training import sweeping
 
     name = agent.replace("_", "-")
@@ -69,7 +69,7 @@ def sweep(
     directory = out or Path(f"{train_agent.default_directory(groups[0][1])}-sweep")
     with console.bad_input("--out"):
         folders.check_free(directory, overwrite)
-        sweeping.clear(directory)
+        clearing.clear(directory)
     command = train_agent.said(context)
     results = sweeping.run(directory, groups, command, bar=train_agent.bar())
     sweeping.finish(directory, results, json)

@@ -109,8 +109,8 @@ def command(agent: str) -> Callable[..., None]:
         json: Json = False,
     ) -> None:
         runtime.prepare_jax()
-        from accel_rl.cli import folders
-        from accel_rl.cli.training import configuration, execute, sweeping
+        from accel_rl.cli import clearing, folders
+        from accel_rl.cli.training import configuration, execute
 
         given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
         assembly = assemble(agent, env, overrides or (), config, given)
@@ -120,7 +120,7 @@ def command(agent: str) -> Callable[..., None]:
         directory = out or default_directory(assembly)
         with console.bad_input("--out"):
             folders.check_free(directory, overwrite)
-            sweeping.clear(directory)
+            clearing.clear(directory)
         results = execute.run(directory, assembly, said(context), resume=False, bar=bar())
         execute.finish(directory, results, json)
 

@@ -135,8 +135,7 @@ def train_log(
     """
     runtime.prepare_jax()
     from accel_rl import pim
-    from accel_rl.cli import folders, runs
-    from accel_rl.cli.training import sweeping
+    from accel_rl.cli import clearing, folders, runs
     from accel_rl.pim import load_machine, modelled
 
     schedule = pim.SWIFTRL if preset == "swiftrl" else pim.Schedule(passes=100)
@@ -176,7 +175,7 @@ def train_log(
         pim.select_backend(backend, tasklets=tasklets, machine=described.name)
         seconds = modelled.parts(described, workload)
     with console.bad_input("--out"):
-        sweeping.clear(directory)
+        clearing.clear(directory)
 
     probe = None if mdp is None else runs.return_probe(mdp, runs.horizon_of(mdp))
     what = f"{rule} {numerics} {order} on {dpus:,} DPUs"

@@ -8,7 +8,7 @@ import numpy as np
 
 from accel_rl.agents.exploration import EpsilonGreedy
 from accel_rl.arguments import real, whole
-from accel_rl.train.acting import Exploration
+from accel_rl.train.actors import Exploration
 from accel_rl.types import Array
 
 

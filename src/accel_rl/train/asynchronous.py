@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.train import delay
-from accel_rl.train.acting import Rollout, stopped
+from accel_rl.train.actors import Rollout, stopped
 from accel_rl.train.groups import prioritised
 from accel_rl.train.job import Job
 from accel_rl.train.placement import placed
-from accel_rl.train.program import TrainState
 from accel_rl.train.queues import Counter, Queue
+from accel_rl.train.state import TrainState
 
 
 class Asynchronous:

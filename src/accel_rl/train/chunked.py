@@ -16,10 +16,11 @@ from accel_rl.train.compiled import Evaluation, compiled
 from accel_rl.train.divergence import divergence
 from accel_rl.train.interruption import deferred
 from accel_rl.train.origin import check_origin, origin
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
 from accel_rl.train.rows import row
 from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.seeds import check_strategy
+from accel_rl.train.state import TrainState
 from accel_rl.train.stopping import Rule
 from accel_rl.types import Array
 

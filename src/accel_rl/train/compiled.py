@@ -11,8 +11,9 @@ import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.train.evaluate import evaluator
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
 from accel_rl.train.seeds import over_seeds
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array
 
 # Iterations are numbered with an int32, so no key of theirs is made with this.

@@ -6,7 +6,7 @@ import math
 import jax
 
 from accel_rl.replay import Replay
-from accel_rl.train.acting import CACHED
+from accel_rl.train.actors import CACHED
 from accel_rl.train.program import Program
 
 MOST_BYTES = 2**24  # of batches that are sampled in one call

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import HostEnvironment, HostStep
-from accel_rl.train.acting import CACHED, Published, Rollout, Seat, Setting, Version, stopped
-from accel_rl.train.actor import ActorState, Episodes
+from accel_rl.train.actors import CACHED, Published, Rollout, Seat, Setting, Version, stopped
+from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.placement import placed
 from accel_rl.types import Array, Transition
 

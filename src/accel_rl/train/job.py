@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents import Agent
-from accel_rl.train.acting import CACHED, Actor, Rollout, Version
-from accel_rl.train.actor import example
+from accel_rl.train.actors import CACHED, Actor, Rollout, Version
+from accel_rl.train.collection import example
 from accel_rl.train.learning import Drawing, Learner, Lesson
 from accel_rl.train.ledger import Ledger
 from accel_rl.train.program import Program, without_batch

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Sharding
 
 from accel_rl.replay import td_priority
-from accel_rl.train.acting import CACHED, Published, Version
+from accel_rl.train.actors import CACHED, Published, Version
 from accel_rl.train.groups import group_size
 from accel_rl.train.placement import (
     Placement,
@@ -20,7 +20,8 @@ from accel_rl.train.placement import (
     spans_processes,
     whole_here,
 )
-from accel_rl.train.program import BLOCK, Program, TrainState
+from accel_rl.train.program import BLOCK, Program
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array, Sample
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from accel_rl.train.acting import CACHED, stopped
-from accel_rl.train.actor import Episodes
-from accel_rl.train.program import Program, Totals, TrainState
+from accel_rl.train.actors import CACHED, stopped
+from accel_rl.train.collection import Episodes
+from accel_rl.train.program import Program
 from accel_rl.train.queues import Queue, Workers
 from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row, row
+from accel_rl.train.state import Totals, TrainState
 from accel_rl.types import Array
 
 

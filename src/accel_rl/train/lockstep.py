@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.train.acting import Published, Version
+from accel_rl.train.actors import Published, Version
 from accel_rl.train.groups import prioritised
 from accel_rl.train.job import Job, updates_until
-from accel_rl.train.program import TrainState
 from accel_rl.train.queues import Queue
+from accel_rl.train.state import TrainState
 
 
 class Late(NamedTuple):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import instance, whole
-from accel_rl.train.acting import Actor, DeviceActor, Exploration, Seat, Setting, Version
+from accel_rl.train.actors import Actor, DeviceActor, Exploration, Seat, Setting, Version
 from accel_rl.train.asynchronous import Asynchronous
 from accel_rl.train.host_acting import HostActor
 from accel_rl.train.hosts import Given, Hosts
@@ -19,11 +19,12 @@ from accel_rl.train.ledger import Ledger
 from accel_rl.train.lockstep import Lockstep
 from accel_rl.train.pipelined_arguments import check_sizes, ends_of, port_of, state_of
 from accel_rl.train.placement import Placement
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
 from accel_rl.train.queues import Queue, Span, Workers
 from accel_rl.train.restarts import Restarts
 from accel_rl.train.rows import Row
 from accel_rl.train.schedule import segments
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array
 
 

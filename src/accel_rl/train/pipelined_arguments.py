@@ -9,13 +9,14 @@ import numpy as np
 
 from accel_rl.arguments import instance, whole
 from accel_rl.replay import Replay
-from accel_rl.train.acting import CACHED
+from accel_rl.train.actors import CACHED
 from accel_rl.train.compiled import number_of_seeds
 from accel_rl.train.placement import Placement
 from accel_rl.train.ports import LocalPort
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.split_port import SplitPort
+from accel_rl.train.state import TrainState
 
 
 def check_sizes(

@@ -5,9 +5,8 @@ a segment is a loop of iterations. What runs them is an executor's business.
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +16,12 @@ from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
 from accel_rl.arguments import instance
 from accel_rl.replay import Replay, after, td_priority
-from accel_rl.train import actor as actors
-from accel_rl.train import delay
-from accel_rl.train.actor import ActorState, Episodes
+from accel_rl.train import collection, delay
+from accel_rl.train.collection import ActorState, Episodes
+from accel_rl.train.fit import check_fit
 from accel_rl.train.schedule import Schedule
-from accel_rl.types import Array, ArrayLike, Batch, Environment, ReplayPort, Sample
+from accel_rl.train.state import Keys, Totals, TrainState
+from accel_rl.types import Array, ArrayLike, Environment, ReplayPort, Sample
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
@@ -31,47 +31,6 @@ HYPERPARAMETERS = {
 }
 
 BLOCK = 512  # iterations whose random keys are made at once: few calls, little memory
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainState:
-    """All that a training goes on from; a pytree. Save it whole to resume exactly."""
-
-    agent: Any
-    replay: Any  # None where the memory is a port
-    actor: ActorState
-    policies: Any  # the policies that are not yet old enough to act, leaves [policy_lag, ...]
-    late: Any  # (Sample, priorities, whether there are any) not yet applied, [priority_lag, ...]
-    key: Array  # [2] uint32, from which the keys of each iteration are derived
-    iteration: Array  # [] int32
-    hyper: dict[str, Array]  # [] float32 each
-
-
-jax.tree_util.register_dataclass(
-    TrainState,
-    ["agent", "replay", "actor", "policies", "late", "key", "iteration", "hyper"],
-    [],
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Totals:
-    """Sums over a segment; a pytree."""
-
-    episodes: Episodes
-    updates: Array  # [] int32
-    learned: dict[str, Array]  # [] float32 each, the agent's metrics
-
-
-jax.tree_util.register_dataclass(Totals, ["episodes", "updates", "learned"], [])
-
-
-class Keys(NamedTuple):
-    """Random keys of an iteration; functions of the training's key and its number alone."""
-
-    collect: Array  # [rollout, 1 + E]
-    sample: Array  # [updates]
-    learn: Array  # [updates]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,7 +72,7 @@ class Program:
         return TrainState(
             agent=agent_state,
             replay=memory,
-            actor=actors.start(self.env, self.agent, schedule.num_envs, policy, actor_key),
+            actor=collection.start(self.env, self.agent, schedule.num_envs, policy, actor_key),
             policies=delay.start(policy, schedule.policy_lag),
             late=self._no_priorities(memory),
             key=jax.random.key_data(run_key),
@@ -134,9 +93,9 @@ class Program:
     def collect(
         self, actor: ActorState, policy: Any, keys: Keys, iteration: ArrayLike
     ) -> tuple[ActorState, Any, Episodes]:
-        """Step 1: act. See `actor.collect`."""
+        """Step 1: act. See `collection.collect`."""
         step = iteration * np.int32(self.schedule.steps)
-        return actors.collect(self.env, self.agent, actor, policy, keys.collect, step)
+        return collection.collect(self.env, self.agent, actor, policy, keys.collect, step)
 
     def beta(self, hyper: Mapping[str, Array], iteration: ArrayLike) -> Array:
         """The exponent of importance weights in an iteration, [] float32."""
@@ -307,58 +266,8 @@ def make(
     instance("env", env, Environment, "envs.environment makes one")
     instance("agent", agent, Agent, "agents.dqn and others make one")
     plan = Schedule(**schedule)
-    for name in ("observation_space", "action_space"):
-        ours, theirs = getattr(env, name), getattr(agent, name)
-        if ours != theirs:
-            raise ValueError(f"the agent's {name} must be {env.name}'s, {ours}, got {theirs}")
-    if isinstance(memory, Replay):
-        _check_memory(env, agent, memory, plan)
-    elif not all(hasattr(memory, name) for name in _PORT):
-        raise TypeError(
-            f"memory must be a replay memory (replay.make makes one) or a port, got {memory!r}"
-        )
+    check_fit(env, agent, memory, plan)
     return Program(env, agent, memory, plan)
-
-
-_PORT = ("limited", "add", "can_sample", "sample", "update", "close")  # of `types.ReplayPort`
-
-
-def _check_memory(env: Environment, agent: Agent, memory: Replay, plan: Schedule) -> None:
-    store = memory.parts[1]
-    wanted, got = actors.example(env, agent), store.example
-    if str(jax.tree.structure(wanted)) != str(jax.tree.structure(got)) or any(
-        (a.shape, a.dtype) != (b.shape, b.dtype)
-        for a, b in zip(jax.tree.leaves(wanted), jax.tree.leaves(got), strict=True)
-    ):
-        raise ValueError(f"memory must be made for example(env, agent), {wanted}, got {got}")
-    ring = store.ring
-    if not store.has_env_axis or ring.num_envs != plan.num_envs:
-        raise ValueError(f"memory must be made with num_envs={plan.num_envs}")
-    most = ring.rows - ring.reach + 1
-    if plan.rollout > most:
-        raise ValueError(f"rollout must be at most {most} for this memory, got {plan.rollout}")
-    sampled = jax.eval_shape(lambda: memory.sample(memory.init(), jax.random.key(0), 1.0, 1.0))
-    observation = jax.tree.map(lambda leaf: leaf.shape, wanted.observation)
-    if not isinstance(sampled.batch, Batch) or observation != jax.tree.map(
-        lambda leaf: leaf.shape[1:], sampled.batch.observation
-    ):
-        raise ValueError(
-            "memory must sample a types.Batch of single observations: without sequence_length and "
-            "frame_stack"
-        )
-    if agent.needs_next_action and ring.window > 1:
-        raise ValueError(
-            "memory must have n_step=1: the agent learns from the action that follows a step"
-        )
-    # Learning comes first in an iteration: what the warm-up collected must do for it.
-    complete = (plan.warmup * plan.rollout - (ring.window - 1)) * ring.num_envs
-    if complete < memory.least_size:
-        rows = math.ceil(memory.least_size / ring.num_envs) + ring.window - 1
-        least = (math.ceil(rows / plan.rollout) - 1) * plan.steps + 1
-        raise ValueError(
-            f"learning_starts must be at least {least}, so that there are {memory.least_size} "
-            f"complete items to sample from, got {plan.learning_starts}"
-        )
 
 
 def without_batch(sample: Sample) -> Sample:

@@ -4,7 +4,8 @@ import jax
 
 from accel_rl.arguments import instance
 from accel_rl.io import Checkpoint
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
+from accel_rl.train.state import TrainState
 
 
 def restore(program: Program, checkpoint: Checkpoint) -> TrainState:

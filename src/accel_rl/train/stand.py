@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from accel_rl.train.acting import DeviceActor, Rollout, Seat, Setting
+from accel_rl.train.actors import DeviceActor, Rollout, Seat, Setting
 from accel_rl.train.groups import group_size, prioritised
 from accel_rl.train.learning import Learner
 from accel_rl.train.pipelined_arguments import port_of, state_of

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import instance
-from accel_rl.train.program import Program, TrainState
+from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array, ArrayLike
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from accel_rl import compose, plot
-from accel_rl.cli import pictures
+from accel_rl.cli import clearing, pictures
 from accel_rl.cli.composing import folder
-from accel_rl.cli.training import sweeping
 from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
@@ -40,7 +39,7 @@ def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
 
 def write_plan(directory: Path, found: Plan) -> None:
     """Writes spec, mapping and plan."""
-    sweeping.clear(directory)
+    clearing.clear(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for stale in (folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
         (directory / stale).unlink(missing_ok=True)

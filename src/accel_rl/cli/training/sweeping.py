@@ -8,7 +8,6 @@ can be resumed, a training's folder for each group, and `results.json`.
 
 import dataclasses
 import itertools
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,29 +114,6 @@ def _is_group(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(value.get(name), kind) for name, kind in _GROUP.items()
     )
-
-
-def clear(directory: Path) -> None:
-    """Removes what any command wrote of a run there, but for pictures, and nothing else.
-
-    Raises:
-      ValueError: if `sweep.json` is damaged.
-      BlockingIOError: if a process trains there.
-    """
-    if not directory.is_dir():
-        return
-    with folder.writing(directory):
-        for group in read(directory) if is_sweep(directory) else ():
-            inner = directory / group.name
-            clear(inner)
-            if inner.is_dir() and not any(inner.iterdir()):
-                inner.rmdir()
-        others = (folders.TABLE, folders.HISTORY, folders.DETAILS)
-        plans = (folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN)
-        for name in (SWEEP, *folder.FILES, *others, *plans):
-            (directory / name).unlink(missing_ok=True)
-        for name in folder.FOLDERS:
-            shutil.rmtree(directory / name, ignore_errors=True)
 
 
 def run(

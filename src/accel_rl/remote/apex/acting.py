@@ -20,7 +20,7 @@ from accel_rl.remote.errors import ConnectionLost
 from accel_rl.remote.port import RemotePort
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import Acted
-from accel_rl.train.acting import Published
+from accel_rl.train.actors import Published
 
 REPORTS = 0.2  # seconds between two reports
 

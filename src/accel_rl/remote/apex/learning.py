@@ -15,7 +15,7 @@ from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import Pipelined
-from accel_rl.train.acting import Version
+from accel_rl.train.actors import Version
 from accel_rl.train.rows import Row
 
 

@@ -9,7 +9,7 @@ import pytest
 import quick
 from programs import LINE, line_agent, wander
 
-from accel_rl.train import actor as actors
+from accel_rl.train import collection
 from accel_rl.types import Discrete
 
 ENVS, KEY = 3, jax.random.key(4)
@@ -23,8 +23,8 @@ def keys_of(rollout):
 def play(agent, rollout):
     """The actor before, and what `collect` gives."""
     policy = jnp.float32(2)
-    start = actors.start(ENV, agent, ENVS, policy, jax.random.key(9))
-    collect = jax.jit(functools.partial(actors.collect, ENV, agent))
+    start = collection.start(ENV, agent, ENVS, policy, jax.random.key(9))
+    collect = jax.jit(functools.partial(collection.collect, ENV, agent))
     return start, collect(start, policy, keys_of(rollout), jnp.int32(0))
 
 
@@ -131,7 +131,7 @@ def test_steps_are_counted_over_all_environments():
 @pytest.mark.parametrize("looks_ahead", [False, True])
 def test_the_example_is_what_is_recorded(looks_ahead):
     agent = line_agent(looks_ahead)
-    example = actors.example(ENV, agent)
+    example = collection.example(ENV, agent)
     _, (_, found, _) = play(agent, 1)
     assert jax.tree.structure(example) == jax.tree.structure(found)
     for spec, leaf in zip(jax.tree.leaves(example), jax.tree.leaves(found), strict=True):
@@ -139,6 +139,6 @@ def test_the_example_is_what_is_recorded(looks_ahead):
 
 
 def test_the_example_of_discrete_actions():
-    example = actors.example(ENV, line_agent()._replace(action_space=Discrete(3)))
+    example = collection.example(ENV, line_agent()._replace(action_space=Discrete(3)))
     assert (example.action.shape, example.action.dtype) == ((), np.int32)
     assert example.observation.shape == LINE.shape

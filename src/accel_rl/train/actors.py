@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.train import actor as actors
-from accel_rl.train.actor import ActorState, Episodes
+from accel_rl.train import collection
+from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.judging import judge
 from accel_rl.train.placement import placed
 from accel_rl.train.program import Program
@@ -202,7 +202,7 @@ def _collect(setting: Setting) -> Callable[..., Any]:
     ) -> Any:
         keys = setting.keys(key, iteration)
         policy = setting.policy(published, first)
-        state, transitions, episodes = actors.collect(
+        state, transitions, episodes = collection.collect(
             program.env, program.agent, state, policy, keys, iteration * steps
         )
         priorities = setting.priorities(published, transitions, keys[0, 0], gamma)
@@ -218,6 +218,6 @@ def _start(setting: Setting) -> Callable[..., Any]:
     def start(published: Published, key: Array, first: Array) -> ActorState:
         policy = setting.policy(published, first)
         key = jax.random.fold_in(jax.random.wrap_key_data(key), ANEW)  # no iteration's
-        return actors.start(program.env, program.agent, setting.num_envs, policy, key)
+        return collection.start(program.env, program.agent, setting.num_envs, policy, key)
 
     return jax.jit(start)

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from accel_rl.arguments import function, instance, integer, whole
-from accel_rl.train.acting import DeviceActor, Exploration, Seat, Setting, Version
-from accel_rl.train.actor import Episodes
+from accel_rl.train.actors import DeviceActor, Exploration, Seat, Setting, Version
+from accel_rl.train.collection import Episodes
 from accel_rl.train.pipelined_arguments import state_of
 from accel_rl.train.placement import Placement
 from accel_rl.train.program import Program

@@ -6,7 +6,7 @@ import pytest
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.train.acting import Published, Version
+from accel_rl.train.actors import Published, Version
 from accel_rl.types import Environment
 
 ENVS, ACTORS, ROLLOUT = 4, 2, 3
