@@ -13,6 +13,7 @@ NAMES = (
     "XLA_FLAGS",
     "JAX_COMPILATION_CACHE_DIR",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+    "ACCEL_RL_CACHE",
     "XDG_CACHE_HOME",
 )
 
@@ -51,6 +52,9 @@ def test_other_flags_are_kept_and_xdg_is_followed(fresh, tmp_path):
     runtime.prepare_jax()
     assert os.environ["XLA_FLAGS"].startswith("--xla_dump_to=/x --xla_force_host")
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "cache/accel_rl/jax")
+    fresh.setenv("ACCEL_RL_CACHE", str(tmp_path / "ours"))
+    fresh.delenv("JAX_COMPILATION_CACHE_DIR")
+    assert runtime.cache_directory() == tmp_path / "ours" / "jax"
 
 
 def test_no_cache_where_none_can_be_written(fresh, tmp_path):

@@ -39,7 +39,7 @@ def fresh(monkeypatch, tmp_path):
 
     for name in ("CC", "CXX", "UPMEM_HOME", "ACCEL_RL_UPMEM", build.SOURCES, "PIM_EMU_CC"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(build.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv("ACCEL_RL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(host, "_hosts", {})
     forget()
     yield monkeypatch
@@ -125,7 +125,7 @@ def test_a_full_disk(tmp_path):
 
 def test_a_cache_that_cannot_be_written(fresh, tmp_path):
     (tmp_path / "file").touch()
-    fresh.setenv(build.CACHE, str(tmp_path / "file" / "cache"))
+    fresh.setenv("ACCEL_RL_CACHE", str(tmp_path / "file" / "cache"))
     for work in (train, build_program):
         error = caught(pim.upmem.BuildFailed, work)
         told = (

@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import core_count
 
 _DEVICE_FLAG = "--xla_force_host_platform_device_count"
@@ -41,8 +42,7 @@ def cache_directory() -> Path:
     named = os.environ.get(_CACHE_VARIABLE)
     if named:
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "accel_rl" / "jax"
+    return cache_folder() / "jax"
 
 
 def import_gymnax() -> None:

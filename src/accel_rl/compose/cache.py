@@ -15,18 +15,13 @@ from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.devices import Link
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
+from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import cpu_name
 
 FORMAT = 4
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
 # What a spec's costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
-
-
-def default_folder() -> Path:
-    """`compose` in the library's cache directory, `$XDG_CACHE_HOME/accel_rl`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "accel_rl" / "compose"
 
 
 def fingerprint(spec: Spec) -> dict[str, Any]:
@@ -74,7 +69,7 @@ def save(costs: Costs, spec: Spec, folder: Path | None = None) -> Path:
 def _place(spec: Spec, folder: Path | None) -> tuple[Path, dict[str, Any]]:
     wanted = fingerprint(spec)
     name = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:24]
-    return (folder or default_folder()) / f"{name}.json", wanted
+    return (folder or cache_folder() / "compose") / f"{name}.json", wanted
 
 
 def _plain(costs: Costs) -> dict[str, Any]:

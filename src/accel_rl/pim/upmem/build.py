@@ -17,11 +17,11 @@ from pathlib import Path
 
 import jax
 
+from accel_rl.io import cache
 from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge
 from accel_rl.pim.upmem.toolkit import Toolkit
 
 SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # names another folder of native sources
-CACHE = "ACCEL_RL_CACHE"  # names another folder for what is built
 _BUILDING = ".building-"  # folders in the cache, while something is built
 _NO_COMPILER = "there is no C++ compiler: install gcc and g++, or name others in CC and CXX"
 _PARTS = ("common", "ffi", "upmem")  # of the sources, that a build can depend on
@@ -89,10 +89,7 @@ def fingerprint(toolkit: Toolkit) -> str:
 
 @functools.cache
 def _folder(toolkit: Toolkit) -> Path:
-    own = os.environ.get(CACHE)
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    cache = Path(own) if own else Path(base) / "accel_rl"
-    return cache.expanduser().resolve() / _name(toolkit)
+    return cache.cache_folder() / _name(toolkit)
 
 
 def _name(toolkit: Toolkit) -> str:
@@ -117,7 +114,8 @@ def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, f
                 (Path(folder) / made).rename(final)
     except OSError as error:
         raise BuildFailed(
-            f"{final.parent} cannot be written ({error.strerror}); name another folder in {CACHE}"
+            f"{final.parent} cannot be written ({error.strerror}); name another folder in "
+            f"{cache.VARIABLE}"
         ) from error
     return final
 
