@@ -66,14 +66,8 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON, with the versions and the machine that it was made with."""
-    named = {**value, **folders.made_with()}
-    write_text(path, json.dumps(named, indent=1, allow_nan=False))
-
-
 def read_json(path: Path) -> dict[str, Any]:
-    """What `write_json` wrote.
+    """A table that was written as JSON.
 
     Raises:
       OSError: if the file cannot be read.

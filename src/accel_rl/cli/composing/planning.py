@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from accel_rl import compose, plot
-from accel_rl.cli import clearing, pictures
+from accel_rl.cli import clearing, folders, pictures
 from accel_rl.cli.composing import folder
 from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
 from accel_rl.compose import cache as costs
@@ -75,8 +75,9 @@ def write_plan(directory: Path, found: Plan) -> None:
         "stretch": dict(found.costs.stretch),
         "links": {name: dataclasses.asdict(link) for name, link in found.costs.links.items()},
         "group": found.costs.group,
+        **folders.made_with(),
     }
-    folder.write_json(directory / folder.PLAN, shown)
+    folders.write_json(directory / folder.PLAN, shown)
 
 
 def _stretch(estimate: Estimate, costs: Costs) -> float | None:

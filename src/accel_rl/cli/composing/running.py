@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from accel_rl import compose, plot
-from accel_rl.cli import pictures, runtime
+from accel_rl.cli import folders, pictures, runtime
 from accel_rl.cli.composing import folder, reporting
 from accel_rl.compose import Estimate, Mapping, Ran, Spec
 from accel_rl.compose import cache as costs
@@ -64,7 +64,7 @@ def run(
     predicted = _predicted(spec, mapping)
     _draw(directory, ran, predicted)
     returns = [row["episode_return"] for row in rows if row["episodes"]]
-    folder.write_json(
+    folders.write_json(
         directory / folder.RUN,
         {
             "mapping": mappings.to_table(mapping),
@@ -82,6 +82,7 @@ def run(
             "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
             "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
             "episode_return": returns[-1] if returns else None,
+            **folders.made_with(),
         },
     )
     return ran
