@@ -77,9 +77,9 @@ def sees_gpu() -> bool:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3 and SBX")
-    parser.add_argument("--ray", metavar="PYTHON", help="interpreter that has ray and cpprb")
-    parser.add_argument("--reverb", metavar="PYTHON", help="interpreter that has dm-reverb")
+    parser.add_argument("--rivals", metavar="PYTHON", help="one with SB3, SBX, torchrl")
+    parser.add_argument("--ray", metavar="PYTHON", help="one with ray and cpprb")
+    parser.add_argument("--reverb", metavar="PYTHON", help="one with dm-reverb")
     parser.add_argument("--only", action="append", choices=sorted(BENCHMARKS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="as each benchmark's own")
     parser.add_argument("--gpu", action="store_true", help="only what has cases on a GPU, on it")

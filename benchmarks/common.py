@@ -38,6 +38,17 @@ class System(NamedTuple):
 
     run: Callable[[], Any]
     work: float
+    elsewhere: Callable[[int], tuple[float, float]] | None = None
+    """elsewhere(repeats): CPU and wall seconds of a run in another process, by its own clocks."""
+
+    def seconds(self, repeats: int) -> tuple[float, float]:
+        """CPU and wall seconds of a run, the mean over repeats."""
+        if self.elsewhere is not None:
+            return self.elsewhere(repeats)
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in range(repeats):
+            self.run()
+        return (time.process_time() - cpu) / repeats, (time.perf_counter() - wall) / repeats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,22 +73,15 @@ def interleave(systems: Mapping[str, System], rounds: int) -> dict[str, Timing]:
     repeats = {}
     for name, system in systems.items():
         system.run()
-        repeats[name] = max(1, round(SAMPLE_SECONDS / max(_time(system.run, 1)[0], 1e-6)))
+        repeats[name] = max(1, round(SAMPLE_SECONDS / max(system.seconds(1)[0], 1e-6)))
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
     for _ in range(rounds):
         for name, system in systems.items():
-            samples[name].append(_time(system.run, repeats[name]))
+            samples[name].append(system.seconds(repeats[name]))
     return {
         name: Timing(*(np.asarray(values) / systems[name].work).T)
         for name, values in samples.items()
     }
-
-
-def _time(run: Callable[[], Any], repeats: int) -> tuple[float, float]:
-    cpu, wall = time.process_time(), time.perf_counter()
-    for _ in range(repeats):
-        run()
-    return (time.process_time() - cpu) / repeats, (time.perf_counter() - wall) / repeats
 
 
 class Report:

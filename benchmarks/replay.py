@@ -1,6 +1,6 @@
 """How fast experience replay is: against flashbax, cpprb and torchrl, and against uniform replay.
 
-    python benchmarks/replay.py [--quick] [--json PATH] [--plot PATH]
+    python benchmarks/replay.py [--quick] [--rivals PYTHON] [--json PATH] [--plot PATH]
 
 A step adds 16 transitions of five fields, samples a batch, gathers it, and sets new priorities
 that depend on it, in a compiled loop that returns the probabilities, as importance weights make it
@@ -9,8 +9,9 @@ same distribution. They run in interleaved rounds; claims compare least times ov
 on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded. `--plot`
 draws the steps.
 
-flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. On an
-accelerator other cases run, and claims about a CPU are null, as are those about a GPU on a CPU.
+flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. torchrl
+runs in an environment of its own, where its calls are timed. On an accelerator other cases run, and
+claims about a CPU are null, as are those about a GPU on a CPU.
 
 The process holds itself to one core: of two that others use as well, XLA waits for the busier. On
 one, CPU time is wall time without the turns of other processes.
@@ -25,7 +26,7 @@ import jax
 import replay_hardware
 import replay_plot
 from common import Claim, Record, Report, warn
-from replay_calls import CPPRB, TORCHRL
+from replay_calls import CPPRB, TORCHRL, rivals
 from replay_cases import (
     CALLS,
     LEAST,
@@ -50,7 +51,7 @@ BATCHES = (64, 256)
 SEEDS = 16
 LAWS = ("heavy", "even")  # of priorities
 GPU_CAPACITY, GPU_BATCH = 2**20, 256
-PACKAGES = ("jax", "jaxlib", "numpy", "flashbax", "cpprb", "torchrl", "torch")
+PACKAGES = ("jax", "jaxlib", "numpy", "flashbax", "cpprb")
 ACCELERATOR = "accelerator: "
 
 
@@ -170,6 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
+    parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has torchrl")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the steps there (PNG)")
     options = parser.parse_args(arguments)
@@ -180,12 +182,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     platform = jax.default_backend()
     found = [] if platform == "cpu" else jax.devices()
     report.add(ACCELERATOR + "devices", platform, "devices found", "", [len(found)])
-    if found:
-        measure_accelerator(Run(report, rounds, count, prefix=ACCELERATOR))
-    else:
-        warn("JAX has no accelerator here: its cases did not run, and its claims are null")
-        measure(Run(report, rounds, count), options.quick)
-        replay_hardware.beside(report, "this CPU, one core", CAPACITIES, BATCHES[0])
+    with rivals(options.rivals) as (makers, versions):
+        report.versions.update(versions)
+        if found:
+            measure_accelerator(Run(report, rounds, count, makers, ACCELERATOR))
+        else:
+            warn("JAX has no accelerator here: its cases did not run, and its claims are null")
+            measure(Run(report, rounds, count, makers), options.quick)
+            replay_hardware.beside(report, "this CPU, one core", CAPACITIES, BATCHES[0])
     claims(report)
     report.finish(options.json, Console(width=160))
     if options.plot is not None:

@@ -1,17 +1,24 @@
 """What `replay.py` times from Python: one call to sample, one to update, of each system."""
 
+import contextlib
+import functools
 import itertools
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import warn
+from common import System, warn
+from interpreter import Interpreter
 from replay_memories import ALPHA, Memory, Problem, make_priorities
 
 CPPRB, TORCHRL = "cpprb", "torchrl"
 KEYS = 64  # that calls go through in turn
+SCRIPT = Path(__file__).resolve().with_name("replay_torchrl.py")
+HOW = "make rivals, or give --rivals PYTHON, an interpreter that has it"
 
 
 class Draws(NamedTuple):
@@ -108,58 +115,89 @@ class Cpprb:
 
 
 class Torchrl:
-    """torchrl's TensorDictPrioritizedReplayBuffer over tensors in memory."""
+    """torchrl's buffer in a process of another interpreter, which times its own calls."""
 
-    def __init__(self, problem: Problem, batch_size: int) -> None:
-        """Fills it."""
-        import torch
-        import torchrl._torchrl  # noqa: F401 - its trees, without which torchrl imports all the same
-        from tensordict import TensorDict
-        from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+    def __init__(self, interpreter: Interpreter, problem: Problem, batch_size: int) -> None:
+        """Fills it; what was filled before in this process is gone.
 
-        self._batch_size = batch_size
-        self._buffer = TensorDictPrioritizedReplayBuffer(
-            alpha=ALPHA,
-            beta=1.0,
-            storage=LazyTensorStorage(problem.capacity),
-            batch_size=batch_size,
-        )
-        items = {name: torch.from_numpy(leaf) for name, leaf in problem.items.items()}
-        self._buffer.extend(TensorDict(items, batch_size=[problem.capacity]))
-        priorities = torch.from_numpy(problem.priorities)
-        self._buffer.update_priority(torch.arange(problem.capacity), priorities)
-        noise = torch.from_numpy(make_priorities((KEYS, batch_size), 10))
-        self._noise = itertools.cycle(noise.unbind())
-        self.sample()
+        Raises:
+          RuntimeError: if the process ended.
+        """
+        self._interpreter = interpreter
+        noise = make_priorities((KEYS, batch_size), 10)
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+            np.savez(file, priorities=problem.priorities, noise=noise, **problem.items)
+            file.flush()
+            request = {"fill": file.name, "batch_size": batch_size, "alpha": ALPHA}
+            interpreter.ask(request)
 
     def sample(self) -> None:
         """Draw."""
-        self._drawn = self._buffer.sample()
+        self.seconds(("sample",), 1)
 
     def update(self) -> None:
         """Set priorities."""
-        self._buffer.update_priority(self._drawn["index"], next(self._noise))
+        self.seconds(("update",), 1)
+
+    def seconds(self, calls: Sequence[str], repeats: int) -> tuple[float, float]:
+        """CPU and wall seconds of these calls, the mean over repeats."""
+        answer = self._interpreter.ask({"calls": list(calls), "repeats": repeats})
+        return answer["cpu"], answer["wall"]
 
     def draws(self, num: int) -> Draws:
         """Draw many."""
-        seen = []
-        for _ in range(-(-num // self._batch_size)):
-            self.sample()
-            weight = "_weight" if "_weight" in self._drawn.keys() else "priority_weight"  # noqa: SIM118
-            seen.append([self._drawn[name].numpy() for name in ("index", "reward", weight)])
-        indices, rewards, weights = (np.concatenate(x) for x in zip(*seen, strict=True))
-        return Draws(indices, rewards, 1 / weights, exact=False)
+        answer = self._interpreter.ask({"draws": num})
+        rewards = np.asarray(answer["rewards"], np.float32)
+        weights = np.asarray(answer["weights"])
+        return Draws(np.asarray(answer["indices"]), rewards, 1 / weights, exact=False)
 
 
-RIVALS: dict[str, Callable[[Problem, int], Caller]] = {CPPRB: Cpprb, TORCHRL: Torchrl}
+Make = Callable[[Problem, int], Caller]
+"""make(problem, batch_size): a full memory."""
 
 
-def make_rivals(names: Iterable[str], problem: Problem, batch_size: int) -> dict[str, Caller]:
-    """The rivals of these names; of those that do not import the user is told."""
+def system_of(caller: Caller, *calls: str) -> System:
+    """What `interleave` times of a caller: these calls, one after the other."""
+
+    def run() -> None:
+        for call in calls:
+            getattr(caller, call)()
+
+    if isinstance(caller, Torchrl):
+        return System(run, 1, functools.partial(caller.seconds, calls))
+    return System(run, 1)
+
+
+def make_rivals(makers: Mapping[str, Make], problem: Problem, batch_size: int) -> dict[str, Caller]:
+    """The rivals of these names; of those that are not there the user is told."""
     made = {}
-    for name in names:
+    for name, make in makers.items():
         try:
-            made[name] = RIVALS[name](problem, batch_size)
-        except ImportError as error:
-            warn(f"{name} is left out: {error} (see the extra `rivals` in pyproject.toml)")
+            made[name] = make(problem, batch_size)
+        except (ImportError, RuntimeError) as error:
+            warn(f"{name} is left out: {error}")
     return made
+
+
+@contextlib.contextmanager
+def rivals(python: str | None) -> Iterator[tuple[dict[str, Make], dict[str, str]]]:
+    """What makes the rivals, and versions of those elsewhere.
+
+    Args:
+      python: the interpreter that has torchrl; None: torchrl is left out, and the user told.
+    """
+    makers: dict[str, Make] = {CPPRB: Cpprb}
+    if python is None:
+        warn(f"{TORCHRL} is left out: {HOW}")
+        yield makers, {}
+        return
+    try:
+        interpreter = Interpreter(python, SCRIPT)
+    except (OSError, RuntimeError) as error:
+        warn(f"{TORCHRL} is left out: {error}; {HOW}")
+        yield makers, {}
+        return
+    try:
+        yield makers | {TORCHRL: functools.partial(Torchrl, interpreter)}, interpreter.greeting
+    finally:
+        interpreter.close()

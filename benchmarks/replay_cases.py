@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from common import Report, System, Timing, interleave
 from replay_agreement import check_agreement
-from replay_calls import CPPRB, TORCHRL, Caller, Compiled, make_rivals
+from replay_calls import Caller, Compiled, Make, make_rivals, system_of
 from replay_loops import Loop, learner_loop, sampling_loop, seeds_loop, step_loop
 from replay_memories import (
     AMPER_FR,
@@ -42,7 +42,7 @@ class Run:
     report: Report
     rounds: int
     steps: int  # of the longest loop
-    rivals: tuple[str, ...] = (CPPRB, TORCHRL)
+    rivals: Mapping[str, Make] = dataclasses.field(default_factory=dict)
     prefix: str = ""  # of cases' names
 
     def steps_at(self, capacity: int) -> int:
@@ -87,7 +87,7 @@ def steps(run: Run, problem: Problem, batch_size: int) -> None:
         return step_loop(name, memory, problem, batch_size, count)
 
     case = step_case(problem.capacity, batch_size)
-    called = {name + CALLS: System(_both(rival), 1) for name, rival in rivals.items()}
+    called = {name + CALLS: system_of(rival, "sample", "update") for name, rival in rivals.items()}
     _time(run, case, "step", _loops(run, case, problem, memories, make), count, called)
 
 
@@ -135,7 +135,7 @@ def calls(run: Run, problem: Problem, batch_size: int) -> None:
     check_agreement(problem, {k: v for k, v in (callers | rivals).items() if k != UNIFORM})
     callers |= rivals
     for what in ("sample", "update"):
-        timed = {name: System(getattr(each, what), 1) for name, each in callers.items()}
+        timed = {name: system_of(each, what) for name, each in callers.items()}
         if what == "update":
             timed.pop(UNIFORM, None)
         _time(run, call_case(what, problem.capacity, batch_size), "call", {}, 1, timed)
@@ -150,14 +150,6 @@ def _callers(
         for name, memory in memories.items()
         if name in PROPORTIONAL and name not in problem.agreed
     }
-
-
-def _both(caller: Caller) -> Callable[[], None]:
-    def run() -> None:
-        caller.sample()
-        caller.update()
-
-    return run
 
 
 def _loops(

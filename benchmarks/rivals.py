@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent / "build"
 REQUIREMENTS = HERE / "requirements"
 # What pins the environment of each, under the option by which benchmarks take its interpreter.
-OPTIONS = {"--rivals": "sb3", "--ray": "ray", "--reverb": "reverb"}
+OPTIONS = {"--rivals": "torch", "--ray": "ray", "--reverb": "reverb"}
 
 
 def environment(name: str) -> Path:

@@ -5,7 +5,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "tabular": (),
     "emulator": (),
     "dpu_kernels": (),
-    "replay": (),
+    "replay": ("--rivals",),
     "replay_core": (),
     "amper_study": (),
     "training": ("--rivals",),

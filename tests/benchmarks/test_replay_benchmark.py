@@ -16,11 +16,34 @@ import replay_calls
 import replay_cases as cases
 import replay_loops as loops
 import replay_plot
+import rivals
 from replay_agreement import check_agreement, find_fault
-from replay_calls import Compiled, Draws
+from replay_calls import Compiled, Draws, system_of
 from replay_memories import ALPHA, AUTO, DOCUMENTED, REMEDY, TREE, UNIFORM, Problem, make_memories
 
 CAPACITY, BATCH = 1024, 8
+
+ELSEWHERE = """
+import json, sys
+import numpy as np
+
+print(json.dumps({"torchrl": "0"}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if "fill" in request:
+        held, alpha = dict(np.load(request["fill"])), request["alpha"]
+        answer = {"filled": request["batch_size"]}
+    elif "draws" in request:
+        odds = held["priorities"].astype(float) ** alpha
+        odds /= odds.sum()
+        slots = np.random.default_rng(0).choice(len(odds), request["draws"], p=odds)
+        answer = {"indices": slots, "rewards": held["reward"][slots], "weights": 1 / odds[slots]}
+        answer = {name: leaf.tolist() for name, leaf in answer.items()}
+    else:
+        calls = len(request["calls"])
+        answer = {"cpu": 1.0 * calls, "wall": 3.0 * calls}
+    print(json.dumps(answer), flush=True)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +60,7 @@ def problem():
 @pytest.fixture
 def run(monkeypatch):
     monkeypatch.setattr(common, "SAMPLE_SECONDS", 0.0)
-    return cases.Run(common.Report(("jax",)), rounds=3, steps=4, rivals=())
+    return cases.Run(common.Report(("jax",)), rounds=3, steps=4)
 
 
 def exact(problem):
@@ -72,11 +95,42 @@ def test_flashbax_draws_the_same(problem, name):
 
 @pytest.mark.parametrize("name", ["cpprb", "torchrl"])
 def test_rivals_called_from_python_draw_the_same(problem, name):
-    made = replay_calls.make_rivals([name], problem, BATCH)
-    if not made:
-        pytest.skip(f"{name} is not installed")
-    check_agreement(problem, made)
-    made[name].update()
+    with replay_calls.rivals(rivals.interpreter("--rivals")) as (makers, _):
+        made = replay_calls.make_rivals(
+            {each: make for each, make in makers.items() if each == name}, problem, BATCH
+        )
+        if not made:
+            pytest.skip(f"{name} is not there")
+        check_agreement(problem, made)
+        timed = common.interleave({name: system_of(made[name], "sample", "update")}, 2)[name]
+    assert (timed.cpu > 0).all()
+    assert (timed.wall > 0).all()
+
+
+def test_a_rival_elsewhere_is_timed_there(problem, tmp_path, monkeypatch):
+    """A script in torchrl's place, which holds what it is given and times by a clock of its own."""
+    script = tmp_path / "rival.py"
+    script.write_text(ELSEWHERE)
+    monkeypatch.setattr(replay_calls, "SCRIPT", script)
+    with replay_calls.rivals(sys.executable) as (makers, versions):
+        assert versions == {"torchrl": "0"}
+        makers.pop("cpprb")
+        made = replay_calls.make_rivals(makers, problem, BATCH)
+        check_agreement(problem, made)
+        timings = common.interleave({"both": system_of(made["torchrl"], "sample", "update")}, 3)
+    assert timings["both"].cpu.tolist() == [2.0] * 3
+    assert timings["both"].wall.tolist() == [6.0] * 3
+    problem.agreed.remove("torchrl")
+
+
+@pytest.mark.parametrize("python", [None, "/no/such/python", "/bin/true"])
+def test_without_its_interpreter_torchrl_is_left_out(python, capsys):
+    with replay_calls.rivals(python) as (makers, versions):
+        assert set(makers) == {"cpprb"}
+        assert versions == {}
+    warned = capsys.readouterr().err
+    assert "torchrl is left out" in warned
+    assert "make rivals" in warned
 
 
 def test_right_draws_pass(problem):
@@ -175,8 +229,7 @@ def test_what_is_absent_is_left_out_with_a_warning(problem, monkeypatch, capsys)
     def absent(problem, batch_size):
         raise ImportError("no such module")
 
-    monkeypatch.setitem(replay_calls.RIVALS, "absent", absent)
-    assert replay_calls.make_rivals(["absent"], problem, BATCH) == {}
+    assert replay_calls.make_rivals({"absent": absent}, problem, BATCH) == {}
     monkeypatch.setitem(sys.modules, "flashbax", None)
     assert make_memories([DOCUMENTED], problem, BATCH) == {}
     warned = capsys.readouterr().err

@@ -23,7 +23,7 @@ def test_every_requirement_is_one_version():
         assert all(re.fullmatch(r"[\w.-]+==[\w.!+]+", line) for line in lines), name
         names = [re.sub(r"[_.]", "-", line.partition("==")[0].lower()) for line in lines]
         assert len(set(names)) == len(names)
-    assert "stable_baselines3==2.9.2" in files["sb3"]
+    assert "stable_baselines3==2.9.2" in files["torch"]
     assert "dm-reverb==0.14.0" in files["reverb"]
 
 

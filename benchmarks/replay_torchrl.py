@@ -1,0 +1,100 @@
+"""torchrl's prioritised buffer for `replay.py`, in an environment of its own.
+
+A line of JSON on standard input for each request, and one in answer:
+
+| request | answer |
+| --- | --- |
+| {"fill", "batch_size", "alpha"}: a file of items, priorities and noise | {"filled"} |
+| {"calls", "repeats"}: "sample", "update" or both | {"cpu", "wall"}, seconds a repeat |
+| {"draws"}: how many | {"indices", "rewards", "weights"} |
+"""
+
+import itertools
+import json
+import os
+import sys
+import time
+
+os.environ.setdefault("RL_LOGGING_LEVEL", "WARNING")
+
+import numpy as np
+import tensordict
+import torch
+import torchrl
+import torchrl._torchrl  # its trees, without which torchrl imports all the same
+from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+
+
+class Buffer:
+    """A full buffer over tensors in memory."""
+
+    def __init__(self, path, batch_size, alpha):
+        """Fills it."""
+        with np.load(path) as file:
+            held = {name: torch.from_numpy(file[name]) for name in file.files}
+        priorities, noise = held.pop("priorities"), held.pop("noise")
+        capacity = len(priorities)
+        self.batch_size = batch_size
+        self.buffer = TensorDictPrioritizedReplayBuffer(
+            alpha=alpha,
+            beta=1.0,
+            storage=LazyTensorStorage(capacity),
+            batch_size=batch_size,
+        )
+        self.buffer.extend(tensordict.TensorDict(held, batch_size=[capacity]))
+        self.buffer.update_priority(torch.arange(capacity), priorities)
+        self.noise = itertools.cycle(noise.unbind())
+        self.sample()
+
+    def sample(self):
+        """Draws a batch with weights."""
+        self.drawn = self.buffer.sample()
+
+    def update(self):
+        """Sets new priorities of the batch that was drawn last."""
+        self.buffer.update_priority(self.drawn["index"], next(self.noise))
+
+    def time(self, calls, repeats):
+        """Seconds of calls, the mean over repeats."""
+        run = [getattr(self, call) for call in calls]
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in range(repeats):
+            for call in run:
+                call()
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        return {"cpu": cpu / repeats, "wall": wall / repeats}
+
+    def draws(self, num):
+        """Draws batch after batch."""
+        seen = {"indices": [], "rewards": [], "weights": []}
+        for _ in range(-(-num // self.batch_size)):
+            self.sample()
+            weight = "_weight" if "_weight" in self.drawn.keys() else "priority_weight"  # noqa: SIM118
+            for name, field in zip(seen, ("index", "reward", weight), strict=True):
+                seen[name] += self.drawn[field].flatten().tolist()
+        return seen
+
+
+def main():
+    """Answers requests until the input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what torchrl logs goes to standard output
+    torch.set_num_threads(1)  # batches are small, and the process is held to one core
+    versions = {"torchrl": torchrl.__version__, "torch": torch.__version__}
+    print(json.dumps(versions), file=answers, flush=True)
+    buffer = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "fill" in request:
+            buffer = None  # its memory first
+            buffer = Buffer(request["fill"], request["batch_size"], request["alpha"])
+            answer = {"filled": True}
+        elif "draws" in request:
+            answer = buffer.draws(request["draws"])
+        else:
+            answer = buffer.time(request["calls"], request["repeats"])
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
