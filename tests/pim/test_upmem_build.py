@@ -299,6 +299,10 @@ def without_the_vendors_sdk(patch, folder):
     patch.setenv("UPMEM_HOME", str(folder / "nowhere"))
 
 
+def where_no_sdk_is(patch, folder):
+    patch.setenv("UPMEM_HOME", str(folder / "nowhere"))
+
+
 @pytest.mark.parametrize(
     ("remove", "message"),
     [
@@ -311,6 +315,7 @@ def without_the_vendors_sdk(patch, folder):
         (without_sources, "are not in .*/nowhere, which ACCEL_RL_KERNEL_SOURCES names: unset"),
         (without_sources_in_the_installation, "install a C compiler .*, then reinstall accel_rl"),
         (without_the_vendors_sdk, "UPMEM_HOME is .*/nowhere; .* install UPMEM's SDK and source"),
+        (where_no_sdk_is, "UPMEM_HOME is .*/nowhere; .* or unset UPMEM_HOME, or ACCEL_RL_UPMEM=emu"),
     ],
 )
 def test_what_is_missing_is_named_with_what_to_do(fresh, tmp_path, remove, message):

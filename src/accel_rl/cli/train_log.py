@@ -172,7 +172,7 @@ def train_log(
         load = modelled.load_of(dataset)
         workload = modelled.workload(described, load, settings.kernel, dpus)
         chunks = runs.chunks_of(dataset, dpus)
-        pim.select_backend(backend, tasklets=tasklets, machine=described.name)
+        chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
     with console.bad_input("--out"):
         clearing.clear(directory)
@@ -203,6 +203,7 @@ def train_log(
         **folders.made_with(),
     }
     results = _results(environment or dataset.info.environment, settings, outcome, seconds, mdp)
+    results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
     folders.write(directory, config, outcome, environment, results)
     if json:
@@ -287,6 +288,7 @@ def _report(directory: Path, results: dict[str, Any]) -> None:
             for name, seconds in results["modelled_seconds"].items()
         ),
         ("modelled from", results["modelled_from"]),
+        ("trained by backend", results["trained_by"]),
         ("emulation, measured", f"{results['measured_seconds']:.2f} s"),
         ("folder", directory),
     ]

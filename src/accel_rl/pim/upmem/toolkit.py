@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from accel_rl.pim.upmem.errors import SdkMissing
-from accel_rl.pim.upmem.sdk import find_sdk, why_no_emulator
+from accel_rl.pim.upmem.sdk import EMULATOR, find_sdk, why_no_emulator
+from accel_rl.pim.upmem.sdk import VARIABLE as HOME
 from pim_emu import available_machines
 from pim_emu.sdk import SdkError, sdk_path
 
@@ -42,7 +43,8 @@ def which_toolkit(name: str | None = None) -> str:
 
     Raises:
       ValueError: no such toolkit.
-      SdkMissing: there is none; the message says what to install.
+      SdkMissing: there is none, or UPMEM_HOME names a folder that holds none; the message says
+        what to install.
     """
     chosen = name or os.environ.get(VARIABLE) or "auto"
     if chosen not in NAMES:
@@ -53,6 +55,11 @@ def which_toolkit(name: str | None = None) -> str:
             return "vendor"
         if chosen == "vendor":
             raise SdkMissing(f"UPMEM's SDK was not found: {vendor.why}")
+        home = os.environ.get(HOME)
+        if home and not (Path(home) / EMULATOR).is_dir():  # meant, so nothing else may serve
+            raise SdkMissing(
+                f"{vendor.why}; or unset {HOME}, or {VARIABLE}=emulator, for our emulator of it"
+            )
     why = why_no_emulator()
     if why:
         raise SdkMissing(
