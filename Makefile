@@ -27,15 +27,18 @@ $(BIN)/python:
 	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
 
 $(VENV)/.base: $(BIN)/python $(DEPENDENCIES) $(KERNELS)
+	@echo "installing accel_rl and what it needs, and building its native parts: minutes the first time"
 	$(PIP) --editable '.[upmem]'
 	touch $@
 
 # The requirement is met by what .base has installed, so nothing is built again.
 $(VENV)/.test: $(VENV)/.base
+	@echo "installing what the tests need"
 	$(PIP) 'accel-rl[test]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
+	@echo "installing tools, JupyterLab and the benchmarks' rivals: minutes the first time"
 	$(PIP) 'accel-rl[dev,notebook,benchmark]'
 	touch $@
 

@@ -84,7 +84,10 @@ def demo(
         )
         return
     _report(findings, scale.dpus, scale.passes, tasklets)
-    typer.echo(f"{len(records)} runs in {seconds:.0f} s; written: {', '.join(files)}")
+    typer.echo(
+        f"{len(records)} runs in {seconds:.0f} s; written: {', '.join(files)}\n"
+        f"All on one page: accel-rl report {out}"
+    )
 
 
 def _teller(advance: Any) -> Any:
@@ -137,9 +140,10 @@ def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -
                 )
             )
         console.print_table(
-            f"{found.environment}: {passes} passes on {dpus:,} DPUs, {tasklets} tasklets, tables "
-            f"merged by visits after every pass\nbest possible return {found.optimal:.3f}; time "
-            "parts are modelled, in ms",
+            f"{found.environment}: {found.dataset['rows']:,} transitions of a random policy, "
+            f"{dpus:,} DPUs, {tasklets} tasklets, {passes} passes, merged by visits after each\n"
+            f"best possible return {found.optimal:.3f}, by a policy that may go by the steps left; "
+            "times are modelled, in ms",
             (
                 "rule",
                 "order",
@@ -172,6 +176,6 @@ def _report(findings: "list[Findings]", dpus: int, passes: int, tasklets: int) -
         numbers_from=2,
     )
     typer.echo(
-        "A DPU with more rows sees each pair more often in a pass: few DPUs come closer in as many "
-        "passes.\n"
+        "Rows are taken in order (SEQ), with a stride (STR) or shuffled (RAN). A DPU with more "
+        "rows sees each pair more often in a pass: few DPUs come closer in as many passes.\n"
     )
