@@ -5,8 +5,10 @@ passes: its shape alone can be looked at. JAX and NumPy are not imported here, f
 without.
 """
 
+import difflib
 import operator
 import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _SHORT = reprlib.Repr()
@@ -59,6 +61,26 @@ def real(name: str, value: Any) -> Any:
     if getattr(dtype, "kind", "O") not in "iuf" and "float" not in str(dtype):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     return value
+
+
+def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
+    """What to say after a name that is none of some: the one that was meant, and which there are.
+
+    Args:
+      name: as it was given; case, and hyphens for underscores, count for nothing.
+      names: those there are.
+      others: further names that one may go by, each with the right one.
+    """
+    names = list(names)
+    spelt = {_plain(each): each for each in names}
+    spelt.update({_plain(each): right for each, right in (others or {}).items()})
+    close = difflib.get_close_matches(_plain(name), spelt, n=1)
+    hint = f"did you mean {spelt[close[0]]}? " if close else ""
+    return f"{hint}there are {', '.join(names)}"
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def one_of(name: str, value: Any, names: Any) -> None:

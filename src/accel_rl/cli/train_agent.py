@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from accel_rl.arguments import meant
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import Json, Overwrite
 
@@ -130,6 +131,13 @@ def command(agent: str) -> Callable[..., None]:
     from words like agent.gamma=0.98, each over those before. The run's folder holds them all.
     """
     return train_agent
+
+
+def no_agent(name: str) -> typer.BadParameter:
+    """The complaint about a word that stands where an agent's name must."""
+    return typer.BadParameter(
+        f"no agent is named {name!r}; {meant(name, AGENTS)}", param_hint="AGENT"
+    )
 
 
 def epilog(agent: str) -> str:
