@@ -36,6 +36,11 @@ TABLE = {
     ],
     "replay.Replay": [
         (lambda: made().init(alpha="x"), TypeError, "alpha must be a number, got 'x'"),
+        (
+            lambda: made().init(alhpa=0.6),
+            TypeError,
+            "no hyper-parameter 'alhpa' of the memory; did you mean alpha? there are alpha",
+        ),
     ],
     "replay.Ring": [
         (lambda: replay.Ring(8.0), TypeError, "capacity must be an int, got 8.0"),

@@ -90,6 +90,8 @@ def test_shares_are_swept():
     [
         ({"words": ["training.stepps=1"]}, "did you mean training.steps"),
         ({"words": ["steps=1"]}, "did you mean training.steps"),
+        ({"words": ["learning_rate=1"]}, "did you mean agent.learning_rate"),
+        ({"words": ["csp_ratio=1"]}, "did you mean replay.csp_ratio"),
         ({"words": ["schedule.num_envs=x"]}, "schedule.num_envs must be an integer"),
         ({"words": ["environment.arguments=1"]}, "environment.arguments must be a table"),
         ({"words": ["training=1"]}, "no setting is named 'training'"),

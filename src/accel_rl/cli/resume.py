@@ -57,10 +57,11 @@ def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "A
     from accel_rl.cli.training import assemble, execute, folder, values
 
     if steps is not None:
-        number: Any = values.conform(int, values.parse(steps), "--steps")
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
-        if number < done:
-            raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
+        with console.bad_input():  # not RUN_DIR is to blame
+            number: Any = values.conform(int, values.parse(steps), "--steps")
+            if number < done:
+                raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
         training = dataclasses.replace(complete.training, steps=number)
         complete = dataclasses.replace(complete, training=training)
     made = assemble.assemble(complete)

@@ -180,6 +180,7 @@ def read(directory: Path) -> Configuration:
       ValueError: if it is not such a folder, or its configuration was damaged.
     """
     if not is_training(directory):
+        folders.refuse_demo(directory)
         raise ValueError(f"{directory} is not the folder of an agent's training")
     return configuration.from_mapping(layers.read(directory / CONFIG))
 

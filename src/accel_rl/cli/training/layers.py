@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from accel_rl.cli.training import configuration, values
+from accel_rl.cli.training import catalogue, configuration, values
 
 WRITTEN_BY = "written_by"  # of a saved configuration: versions and the like, not read
 
@@ -60,7 +60,7 @@ def resolve(
         raise ValueError("the agent is named by the command: agent.name cannot be set")
     upper += [
         _spelt(tables({"agent.name": agent, **named, **options})),
-        _spelt(tables({name: values.parse(text) for name, text in words})),
+        _spelt(tables({name: values.parse(text) for name, text in words}, agent)),
     ]
     over = functools.reduce(merge, upper)
     name = over.get("environment", {}).get("name")
@@ -122,8 +122,12 @@ def presets() -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def tables(flat: Mapping[str, Any]) -> Tables:
+def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
     """Tables of dotted names.
+
+    Args:
+      flat: names and values.
+      agent: whose settings may be meant where a name is unknown.
 
     Raises:
       ValueError: if a name has no section, or an unknown one.
@@ -132,7 +136,8 @@ def tables(flat: Mapping[str, Any]) -> Tables:
     for name, value in flat.items():
         section, *path = name.split(".")
         if section not in configuration.SECTIONS or not path:
-            raise values.unknown(name, configuration.settings())
+            known = [*configuration.settings(), *catalogue.accepted(agent)]
+            raise values.unknown(name, known)
         table = found.setdefault(section, {})
         for part in path[:-1]:
             table = table.setdefault(part, {})
