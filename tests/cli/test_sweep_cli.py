@@ -66,7 +66,9 @@ def test_sweep_trains_every_combination(training, sweep):
     assert json.loads((out / "results.json").read_text())["combinations"] == found
     played = as_json("evaluate", out, "--episodes", 4)
     assert [tuple(each["settings"].values()) for each in played["trainings"]] == settings
-    text = succeed("resume", out)  # nothing is left to do
+    resumed = invoke("resume", out)
+    assert "nothing is left to do, 400 steps are done; --steps N" in resumed.stderr
+    text = resumed.stdout
     assert text.count("best") == 2
     assert f"best: replay.sampler={results['best']['replay.sampler']} agent.learning_rate=" in text
 

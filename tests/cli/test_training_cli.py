@@ -101,6 +101,15 @@ def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypat
     assert by["resumed"]["command"] == f"accel-rl resume {out} --json"
 
 
+def test_a_training_that_has_ended_has_nothing_left(training, tmp_path):
+    path, printed = training
+    out = shutil.copytree(path, tmp_path / "run")
+    result = invoke("resume", out, "--json")
+    assert scores(json.loads(result.stdout)) == scores(printed)
+    (line,) = result.stderr.splitlines()
+    assert line == "accel-rl: nothing is left to do, 400 steps are done; --steps N trains longer"
+
+
 @pytest.mark.long  # trains three times
 def test_resumed_with_more_steps_it_is_the_longer_training(training, tmp_path):
     path, printed = training
