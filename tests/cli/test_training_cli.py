@@ -55,7 +55,8 @@ def test_folder_explains_itself(training, assembly):
     assert figures["interquartile_mean"] == pytest.approx(interquartile_mean(figures["per_seed"]))
     assert (figures["lowest"], figures["highest"]) == tuple(sorted(figures["per_seed"]))
     readme = (path / "README.txt").read_text()
-    for word in (results["command"], f"accel-rl resume {path}", f"accel-rl plot {path}"):
+    commands = [f"accel-rl {name} {path}" for name in ("evaluate", "plot", "report", "resume")]
+    for word in (results["command"], *commands):
         assert word in readme
     config = json.loads((path / "config.json").read_text())
     assert config.pop("written_by")["command"] == results["command"]
