@@ -72,21 +72,28 @@ def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = No
       others: further names that one may go by, each with the right one.
     """
     names = list(names)
-    spelt = {_plain(each): each for each in names}
-    spelt.update({_plain(each): right for each, right in (others or {}).items()})
-    close = difflib.get_close_matches(_plain(name), spelt, n=1)
-    hint = f"did you mean {spelt[close[0]]}? " if close else ""
+    near = _near(name, names, others or {})
+    hint = f"did you mean {near}? " if near else ""
     return f"{hint}there are {', '.join(names)}"
+
+
+def _near(name: str, names: Iterable[str], others: Mapping[str, str]) -> str | None:
+    spelt = {_plain(each): each for each in names}
+    spelt.update({_plain(each): right for each, right in others.items()})
+    close = difflib.get_close_matches(_plain(name), spelt, n=1)
+    return spelt[close[0]] if close else None
 
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def one_of(name: str, value: Any, names: Any) -> None:
-    """Raises ValueError unless the value is one of some names."""
+def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None = None) -> None:
+    """Raises ValueError unless the value is one of some names; `others` is as of `meant`."""
     if value not in tuple(names):
-        raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}")
+        near = _near(value, names, others or {}) if isinstance(value, str) else None
+        hint = f"; did you mean {near}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = "") -> None:

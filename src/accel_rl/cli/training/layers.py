@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from accel_rl.cli.training import catalogue, configuration, values
+from accel_rl.replay.replay import OTHER_NAMES
 
 WRITTEN_BY = "written_by"  # of a saved configuration: versions and the like, not read
 
 Tables = dict[str, dict[str, Any]]
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 _NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
 
 
@@ -196,7 +196,7 @@ def _spelt(layer: Tables) -> Tables:
 
     def name(value: Any) -> Any:
         spelt = value.replace("-", "_") if isinstance(value, str) else value
-        return _OTHER_NAMES.get(spelt, spelt)
+        return OTHER_NAMES.get(spelt, spelt)
 
     spelt = {section: dict(table) for section, table in layer.items()}
     for section, field in (("agent", "name"), ("replay", "sampler")):
