@@ -111,12 +111,15 @@ def command(agent: str) -> Callable[..., None]:
     ) -> None:
         runtime.prepare_jax()
         from accel_rl.cli import clearing, folders
-        from accel_rl.cli.training import configuration, execute
+        from accel_rl.cli.training import configuration, execute, layers, sweeping
 
         given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
         assembly = assemble(agent, env, overrides or (), config, given)
         if show:
-            console.print_json(configuration.to_mapping(assembly.configuration))
+            tables = configuration.to_mapping(assembly.configuration)
+            console.print_json(tables)
+            same = sweeping.settings_text(layers.presets_in(tables))
+            console.note(f"accel-rl: as the presets have it: {same or 'nothing'}")
             return
         directory = out or default_directory(assembly)
         with console.bad_input("--out"):

@@ -115,6 +115,20 @@ def preset(agent: str, environment: str) -> list[Tables]:
     return [*below, own, of.get(family, {}), of.get(environment, {})]
 
 
+def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings of complete tables that are as the presets have them, by dotted name."""
+    layers = preset(complete["agent"]["name"], complete["environment"]["name"])
+    own = functools.reduce(merge, layers)
+    numbers = shares(merge(own, {"training": {"steps": complete["training"]["steps"]}}))
+    numbers["training"]["steps"] = own.get("training", {}).get("steps")
+    return {
+        f"{section}.{name}": numbers[section][name]
+        for section, table in own.items()
+        for name in table
+        if complete[section].get(name) == numbers[section][name]
+    }
+
+
 @functools.cache
 def presets() -> dict[str, Any]:
     """`presets.toml`."""
