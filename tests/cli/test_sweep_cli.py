@@ -95,6 +95,8 @@ def test_an_unfinished_sweep_is_shown_as_it_is(sweep, tmp_path):
     assert title == "dqn in CartPole-v1, seeds: 2; means of 4 greedy episodes"
     assert "steps" in head
     shutil.rmtree(inner)
+    with pytest.warns(UserWarning, match=f"{inner} is not drawn"):
+        drawing.figures([out], "evaluation", 0.9)
     result = invoke("evaluate", out)
     assert "dqn in CartPole-v1, 400 steps, seeds: 2" in result.stdout
     assert "has 0 of 400 steps; it has no such checkpoint and is not in the table" in result.stderr

@@ -80,6 +80,9 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
     inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
     found, without = [], []
     for path in inside:
+        if sweep and not folder.is_training(path):  # it was stopped before
+            without.append(str(path))
+            continue
         complete, rows = folder.read(path), folder.read_rows(path)
         there = [name for name in _of_seeds(rows) if name not in _COMMON]
         if metric not in there:
