@@ -103,7 +103,8 @@ def make_index(
         raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
     if weights_over == "buffer" and sampler.least is None:
         raise ValueError("weights_over must be 'batch': the sampler does not know its least likely")
-    accepted = tuple(inspect.signature(sampler.init).parameters)
+    accepted = inspect.signature(sampler.init).parameters
+    any_name = any(each.kind is each.VAR_KEYWORD for each in accepted.values())
     most_steps = ring.rows - ring.reach + 1
 
     def init(**hyperparameters: ArrayLike) -> IndexState:
@@ -111,7 +112,7 @@ def make_index(
         if ring.window > 1:
             pending = jnp.zeros((ring.window - 1, ring.num_envs), jnp.float32)
         for name in hyperparameters:
-            if name not in accepted:
+            if name not in accepted and not any_name:
                 hint = meant(name, accepted) if accepted else "this sampler has none"
                 raise TypeError(f"no hyper-parameter {name!r} of the memory; {hint}")
         return IndexState(sampler.init(**hyperparameters), rings.start(), pending)
