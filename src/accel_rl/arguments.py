@@ -5,8 +5,10 @@ passes: its shape alone can be looked at. JAX and NumPy are not imported here, f
 without.
 """
 
+import difflib
 import operator
 import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _SHORT = reprlib.Repr()
@@ -61,10 +63,37 @@ def real(name: str, value: Any) -> Any:
     return value
 
 
-def one_of(name: str, value: Any, names: Any) -> None:
-    """Raises ValueError unless the value is one of some names."""
+def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
+    """What to say after a name that is none of some: the one that was meant, and which there are.
+
+    Args:
+      name: as it was given; case, and hyphens for underscores, count for nothing.
+      names: those there are.
+      others: further names that one may go by, each with the right one.
+    """
+    names = list(names)
+    near = _near(name, names, others or {})
+    hint = f"did you mean {near}? " if near else ""
+    return f"{hint}there are {', '.join(names)}"
+
+
+def _near(name: str, names: Iterable[str], others: Mapping[str, str]) -> str | None:
+    spelt = {_plain(each): each for each in names}
+    spelt.update({_plain(each): right for each, right in others.items()})
+    close = difflib.get_close_matches(_plain(name), spelt, n=1)
+    return spelt[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None = None) -> None:
+    """Raises ValueError unless the value is one of some names; `others` is as of `meant`."""
     if value not in tuple(names):
-        raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}")
+        near = _near(value, names, others or {}) if isinstance(value, str) else None
+        hint = f"; did you mean {near}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = "") -> None:

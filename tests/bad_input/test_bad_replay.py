@@ -35,7 +35,15 @@ TABLE = {
         (lambda: replay.make(ITEM, 8, 2, sequence_period=1.5), TypeError, "sequence_period must b"),
     ],
     "replay.Replay": [
+        (lambda: replay.make(ITEM, 8, 2, "per"), ValueError, "'per'; did you mean prioritised?"),
+        (lambda: replay.make(ITEM, 8, 2, "prioritized"), ValueError, "did you mean prioritised?"),
+        (lambda: replay.make(ITEM, 8, 2, "amper-fr"), ValueError, "did you mean amper_fr?"),
         (lambda: made().init(alpha="x"), TypeError, "alpha must be a number, got 'x'"),
+        (
+            lambda: made().init(alhpa=0.6),
+            TypeError,
+            "no hyper-parameter 'alhpa' of the memory; did you mean alpha? there are alpha",
+        ),
     ],
     "replay.Ring": [
         (lambda: replay.Ring(8.0), TypeError, "capacity must be an int, got 8.0"),

@@ -79,6 +79,12 @@ def test_files_that_are_not_what_they_should_be(dataset, run, tmp_path):
     assert "(16, 4)" in complaint("collect", "Taxi-v3", "--policy", path, *out)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "plot", "resume"])
+def test_a_demo_is_for_report(command, tmp_path):
+    (tmp_path / folders.DETAILS).write_text("{}")
+    assert f"is the folder of a demo: accel-rl report {tmp_path}" in complaint(command, tmp_path)
+
+
 def test_a_backend_that_is_absent(dataset, tmp_path, monkeypatch):
     monkeypatch.setenv("ACCEL_RL_UPMEM", "vendor")
     monkeypatch.setenv("PATH", str(tmp_path))

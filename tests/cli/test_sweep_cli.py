@@ -7,6 +7,7 @@ import pytest
 from commands import TINY, as_json, invoke, succeed
 from trainings import rows_of, scores, signal_at
 
+from accel_rl import io
 from accel_rl.cli.training import drawing, folder
 
 
@@ -65,9 +66,40 @@ def test_sweep_trains_every_combination(training, sweep):
     assert json.loads((out / "results.json").read_text())["combinations"] == found
     played = as_json("evaluate", out, "--episodes", 4)
     assert [tuple(each["settings"].values()) for each in played["trainings"]] == settings
-    text = succeed("resume", out)  # nothing is left to do
+    resumed = invoke("resume", out)
+    assert "nothing is left to do, 400 steps are done; --steps N" in resumed.stderr
+    text = resumed.stdout
     assert text.count("best") == 2
     assert f"best: replay.sampler={results['best']['replay.sampler']} agent.learning_rate=" in text
+
+
+@pytest.mark.long  # wants the sweep
+def test_an_unfinished_sweep_is_shown_as_it_is(sweep, tmp_path):
+    """Its second group is cut back to its first checkpoint, then to nothing."""
+    out = shutil.copytree(sweep[0], tmp_path / "sweep")
+    assert as_json("evaluate", out)["unfinished"] == []
+    inner = out / "2"
+    first, *later = io.Checkpoints(inner / "checkpoints").steps()
+    for step in later:
+        shutil.rmtree(inner / "checkpoints" / f"{step:012d}")
+    (inner / "results.json").unlink()
+    result = invoke("evaluate", out, "--json")
+    found = json.loads(result.stdout)
+    assert [each["steps"] for each in found["trainings"]] == [400, 400, first, first]
+    assert found["steps"] is found["checkpoint"] is None
+    (told,) = found["unfinished"]
+    assert (told["run"], told["steps"], told["of"]) == (str(inner), first, 400)
+    assert f"{inner} (replay.sampler=amper-fr) has {first} of 400 steps" in result.stderr
+    assert f"accel-rl resume {out}" in result.stderr
+    title, _, head, *_ = succeed("evaluate", out).splitlines()
+    assert title == "dqn in CartPole-v1, seeds: 2; means of 4 greedy episodes"
+    assert "steps" in head
+    shutil.rmtree(inner)
+    with pytest.warns(UserWarning, match=f"{inner} is not drawn"):
+        drawing.figures([out], "evaluation", 0.9)
+    result = invoke("evaluate", out)
+    assert "dqn in CartPole-v1, 400 steps, seeds: 2" in result.stdout
+    assert "has 0 of 400 steps; it has no such checkpoint and is not in the table" in result.stderr
 
 
 @pytest.mark.long  # wants the sweep
@@ -126,7 +158,7 @@ def test_curves_of_what_diverged(sweep, tmp_path):
     (line,) = ax.get_lines()
     assert line.get_xdata().tolist() == scored[:-1]
     write(lambda step: range(4))
-    with pytest.raises(ValueError, match=r"no value of evaluation for all seeds of .*=0.01$"):
+    with pytest.raises(ValueError, match=r"for all seeds of .*=0.01; --metric episode_return"):
         drawing.figures([run], "evaluation", 0.9)
 
 

@@ -55,7 +55,8 @@ def test_folder_explains_itself(training, assembly):
     assert figures["interquartile_mean"] == pytest.approx(interquartile_mean(figures["per_seed"]))
     assert (figures["lowest"], figures["highest"]) == tuple(sorted(figures["per_seed"]))
     readme = (path / "README.txt").read_text()
-    for word in (results["command"], f"accel-rl resume {path}", f"accel-rl plot {path}"):
+    commands = [f"accel-rl {name} {path}" for name in ("evaluate", "plot", "report", "resume")]
+    for word in (results["command"], *commands):
         assert word in readme
     config = json.loads((path / "config.json").read_text())
     assert config.pop("written_by")["command"] == results["command"]
@@ -99,6 +100,15 @@ def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypat
     by = json.loads((out / "config.json").read_text())["written_by"]
     assert by["command"].startswith("accel-rl train dqn")
     assert by["resumed"]["command"] == f"accel-rl resume {out} --json"
+
+
+def test_a_training_that_has_ended_has_nothing_left(training, tmp_path):
+    path, printed = training
+    out = shutil.copytree(path, tmp_path / "run")
+    result = invoke("resume", out, "--json")
+    assert scores(json.loads(result.stdout)) == scores(printed)
+    (line,) = result.stderr.splitlines()
+    assert line == "accel-rl: nothing is left to do, 400 steps are done; --steps N trains longer"
 
 
 @pytest.mark.long  # trains three times
@@ -197,6 +207,14 @@ def test_diverged_training_is_exit_code_1(tmp_path):
     [
         (("train",), ("AGENT ENV",)),
         (("train", "dqn"), ("no environment is named",)),
+        (
+            ("train", "ppo", "CartPole-v1"),
+            ("AGENT: no agent is named 'ppo'; there are dqn, ddpg, td3, sac, q-learning",),
+        ),
+        (
+            ("train", "dqqn", "CartPole-v1", "--seeds", "2"),
+            ("no agent is named 'dqqn'; did you mean dqn? there are dqn, ddpg",),
+        ),
         (("train", "dqn", "CartPole"), ("did you mean CartPole-v1",)),
         (("train", "dqn", "Pendulum-v1"), ("Discrete action space",)),
         (("train", "dqn", "CartPole-v1", "agent.lr=1"), ("no setting of dqn", "'agent.lr'")),

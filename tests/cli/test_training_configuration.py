@@ -12,7 +12,7 @@ import pytest
 
 from accel_rl import agents, replay, tabular
 from accel_rl.cli import train_agent
-from accel_rl.cli.training import catalogue, configuration, layers, sweeping
+from accel_rl.cli.training import catalogue, configuration, layers, sweeping, values
 from accel_rl.cli.training.assemble import assemble
 from accel_rl.train import Schedule
 from accel_rl.train.program import HYPERPARAMETERS
@@ -90,6 +90,8 @@ def test_shares_are_swept():
     [
         ({"words": ["training.stepps=1"]}, "did you mean training.steps"),
         ({"words": ["steps=1"]}, "did you mean training.steps"),
+        ({"words": ["learning_rate=1"]}, "did you mean agent.learning_rate"),
+        ({"words": ["csp_ratio=1"]}, "did you mean replay.csp_ratio"),
         ({"words": ["schedule.num_envs=x"]}, "schedule.num_envs must be an integer"),
         ({"words": ["environment.arguments=1"]}, "environment.arguments must be a table"),
         ({"words": ["training=1"]}, "no setting is named 'training'"),
@@ -293,6 +295,38 @@ def test_page_tells_every_setting_and_its_default():
         default = {each.name: each.default for each in _fields(section)}[field]
         if told.strip():
             assert _said(default) == told.strip(), name
+
+
+def test_page_tells_every_preset():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    lines = re.findall(r"^\| `(\w+)` \| (all|`\S+`) \| (.*) \|$", page, re.MULTILINE)
+    told = {agent: {"environments": {}} for agent, _, _ in lines}
+    for agent, environment, words in lines:
+        if words.startswith("as "):
+            told[agent]["like"] = words[4:-1]
+            continue
+        pairs = [values.assignment(word) for word in re.findall(r"`(.+?)`", words)]
+        tables = layers.tables({name: values.parse(text) for name, text in pairs})
+        if environment == "all":
+            told[agent].update(tables)
+        else:
+            told[agent]["environments"][environment.strip("`")] = tables
+    held = {agent: {"environments": {}, **found} for agent, found in layers.presets().items()}
+    assert told == held
+
+
+def test_settings_as_the_presets_have_them():
+    """Shares of the steps that are configured, and not what was given otherwise."""
+    words = ("training.steps=4_000", "replay.capacity=800", "schedule.learning_starts=200")
+    tables = configuration.to_mapping(made(*words, env="CartPole-v1").configuration)
+    assert layers.presets_in(tables) == {
+        "training.period": 40,
+        "evaluation.every": 400,
+        "schedule.num_envs": 10,
+        "replay.batch_size": 128,
+        "replay.beta_steps": 4_000,
+        "agent.epsilon_steps": 2_000,
+    }
 
 
 def _said(default):

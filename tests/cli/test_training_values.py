@@ -127,6 +127,8 @@ def test_what_text_can_stand_for():
         ("training.stepps", "did you mean training.steps?"),
         ("stepps", "did you mean training.steps?"),
         ("agent.steps", "did you mean training.steps?"),
+        ("training.nam", "did you mean agent.name?"),
+        ("name", "did you mean agent.name?"),
         ("training.xyz", "there are training.steps, training.seed"),
         ("xyz", "there are training.steps, training.seed, agent.name"),
     ],

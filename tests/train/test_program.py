@@ -345,5 +345,9 @@ def test_bad_hyperparameters():
         program.init(KEY, gamma=1.5)
     with pytest.raises(TypeError, match="no hyper-parameter 'lr'"):
         program.init(KEY, agent={"lr": 0.1})
-    with pytest.raises(TypeError, match="unexpected keyword"):
+    with pytest.raises(
+        TypeError, match=r"'rate'; .*; the agent's go into agent=\{\.\.\.\}, the mem"
+    ):
+        program.init(KEY, rate=0.1)
+    with pytest.raises(TypeError, match="'nothing' of the memory; this sampler has none"):
         program.init(KEY, replay={"nothing": 1.0})

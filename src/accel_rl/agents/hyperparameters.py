@@ -1,6 +1,5 @@
 """Hyper-parameters by name: defaults, limits, and the check of what a caller gives."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real
+from accel_rl.arguments import meant, real
 from accel_rl.types import Array, ArrayLike
 
 
@@ -21,8 +20,15 @@ class Limits(NamedTuple):
     meaning: str
 
 
-def resolve(limits: Mapping[str, Limits], given: Mapping[str, ArrayLike]) -> dict[str, Array]:
+def resolve(
+    limits: Mapping[str, Limits], given: Mapping[str, ArrayLike], others: str = ""
+) -> dict[str, Array]:
     """Every hyper-parameter as a float32 scalar: what was given, else its default.
+
+    Args:
+      limits: the known ones.
+      given: values by name.
+      others: where others go, for the message about an unknown one.
 
     Raises:
       TypeError: if a name is unknown (the message lists the known ones), or a value no number.
@@ -30,9 +36,7 @@ def resolve(limits: Mapping[str, Limits], given: Mapping[str, ArrayLike]) -> dic
     """
     for name in given:
         if name not in limits:
-            close = difflib.get_close_matches(name, limits, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise TypeError(f"no hyper-parameter {name!r}; {hint}there are {', '.join(limits)}")
+            raise TypeError(f"no hyper-parameter {name!r}; {meant(name, limits)}{others}")
     return {name: _checked(name, each, given.get(name)) for name, each in limits.items()}
 
 

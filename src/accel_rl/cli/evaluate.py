@@ -1,7 +1,8 @@
 """`accel-rl evaluate`: what a run has learned, by its kind."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -81,7 +82,22 @@ def evaluate(
         console.print_json({"run": str(run), **figures})
     else:
         execute.print_figures(figures)
-        console.print_line(f"checkpoint: {figures['checkpoint']}")
+        path = figures["checkpoint"] or f"the {checkpoint or 'last'} of each group in {run}"
+        console.print_line(f"checkpoint: {path}")
+    _tell(run, figures["unfinished"])
+
+
+def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
+    """Says what has not ended, and how it goes on."""
+    from accel_rl.cli.training import sweeping
+
+    for each in unfinished:
+        settings = sweeping.settings_text(each["settings"])
+        of = f"{each['run']} ({settings})" if settings else each["run"]
+        left = "" if each["scored"] else "; it has no such checkpoint and is not in the table"
+        console.note(f"accel-rl: {of} has {each['steps']:,} of {each['of']:,} steps{left}")
+    if unfinished:
+        console.note(f"accel-rl: not all has ended: accel-rl resume {run}")
 
 
 def _is_agents(run: Path) -> bool:

@@ -155,6 +155,16 @@ def read_json(directory: Path, name: str) -> Any:
         raise ValueError(f"{path} is not a JSON file: {error}") from error
 
 
+def refuse_demo(path: Path) -> None:
+    """Refuses the folder of a demo, which holds the results of several runs and no run itself.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if (path / DETAILS).is_file():
+        raise ValueError(f"{path} is the folder of a demo: accel-rl report {path} shows it")
+
+
 def load_table(path: Path) -> Table:
     """Reads a run's table.
 

@@ -1,6 +1,7 @@
 """`accel-rl resume`: a training that was stopped goes on, bit for bit."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,7 @@ def resume(
     if not sweeping.is_sweep(run):
         with console.bad_input("RUN_DIR"):
             assembly = _longer(run, folder.read(run), steps)
+            _say_if_done([(run, assembly)])
         results = execute.run(run, assembly, command, resume=True, bar=shown)
         execute.finish(run, results, json)
         return
@@ -48,8 +50,28 @@ def resume(
         for group in sweeping.read(run):
             made = _longer(run / group.name, group.configuration, steps)
             groups.append((dataclasses.replace(group, configuration=made.configuration), made))
+        _say_if_done([(run / group.name, made) for group, made in groups])
     results = sweeping.run(run, groups, command, bar=shown)
     sweeping.finish(run, results, json)
+
+
+def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
+    """Says so where no training has a step left."""
+    from accel_rl import io
+    from accel_rl.cli.training import folder
+
+    for directory, assembly in trainings:
+        checkpoints = folder.checkpoints(directory, assembly.configuration)
+        done = max(checkpoints.steps(), default=0)
+        if done < assembly.configuration.training.steps:
+            return
+        try:
+            checkpoints.open(done)
+        except io.DamagedError:  # it goes on from the one before
+            return
+    console.note(
+        f"accel-rl: nothing is left to do, {done:,} steps are done; --steps N trains longer"
+    )
 
 
 def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Assembly":
@@ -57,10 +79,11 @@ def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "A
     from accel_rl.cli.training import assemble, execute, folder, values
 
     if steps is not None:
-        number: Any = values.conform(int, values.parse(steps), "--steps")
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
-        if number < done:
-            raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
+        with console.bad_input():  # not RUN_DIR is to blame
+            number: Any = values.conform(int, values.parse(steps), "--steps")
+            if number < done:
+                raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
         training = dataclasses.replace(complete.training, steps=number)
         complete = dataclasses.replace(complete, training=training)
     made = assemble.assemble(complete)

@@ -54,10 +54,7 @@ def sweep(
 
     name = agent.replace("_", "-")
     if name not in train_agent.AGENTS:
-        raise typer.BadParameter(
-            f"no agent is named {agent!r}; there are {', '.join(train_agent.AGENTS)}",
-            param_hint="AGENT",
-        )
+        raise train_agent.no_agent(agent)
     env, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
     given = train_agent.options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
 

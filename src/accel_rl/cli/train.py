@@ -6,6 +6,7 @@ import typer
 import typer.core
 
 from accel_rl.cli import console, train_agent, train_log
+from accel_rl.cli.arguments import names_file
 
 _LOG = "log"
 
@@ -18,7 +19,17 @@ class _AgentsOrLog(typer.core.TyperGroup):
         name = args[0].replace("_", "-")
         if name in self.commands:
             return name, self.commands[name], args[1:]
+        if _is_agents(args):
+            raise train_agent.no_agent(args[0])
         return _LOG, self.commands[_LOG], args
+
+
+def _is_agents(words: list[str]) -> bool:
+    """Whether the first word can only be meant as an agent's name: an environment follows it."""
+    first, *rest = words
+    if first.startswith("-") or names_file(first):
+        return False
+    return bool(rest) and not rest[0].startswith("-")
 
 
 app = typer.Typer(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from accel_rl.arguments import meant
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import Json, Overwrite
 
@@ -110,12 +111,15 @@ def command(agent: str) -> Callable[..., None]:
     ) -> None:
         runtime.prepare_jax()
         from accel_rl.cli import clearing, folders
-        from accel_rl.cli.training import configuration, execute
+        from accel_rl.cli.training import configuration, execute, layers, sweeping
 
         given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
         assembly = assemble(agent, env, overrides or (), config, given)
         if show:
-            console.print_json(configuration.to_mapping(assembly.configuration))
+            tables = configuration.to_mapping(assembly.configuration)
+            console.print_json(tables)
+            same = sweeping.settings_text(layers.presets_in(tables))
+            console.note(f"accel-rl: as the presets have it: {same or 'nothing'}")
             return
         directory = out or default_directory(assembly)
         with console.bad_input("--out"):
@@ -130,6 +134,13 @@ def command(agent: str) -> Callable[..., None]:
     from words like agent.gamma=0.98, each over those before. The run's folder holds them all.
     """
     return train_agent
+
+
+def no_agent(name: str) -> typer.BadParameter:
+    """The complaint about a word that stands where an agent's name must."""
+    return typer.BadParameter(
+        f"no agent is named {name!r}; {meant(name, AGENTS)}", param_hint="AGENT"
+    )
 
 
 def epilog(agent: str) -> str:

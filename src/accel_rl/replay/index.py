@@ -5,6 +5,7 @@ in another process.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, real, whole
+from accel_rl.arguments import instance, meant, real, whole
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
@@ -102,12 +103,18 @@ def make_index(
         raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
     if weights_over == "buffer" and sampler.least is None:
         raise ValueError("weights_over must be 'batch': the sampler does not know its least likely")
+    accepted = inspect.signature(sampler.init).parameters
+    any_name = any(each.kind is each.VAR_KEYWORD for each in accepted.values())
     most_steps = ring.rows - ring.reach + 1
 
     def init(**hyperparameters: ArrayLike) -> IndexState:
         pending = None
         if ring.window > 1:
             pending = jnp.zeros((ring.window - 1, ring.num_envs), jnp.float32)
+        for name in hyperparameters:
+            if name not in accepted and not any_name:
+                hint = meant(name, accepted) if accepted else "this sampler has none"
+                raise TypeError(f"no hyper-parameter {name!r} of the memory; {hint}")
         return IndexState(sampler.init(**hyperparameters), rings.start(), pending)
 
     def insert(

@@ -28,6 +28,8 @@ SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
     "amper_fr": amper_fr,
     "amper_k": amper_k,
 }
+# By which they are known elsewhere. The command takes these too; here one spelling is enough.
+OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +172,7 @@ def make(
       TypeError: if the example does not fit what is asked for, or an argument is of another type.
     """
     if isinstance(sampler, str):
-        one_of("sampler", sampler, SAMPLERS)
+        one_of("sampler", sampler, SAMPLERS, OTHER_NAMES)
         sampler = SAMPLERS[sampler]()
     if not callable(sampler):
         raise TypeError(

@@ -29,6 +29,7 @@ HYPERPARAMETERS = {
     "beta_end": Limits(1, 0, 1e3, "exponent of importance weights after beta_steps"),
     "beta_steps": Limits(500_000, 1, 1e12, "environment steps from the first exponent to the last"),
 }
+_OTHERS = "; the agent's go into agent={...}, the memory's into replay={...}"
 
 BLOCK = 512  # iterations whose random keys are made at once: few calls, little memory
 
@@ -62,7 +63,7 @@ class Program:
           TypeError: if a name is unknown.
           ValueError: if a value is known and out of its range.
         """
-        hyper = resolve(HYPERPARAMETERS, hyperparameters)
+        hyper = resolve(HYPERPARAMETERS, hyperparameters, _OTHERS)
         agent_key, actor_key, run_key = jax.random.split(key, 3)
         agent_state = self.agent.init(agent_key, **(agent or {}))
         policy = self.agent.policy(agent_state)

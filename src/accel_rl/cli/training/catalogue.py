@@ -155,6 +155,16 @@ def documented(factory: Callable[..., Any]) -> dict[str, str]:
     return {name: " ".join(meaning.split()).rstrip(".") for name, meaning in found}
 
 
+def accepted(agent: str) -> list[str]:
+    """The dotted names of what an agent accepts, if there is one of the name, and any sampler."""
+    found = [f"agent.{each}" for each in describe_agent(agent)] if agent in AGENTS else []
+    for factory in replay.SAMPLERS.values():
+        memory = replay.make(0.0, 1, 1, factory())
+        own = {**static_settings(factory), **sampler_leaves(memory)}
+        found += [f"replay.{each}" for each in own]
+    return list(dict.fromkeys(found))
+
+
 def describe_agent(name: str) -> dict[str, Setting]:
     """Everything that an agent accepts, in spaces for which it is made."""
     factory = AGENTS[name]

@@ -45,7 +45,8 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
     drawn = [each for curves, _ in found for each in curves]
     without = [each for _, names in found for each in names]
     if not drawn:
-        raise ValueError(f"there is no value of {metric} for all seeds of {', '.join(without)}")
+        of = f"there is no value of {metric} for all seeds of {', '.join(without)}"
+        raise ValueError(f"{of}{_instead(runs, metric)}")
     for each in without:
         warnings.warn(
             f"{each} is not drawn: it has no value of {metric} for all seeds", stacklevel=2
@@ -79,6 +80,9 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
     inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
     found, without = [], []
     for path in inside:
+        if sweep and not folder.is_training(path):  # it was stopped before
+            without.append(str(path))
+            continue
         complete, rows = folder.read(path), folder.read_rows(path)
         there = [name for name in _of_seeds(rows) if name not in _COMMON]
         if metric not in there:
@@ -94,6 +98,14 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
             name = path if not settings else path / str(number)
             found.append(_Drawn(name, complete.environment.name, {**flat, **settings}, curve))
     return found, without
+
+
+def _instead(runs: Sequence[Path], metric: str) -> str:
+    """What else can be drawn: a run that was stopped early has episodes, but no evaluation."""
+    other = "episode_return"
+    if metric == other or not any(_curves(run, other)[0] for run in runs):
+        return ""
+    return f"; --metric {other} draws what there is"
 
 
 def _of_seeds(rows: Sequence[Row]) -> Mapping[str, Any]:

@@ -159,20 +159,36 @@ def report(directory: Path, results: dict[str, Any]) -> None:
 
 
 def print_figures(results: dict[str, Any]) -> None:
-    """Prints the table of a training's scores."""
+    """Prints the table of scores, with the steps of each where they are not of the same."""
+    shared = results["steps"] is not None
     rows = [
         (
             " ".join(f"{name}={values.text(of)}" for name, of in each["settings"].items()),
+            *(() if shared else (f"{each['steps']:,}",)),
             *(number(each[name]) for name in ("mean", "interquartile_mean", "lowest", "highest")),
         )
         for each in results["trainings"]
     ]
     console.print_table(
-        f"{results['agent']} in {results['environment']}, {results['steps']:,} steps, seeds: "
-        f"{results['seeds']}; means of {results['episodes']:,} greedy episodes",
-        ("", "mean", "inter-quartile mean", "lowest seed", "highest seed"),
+        heading(results),
+        ("", *(() if shared else ("steps",)), *_FIGURES),
         rows,
     )
+
+
+_FIGURES = ("mean", "inter-quartile mean", "lowest seed", "highest seed")
+
+
+def heading(results: dict[str, Any]) -> str:
+    """What a table of scores is of; what its rows differ in is None and left to them."""
+    said = {
+        "environment": " in {}",
+        "steps": ", {:,} steps",
+        "seeds": ", seeds: {}",
+        "episodes": "; means of {:,} greedy episodes",
+    }
+    parts = [text.format(results[name]) for name, text in said.items() if results[name] is not None]
+    return results["agent"] + "".join(parts)
 
 
 def number(value: float | None) -> str:

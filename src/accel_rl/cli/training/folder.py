@@ -43,6 +43,7 @@ Commands:
 
   accel-rl evaluate {folder}    greedy episodes of the final policy, or of the best
   accel-rl plot {folder}        its learning curve
+  accel-rl report {folder}      all of it as a page that a browser opens
   accel-rl resume {folder}      go on, if it was stopped; --steps N trains longer
 """
 
@@ -180,6 +181,7 @@ def read(directory: Path) -> Configuration:
       ValueError: if it is not such a folder, or its configuration was damaged.
     """
     if not is_training(directory):
+        folders.refuse_demo(directory)
         raise ValueError(f"{directory} is not the folder of an agent's training")
     return configuration.from_mapping(layers.read(directory / CONFIG))
 

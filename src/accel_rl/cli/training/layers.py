@@ -18,14 +18,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from accel_rl.cli.training import configuration, values
+from accel_rl.cli.training import catalogue, configuration, values
+from accel_rl.replay.replay import OTHER_NAMES
 
 WRITTEN_BY = "written_by"  # of a saved configuration: versions and the like, not read
 
 Tables = dict[str, dict[str, Any]]
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 _NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
 
 
@@ -60,7 +60,7 @@ def resolve(
         raise ValueError("the agent is named by the command: agent.name cannot be set")
     upper += [
         _spelt(tables({"agent.name": agent, **named, **options})),
-        _spelt(tables({name: values.parse(text) for name, text in words})),
+        _spelt(tables({name: values.parse(text) for name, text in words}, agent)),
     ]
     over = functools.reduce(merge, upper)
     name = over.get("environment", {}).get("name")
@@ -115,6 +115,20 @@ def preset(agent: str, environment: str) -> list[Tables]:
     return [*below, own, of.get(family, {}), of.get(environment, {})]
 
 
+def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings of complete tables that are as the presets have them, by dotted name."""
+    layers = preset(complete["agent"]["name"], complete["environment"]["name"])
+    own = functools.reduce(merge, layers)
+    numbers = shares(merge(own, {"training": {"steps": complete["training"]["steps"]}}))
+    numbers["training"]["steps"] = own.get("training", {}).get("steps")
+    return {
+        f"{section}.{name}": numbers[section][name]
+        for section, table in own.items()
+        for name in table
+        if complete[section].get(name) == numbers[section][name]
+    }
+
+
 @functools.cache
 def presets() -> dict[str, Any]:
     """`presets.toml`."""
@@ -122,8 +136,12 @@ def presets() -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def tables(flat: Mapping[str, Any]) -> Tables:
+def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
     """Tables of dotted names.
+
+    Args:
+      flat: names and values.
+      agent: whose settings may be meant where a name is unknown.
 
     Raises:
       ValueError: if a name has no section, or an unknown one.
@@ -132,7 +150,8 @@ def tables(flat: Mapping[str, Any]) -> Tables:
     for name, value in flat.items():
         section, *path = name.split(".")
         if section not in configuration.SECTIONS or not path:
-            raise values.unknown(name, configuration.settings())
+            known = [*configuration.settings(), *catalogue.accepted(agent)]
+            raise values.unknown(name, known)
         table = found.setdefault(section, {})
         for part in path[:-1]:
             table = table.setdefault(part, {})
@@ -191,7 +210,7 @@ def _spelt(layer: Tables) -> Tables:
 
     def name(value: Any) -> Any:
         spelt = value.replace("-", "_") if isinstance(value, str) else value
-        return _OTHER_NAMES.get(spelt, spelt)
+        return OTHER_NAMES.get(spelt, spelt)
 
     spelt = {section: dict(table) for section, table in layer.items()}
     for section, field in (("agent", "name"), ("replay", "sampler")):

@@ -1,5 +1,6 @@
 """Greedy episodes of the policies in a training's checkpoint."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from accel_rl import train
 from accel_rl.cli.training import execute, folder, sweeping
 from accel_rl.cli.training.assemble import assemble
-from accel_rl.io import Checkpoint
+from accel_rl.cli.training.configuration import Configuration
 from accel_rl.train.compiled import finite
 from accel_rl.types import Array
 
@@ -30,26 +31,72 @@ def score(
       seed: of the episodes.
 
     Returns:
-      Figures for each combination of settings.
+      Figures for each combination of settings, with the checkpoint that played and its steps. What
+      all have in common stands outside too, and is None there where they differ. "unfinished" lists
+      the trainings that have not ended, and those of a sweep that are without figures as they have
+      no such checkpoint.
 
     Raises:
       ValueError: if there is no such training or checkpoint, or it is damaged.
     """
     if not sweeping.is_sweep(directory):
-        return _training(directory, which, episodes, seed)
-    found = []
+        complete = folder.read(directory)
+        figures = _training(directory, which, episodes, seed)
+        if figures is None:
+            raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
+        return {**figures, "unfinished": _unfinished(directory, {}, complete, scored=True)}
+    found, unfinished = [], []
     for group in sweeping.read(directory):
-        figures = _training(directory / group.name, which, episodes, seed)
-        for each in figures["trainings"]:
-            each["settings"] = {**group.settings, **each["settings"]}
-        found.append(figures)
-    return {**found[0], "trainings": [each for one in found for each in one["trainings"]]}
+        inner = directory / group.name
+        figures = _training(inner, which, episodes, seed) if folder.is_training(inner) else None
+        scored = figures is not None
+        unfinished += _unfinished(inner, group.settings, group.configuration, scored=scored)
+        if figures is not None:
+            for each in figures["trainings"]:
+                each["settings"] = {**group.settings, **each["settings"]}
+            found.append(figures)
+    if not found:
+        raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
+    return {
+        **{name: each if _same(name, found) else None for name, each in found[0].items()},
+        "trainings": [each for one in found for each in one["trainings"]],
+        "unfinished": unfinished,
+    }
 
 
-def _training(directory: Path, which: str, episodes: int | None, seed: int) -> dict[str, Any]:
+def _same(name: str, found: Sequence[Mapping[str, Any]]) -> bool:
+    return all(each[name] == found[0][name] for each in found)
+
+
+def _unfinished(
+    directory: Path, settings: Mapping[str, Any], wanted: Configuration, *, scored: bool
+) -> list[dict[str, Any]]:
+    """What is to be said of a training unless it has ended and has figures.
+
+    Args:
+      directory: of the training; a sweep may not have come to it.
+      settings: of a sweep, that it has to itself.
+      wanted: its configuration, or a longer one that the sweep was resumed with.
+      scored: whether it has figures.
+    """
+    ended = (directory / folder.RESULTS).is_file()
+    if ended and scored and folder.read(directory).training.steps >= wanted.training.steps:
+        return []
+    done = max(folder.checkpoints(directory, wanted).steps(), default=0)
+    common = {"run": str(directory), "settings": dict(settings)}
+    return [{**common, "steps": done, "of": wanted.training.steps, "scored": scored}]
+
+
+def _training(
+    directory: Path, which: str, episodes: int | None, seed: int
+) -> dict[str, Any] | None:
+    """The figures of a training, or None if it has no such checkpoint."""
     complete = folder.read(directory)
     assembly = assemble(complete)
-    checkpoint = _checkpoint(directory, assembly.configuration, which)
+    checkpoints = folder.checkpoints(directory, assembly.configuration)
+    checkpoint = checkpoints.newest() if which == "last" else checkpoints.highest()
+    if checkpoint is None:
+        return None
     state = train.restore(assembly.program, checkpoint)
     number = complete.evaluation.episodes if episodes is None else episodes
     agent = assembly.program.agent
@@ -66,25 +113,17 @@ def _training(directory: Path, which: str, episodes: int | None, seed: int) -> d
         keys = jax.random.split(key, assembly.trainings)
         means = jax.jit(train.over_seeds(mean, **execute.seeds(complete)))(state.agent, keys)
     shape = len(complete.combinations()), complete.training.seeds
+    played = {"checkpoint": str(checkpoint.path), "steps": checkpoint.step}
     return {
         "environment": complete.environment.name,
         "agent": complete.agent.name,
-        "checkpoint": str(checkpoint.path),
-        "steps": checkpoint.step,
+        **played,
         "seeds": complete.training.seeds,
         "episodes": number,
         "trainings": [
-            {"settings": settings, **execute.figures(each)}
+            {"settings": settings, **played, **execute.figures(each)}
             for settings, each in zip(
                 complete.combinations(), np.asarray(means).reshape(shape), strict=True
             )
         ],
     }
-
-
-def _checkpoint(directory: Path, complete: Any, which: str) -> Checkpoint:
-    checkpoints = folder.checkpoints(directory, complete)
-    found = checkpoints.newest() if which == "last" else checkpoints.highest()
-    if found is None:
-        raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
-    return found

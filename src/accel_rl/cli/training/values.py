@@ -72,12 +72,12 @@ def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueErro
     section, _, last = name.rpartition(".")
     near = [each for each in names if section and each.startswith(f"{section}.")] or names
     hint = f"there are {', '.join(near)}"
-    for some in (near, names):  # meant is one of its section, else the same of another one
-        lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
-        close = difflib.get_close_matches(last, lasts, n=1)
-        if close:
-            hint = f"did you mean {lasts[close[0]]}?"
-            break
+    for least in (1.0, 0.6):  # the same word, else a like one; of its section, else of another
+        for some in (near, names):
+            lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
+            close = difflib.get_close_matches(last, lasts, n=1, cutoff=least)
+            if close:
+                return ValueError(f"no {what} is named {name!r}; did you mean {lasts[close[0]]}?")
     return ValueError(f"no {what} is named {name!r}; {hint}")
 
 
