@@ -144,5 +144,15 @@ def test_an_environment_of_one_s_own_has_a_name(monkeypatch):
     assert envs.environment("Two-v0").action_space.n == 2
     with pytest.raises(ValueError, match="without a layout"):
         envs.layout("Two-v0")
-    with pytest.raises(ValueError, match="'Two-v0' is registered already"):
-        envs.register("Two-v0", envs.taxi)
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "MountainCarContinuous-v0"])
+def test_no_environment_is_replaced(monkeypatch, name):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    with pytest.raises(ValueError, match=f"name must be a new one, '{name}' is registered already"):
+        envs.register(name, envs.taxi)
+    envs.register("Mine-v0", envs.taxi)
+    with pytest.raises(ValueError, match="'Mine-v0' is registered already"):
+        envs.register("Mine-v0", envs.taxi)
+    with pytest.raises(TypeError, match="build must be a function, got MDP"):
+        envs.register("Other-v0", envs.make_mdp("FrozenLake-v1"))

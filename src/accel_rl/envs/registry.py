@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accel_rl.arguments import instance
+from accel_rl.arguments import function, instance
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
 from accel_rl.envs.taxi import taxi, taxi_layout
@@ -50,9 +50,14 @@ def register(
         layout: how to draw it, of the same arguments; None: it is not drawn.
 
     Raises:
-        ValueError: if the name is taken.
+        TypeError: if the name is no text, or `build` or `layout` no function.
+        ValueError: if the name is taken, also by an environment of gymnax.
     """
-    if name in _TABULAR:
+    instance("name", name, str)
+    function("build", build)
+    if layout is not None:
+        function("layout", layout)
+    if name in list_environments(gymnax=True):
         raise ValueError(f"name must be a new one, {name!r} is registered already")
     _TABULAR[name] = _Entry(build, layout, {}, {})
 
