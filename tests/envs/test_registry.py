@@ -1,5 +1,6 @@
 """Environments by name, and the pictures of them in text."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -156,3 +157,37 @@ def test_no_environment_is_replaced(monkeypatch, name):
         envs.register("Mine-v0", envs.taxi)
     with pytest.raises(TypeError, match="build must be a function, got MDP"):
         envs.register("Other-v0", envs.make_mdp("FrozenLake-v1"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "initial", "message"),
+    [
+        ((0.5, 0, 0.0, False), np.ones(3), r"probability\[0, 0\] sums to 0.5, not to 1"),
+        ((1.0, 3, 0.0, False), np.ones(3), r"next_state\[0, 0, 0\] must be in \[0, 3\), got 3"),
+        ((1.0, 0, np.nan, False), np.ones(3), r"reward\[0, 0, 0\] must be finite"),
+        ((1.0, 0, 0.0, False), np.array([2.0, -1.0, 0.0]), r"initial\[1\] is -1.0, not a probabil"),
+    ],
+)
+def test_tables_that_are_no_mdp_are_refused_where_they_are_made(
+    monkeypatch, outcome, initial, message
+):
+    with pytest.raises(ValueError, match=message):
+        envs.build_mdp(lambda state, action: [outcome], 2, initial, None)
+
+    def by_hand():
+        lake = envs.make_mdp("FrozenLake-v1")
+        column = np.full((3, 2, 1), outcome[0], np.float32)
+        fields = {"next_state": np.full_like(column, outcome[1], np.int32)}
+        fields["reward"] = np.full_like(column, outcome[2])
+        fields["terminated"] = np.zeros_like(column, bool)
+        return dataclasses.replace(
+            lake, probability=column, initial=initial / sum(initial), **fields
+        )
+
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    envs.register("ByHand-v0", by_hand)
+    with pytest.raises(ValueError, match=message):
+        envs.make_mdp("ByHand-v0")
+    envs.register("None-v0", lambda: None)
+    with pytest.raises(TypeError, match="what None-v0 is built of must be a MDP"):
+        envs.make_mdp("None-v0")

@@ -7,8 +7,11 @@ import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+
 from accel_rl.arguments import function, instance
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
+from accel_rl.envs.dynamics import check_tables
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
 from accel_rl.envs.taxi import taxi, taxi_layout
 from accel_rl.types import MDP, GridLayout
@@ -111,11 +114,16 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
         The MDP.
 
     Raises:
-        ValueError: not a tabular environment, or an argument's value is refused by the builder.
-        TypeError: the name is no text, or the builder has no such argument.
+        ValueError: not a tabular environment, an argument's value is refused by the builder, or the
+            tables are no MDP (see `make_sampler`).
+        TypeError: the name is no text, the builder has no such argument, or it gave no MDP.
     """
     entry = _entry(name)
-    return entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    instance(f"what {name} is built of", mdp, MDP, "envs.build_mdp makes one")
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
+        check_tables(mdp)
+    return mdp
 
 
 def layout(name: str, **kwargs: Any) -> GridLayout:
