@@ -34,9 +34,9 @@ def build_mdp(
 
     Raises:
         TypeError: time_limit is no int.
-        ValueError: time_limit is below 1, or the tables are no MDP: a probability is negative, those
-            of a state and action do not sum to 1, a next state is not in [0, S), or a reward is
-            not finite.
+        ValueError: time_limit is below 1, or the tables are no MDP: a probability is negative,
+            those of a state and action do not sum to 1, a next state is not in [0, S), or a
+            reward is not finite.
     """
     if time_limit is not None:
         whole("time_limit", time_limit, 1)
