@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,14 +49,14 @@ def build_mdp(
         for s, row in enumerate(lists)
     ]
     table = np.array(padded, np.float64)  # [S, A, K, 4]
-    mdp = MDP(
-        probability=table[..., 0].astype(np.float32),
-        next_state=table[..., 1].astype(np.int32),
-        reward=table[..., 2].astype(np.float32),
-        terminated=table[..., 3].astype(np.bool_),
-        initial=np.asarray(initial / np.sum(initial), np.float32),
-        time_limit=time_limit,
-    )
+    columns: dict[str, Any] = {
+        "probability": table[..., 0].astype(np.float32),
+        "next_state": table[..., 1].astype(np.int32),
+        "reward": table[..., 2].astype(np.float32),
+        "terminated": table[..., 3].astype(np.bool_),
+        "initial": np.asarray(initial / np.sum(initial), np.float32),
+    }
+    mdp = MDP(**columns, time_limit=time_limit)
     check_tables(mdp)  # here, where values are known even if somebody traces
     return jax.tree.map(jnp.asarray, mdp)
 
