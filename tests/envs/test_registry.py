@@ -34,7 +34,11 @@ def test_other_names_go_to_gymnax():
     [
         (envs.make, "frozenlake-v1", "'frozenlake-v1'; did you mean FrozenLake-v1"),
         (envs.make, "CartPole-v7", "did you mean CartPole-v1"),
-        (envs.make, "Zzz", "known: FrozenLake-v1, .*FrozenLake-misc"),
+        (
+            envs.make,
+            "Zzz",
+            "known: FrozenLake-v1, .*-misc; one of your own is MODULE:NAME",
+        ),
         (envs.make_mdp, "CartPole-v1", "no environment is named 'CartPole-v1'"),
         (envs.layout, "Taxi", "did you mean Taxi-v"),
     ],
@@ -191,3 +195,51 @@ def test_tables_that_are_no_mdp_are_refused_where_they_are_made(
     envs.register("None-v0", lambda: None)
     with pytest.raises(TypeError, match="what None-v0 is built of must be a MDP"):
         envs.make_mdp("None-v0")
+
+
+OWN = """
+import numpy as np
+
+from accel_rl import envs
+
+
+def chain(length=6):
+    def outcomes(state, action):
+        after = min(max(state + (1 if action == 1 else -1), 0), length - 1)
+        return [(1.0, after, -1.0, after == length - 1)]
+
+    return envs.build_mdp(outcomes, 2, np.arange(length) == 0, 30)
+
+
+envs.register("Chain", chain)
+"""
+
+
+def test_a_name_may_say_which_module_registers_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "chains_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "short.py").write_text(OWN)
+    (package / "broken.py").write_text("import no_such_module_of_a_test\n")
+    name = "chains_of_a_test.short:Chain"
+    assert envs.make_mdp(name, length=4).num_states == 4
+    assert envs.environment(name).name == name
+    assert envs.make(name)[0].num_actions == envs.make_mdp("Chain").num_actions == 2
+    assert registry.has_tables(name)
+    assert not registry.has_tables(name, drawn=True)
+    assert not registry.has_tables("chains_of_a_test.none:Chain")
+    for wrong, message in (
+        ("chains_of_a_test.none:Chain", "chains_of_a_test.none of .* it is neither installed"),
+        ("no_such_package_of_a_test.a:B", "it is neither installed nor on Python's path"),
+        ("chains_of_a_test.broken:Chain", "No module named 'no_such_module_of_a_test'"),
+        ("chains_of_a_test.short:Chian", "registers no 'Chian'; did you mean Chain"),
+        ("chains/short.py:Chain", "must be MODULE:NAME, got 'chains/short.py:Chain'"),
+        (":Chain", "must be MODULE:NAME"),
+    ):
+        for call in (envs.make, envs.make_mdp, envs.environment, envs.layout):
+            with pytest.raises(ValueError, match=message):
+                call(wrong)
+    with pytest.raises(ValueError, match="name must have no colon"):
+        envs.register("short:Chain", envs.taxi)

@@ -21,6 +21,7 @@ def environment(name: str, **kwargs: Any) -> Environment:
     Raises:
       ValueError: if there is none, or a space is neither Discrete nor Box.
     """
+    registry.resolve(name)  # a module is imported here, not under the settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         env, params = registry.make(name, **kwargs)
     return from_gymnax(env, params, name)
