@@ -6,13 +6,13 @@ comments give shape and dtype; a leading axis, where one is allowed, is written 
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import shown, whole
 
 Array = jax.Array
 ArrayLike = Any
@@ -157,11 +157,18 @@ class Discrete:
         return np.dtype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class Box:
     """Arrays within bounds, which may be infinite; a description, not a pytree.
 
-    Bounds are tuples of the elements in C order, so that a space can be compared and hashed.
+    Bounds are kept as tuples of the elements in C order, so that spaces can be compared and hashed.
+
+    Args:
+        low: the least value of every element, or of each: a sequence or an array, flat or of the
+            shape.
+        high: the greatest, likewise.
+        shape: of an array; a sequence of ints.
+        dtype: of an array.
     """
 
     low: tuple[float, ...]
@@ -169,21 +176,44 @@ class Box:
     shape: tuple[int, ...]
     dtype: np.dtype = _FLOAT32
 
-    def __post_init__(self) -> None:
-        """Raises ValueError if bounds do not fit the shape or each other."""
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        if not len(self.low) == len(self.high) == math.prod(self.shape):
+    def __init__(
+        self, low: ArrayLike, high: ArrayLike, shape: Sequence[int], dtype: Any = _FLOAT32
+    ) -> None:
+        """Raises TypeError if a bound is no number, ValueError if bounds do not fit."""
+        if not isinstance(shape, Sequence) or isinstance(shape, str):
+            raise TypeError(f"shape must be a tuple of ints, got {shown(shape)}")
+        sizes = tuple(whole("shape", size, 0) for size in shape)
+        lows, highs = _bound("low", low, sizes), _bound("high", high, sizes)
+        if not len(lows) == len(highs) == math.prod(sizes):
             raise ValueError(
-                f"low and high must have the {math.prod(self.shape)} elements of the shape, "
-                f"{self.shape}, got {len(self.low)} and {len(self.high)}"
+                f"low and high must have the {math.prod(sizes)} elements of the shape, "
+                f"{sizes}, got {len(lows)} and {len(highs)}"
             )
-        if not np.all(np.asarray(self.low) <= np.asarray(self.high)):
-            raise ValueError(f"low must be at most high, got {self.low} and {self.high}")
+        if not np.all(np.asarray(lows) <= np.asarray(highs)):
+            raise ValueError(f"low must be at most high, got {shown(lows)} and {shown(highs)}")
+        kept = {"low": lows, "high": highs, "shape": sizes, "dtype": np.dtype(dtype)}
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     @property
     def bounded(self) -> bool:
         """Whether every bound is finite."""
         return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
+
+
+def _bound(name: str, bound: ArrayLike, shape: tuple[int, ...]) -> tuple[float, ...]:
+    """Its elements in C order; a single number counts for each of the shape's."""
+    try:
+        values = np.asarray(bound, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be a number or one for each element, got {shown(bound)}"
+        ) from None
+    if values.ndim == 0:
+        return (float(values),) * math.prod(shape)
+    if values.ndim > 1 and values.shape != shape:
+        raise ValueError(f"{name} must be flat or of the shape, {shape}, got {values.shape}")
+    return tuple(values.ravel().tolist())
 
 
 Space = Discrete | Box

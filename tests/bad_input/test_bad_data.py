@@ -10,7 +10,7 @@ from refusals import NAN, check_refused, rows_of
 
 from accel_rl import datasets, envs, io, plot
 from accel_rl.envs import wrappers
-from accel_rl.types import Box, TabularTransition
+from accel_rl.types import Box, Discrete, TabularTransition
 
 POLICY = np.zeros(16, np.int32)
 lake = functools.cache(lambda: envs.make_mdp("FrozenLake-v1"))
@@ -78,6 +78,14 @@ TABLE = {
     ],
     "envs.space_of": [
         (lambda: envs.space_of(None), ValueError, "space must be Discrete (from 0) or Box, got N"),
+    ],
+    "envs.action_of": [
+        (lambda: envs.action_of(None, 0), TypeError, "space must be a Discrete or Box, got None"),
+        (
+            lambda: envs.action_of(Box(0.0, 1.0, (2,)), np.zeros(3), "Point"),
+            *(ValueError, "an action of Point must have the shape (2,), got Array([0., 0., 0.]"),
+        ),
+        (lambda: envs.action_of(Discrete(2), 1.0), TypeError, "the environment must be an integer"),
     ],
     "envs.from_gymnax": [
         (lambda: envs.from_gymnax(None), TypeError, "env must be a gymnax environment, got None"),

@@ -160,6 +160,13 @@ def test_actions_of_a_discrete_space_must_be_integers(action):
         env.step(jax.random.key(0), state, action)
 
 
+def test_an_environment_that_broadcasts_actions_is_told_what_refuses_them():
+    lake = envs.environment("FrozenLake-v1")
+    broadcasts = lake._replace(step=lambda key, s, action: lake.step(key, s, jnp.ravel(action)[0]))
+    with pytest.raises(AssertionError, match=r"'must have the shape' \(envs.action_of does\)"):
+        check_environment(broadcasts, steps=2)
+
+
 @pytest.mark.parametrize("action", [1, np.int64(1), np.uint8(1), jnp.int32(1)])
 def test_integers_of_any_kind_are_actions(action):
     env = envs.environment("CartPole-v1")

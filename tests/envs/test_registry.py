@@ -1,5 +1,6 @@
 """Environments by name, and the pictures of them in text."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -33,7 +34,11 @@ def test_other_names_go_to_gymnax():
     [
         (envs.make, "frozenlake-v1", "'frozenlake-v1'; did you mean FrozenLake-v1"),
         (envs.make, "CartPole-v7", "did you mean CartPole-v1"),
-        (envs.make, "Zzz", "known: FrozenLake-v1, .*FrozenLake-misc"),
+        (
+            envs.make,
+            "Zzz",
+            "known: FrozenLake-v1, .*-misc; one of your own is MODULE:NAME",
+        ),
         (envs.make_mdp, "CartPole-v1", "no environment is named 'CartPole-v1'"),
         (envs.layout, "Taxi", "did you mean Taxi-v"),
     ],
@@ -144,5 +149,97 @@ def test_an_environment_of_one_s_own_has_a_name(monkeypatch):
     assert envs.environment("Two-v0").action_space.n == 2
     with pytest.raises(ValueError, match="without a layout"):
         envs.layout("Two-v0")
-    with pytest.raises(ValueError, match="'Two-v0' is registered already"):
-        envs.register("Two-v0", envs.taxi)
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "MountainCarContinuous-v0"])
+def test_no_environment_is_replaced(monkeypatch, name):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    with pytest.raises(ValueError, match=f"name must be a new one, '{name}' is registered already"):
+        envs.register(name, envs.taxi)
+    envs.register("Mine-v0", envs.taxi)
+    with pytest.raises(ValueError, match="'Mine-v0' is registered already"):
+        envs.register("Mine-v0", envs.taxi)
+    with pytest.raises(TypeError, match="build must be a function, got MDP"):
+        envs.register("Other-v0", envs.make_mdp("FrozenLake-v1"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "initial", "message"),
+    [
+        ((0.5, 0, 0.0, False), np.ones(3), r"probability\[0, 0\] sums to 0.5, not to 1"),
+        ((1.0, 3, 0.0, False), np.ones(3), r"next_state\[0, 0, 0\] must be in \[0, 3\), got 3"),
+        ((1.0, 0, np.nan, False), np.ones(3), r"reward\[0, 0, 0\] must be finite"),
+        ((1.0, 0, 0.0, False), np.array([2.0, -1.0, 0.0]), r"initial\[1\] is -1.0, not a probabil"),
+    ],
+)
+def test_tables_that_are_no_mdp_are_refused_where_they_are_made(
+    monkeypatch, outcome, initial, message
+):
+    with pytest.raises(ValueError, match=message):
+        envs.build_mdp(lambda state, action: [outcome], 2, initial, None)
+
+    def by_hand():
+        lake = envs.make_mdp("FrozenLake-v1")
+        column = np.full((3, 2, 1), outcome[0], np.float32)
+        fields = {"next_state": np.full_like(column, outcome[1], np.int32)}
+        fields["reward"] = np.full_like(column, outcome[2])
+        fields["terminated"] = np.zeros_like(column, bool)
+        return dataclasses.replace(
+            lake, probability=column, initial=initial / sum(initial), **fields
+        )
+
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    envs.register("ByHand-v0", by_hand)
+    with pytest.raises(ValueError, match=message):
+        envs.make_mdp("ByHand-v0")
+    envs.register("None-v0", lambda: None)
+    with pytest.raises(TypeError, match="what None-v0 is built of must be a MDP"):
+        envs.make_mdp("None-v0")
+
+
+OWN = """
+import numpy as np
+
+from accel_rl import envs
+
+
+def chain(length=6):
+    def outcomes(state, action):
+        after = min(max(state + (1 if action == 1 else -1), 0), length - 1)
+        return [(1.0, after, -1.0, after == length - 1)]
+
+    return envs.build_mdp(outcomes, 2, np.arange(length) == 0, 30)
+
+
+envs.register("Chain", chain)
+"""
+
+
+def test_a_name_may_say_which_module_registers_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "chains_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "short.py").write_text(OWN)
+    (package / "broken.py").write_text("import no_such_module_of_a_test\n")
+    name = "chains_of_a_test.short:Chain"
+    assert envs.make_mdp(name, length=4).num_states == 4
+    assert envs.environment(name).name == name
+    assert envs.make(name)[0].num_actions == envs.make_mdp("Chain").num_actions == 2
+    assert registry.has_tables(name)
+    assert not registry.has_tables(name, drawn=True)
+    assert not registry.has_tables("chains_of_a_test.none:Chain")
+    for wrong, message in (
+        ("chains_of_a_test.none:Chain", "chains_of_a_test.none of .* it is neither installed"),
+        ("no_such_package_of_a_test.a:B", "it is neither installed nor on Python's path"),
+        ("chains_of_a_test.broken:Chain", "No module named 'no_such_module_of_a_test'"),
+        ("chains_of_a_test.short:Chian", "registers no 'Chian'; did you mean Chain"),
+        ("chains/short.py:Chain", "must be MODULE:NAME, got 'chains/short.py:Chain'"),
+        (":Chain", "must be MODULE:NAME"),
+    ):
+        for call in (envs.make, envs.make_mdp, envs.environment, envs.layout):
+            with pytest.raises(ValueError, match=message):
+                call(wrong)
+    with pytest.raises(ValueError, match="name must have no colon"):
+        envs.register("short:Chain", envs.taxi)

@@ -133,4 +133,5 @@ app.command(epilog=demo.EXAMPLES)(demo.demo)
 
 def main() -> None:
     """The console entry point."""
+    sys.path.append("")  # the present folder, for environments named MODULE:NAME
     app(prog_name="accel-rl")

@@ -46,6 +46,11 @@ class Table:
     environment: str | None
 
 
+def part_of_a_path(name: str) -> str:
+    """An environment's name as a part of a folder's, on every system."""
+    return name.replace("/", "_").replace(":", "_")
+
+
 def versions() -> dict[str, str | None]:
     """Of accel_rl, of Python and of the packages that results depend on; None where absent."""
     found: dict[str, str | None] = {

@@ -15,8 +15,8 @@ def figures(run: Path) -> "dict[str, Figure]":
     Raises:
       typer.BadParameter: if it is not the folder of a complete run.
     """
-    from accel_rl import envs
     from accel_rl.cli import folders, pictures
+    from accel_rl.envs.registry import has_tables
 
     with console.bad_input("RUN_DIR"):
         folders.refuse_demo(run)
@@ -39,7 +39,7 @@ def figures(run: Path) -> "dict[str, Figure]":
             label,
             results["optimal_return"],
         )
-    if table.environment in envs.list_environments():
+    if table.environment is not None and has_tables(table.environment, drawn=True):
         found["policy.png"] = pictures.policy_figure(
             table.environment, table.values, f"{label}, {results['dpus']:,} DPUs"
         )

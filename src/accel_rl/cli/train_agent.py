@@ -201,10 +201,12 @@ def assemble(
 
 def default_directory(assembly: "Assembly") -> Path:
     """runs/, and what was asked."""
+    from accel_rl.cli import folders
+
     complete = assembly.configuration
     parts = (
         complete.agent.name,
-        complete.environment.name.replace("/", "_"),
+        folders.part_of_a_path(complete.environment.name),
         complete.replay.sampler,
         f"{complete.training.steps}steps",
         f"{complete.training.seeds}seeds",

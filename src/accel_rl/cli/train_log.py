@@ -216,12 +216,13 @@ def _data(
     data: str, env: str | None, num: int, seed: int
 ) -> "tuple[TabularDataset, MDP | None, str | None]":
     """The dataset, and the environment to score in, where there is one."""
-    from accel_rl import datasets, envs
+    from accel_rl import datasets
+    from accel_rl.envs.registry import has_tables
 
     if names_file(data):
         dataset = load_dataset(data, "DATASET.npz")
         name = env or dataset.info.environment
-        if env is None and name not in envs.list_environments():
+        if env is None and not has_tables(name):
             return dataset, None, None
         mdp = make_mdp(name, "--env")
         sizes = (dataset.info.num_states, dataset.info.num_actions)
@@ -240,8 +241,10 @@ def _data(
 
 
 def _directory(dataset: "TabularDataset", settings: "Settings") -> Path:
+    from accel_rl.cli import folders
+
     parts = (
-        dataset.info.environment.replace("/", "_"),
+        folders.part_of_a_path(dataset.info.environment),
         settings.rule,
         settings.numerics,
         settings.order,

@@ -6,7 +6,7 @@ Importing this package does not import gymnax; `make` and `TabularEnv` do.
 from typing import Any
 
 from accel_rl.envs import dynamics, wrappers
-from accel_rl.envs.adapter import environment, from_gymnax, space_of
+from accel_rl.envs.adapter import action_of, environment, from_gymnax, space_of
 from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import Sampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
@@ -21,6 +21,7 @@ __all__ = [
     "HostStep",
     "Sampler",
     "TabularEnv",
+    "action_of",
     "build_mdp",
     "cliff_walking",
     "dynamics",

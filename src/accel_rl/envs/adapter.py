@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import instance
 from accel_rl.envs import registry
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
@@ -20,6 +21,7 @@ def environment(name: str, **kwargs: Any) -> Environment:
     Raises:
       ValueError: if there is none, or a space is neither Discrete nor Box.
     """
+    registry.resolve(name)  # a module is imported here, not under the settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         env, params = registry.make(name, **kwargs)
     return from_gymnax(env, params, name)
@@ -62,7 +64,7 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
             return observed(observation), jax.tree.map(_strong, state)
 
     def step(key: Array, state: Any, action: ArrayLike) -> Any:
-        action = _action_of(actions, action, title)
+        action = action_of(actions, action, title)
         with jax.numpy_dtype_promotion("standard"):
             observation, state, reward, terminated, truncated, info = env.step(
                 key, state, action, params
@@ -108,6 +110,32 @@ def space_of(space: Any, what: str = "space") -> Space:
     raise ValueError(f"{what} must be Discrete (from 0) or Box, got {space}")
 
 
+def action_of(space: Space, action: ArrayLike, title: str = "the environment") -> Array:
+    """An action as its space declares it, for the `step` of an environment of one's own.
+
+    What is of another shape would be broadcast, and give states of another shape.
+
+    Args:
+      space: of actions.
+      action: one, of the space's shape; integer for a Discrete space.
+      title: the environment's name, for errors.
+
+    Returns:
+      The action, in the space's dtype; its value is not looked at.
+
+    Raises:
+      ValueError: if it is of another shape.
+      TypeError: if the space is Discrete and it is no integer, or the space is none of ours.
+    """
+    instance("space", space, (Discrete, Box))
+    action = jnp.asarray(action)
+    if action.shape != space.shape:
+        raise ValueError(f"an action of {title} must have the shape {space.shape}, got {action!r}")
+    if isinstance(space, Discrete) and action.dtype.kind not in "iu":
+        raise TypeError(f"an action of {title} must be an integer, got {action!r}")
+    return action.astype(jax.dtypes.canonicalize_dtype(space.dtype))
+
+
 def _bounds(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float, ...]:
     full = np.broadcast_to(np.asarray(bound, np.float64), shape).ravel()
     if dtype.kind == "f":
@@ -121,13 +149,3 @@ def _strong(leaf: Any) -> Array:
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # random keys, say
         return leaf
     return jax.lax.convert_element_type(leaf, leaf.dtype)
-
-
-def _action_of(space: Space, action: ArrayLike, title: str) -> Array:
-    """As the space declares it: environments broadcast what is of another shape."""
-    action = jnp.asarray(action)
-    if action.shape != space.shape:
-        raise ValueError(f"an action of {title} must have the shape {space.shape}, got {action!r}")
-    if isinstance(space, Discrete) and action.dtype.kind not in "iu":
-        raise TypeError(f"an action of {title} must be an integer, got {action!r}")
-    return action.astype(jax.dtypes.canonicalize_dtype(space.dtype))

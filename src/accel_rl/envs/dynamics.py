@@ -66,13 +66,7 @@ def make_sampler(mdp: MDP) -> Sampler:
     instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     _check_shapes(mdp)
     # A policy is a table of one action too, whose results are actions: these may exceed S.
-    check_next_state(mdp, _WORD // 2 if mdp.num_actions == 1 else mdp.num_states)
-    reward = np.asarray(mdp.reward)
-    if not np.isfinite(reward).all():
-        where = np.argwhere(~np.isfinite(reward))[0].tolist()
-        raise ValueError(f"reward{where} must be finite, got {reward[tuple(where)]}")
-    probability = _distribution("probability", mdp.probability)
-    initial = _distribution("initial", mdp.initial)
+    probability, initial = check_tables(mdp, _WORD // 2 if mdp.num_actions == 1 else None)
     last, stretch, order = _intervals(probability)
 
     def ordered(table: Array, dtype: type) -> Array:
@@ -92,6 +86,29 @@ def make_sampler(mdp: MDP) -> Sampler:
         start_last=None if uniform else jnp.asarray(start_last),
         start_stretch=None if uniform else jnp.asarray(start_stretch),
     )
+
+
+def check_tables(mdp: MDP, limit: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Refuses tables that are no MDP; their values must be known.
+
+    Args:
+        mdp: the tables.
+        limit: next states are below it; S if None.
+
+    Returns:
+        probability: [S, A, K] float64, each row scaled to sum to 1.
+        initial: [S] float64, likewise.
+
+    Raises:
+        ValueError: as `make_sampler` does, naming the table, the place and the value.
+    """
+    _check_shapes(mdp)
+    check_next_state(mdp, mdp.num_states if limit is None else limit)
+    reward = np.asarray(mdp.reward)
+    if not np.isfinite(reward).all():
+        where = np.argwhere(~np.isfinite(reward))[0].tolist()
+        raise ValueError(f"reward{where} must be finite, got {reward[tuple(where)]}")
+    return _distribution("probability", mdp.probability), _distribution("initial", mdp.initial)
 
 
 def check_next_state(mdp: MDP, limit: int) -> None:

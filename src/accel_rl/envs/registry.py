@@ -4,11 +4,15 @@ gymnax takes two seconds to import, so it is imported only by the calls that nee
 """
 
 import difflib
+import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accel_rl.arguments import instance
+import jax
+
+from accel_rl.arguments import function, instance
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
+from accel_rl.envs.dynamics import check_tables
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
 from accel_rl.envs.taxi import taxi, taxi_layout
 from accel_rl.types import MDP, GridLayout
@@ -42,7 +46,8 @@ def register(
 ) -> None:
     """Makes a tabular environment of one's own known by name, in this process.
 
-    Everything that takes names then takes this one: `make`, `make_mdp`, `environment`, specs.
+    Everything that takes names then takes this one: `make`, `make_mdp`, `environment`, specs. Where
+    nothing has imported the module that calls this, as on the command line, `module:name` does.
 
     Args:
         name: as users will write it.
@@ -50,9 +55,16 @@ def register(
         layout: how to draw it, of the same arguments; None: it is not drawn.
 
     Raises:
-        ValueError: if the name is taken.
+        TypeError: if the name is no text, or `build` or `layout` no function.
+        ValueError: if the name is taken, also by an environment of gymnax, or has a colon.
     """
-    if name in _TABULAR:
+    instance("name", name, str)
+    function("build", build)
+    if layout is not None:
+        function("layout", layout)
+    if ":" in name:
+        raise ValueError(f"name must have no colon, which ends a module's name, got {name!r}")
+    if name in list_environments(gymnax=True):
         raise ValueError(f"name must be a new one, {name!r} is registered already")
     _TABULAR[name] = _Entry(build, layout, {}, {})
 
@@ -65,7 +77,7 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
     Gymnasium's v4 repaired the rain and left the rest as it was.
 
     Args:
-        name: an environment's registered name.
+        name: an environment's registered name; `module:name` imports the module that registers it.
         **kwargs: arguments of the builder (`frozen_lake`, `taxi`, `cliff_walking`) or of gymnax's
             environment.
 
@@ -77,8 +89,7 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
         TypeError: the name is no text, or the environment has no such argument.
         ValueError: no such environment; the message lists names that are close.
     """
-    instance("name", name, str)
-    if name in _TABULAR:
+    if resolve(name) in _TABULAR:
         from accel_rl.envs.tabular_env import TabularEnv
 
         env = TabularEnv(make_mdp(name, **kwargs), name)
@@ -99,25 +110,30 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
     """Tables of a tabular environment, with the time limit of Gymnasium's registry.
 
     Args:
-        name: one of `list_environments()`.
+        name: one of `list_environments()`, or `module:name`, as for `make`.
         **kwargs: arguments of its builder: `frozen_lake`, `taxi` or `cliff_walking`.
 
     Returns:
         The MDP.
 
     Raises:
-        ValueError: not a tabular environment, or an argument's value is refused by the builder.
-        TypeError: the name is no text, or the builder has no such argument.
+        ValueError: not a tabular environment, an argument's value is refused by the builder, or the
+            tables are no MDP (see `make_sampler`).
+        TypeError: the name is no text, the builder has no such argument, or it gave no MDP.
     """
     entry = _entry(name)
-    return entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    instance(f"what {name} is built of", mdp, MDP, "envs.build_mdp makes one")
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
+        check_tables(mdp)
+    return mdp
 
 
 def layout(name: str, **kwargs: Any) -> GridLayout:
     """How to draw a tabular environment.
 
     Args:
-        name: one of `list_environments()`.
+        name: one of `list_environments()`, or `module:name`, as for `make`.
         **kwargs: `map_name`, `desc` for FrozenLake; `passenger`, `destination` for Taxi.
 
     Returns:
@@ -150,15 +166,56 @@ def list_environments(*, gymnax: bool = False) -> tuple[str, ...]:
     return (*_TABULAR, *registered_envs)
 
 
-def _entry(name: str) -> _Entry:
+def resolve(name: str) -> str:
+    """The name that an environment is registered under, after importing the module it names.
+
+    Args:
+        name: as users write it: `name`, or `module:name` for what `module` registers.
+
+    Raises:
+        TypeError: the name is no text.
+        ValueError: there is no such module, or it cannot be imported or does not register the name.
+    """
     instance("name", name, str)
-    if name not in _TABULAR:
+    module, colon, own = name.partition(":")
+    if not colon:
+        return name
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"a name with a colon must be MODULE:NAME, got {name!r}")
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        lacking = f"{module}.".startswith(f"{error.name}.")
+        why = "it is neither installed nor on Python's path" if lacking else str(error)
+        raise ValueError(f"module {module} of {name!r} cannot be imported: {why}") from error
+    if own not in _TABULAR:
+        raise ValueError(f"module {module} registers no {own!r}; {_hint(own, tuple(_TABULAR))}")
+    return own
+
+
+def has_tables(name: str, *, drawn: bool = False) -> bool:
+    """Whether `make_mdp` knows a name, of whatever origin; `drawn`: whether `layout` does too."""
+    try:
+        entry = _entry(name)
+    except ValueError:
+        return False
+    return not drawn or entry.layout is not None
+
+
+def _entry(name: str) -> _Entry:
+    own = resolve(name)
+    if own not in _TABULAR:
         raise ValueError(_unknown(name, tuple(_TABULAR)))
-    return _TABULAR[name]
+    return _TABULAR[own]
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
+    own = "; one of your own is MODULE:NAME"
+    hint = _hint(name, known)
+    return f"no environment is named {name!r}; {hint}{'' if hint.endswith('?') else own}"
+
+
+def _hint(name: str, known: tuple[str, ...]) -> str:
     lower = {each.lower(): each for each in known}
     close = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3)]
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
-    return f"no environment is named {name!r}; {hint}"
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import real, whole
+from accel_rl.envs.dynamics import check_tables
 from accel_rl.types import MDP
 
 Outcome = tuple[float, int, float, bool]  # probability, next state, reward, terminated
@@ -32,7 +35,9 @@ def build_mdp(
 
     Raises:
         TypeError: time_limit is no int.
-        ValueError: time_limit is below 1.
+        ValueError: time_limit is below 1, or the tables are no MDP: a probability is negative,
+            those of a state and action do not sum to 1, a next state is not in [0, S), or a
+            reward is not finite.
     """
     if time_limit is not None:
         whole("time_limit", time_limit, 1)
@@ -44,14 +49,16 @@ def build_mdp(
         for s, row in enumerate(lists)
     ]
     table = np.array(padded, np.float64)  # [S, A, K, 4]
-    return MDP(
-        probability=jnp.asarray(table[..., 0], jnp.float32),
-        next_state=jnp.asarray(table[..., 1], jnp.int32),
-        reward=jnp.asarray(table[..., 2], jnp.float32),
-        terminated=jnp.asarray(table[..., 3], jnp.bool_),
-        initial=jnp.asarray(initial / np.sum(initial), jnp.float32),
-        time_limit=time_limit,
-    )
+    columns: dict[str, Any] = {
+        "probability": table[..., 0].astype(np.float32),
+        "next_state": table[..., 1].astype(np.int32),
+        "reward": table[..., 2].astype(np.float32),
+        "terminated": table[..., 3].astype(np.bool_),
+        "initial": np.asarray(initial / np.sum(initial), np.float32),
+    }
+    mdp = MDP(**columns, time_limit=time_limit)
+    check_tables(mdp)  # here, where values are known even if somebody traces
+    return jax.tree.map(jnp.asarray, mdp)
 
 
 def check_probability(name: str, value: float) -> None:

@@ -130,9 +130,11 @@ def _check_played(env: Environment, played: Any) -> None:
 def _check_refusals(env: Environment, key: Array, state: Any) -> None:
     space = env.action_space
     wrong = jnp.zeros((2, *space.shape), space.dtype)
-    expect_refusal(ValueError, "must have the shape", env.step, key, state, wrong)
+    by = "envs.action_of"
+    expect_refusal(ValueError, "must have the shape", env.step, key, state, wrong, by=by)
     if isinstance(space, Discrete):
-        expect_refusal(TypeError, "must be an integer", env.step, key, state, jnp.float32(0))
+        real = jnp.float32(0)
+        expect_refusal(TypeError, "must be an integer", env.step, key, state, real, by=by)
 
 
 def _kind(leaf: Any) -> tuple[Any, ...]:

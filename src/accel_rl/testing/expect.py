@@ -21,17 +21,29 @@ def expect_equal(found: Any, wanted: Any, what: str) -> None:
 
 
 def expect_refusal(
-    error: type[Exception], pattern: str, function: Callable[..., Any], *arguments: Any
+    error: type[Exception],
+    pattern: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    by: str = "",
 ) -> None:
-    """Raises AssertionError unless the call raises such an error whose message has the pattern."""
+    """Raises AssertionError unless the call raises such an error whose message has the pattern.
+
+    `by` says what of the library refuses so.
+    """
+    hint = f" ({by} does)" if by else ""
     try:
         function(*arguments)
     except error as raised:
         said = str(raised)
         if not re.search(pattern, said):
-            raise AssertionError(f"a refusal must say {pattern!r}, it says: {said}") from raised
+            raise AssertionError(
+                f"a refusal must say {pattern!r}{hint}, it says: {said}"
+            ) from raised
         return
-    raise AssertionError(f"this must be refused with a {error.__name__} that says {pattern!r}")
+    raise AssertionError(
+        f"this must be refused with a {error.__name__} that says {pattern!r}{hint}"
+    )
 
 
 def expect_close(found: Any, wanted: Any, message: str) -> None:

@@ -1,0 +1,80 @@
+"""An environment of one's own on the command line, from a module in the present folder."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from commands import TINY
+
+CHAIN = """
+import numpy as np
+
+from accel_rl import envs
+
+
+def chain():
+    def outcomes(state, action):
+        after = min(max(state + (1 if action == 1 else -1), 0), 5)
+        return [(1.0, after, -1.0, after == 5)]
+
+    return envs.build_mdp(outcomes, 2, np.arange(6) == 0, 30)
+
+
+envs.register("Chain", chain)
+"""
+
+# As the console script starts: Python puts the script's folder on its path, not the present one.
+SCRIPT = "import sys; sys.path.pop(0); from accel_rl.cli import main; main()"
+
+
+@pytest.fixture
+def command(tmp_path):
+    (tmp_path / "chain_of_a_test.py").write_text(CHAIN)
+
+    def run(*words):
+        line = [sys.executable, "-c", SCRIPT, *(str(word) for word in words)]
+        return subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("no_such_module_of_a_test:Chain", "it is neither installed nor on Python's path"),
+        ("chain_of_a_test:Chian", "registers no 'Chian'; did you mean Chain?"),
+    ],
+)
+def test_what_no_module_registers_is_told_in_a_line(command, name, says):
+    result = command("collect", name, "--num", 10, "--out", "log.npz")
+    assert result.returncode == 2
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.long  # processes that compile
+def test_a_training_takes_a_module_s_environment(command, tmp_path):
+    trained = command("train", "dqn", "chain_of_a_test:Chain", *TINY)
+    assert trained.returncode == 0, trained.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    assert run.name == "dqn-chain_of_a_test_Chain-uniform-400steps-2seeds-seed0"
+    config = json.loads((run / "config.json").read_text())
+    assert config["environment"]["name"] == "chain_of_a_test:Chain"
+    resumed = command("resume", run, "--steps", 480, "--json")
+    assert json.loads(resumed.stdout)["steps"] == 480, resumed.stderr
+    scored = command("evaluate", run, "--episodes", 2, "--json")
+    assert json.loads(scored.stdout)["environment"] == "chain_of_a_test:Chain", scored.stderr
+
+
+@pytest.mark.long  # processes that compile
+def test_a_table_takes_a_module_s_environment(command, tmp_path):
+    name = "chain_of_a_test:Chain"
+    assert command("collect", name, "--num", 2000, "--out", "log.npz").returncode == 0
+    words = ("--dpus", 4, "--passes", 6, "--tasklets", 2, "--out", "run", "--json")
+    trained = json.loads(command("train", "log.npz", *words).stdout)
+    assert trained["environment"] == name
+    scored = command("evaluate", "run", "--json")
+    assert json.loads(scored.stdout)["environment"] == name, scored.stderr
+    assert command("plot", "run", "--out", "pictures").returncode == 0
+    assert {each.name for each in (tmp_path / "pictures").iterdir()} == {"curve.png", "time.png"}
