@@ -315,7 +315,10 @@ def where_no_sdk_is(patch, folder):
         (without_sources, "are not in .*/nowhere, which ACCEL_RL_KERNEL_SOURCES names: unset"),
         (without_sources_in_the_installation, "install a C compiler .*, then reinstall accel_rl"),
         (without_the_vendors_sdk, "UPMEM_HOME is .*/nowhere; .* install UPMEM's SDK and source"),
-        (where_no_sdk_is, "UPMEM_HOME is .*/nowhere; .* or unset UPMEM_HOME, or ACCEL_RL_UPMEM=emu"),
+        (
+            where_no_sdk_is,
+            "UPMEM_HOME is .*/nowhere; .* or unset UPMEM_HOME, or ACCEL_RL_UPMEM=emu",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_what_to_do(fresh, tmp_path, remove, message):
