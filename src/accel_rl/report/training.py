@@ -157,13 +157,16 @@ def composed(
     """A composed training: `plan.json`, `run.json` if it was run, and its spec."""
     best, count = plan["estimates"][0], len(plan["estimates"])
     figures: list[Any] = [
-        ("Chosen mapping", best["name"], None),
+        ("Planned mapping", best["name"], None),
         ("Its iteration", _micro(best["predicted_iteration_seconds"]), "modelled"),
     ]
     sections = [Section("Pictures", pictures=pictures)] if pictures else []
     if run is not None:
-        measured = _micro(run["measured_iteration_seconds"])
-        figures.append(("Iteration of the run", measured, "measured"))
+        if run["name"] != best["name"]:
+            figures.append(("Mapping that ran", run["name"], None))
+        if not run["simulated"]:
+            measured = _micro(run["measured_iteration_seconds"])
+            figures.append(("Iteration of the run", measured, "measured"))
         sections.append(Section("The run", facts=_run_facts(run)))
     text = (
         "Iterations are simulated from the costs of steps, which are measured or modelled as the "

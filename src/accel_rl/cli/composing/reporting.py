@@ -94,9 +94,10 @@ def show(found: dict[str, Any]) -> None:
     """Prints both as tables."""
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
+    most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
     console.print_table(
-        f"Predicted, best {plan['objective']} first ({len(estimates)} mappings, of those that "
-        "differ in names of like devices one)",
+        f"Predicted, best {plan['objective']} first ({len(estimates)} mappings{most}; of those "
+        "that differ in names of like devices one)",
         ("mapping", "iteration, us", "samples/s", "samples/J", "stretch", "costs"),
         [
             (
