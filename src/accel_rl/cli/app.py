@@ -21,6 +21,7 @@ from accel_rl.cli import (
     doctor,
     environments,
     evaluate,
+    import_log,
     plot,
     replay_server,
     report,
@@ -118,6 +119,7 @@ def _root(
 
 app.add_typer(environments.app, name="envs")
 app.command(epilog=collect.EXAMPLES)(collect.collect)
+app.command("import", epilog=import_log.EXAMPLES)(import_log.import_log)
 app.add_typer(train.app, name="train")
 app.add_typer(compose.app, name="compose")
 app.command(epilog=apex.EXAMPLES)(apex.apex)
