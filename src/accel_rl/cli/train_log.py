@@ -1,6 +1,7 @@
 """`accel-rl train ENV|DATASET.npz`: a tabular rule on a log, split over emulated DPUs."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -121,7 +122,10 @@ def train_log(
         BackendName, typer.Option(rich_help_panel=_SCHEDULE, help="What runs the chunks.")
     ] = "auto",
     env: Annotated[
-        str | None, typer.Option(help="Environment to score in; default: the dataset's.")
+        str | None,
+        typer.Option(
+            help="Environment to score in, of those that envs lists. Default: the dataset's."
+        ),
     ] = None,
     num: Transitions = 1_000_000,
     seed: Seed = 0,
@@ -129,9 +133,10 @@ def train_log(
 ) -> None:
     """Train a tabular rule on emulated DPUs, and write the run's folder.
 
-    The return is exact: dynamic programming on the environment's tables, greedy policy. Seconds by
-    part are modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem
-    from the cycles that the DPU programs counted.
+    The return is exact: dynamic programming on the environment's tables, greedy policy. A log of
+    your own (see import) has no environment to score in, and no return. Seconds by part are
+    modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem from the
+    cycles that the DPU programs counted.
     """
     runtime.prepare_jax()
     from accel_rl import pim
@@ -276,12 +281,15 @@ def _results(
 def _report(directory: Path, results: dict[str, Any]) -> None:
     worth = results["episode_return"]
     score = (
-        "no environment to score in (--env)"
+        ("return", "not known: no environment to score in")
         if worth is None
-        else f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best"
+        else (
+            "return, exact",
+            f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best",
+        )
     )
     rows = [
-        ("return, exact", score),
+        score,
         *(
             (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
             for name, seconds in results["modelled_seconds"].items()
@@ -295,3 +303,8 @@ def _report(directory: Path, results: dict[str, Any]) -> None:
         f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
     )
     console.print_table(title, ("", ""), rows)
+    if worth is None:
+        console.print_line(
+            f"{results['environment']} is none of this library's environments, the only ones that "
+            f"--env takes. `accel-rl report {shlex.quote(str(directory))}` shows what was learned."
+        )
