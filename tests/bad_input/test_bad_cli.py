@@ -141,7 +141,7 @@ def test_a_full_disk_loses_nothing(disk):
     words = ["collect", "FrozenLake-v1", "--num", "40000", "--out", str(out), "--overwrite"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
-    assert result.stderr == "accel-rl: [Errno 28] No space left on device\n"
+    assert result.stderr == f"accel-rl: {out}: No space left on device\n"
     assert contents(disk) == {out: b"of before"}
 
 

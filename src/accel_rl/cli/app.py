@@ -59,7 +59,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         except _Complaint as error:
             code = _complain(error.format_message(), error.exit_code)
         except OSError as error:
-            code = _complain(str(error), 1)
+            code = _complain(console.of_system(error), 1)
         except MemoryError:
             code = _complain("out of memory: take fewer transitions, DPUs or seeds", 1)
         except typer.Abort:
