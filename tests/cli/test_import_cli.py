@@ -119,6 +119,10 @@ def test_what_train_cannot_read_leads_here(there):
         assert f"{name}: " in result.stderr
         assert "`accel-rl import`, or datasets.from_arrays, takes a log" in result.stderr
     succeed("import", "own.csv", "--out", "own.npz")
+    result = invoke("train", "own.npz")
+    assert result.exit_code == 2
+    assert "--dpus: 2,000 DPUs, the default, are more than the 3 transitions" in result.stderr
+    assert "own.npz; give --dpus from 1 to 3" in result.stderr
     for words, says in (
         (("own.csv", "--out", "own.npz"), "own.npz exists; --overwrite replaces it"),
         (("own.csv", "--out", "own.txt"), "own.txt must end in .npz"),

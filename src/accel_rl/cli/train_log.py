@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _ALGORITHM, _SCHEDULE, _MODEL = "Algorithm", "DPUs and schedule", "Modelled time"  # help panels
 
+_DPUS = 2000  # by default
+
 EXAMPLES = (
     "accel-rl train FrozenLake-v1 --out runs/lake",
     "accel-rl train taxi.npz --rule sarsa_epsilon_greedy --numerics int32_scaled --order RAN",
@@ -64,7 +66,7 @@ def train_log(
     ] = 4,
     dpus: Annotated[
         int, typer.Option(rich_help_panel=_SCHEDULE, min=1, help="DPUs that share the rows.")
-    ] = 2000,
+    ] = _DPUS,
     passes: Annotated[
         int | None,
         typer.Option(
@@ -169,6 +171,12 @@ def train_log(
         raise typer.BadParameter(
             f"sarsa takes next actions from the log, and {missing} rows of {data} have none",
             param_hint="--rule",
+        )
+    if dpus > len(dataset):
+        raise typer.BadParameter(
+            f"{dpus:,} DPUs{', the default,' * (dpus == _DPUS)} are more than the "
+            f"{len(dataset):,} transitions of {data}; give --dpus from 1 to {len(dataset)}",
+            param_hint="--dpus",
         )
     directory = out or _directory(dataset, settings)
     with console.bad_input("--out"):
