@@ -70,6 +70,24 @@ def test_arrays_all_rows_and_what_is_said(there):
     assert rows("own.npz")[5] == (2, 0, 0, 1)
 
 
+def test_which_columns_say_what_ended(there):
+    def terminated(*words, **columns):
+        np.savez(there / "plain.npz", **LOG | columns)
+        out = as_json(
+            "import", "plain.npz", "--out", "own.npz", "--all-rows", "--overwrite", *words
+        )
+        discount = datasets.load("own.npz").transitions.discount
+        assert out["terminated"] == np.sum(np.asarray(discount) == 0)
+        return np.flatnonzero(np.asarray(discount) == 0).tolist()
+
+    assert terminated() == [1]
+    assert terminated(done=[0, 1, 0, 1], truncated=[0, 1, 0, 0]) == [3]  # done means any end
+    assert terminated(terminated=[0, 0, 0, 1], discount=[0.9] * 4) == [3]
+    assert terminated(discount=[0.9] * 4) == [1]
+    assert terminated("--discount", "discount", discount=[1, 0, 1, 0]) == [1, 3]
+    assert terminated("--truncated", "done") == []
+
+
 def test_an_environments_tables_tell_ends_in_text(there):
     # FrozenLake 4x4: right from 14 is the goal; down from 0 and right from 4 falls into the hole.
     (there / "log.txt").write_text("14 2 1 15\n0 1 0 4\n4 2 0 5\n0 0 0 0\n")

@@ -56,7 +56,7 @@ def test_given_next_actions_are_kept_and_none_is_missing():
 
 
 @pytest.mark.parametrize(
-    "as_type", [np.uint8, np.int64, np.float64, jnp.asarray, jnp.bfloat16, list], ids=str
+    "as_type", [np.uint8, np.int64, np.float64, jnp.asarray, jnp.bfloat16, list]
 )
 def test_types_are_cast_and_discounts_stand_for_terminations(as_type):
     cast = as_type if as_type in (jnp.asarray, list) else lambda c: np.asarray(c).astype(as_type)

@@ -92,6 +92,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "accel-rl collect Taxi-v3 --num 1000000 --out taxi.npz",
+        "accel-rl import own.csv --out own.npz",
         "accel-rl train taxi.npz --rule q_learning --numerics int32_scaled --out runs/taxi",
         "accel-rl train dqn CartPole-v1 --replay amper-fr --seeds 16 --out runs/cartpole",
         "accel-rl evaluate runs/cartpole --json",

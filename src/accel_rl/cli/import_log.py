@@ -120,11 +120,13 @@ def import_log(
         dataset, names = _dataset(file, wanted, episode_end, mdp, env, sizes, not all_rows)
     with console.progress(f"writing {out}"):
         datasets.save(out, dataset)
-    if names.get("terminated") == "done" != terminated:
-        console.note(
-            f"{file}: column done is taken for terminated; where it only marks cuts, give "
-            "--truncated done"
+    if names.get("terminated") == "done" and terminated is None:
+        cuts = (
+            f", unless {names['truncated']} is 1"
+            if "truncated" in names
+            else "; where it only marks cuts, give --truncated done"
         )
+        console.note(f"{file}: column done is taken for terminated{cuts}")
     info = dataset.info
     figures = {
         "file": str(out),
@@ -176,6 +178,11 @@ def _dataset(
     try:
         columns = log_files.read(file, wanted)
         arrays = columns.arrays
+        done = wanted["terminated"] is None and columns.names.get("terminated") == log_files.DONE
+        truncated = arrays.get("truncated")
+        if done and truncated is not None and truncated.shape == arrays["terminated"].shape:
+            # Some mean by done any end, others a termination: a row that was cut is neither's.
+            arrays["terminated"] = np.where(truncated == 1, 0, arrays["terminated"])
         if not any(end in arrays for end in ENDS):
             if episode_end is None:
                 raise datasets.DatasetError(

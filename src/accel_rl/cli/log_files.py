@@ -15,6 +15,8 @@ from accel_rl.datasets.arrays import ENDS, REQUIRED, RowError
 from accel_rl.datasets.storage import DAMAGE
 from accel_rl.datasets.validation import COLUMNS
 
+DONE = "done"  # in the place of terminated
+
 _FLAGS = {"true": "1", "false": "0"}
 
 
@@ -68,11 +70,14 @@ def _chosen(wanted: Mapping[str, str | None], found: Iterable[str]) -> dict[str,
     """What the file calls each column that is wanted and there."""
     found = list(found)
     chosen = {name: given for name, given in wanted.items() if given is not None}
-    for name, given in wanted.items():
-        if given is None and name in found and name not in chosen.values():
-            chosen[name] = name
-    if not set(ENDS) & set(chosen) and "done" in found:
-        chosen["terminated"] = "done"
+    natural = [(name, name) for name in wanted]
+    # One column of those that say what terminated; a discount is often the algorithm's, not 0 or 1.
+    natural.insert(natural.index(("terminated", "terminated")) + 1, ("terminated", DONE))
+    for name, column in natural:
+        told = name in chosen or (name == "discount" and "terminated" in chosen)
+        told = told or (name == "terminated" and "discount" in chosen)
+        if not told and column in found and column not in chosen.values():
+            chosen[name] = column
     for name in (*REQUIRED, *chosen):
         column = chosen.get(name, name)
         if column not in found:

@@ -45,7 +45,7 @@ def train_log(
         typer.Argument(
             metavar="ENV|DATASET.npz",
             help="An environment, of which --num transitions are collected with a random "
-            "policy, or a file from collect.",
+            "policy, or a file from collect or import.",
         ),
     ],
     out: Annotated[
