@@ -25,9 +25,13 @@ ROWS = [
     ("--nonsense", "No such option: --nonsense"),
     ("collect Taxi-v3 --out folder", "folder is a directory"),
     ("collect Taxi-v3 --out text/x.npz", "directory text does not exist"),
+    ("collect Taxi-v3 --out junk.npz", "--out: junk.npz exists; --overwrite replaces it"),
+    ("collect Taxi-v3 --out x.csv", "--out: x.csv must end in .npz, the format of datasets"),
     ("collect Taxi-v3 --out x.npz --num 1.5", "'--num': Input should be a valid integer"),
     ("collect Taxi-v3 --out x.npz --epsilon nan", "'--epsilon': Input should be less than"),
     ("collect Taxi-v3 --out x.npz --policy text", "text is not a table that accel_rl wrote"),
+    ("import junk.npz --out x.npz", "FILE: junk.npz: not an .npz file, or cut short"),
+    ("import folder --out x.npz", "FILE: folder: Is a directory"),
     ("train", "say what to train: AGENT ENV, or ENV|DATASET.npz"),
     ("train text", "text: not an .npz file, or cut short"),
     ("train junk.npz", "junk.npz: not an .npz file, or cut short"),
@@ -134,10 +138,10 @@ def disk(tmp_path):
 def test_a_full_disk_loses_nothing(disk):
     out = disk / "lake.npz"
     out.write_bytes(b"of before")
-    words = ["collect", "FrozenLake-v1", "--num", "40000", "--out", str(out)]
+    words = ["collect", "FrozenLake-v1", "--num", "40000", "--out", str(out), "--overwrite"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
-    assert result.stderr == "accel-rl: [Errno 28] No space left on device\n"
+    assert result.stderr == f"accel-rl: {out}: No space left on device\n"
     assert contents(disk) == {out: b"of before"}
 
 
@@ -151,7 +155,7 @@ def slowly(file, *arrays, **columns):
     begin()
 
 storage.np.savez = slowly
-sys.argv = "accel-rl collect FrozenLake-v1 --num 100 --out lake.npz".split()
+sys.argv = "accel-rl collect FrozenLake-v1 --num 100 --out lake.npz --overwrite".split()
 """
 EXPERIMENTS = """
 from accel_rl.cli import experiment

@@ -33,6 +33,10 @@ def rollout(number=4, num_envs=2, actions=4, **options):
     )  # fmt: skip
 
 
+def arrays(state=(0, 1), action=(0, 1), reward=(0, 1), next_state=(1, 2), terminated=(0, 1), **o):
+    return datasets.from_arrays(state, action, reward, next_state, terminated, **o)
+
+
 NO_MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
 NO_ENV = "env must be an Environment (envs.environment makes one), got None"
 NO_LAYOUT = "layout must be a GridLayout (envs.layout makes one), got 'x'"
@@ -187,6 +191,25 @@ TABLE = {
     ],
     "datasets.unpack": [
         (lambda: datasets.unpack(None), TypeError, "packed must be a PackedDataset (datasets.pack"),
+    ],
+    "datasets.from_arrays": [
+        (lambda: arrays(state=[0, -1]), datasets.DatasetError, "row 1: state is -1, must be a who"),
+        (lambda: arrays(num_states=2), datasets.DatasetError, "row 1: next_state is 2, must be a "),
+        (lambda: arrays(action=[0, 0.5]), datasets.DatasetError, "row 1: action is 0.5, must be a"),
+        (lambda: arrays(reward=[NAN, 0]), datasets.DatasetError, "row 0: reward is nan, must be f"),
+        (lambda: arrays(reward=[1e39, 0]), datasets.DatasetError, "must be finite in float32"),
+        (lambda: arrays(terminated=[0, 2]), datasets.DatasetError, "row 1: terminated is 2, must "),
+        (lambda: arrays(action=[0]), datasets.DatasetError, "action must have the shape of state"),
+        (lambda: arrays(state=[[0], [1]]), datasets.DatasetError, "state must have the shape of s"),
+        (lambda: arrays([], [], [], [], []), datasets.DatasetError, "at least one row, got 0"),
+        (lambda: arrays(next_action=[3, 7], num_actions=3), datasets.DatasetError, "row 0: next_a"),
+        (lambda: arrays(terminated=None), ValueError, "nothing says where episodes end: give term"),
+        (lambda: arrays(discount=[1, 0]), ValueError, "terminated and discount say the same"),
+        (lambda: arrays(num_actions=0), ValueError, "num_actions must be from 1 to 2147483647, go"),
+        (lambda: arrays(state=["a", "b"]), TypeError, "state must be of numbers, got <U1"),
+        (lambda: arrays(state=None), TypeError, "state must be of numbers, got object"),
+        (lambda: arrays(environment=3), TypeError, "environment must be a str, got 3"),
+        (lambda: arrays(num_states=2.5), TypeError, "num_states must be an int, got 2.5"),
     ],
     "datasets.from_minari": [
         (lambda: datasets.from_minari(3), TypeError, "dataset must be a Minari dataset or the id"),

@@ -1,5 +1,6 @@
 """Bad usage and bad input: exit code 2 and one line that names what is wrong."""
 
+import os
 import re
 from importlib import resources
 
@@ -8,7 +9,6 @@ from commands import SMALL, invoke
 from sdk_present import needs
 
 from accel_rl import datasets, pim
-from accel_rl.cli import folders
 
 
 def complaint(*arguments):
@@ -120,14 +120,20 @@ def test_logged_sarsa_needs_next_actions(tmp_path):
     assert invoke("train", path, "--rule", "q_learning", *words).exit_code == 0
 
 
-def test_failure_to_write_is_exit_code_1(dataset, tmp_path, monkeypatch):
+def test_a_full_disk_is_exit_code_1_and_names_the_file(dataset, run, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folders, "write_json", full)
-    result = invoke("train", dataset, *SMALL, "--out", tmp_path / "run")
-    assert result.exit_code == 1
-    assert result.stderr == "accel-rl: [Errno 28] No space left on device\n"
+    monkeypatch.setattr(os, "fsync", full)
+    for words, name in (
+        (("train", dataset, *SMALL, "--out", tmp_path / "run"), "run/config.json"),
+        (("plot", run[0], "--out", tmp_path), "time.png"),
+        (("report", run[0], "--out", tmp_path / "page.html"), "page.html"),
+    ):
+        result = invoke(*words)
+        assert result.exit_code == 1
+        assert result.stderr == f"accel-rl: {tmp_path / name}: No space left on device\n"
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 @needs("gcc", "g++")

@@ -6,11 +6,13 @@ import pathlib
 import re
 import shutil
 
+import numpy as np
 import pytest
 from commands import as_json, invoke, succeed
 from matplotlib.figure import Figure
 from report.browser import needs_chromium, opened, outline
 
+from accel_rl import datasets
 from accel_rl.cli import folders
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -30,6 +32,26 @@ def badges(shown, basis):
 
 def write(path, value):
     path.write_text(json.dumps(value))
+
+
+def test_the_page_of_a_log_without_environment_shows_what_was_learned(tmp_path):
+    rows = {"action": [1, 0, 1], "reward": [0.0, 2.0, 5.0], "terminated": [0, 0, 1]}
+    states = {"state": [0, 1, 2], "next_state": [1, 2, 3]}
+    path, out = tmp_path / "own.npz", tmp_path / "own"
+    datasets.save(path, datasets.from_arrays(**rows, **states))
+    succeed("train", path, "--dpus", 1, "--passes", 200, "--gamma", 0.5, "--out", out)
+    shown = page(out)
+    assert "There is no environment to score in, and so no return." in shown.text
+    assert "exact" not in shown.text
+    # The one way there is: 5, 2 + 5 / 2, and half of that.
+    assert "state greedy action value 0 1 2.25 1 0 4.5 2 1 5 3 0 0" in shown.text
+    table = out / "table.npz"
+    with np.load(table) as archive:
+        content = dict(archive)
+    np.savez(table, **content | {"values": np.zeros((65, 2), np.float32)})
+    shown = page(out)
+    assert "65 states. All values are in table.npz" in shown.text
+    assert "greedy action" not in shown.text
 
 
 def test_a_tables_page_tells_what_was_modelled(run, tmp_path):

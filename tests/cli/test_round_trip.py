@@ -132,7 +132,10 @@ def test_dataset_of_an_unknown_environment_trains_without_a_score(tmp_path):
     mdp = envs.make_mdp("FrozenLake-v1")
     path, out = tmp_path / "log.npz", tmp_path / "run"
     datasets.save(path, datasets.collect(mdp, "random", 4000, seed=3, environment="my lake"))
-    figures = as_json("train", path, *SMALL, "--out", out)
+    text = succeed("train", path, *SMALL, "--out", out)
+    assert "not known: no environment to score in" in text
+    assert "exact" not in text
+    figures = json.loads((out / "results.json").read_text())
     assert figures["environment"] == "my lake"
     assert figures["episode_return"] is None
     assert invoke("evaluate", out).exit_code == 2

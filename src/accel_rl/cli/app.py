@@ -21,6 +21,7 @@ from accel_rl.cli import (
     doctor,
     environments,
     evaluate,
+    import_log,
     plot,
     replay_server,
     report,
@@ -58,7 +59,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         except _Complaint as error:
             code = _complain(error.format_message(), error.exit_code)
         except OSError as error:
-            code = _complain(str(error), 1)
+            code = _complain(console.of_system(error), 1)
         except MemoryError:
             code = _complain("out of memory: take fewer transitions, DPUs or seeds", 1)
         except typer.Abort:
@@ -91,6 +92,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "accel-rl collect Taxi-v3 --num 1000000 --out taxi.npz",
+        "accel-rl import own.csv --out own.npz",
         "accel-rl train taxi.npz --rule q_learning --numerics int32_scaled --out runs/taxi",
         "accel-rl train dqn CartPole-v1 --replay amper-fr --seeds 16 --out runs/cartpole",
         "accel-rl evaluate runs/cartpole --json",
@@ -118,6 +120,7 @@ def _root(
 
 app.add_typer(environments.app, name="envs")
 app.command(epilog=collect.EXAMPLES)(collect.collect)
+app.command("import", epilog=import_log.EXAMPLES)(import_log.import_log)
 app.add_typer(train.app, name="train")
 app.add_typer(compose.app, name="compose")
 app.command(epilog=apex.EXAMPLES)(apex.apex)

@@ -23,6 +23,9 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everythin
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
 ]
+Replace = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file, if there is one already.")
+]
 Transitions = Annotated[int, typer.Option("--num", min=1, max=2**31 - 1, help="Transitions.")]
 
 
@@ -44,7 +47,24 @@ def load_dataset(path: str, argument: str) -> "TabularDataset":
 
 def names_file(value: str) -> bool:
     """Whether an argument that may name an environment or a file names a file."""
-    return value.endswith(".npz") or Path(value).is_file()
+    return value.endswith((".npz", ".csv", ".tsv", ".txt")) or Path(value).is_file()
+
+
+def check_dataset_file(path: Path, overwrite: bool) -> None:
+    """Refuses before the work, not after it, a dataset's file that cannot or must not be written.
+
+    Raises:
+        ValueError: it is not named .npz, its folder is absent, it is a folder itself, or it exists
+            and `overwrite` is False.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory")
+    if path.suffix != ".npz":
+        raise ValueError(f"{path} must end in .npz, the format of datasets")
+    if not path.parent.is_dir():
+        raise ValueError(f"directory {path.parent} does not exist")
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path} exists; --overwrite replaces it")
 
 
 def summary(dataset: "TabularDataset") -> dict[str, Any]:

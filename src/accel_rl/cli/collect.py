@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, Seed, Transitions, make_mdp, summary
+from accel_rl.cli.arguments import (
+    Json,
+    Replace,
+    Seed,
+    Transitions,
+    check_dataset_file,
+    make_mdp,
+    summary,
+)
 
 if TYPE_CHECKING:
     from accel_rl.datasets import Policy
@@ -23,7 +31,8 @@ _PLANNING_GAMMA = 0.95  # of the value iteration behind --policy epsilon-greedy
 
 def collect(
     env: Annotated[str, typer.Argument(metavar="ENV", help="A tabular environment's name.")],
-    out: Annotated[Path, typer.Option(help="The file to write, by convention .npz.")],
+    out: Annotated[Path, typer.Option(help="The file to write, ending in .npz.")],
+    overwrite: Replace = False,
     num: Transitions = 1_000_000,
     policy: Annotated[
         str,
@@ -46,7 +55,7 @@ def collect(
 
     mdp = make_mdp(env, "ENV")
     with console.bad_input("--out"):
-        _check_directory(out)
+        check_dataset_file(out, overwrite)
     behaviour = _policy(policy, mdp, epsilon)
     with console.progress(f"collecting {num:,} transitions of {env}"):
         with console.bad_input():
@@ -82,11 +91,3 @@ def _policy(name: str, mdp: "MDP", epsilon: float) -> "Policy | str":
                 )
     with console.bad_input("--epsilon"):
         return datasets.epsilon_greedy_policy(values, epsilon)
-
-
-def _check_directory(path: Path) -> None:
-    """Refuses before the work, not after it, a file that cannot be written."""
-    if not path.parent.is_dir():
-        raise ValueError(f"directory {path.parent} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory")

@@ -1,6 +1,7 @@
 """What commands say: results on stdout, everything else on stderr."""
 
 import contextlib
+import errno
 import json
 import signal
 import sys
@@ -17,6 +18,7 @@ def bad_input(argument: str | None = None) -> Iterator[None]:
     """Turns a refusal by the library into one line and exit code 2.
 
     Only around calls that check what the user gave, so that a defect of ours keeps its traceback.
+    A full disk is no bad input, and passes.
 
     Args:
         argument: the argument or option to blame; None where the message names it.
@@ -24,10 +26,18 @@ def bad_input(argument: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
-        raise typer.BadParameter(message, param_hint=argument) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise typer.BadParameter(of_system(error), param_hint=argument) from error
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=argument) from error
+
+
+def of_system(error: OSError) -> str:
+    """What an operation of the system failed at, and why, as far as the error tells."""
+    if not error.strerror:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def print_json(value: Any) -> None:

@@ -48,7 +48,11 @@ def evaluate_table(
         table = folders.load_table(run)
     name = env or table.environment
     if name is None:
-        raise typer.BadParameter("the table does not say its environment", param_hint="--env")
+        raise typer.BadParameter(
+            "the table is of no environment that is known here; give one of those that envs lists "
+            "to score in",
+            param_hint="--env",
+        )
     mdp = make_mdp(name, "--env")
     steps = horizon or runs.horizon_of(mdp)
     with console.bad_input("--env"), console.progress(f"scoring in {name}"):

@@ -88,7 +88,9 @@ def _table(path: Path) -> Page:
     from accel_rl.cli import plot_table
 
     config, found = _read(path, folders.CONFIG), _read(path, folders.RESULTS)
-    return tabular.table(config, found, _pictures(plot_table.figures(path)), _when(path))
+    pictures = _pictures(plot_table.figures(path))
+    values = folders.load_table(path).values
+    return tabular.table(config, found, values, pictures, _when(path))
 
 
 def _demo(path: Path) -> Page:

@@ -1,6 +1,7 @@
 """`accel-rl train ENV|DATASET.npz`: a tabular rule on a log, split over emulated DPUs."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _ALGORITHM, _SCHEDULE, _MODEL = "Algorithm", "DPUs and schedule", "Modelled time"  # help panels
 
+_DPUS = 2000  # by default
+
 EXAMPLES = (
     "accel-rl train FrozenLake-v1 --out runs/lake",
     "accel-rl train taxi.npz --rule sarsa_epsilon_greedy --numerics int32_scaled --order RAN",
@@ -42,7 +45,7 @@ def train_log(
         typer.Argument(
             metavar="ENV|DATASET.npz",
             help="An environment, of which --num transitions are collected with a random "
-            "policy, or a file from collect.",
+            "policy, or a file from collect or import.",
         ),
     ],
     out: Annotated[
@@ -63,7 +66,7 @@ def train_log(
     ] = 4,
     dpus: Annotated[
         int, typer.Option(rich_help_panel=_SCHEDULE, min=1, help="DPUs that share the rows.")
-    ] = 2000,
+    ] = _DPUS,
     passes: Annotated[
         int | None,
         typer.Option(
@@ -121,7 +124,10 @@ def train_log(
         BackendName, typer.Option(rich_help_panel=_SCHEDULE, help="What runs the chunks.")
     ] = "auto",
     env: Annotated[
-        str | None, typer.Option(help="Environment to score in; default: the dataset's.")
+        str | None,
+        typer.Option(
+            help="Environment to score in, of those that envs lists. Default: the dataset's."
+        ),
     ] = None,
     num: Transitions = 1_000_000,
     seed: Seed = 0,
@@ -129,9 +135,10 @@ def train_log(
 ) -> None:
     """Train a tabular rule on emulated DPUs, and write the run's folder.
 
-    The return is exact: dynamic programming on the environment's tables, greedy policy. Seconds by
-    part are modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem
-    from the cycles that the DPU programs counted.
+    The return is exact: dynamic programming on the environment's tables, greedy policy. A log of
+    your own (see import) has no environment to score in, and no return. Seconds by part are
+    modelled for a UPMEM machine, not measured: by the cost model, or with --backend upmem from the
+    cycles that the DPU programs counted.
     """
     runtime.prepare_jax()
     from accel_rl import pim
@@ -164,6 +171,12 @@ def train_log(
         raise typer.BadParameter(
             f"sarsa takes next actions from the log, and {missing} rows of {data} have none",
             param_hint="--rule",
+        )
+    if dpus > len(dataset):
+        raise typer.BadParameter(
+            f"{dpus:,} DPUs{', the default,' * (dpus == _DPUS)} are more than the "
+            f"{len(dataset):,} transitions of {data}; give --dpus from 1 to {len(dataset)}",
+            param_hint="--dpus",
         )
     directory = out or _directory(dataset, settings)
     with console.bad_input("--out"):
@@ -280,12 +293,15 @@ def _results(
 def _report(directory: Path, results: dict[str, Any]) -> None:
     worth = results["episode_return"]
     score = (
-        "no environment to score in (--env)"
+        ("return", "not known: no environment to score in")
         if worth is None
-        else f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best"
+        else (
+            "return, exact",
+            f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best",
+        )
     )
     rows = [
-        ("return, exact", score),
+        score,
         *(
             (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
             for name, seconds in results["modelled_seconds"].items()
@@ -300,3 +316,8 @@ def _report(directory: Path, results: dict[str, Any]) -> None:
         f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
     )
     console.print_table(title, ("", ""), rows)
+    if worth is None:
+        console.print_line(
+            f"{results['environment']} is none of this library's environments, the only ones that "
+            f"--env takes. `accel-rl report {shlex.quote(str(directory))}` shows what was learned."
+        )

@@ -1,5 +1,6 @@
 """Logged experience of finite MDPs: collecting, checking, saving, importing and packing it."""
 
+from accel_rl.datasets.arrays import from_arrays
 from accel_rl.datasets.collection import collect, rollout
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.datasets.minari import from_minari
@@ -24,6 +25,7 @@ __all__ = [
     "collect",
     "deterministic_policy",
     "epsilon_greedy_policy",
+    "from_arrays",
     "from_minari",
     "load",
     "load_text",

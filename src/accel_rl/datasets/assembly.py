@@ -20,14 +20,16 @@ class Log:
     next_state: np.ndarray  # [N] int32
     terminated: np.ndarray  # [N] bool
     last: np.ndarray  # [N] bool, true wherever `terminated` is
+    next_action: np.ndarray | None = None  # [N] int32, where the log holds them: none is missing
 
 
 def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularDataset:
     """Completes a log to a valid dataset.
 
-    The next action of a row is the action of the row below in the same episode. The last row of an
-    episode that did not terminate has none in the log: it is left out, or stays with a 0 that no
-    rule may use; `info` counts it either way. The row above a dropped one keeps its next action.
+    The next action of a row is the log's own, or the action of the row below in the same episode.
+    In the second case the last row of an episode that did not terminate has none: it is left out,
+    or stays with a 0 that no rule may use; `info` counts it either way. The row above a dropped one
+    keeps its next action.
 
     Args:
         log: the rows.
@@ -40,7 +42,12 @@ def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularD
     Raises:
         DatasetError: no row is left, or the dataset is not valid.
     """
-    missing = log.last & ~log.terminated
+    if log.next_action is None:
+        missing = log.last & ~log.terminated
+        next_action = np.where(log.last, 0, np.roll(log.action, -1))
+    else:
+        missing = np.zeros_like(log.last)
+        next_action = np.where(log.terminated, 0, log.next_action)
     keep = ~missing if require_next_action else np.ones_like(missing)
     if not keep.any():
         raise DatasetError(
@@ -58,7 +65,7 @@ def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularD
             reward=jnp.asarray(log.reward[keep]),
             next_state=jnp.asarray(log.next_state[keep]),
             discount=jnp.asarray((~log.terminated[keep]).astype(np.float32)),
-            next_action=jnp.asarray(np.where(log.last, 0, np.roll(log.action, -1))[keep]),
+            next_action=jnp.asarray(next_action[keep]),
         ),
         jnp.asarray(episode),
         dataclasses.replace(

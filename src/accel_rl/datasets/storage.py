@@ -32,8 +32,9 @@ _HEADER_TYPES: dict[str, type | tuple[type, ...]] = {
     "rows": int,
     "crc32": dict,
 }
+_IMPORT = "; `accel-rl import`, or datasets.from_arrays, takes a log of your own"
 # All that zipfile and NumPy raise when the bytes under them are not what they should be.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -109,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> TabularDataset:
             validate(dataset)
         except DatasetError as error:
             raise DatasetError(f"{os.fspath(path)}: {error}") from error.__cause__
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise DatasetError(
                 f"{os.fspath(path)}: not a readable .npz file, damaged or cut short ({error})"
             ) from error
@@ -118,7 +119,7 @@ def load(path: str | os.PathLike[str]) -> TabularDataset:
 
 def _read(file: io.BufferedReader) -> TabularDataset:
     if not zipfile.is_zipfile(file):
-        raise DatasetError("not an .npz file, or cut short: it has no zip directory")
+        raise DatasetError(f"not an .npz file, or cut short: it has no zip directory{_IMPORT}")
     with zipfile.ZipFile(file) as archive:
         header = _read_header(archive)
         table = {name: _read_column(archive, name, header) for name in COLUMNS}
@@ -134,7 +135,7 @@ def _read(file: io.BufferedReader) -> TabularDataset:
 
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     if "header.npy" not in archive.namelist():
-        raise DatasetError("no header: an .npz file, but not one that accel_rl wrote")
+        raise DatasetError(f"no header: an .npz file, but not one that accel_rl wrote{_IMPORT}")
     try:
         encoded, _ = _read_array(archive, "header", np.dtype(np.uint8), _HEADER_LIMIT)
         header = json.loads(encoded.tobytes())

@@ -64,7 +64,7 @@ def load_text(
     num_states, num_actions = _sizes(mdp, episode_end, num_states, num_actions)
     name = os.fspath(path)
     try:
-        table = _parse(path)
+        table = parse(path)
         state = _indices(table, 0, num_states)
         action = _indices(table, 1, num_actions)
         next_state = _indices(table, 3, num_states)
@@ -83,7 +83,7 @@ def load_text(
         )
         return assemble(log, info, require_next_action)
     except _RowError as error:
-        line = _line_of(path, error.row)
+        line = line_of(path, error.row)
         raise DatasetError(f"{name}: line {line} (row {error.row}): {error}") from None
     except DatasetError as error:
         raise DatasetError(f"{name}: {error}") from None
@@ -114,10 +114,10 @@ def _sizes(
     return num_states, num_actions
 
 
-def _parse(path: str | os.PathLike[str]) -> np.ndarray:
+def parse(path: str | os.PathLike[str]) -> np.ndarray:
     """The numbers of the file, [N, 4] float64, by NumPy's own fast reader."""
     with open(path, encoding="utf-8", errors="replace") as file:
-        if not any(True for _ in _data_lines(file)):
+        if not any(True for _ in data_lines(file)):
             raise DatasetError("no rows: the file is empty")
         file.seek(0)
         try:
@@ -130,7 +130,7 @@ def _parse(path: str | os.PathLike[str]) -> np.ndarray:
     return table
 
 
-def _data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+def data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of each line that has any."""
     for number, line in enumerate(lines, start=1):
         fields = line.split("#", 1)[0].split()
@@ -141,7 +141,7 @@ def _data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 def _malformed(path: str | os.PathLike[str]) -> str | None:
     """Says where the first line is that is not four numbers."""
     with open(path, encoding="utf-8", errors="replace") as file:
-        for number, fields in _data_lines(file):
+        for number, fields in data_lines(file):
             for column, text in zip(_FIELDS, fields, strict=False):
                 try:
                     float(text)
@@ -152,9 +152,10 @@ def _malformed(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def _line_of(path: str | os.PathLike[str], row: int) -> int:
+def line_of(path: str | os.PathLike[str], row: int) -> int:
+    """The line, counted from 1, in which a row stands."""
     with open(path, encoding="utf-8", errors="replace") as file:
-        for index, (number, _) in enumerate(_data_lines(file)):
+        for index, (number, _) in enumerate(data_lines(file)):
             if index == row:
                 return number
     raise AssertionError(f"row {row} was read from {os.fspath(path)} and is gone")

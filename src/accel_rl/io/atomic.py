@@ -30,7 +30,8 @@ def atomic_write(
     Raises:
         ValueError: `mode` is neither "wb" nor "w".
         TypeError: the path is none.
-        OSError: the directory does not exist, the path is a directory, the disk is full, ...
+        OSError: the directory does not exist, the path is a directory, the disk is full, ...; it
+            names the path.
     """
     if mode not in ("wb", "w"):
         raise ValueError(f'mode must be "wb" or "w", got {mode!r}')
@@ -48,9 +49,11 @@ def atomic_write(
         with contextlib.suppress(FileNotFoundError):
             os.chmod(draft, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(draft, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)  # the system tells of a failed write without it
         raise
     sync_directory(directory)
 

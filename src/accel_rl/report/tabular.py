@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from accel_rl.plot.style import PART_LABELS
 from accel_rl.report.page import Found, Page, Picture, Section, Table, flat, made, number
 
+_SHOWN_STATES = 64  # more make a long page, and a picture or a program reads them better
 
-def table(config: Found, results: Found, pictures: Sequence[Picture], when: str) -> Page:
-    """A tabular training on emulated DPUs: its `config.json` and `results.json`."""
+
+def table(
+    config: Found, results: Found, values: np.ndarray, pictures: Sequence[Picture], when: str
+) -> Page:
+    """A tabular training on emulated DPUs: its `config.json`, `results.json` and values [S, A]."""
     seconds = results["modelled_seconds"]
     worth, best = results["episode_return"], results["optimal_return"]
     figures: list[Any] = []
@@ -23,19 +29,23 @@ def table(config: Found, results: Found, pictures: Sequence[Picture], when: str)
     parts = [(PART_LABELS.get(name, name), 1e3 * value) for name, value in seconds.items()]
     title, columns = "Parts of a run on DPUs", ("part", "ms")
     shown = Table(title, columns, parts, basis="modelled", numbers=("ms",))
+    scored = (
+        "There is no environment to score in, and so no return."
+        if worth is None
+        else "The return is exact, of the greedy policy."
+    )
     return Page(
         title=f"{results['rule']} on {results['environment']}",
         kind="tabular training on emulated DPUs",
         lead=(
             f"{results['passes']:,} passes on {results['dpus']:,} DPUs with {results['tasklets']} "
             f"tasklets, {results['numerics']}, order {results['order']}, merge "
-            f"{results['merge']} with period {results['period']}. The return is exact, of the "
-            "greedy policy."
+            f"{results['merge']} with period {results['period']}. {scored}"
         ),
         when=when,
         figures=figures,
         sections=[
-            Section("What was learned", pictures=pictures),
+            _learned(values, pictures),
             Section("Time", f"Modelled from: {results['modelled_from']}.", tables=[shown]),
             Section("The data", facts=flat(config["dataset"])),
         ],
@@ -45,6 +55,20 @@ def table(config: Found, results: Found, pictures: Sequence[Picture], when: str)
         ],
         **made(config),
     )
+
+
+def _learned(values: np.ndarray, pictures: Sequence[Picture]) -> Section:
+    """The greedy action of each state where there are few, and where the rest is."""
+    states = len(values)
+    text = "All values are in table.npz of the run's folder: values, one row for each state."
+    if states > _SHOWN_STATES:
+        return Section("What was learned", f"{states:,} states. {text}", pictures=pictures)
+    greedy = values.argmax(axis=1)
+    rows = [(state, int(greedy[state]), float(values[state].max())) for state in range(states)]
+    columns = ("state", "greedy action", "value")
+    shown = Table("Greedy action of each state, and its value", columns, rows, numbers=columns)
+    text += " A state that the log never left has values of 0, and its action says nothing."
+    return Section("What was learned", text, pictures=pictures, tables=[shown])
 
 
 def demo(

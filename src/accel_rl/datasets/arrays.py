@@ -1,0 +1,187 @@
+"""Import of a log that is arrays already, whatever file they came from."""
+
+from typing import Any
+
+import numpy as np
+
+from accel_rl.arguments import instance, whole
+from accel_rl.datasets.assembly import Log, assemble
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.types import ArrayLike
+
+REQUIRED = ("state", "action", "reward", "next_state")
+ENDS = ("terminated", "truncated", "discount")
+_LIMIT = 2**31 - 1  # of states and of actions, held as int32
+
+
+class RowError(DatasetError):
+    """A value that cannot be used, in a row counted from 0."""
+
+    def __init__(self, row: int, message: str):
+        super().__init__(message)
+        self.row = row
+
+
+def from_arrays(
+    state: ArrayLike,
+    action: ArrayLike,
+    reward: ArrayLike,
+    next_state: ArrayLike,
+    terminated: ArrayLike | None = None,
+    truncated: ArrayLike | None = None,
+    *,
+    discount: ArrayLike | None = None,
+    next_action: ArrayLike | None = None,
+    num_states: int | None = None,
+    num_actions: int | None = None,
+    environment: str = "unnamed",
+    policy: str = "unknown, imported from arrays",
+    require_next_action: bool = True,
+) -> TabularDataset:
+    """Makes a dataset of a log's columns, N rows in the order in which they happened.
+
+    An episode ends where `terminated` or `truncated` says so, and also where the state of the row
+    below is not this row's next state: what nothing marks as a termination is a truncation, as the
+    end of the log is. So a shuffled log is one of episodes of a single row each. The next action
+    of a row is the action of the row below in the same episode, unless `next_action` gives it.
+
+    Args:
+        state: [N] whole numbers of any integer or floating type, from 0.
+        action: [N], likewise.
+        reward: [N] numbers, finite in float32.
+        next_state: [N], as `state`; where an episode ends the state that it ended in, not the first
+            of the next episode.
+        terminated: [N] bool, or 0 and 1: the episode ended by itself in the next state, from which
+            nothing more is to be had.
+        truncated: [N] bool, or 0 and 1: a time limit or the like cut the episode. Where a row is
+            both, it terminated.
+        discount: [N] of 0 and 1, in place of `terminated`: 0 where the episode terminated.
+        next_action: [N] whole numbers, the action that the policy took or would take in the next
+            state; ignored in rows that terminated.
+        num_states: S; the largest state and one if None.
+        num_actions: A; the largest action and one if None.
+        environment: the name to keep with the data.
+        policy: the behaviour policy in words, to keep with the data.
+        require_next_action: leave out the rows whose next action is unknown, the last of each
+            truncated episode, counted in `info.dropped`. Otherwise they stay, with next action 0,
+            counted in `info.missing_next_action`, and SARSA from a log refuses them. Without effect
+            where `next_action` is given.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        DatasetError: columns differ in length or are not one-dimensional, a state or an action is
+            no whole number or out of range, a reward is not finite in float32, an end is neither 0
+            nor 1, or no row is left. The message names the column, and the row, counted from 0.
+        TypeError: a column does not hold numbers, or another argument is of the wrong type.
+        ValueError: no argument says where episodes end, or both `terminated` and `discount` do; or
+            a size is out of range.
+    """
+    instance("environment", environment, str)
+    instance("policy", policy, str)
+    instance("require_next_action", require_next_action, bool)
+    given = {
+        "state": state,
+        "action": action,
+        "reward": reward,
+        "next_state": next_state,
+        "terminated": terminated,
+        "truncated": truncated,
+        "discount": discount,
+        "next_action": next_action,
+    }
+    columns = {
+        name: column for name, column in given.items() if column is not None or name in REQUIRED
+    }
+    try:
+        return assembled(columns, num_states, num_actions, environment, policy, require_next_action)
+    except RowError as error:
+        raise DatasetError(f"row {error.row}: {error}") from None
+
+
+def assembled(
+    given: dict[str, Any],
+    num_states: int | None,
+    num_actions: int | None,
+    environment: str,
+    policy: str,
+    require_next_action: bool,
+) -> TabularDataset:
+    """As `from_arrays`, of columns by name; faults of a row are a `RowError`."""
+    columns = _columns(given)
+    if not any(name in columns for name in ENDS):
+        raise ValueError(
+            "nothing says where episodes end: give terminated, truncated or discount (a truncated "
+            "of zeros for a log in which nothing terminates)"
+        )
+    if {"terminated", "discount"} <= set(columns):
+        raise ValueError("terminated and discount say the same: give one of them")
+    ends = {name: _flags(name, columns[name]) for name in ENDS if name in columns}
+    never = np.zeros(len(columns["state"]), bool)
+    terminated = ~ends["discount"] if "discount" in ends else ends.get("terminated", never)
+    num_states, state, next_state = _indices(columns, "state", "next_state", num_states)
+    actions = dict(columns)
+    if "next_action" in columns:  # of rows that terminated it says nothing
+        actions["next_action"] = np.where(terminated, 0, columns["next_action"])
+    num_actions, action, next_action = _indices(actions, "action", "next_action", num_actions)
+    with np.errstate(over="ignore"):  # beyond float32: becomes infinite, and is refused
+        reward = columns["reward"].astype(np.float32)
+    _refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
+    assert next_state is not None
+    goes_on = next_state[:-1] == state[1:]
+    if next_action is not None:
+        goes_on &= next_action[:-1] == action[1:]
+    last = terminated | ends.get("truncated", never) | ~np.append(goes_on, False)
+    log = Log(state, action, reward, next_state, terminated, last, next_action)
+    info = DatasetInfo(environment, num_states, num_actions, policy)
+    return assemble(log, info, require_next_action)
+
+
+def _columns(given: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The columns as arrays of numbers, all of one length above 0."""
+    columns = {name: np.asarray(column) for name, column in given.items()}
+    rows = columns["state"].size
+    for name, column in columns.items():
+        kinds = "biuf" if name in ENDS else "iuf"
+        # JAX's small floats are of no kind that NumPy knows.
+        if column.dtype.kind not in kinds and "float" not in str(column.dtype):
+            raise TypeError(f"{name} must be of numbers, got {column.dtype}")
+        if column.shape != (rows,):
+            raise DatasetError(
+                f"{name} must have the shape of state, ({rows},), got {column.shape}"
+            )
+    if rows == 0:
+        raise DatasetError("a dataset needs at least one row, got 0")
+    return columns
+
+
+def _flags(name: str, column: np.ndarray) -> np.ndarray:
+    flags = {name: column}
+    _refuse(flags, name, ~((column == 0) | (column == 1)), "must be 0 or 1")
+    return column == 1
+
+
+def _indices(
+    columns: dict[str, np.ndarray], name: str, successor: str, limit: int | None
+) -> tuple[int, np.ndarray, np.ndarray | None]:
+    """How many states or actions there are, and both columns of them as int32."""
+    names = [each for each in (name, successor) if each in columns]
+    if limit is not None:
+        limit = whole(f"num_{name}s", limit, 1, _LIMIT)
+    rule = f"must be a whole number in [0, {_LIMIT if limit is None else limit})"
+    for each in names:
+        column = columns[each]
+        below = column < (_LIMIT if limit is None else limit)
+        _refuse(columns, each, ~((column >= 0) & below & (column == np.floor(column))), rule)
+    found = [columns[each].astype(np.int32) for each in names]
+    if limit is None:
+        limit = 1 + max(int(column.max()) for column in found)
+    return limit, found[0], found[1] if len(found) > 1 else None
+
+
+def _refuse(columns: dict[str, np.ndarray], name: str, bad: np.ndarray, rule: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = repr(columns[name][row].item()).removesuffix(".0")
+        raise RowError(row, f"{name} is {value}, {rule}")
