@@ -9,6 +9,7 @@ from commands import SMALL, invoke
 from sdk_present import needs
 
 from accel_rl import datasets, pim
+from accel_rl.cli import folders
 
 
 def complaint(*arguments):
