@@ -39,7 +39,9 @@ class ReplayClient(Calls):
             Or a `ReplayServer` of this process, which is called without any transport.
           secret: what both sides know; needed if, and only if, the server has one.
           timeout: seconds that a reply may take beyond what the request itself may wait.
-          reconnect: seconds for which a lost server is looked for; 0: not at all.
+          reconnect: seconds for which a lost server is looked for; 0: not at all. Over TCP, TLS and
+            Unix sockets a connection that ended while nothing was under way is found ended before a
+            change is sent, and made anew.
           tls: of tls, which authorities are trusted; None: those of the system, or of the
             environment variable SSL_CERT_FILE.
 
