@@ -100,9 +100,13 @@ def test_refusals_have_types(address, connect):
     for priorities in ([1, np.nan, 1], [1, -1, 1], [np.inf, 1, 1]):
         with pytest.raises(remote.RequestRefused, match="bad_priority"):
             table.push(items(3), priorities)
-    with pytest.raises(remote.RequestRefused, match="bad_count"):
+    with pytest.raises(remote.RequestRefused, match=r"bad_count.* 1 to 100, got 101"):
         table.push(items(101))
-    with pytest.raises(remote.TableDiffers):
+    with pytest.raises(remote.RequestRefused, match=r"bad_count.* 1 to 65536, got 70000"):
+        table.push(items(70_000))
+    with pytest.raises(ValueError, match="batch must be from 1 to 65536, got 70000"):
+        table.sample(1, 70_000)
+    with pytest.raises(remote.TableDiffers, match="capacity is 100, wanted 101; priority_exponent"):
         client.table(TableSpec("t", 101, SPEC.columns))
     with pytest.raises(remote.LimitReached):
         client.table(TableSpec("huge", 2**29, (Column("x", "f8", (1024,)),)))

@@ -41,6 +41,7 @@ class Calls(Closing):
 
     Attributes:
       lock: held during a request; who reads a reply that the next one may overwrite holds it.
+      most_items: what a call may push, sample or update, as the server said.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Calls(Closing):
         self._closed = False
         self._tables: dict[str, Numbered] = {}
         self._connection: Connection | None = None
+        self.most_items = 0
         self._connect(once=True)
 
     def call(
@@ -186,7 +188,7 @@ class Calls(Closing):
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
         self._connection = connection
-        self._session = connection.session
+        self._session, self.most_items = connection.session, connection.most_items
         for table in self._tables.values():
             table.former_number = table.number
         if not connection.resumed:

@@ -5,8 +5,9 @@ import struct
 
 from accel_rl.remote import wire
 from accel_rl.remote.calls import Calls
+from accel_rl.remote.errors import TableDiffers
 from accel_rl.remote.links import Served
-from accel_rl.remote.schema import TableSpec
+from accel_rl.remote.schema import TableSpec, differences
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.wire import Op
 
@@ -63,8 +64,17 @@ class ReplayClient(Calls):
           LimitReached: if the server has no room for it.
           RequestRefused: if the description is not that of a table.
         """
+        name = spec if isinstance(spec, str) else spec.name
+        what = f"open table {name!r}"
         with self.lock:
-            header, reply = self.call(wire.describe(spec, create), f"open table {spec!r}")
+            try:
+                header, reply = self.call(wire.describe(spec, create), what)
+            except TableDiffers as error:
+                if isinstance(spec, str):
+                    raise
+                _, reply = self.call(wire.describe(name, create=False), what)
+                how = differences(spec, wire.described(reply))
+                raise TableDiffers(f"{error}: {how}", error.status) from None
             found = wire.described(reply)
             table = self._remote.get(found.name)
             if table is None:
