@@ -34,6 +34,8 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert found["settings"]["num_actors"] == 1
     assert len(found["evaluation_returns"]) == 20
     assert found["evaluation"] == pytest.approx(np.mean(found["evaluation_returns"]))
+    config = json.loads((out / "config.json").read_text())
+    assert (config["settings"], config["steps"]) == (found["settings"], 800)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["steps"] == 800
     assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
