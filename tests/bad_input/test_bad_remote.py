@@ -80,6 +80,11 @@ TABLE = {
         (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
         (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
         (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),
+        (
+            lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),
+            ValueError,
+            "columns must have names of their own, got 'x' twice",
+        ),
         (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
     ],
     "remote.RemotePort": [

@@ -34,6 +34,8 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert found["settings"]["num_actors"] == 1
     assert len(found["evaluation_returns"]) == 20
     assert found["evaluation"] == pytest.approx(np.mean(found["evaluation_returns"]))
+    config = json.loads((out / "config.json").read_text())
+    assert (config["settings"], config["steps"]) == (found["settings"], 800)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["steps"] == 800
     assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
@@ -126,12 +128,14 @@ def test_rows_are_kept_of_a_training_that_failed(tmp_path):
     assert rows == [{"steps": 40, "loss": None}, {"steps": 80, "loss": None}]
 
 
-def test_a_server_serves_until_it_is_interrupted(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_serves_until_it_is_interrupted(tmp_path, number):
     snapshot = tmp_path / "snapshot"
     words = ["replay-server", "--json", "--snapshot", str(snapshot)]
     process = subprocess.Popen(
         [sys.executable, "-m", "accel_rl", *words],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
@@ -141,12 +145,18 @@ def test_a_server_serves_until_it_is_interrupted(tmp_path):
         spec = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
         with remote.ReplayClient(address) as client:
             client.table(spec).push([np.arange(5, dtype=np.int32)])
-        os.kill(process.pid, signal.SIGINT)
+        result = invoke(*words)
+        assert result.exit_code == 2
+        said = " ".join(result.output.replace("│", " ").split())
+        assert "another server has the snapshot" in said
+        os.kill(process.pid, number)
         assert process.wait(30) == 0
+        assert f"snapshot of 5 items written to {snapshot}" in process.stderr.read()
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+        process.stderr.close()
     with remote.ReplayServer(snapshot_path=snapshot) as server:
         assert server.stats()["tables"]["t"]["size"] == 5
 

@@ -192,6 +192,22 @@ def test_an_apex_page_draws_what_rows_hold(tmp_path):
     assert len(shown.all("img")) == 1  # of the loss; no episode ended
 
 
+def test_an_apex_run_that_has_not_ended(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"steps": 400, "loss": 0.5}\n{"steps": 8')
+    assert "It has not ended: 400 steps are recorded." in page(tmp_path).text
+    settings = {"environment": "CartPole-v1", "hidden": [8, 8]}
+    write(tmp_path / "config.json", {"settings": settings, "steps": 2_000, **MADE})
+    shown = page(tmp_path)
+    assert "Ape-X on CartPole-v1" in shown.text
+    assert "It has not ended: 400 of 2,000 steps are recorded." in shown.text
+    assert "hidden 8, 8" in shown.text
+    assert len(shown.all("img")) == 1
+    for command in ("evaluate", "plot"):
+        result = invoke(command, tmp_path)
+        assert result.exit_code == 2
+        assert "is a run of accel-rl apex" in " ".join(result.output.replace("│", " ").split())
+
+
 def test_a_composed_page_keeps_predicted_and_measured_apart(tmp_path):
     estimate = {
         "mapping": {},

@@ -100,7 +100,8 @@ def test_a_killed_server_begins_with_its_last_snapshot(built, connect, tmp_path)
     where = {"host": None, "unix_path": tmp_path / "socket", "snapshot_path": tmp_path / "snapshot"}
     rng = np.random.default_rng(0)
     server = remote.ReplayServerProcess(**where)
-    pushing, sampling, asking = (connect(server.address) for _ in range(3))
+    sampling, asking = (connect(server.address) for _ in range(2))
+    pushing = connect(server.address, reconnect=0)  # each kill is to end its changes
     load, seen = Load(pushing.table(SPEC), asking), sampling.table(SPEC)
 
     def look():

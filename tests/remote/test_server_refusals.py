@@ -68,7 +68,7 @@ def test_a_server_that_should_know_the_secret(serve, connect):
 
 def test_others_may_only_come_with_a_secret(serve):
     for host in ("0.0.0.0", "::"):
-        with pytest.raises(ValueError, match="must have a secret"):
+        with pytest.raises(ValueError, match=r"must have a secret .*--secret-file"):
             serve(host=host)
     with pytest.raises(ValueError, match="secret must have 16 bytes"):
         serve(secret=b"short")
@@ -238,8 +238,42 @@ def test_damaged_snapshots(serve, connect, tmp_path):
     path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
     with pytest.raises(remote.SnapshotFailed):
         serve(snapshot_path=path)
+    for garbage in (b"garbage", b"no snapshot at all, but long enough"):
+        path.write_bytes(garbage)
+        with pytest.raises(remote.SnapshotFailed, match="not a snapshot"):
+            serve(snapshot_path=path)
     path.write_bytes(whole)
     assert serve(snapshot_path=path).stats()["tables"]["t"]["size"] == 10
+
+
+def test_a_snapshot_is_one_servers(serve, tmp_path):
+    path = tmp_path / "made" / "snapshot"
+    first = serve(snapshot_path=path)
+    with pytest.raises(remote.SnapshotFailed, match=f"another server has the snapshot {path}"):
+        serve(snapshot_path=path)
+    other = serve(snapshot_path=path.with_name("other"))
+    first.close()
+    serve(snapshot_path=path).close()
+    other.close()
+    assert list(path.parent.iterdir()) == []  # neither locks nor snapshots that nobody asked for
+
+
+def test_a_killed_server_leaves_its_snapshot_to_the_next(serve, tmp_path):
+    path = tmp_path / "snapshot"
+    with remote.ReplayServerProcess(snapshot_path=path) as killed:
+        with pytest.raises(remote.SnapshotFailed, match="another server"):
+            serve(snapshot_path=path)
+        killed.process.kill()
+        killed.process.wait()
+        serve(snapshot_path=path)
+
+
+def test_where_no_snapshot_can_be_written(serve, tmp_path):
+    (tmp_path / "file").touch()
+    places = (tmp_path, "it is a directory"), (tmp_path / "file" / "x", "its folder is a file")
+    for path, why in places:
+        with pytest.raises(remote.SnapshotFailed, match=f"cannot be written to {path}: {why}"):
+            serve(snapshot_path=path)
 
 
 def test_a_server_starts_once_and_is_stopped_by_many(built):

@@ -61,6 +61,12 @@ def test_large_and_small_frames(serve, connect, files, trusting):
     assert client.ping(b"y") == b"y"
 
 
+def test_a_server_without_tls(serve, connect):
+    server = serve()
+    with pytest.raises(remote.ConnectionLost, match=f"does it speak TLS.* {server.address}"):
+        connect(server.address.replace("tcp:", "tls:"))
+
+
 def test_the_same_batch_as_without(serve, connect, files, trusting):
     plain, tls = serve(), serve(**files)
     rows = np.random.default_rng(0).random((300, 1024), np.float32)

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -75,6 +76,14 @@ Status SnapshotReader::read_header() {
     return say(Status::io_error, std::strerror(errno));
   left_ = static_cast<uint64_t>(status_of.st_size);
   std::byte header[snapshot::head_bytes];
+  // What is cut short is told from what never was one by as much of the magic as is there.
+  if (const uint64_t all = left_; all < sizeof header) {
+    const Status status = take(header, all);
+    if (status != Status::ok) return status;
+    const bool begins = std::memcmp(header, &snapshot::magic, std::min(all, uint64_t{8})) == 0;
+    return begins ? say(Status::truncated, "the file ends within its header")
+                  : damaged("not a snapshot");
+  }
   const Status status = take(header, sizeof header);
   if (status != Status::ok) return status;
   ByteReader reader(header, sizeof header);

@@ -11,6 +11,13 @@ std::string never(uint32_t count, const char *what) {
          " will never be between the least and most difference of the table";
 }
 
+// Why a number of items was refused; empty if it is within its limit, and the status says enough.
+std::string number_of(uint32_t items, uint32_t most, const char *whose) {
+  if (items > 0 && items <= most) return "";
+  return std::string(whose) + " takes 1 to " + std::to_string(most) + ", got " +
+         std::to_string(items);
+}
+
 }  // namespace
 
 Table *Handler::table_of(const Header &header) {
@@ -56,7 +63,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
   if (parsed != Status::ok) {
     table->count_refused();
-    return fail(header, parsed, "", reply);
+    return fail(header, parsed, number_of(push_.items, settings_.limits.batch, "a call"), reply);
   }
   Queues &queues = queues_[header.table];
   Status status = queues.pushes.empty() ? table->can_push(push_.items) : Status::retry;
@@ -85,6 +92,9 @@ Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   // First, as what was done without a reply would not be remembered, and done again.
   if (!begin_reply(reply, header, Op::push, Status::ok, layout_)) return Outcome::close;
   const Status status = table.push(push_.items, push_.columns.data(), push_.priorities);
+  if (status == Status::bad_count)
+    return fail(header, status,
+                number_of(push_.items, table.config().capacity, "a table of that capacity"), reply);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();
   write_at(reply->data() + 40, push_.items);
@@ -103,7 +113,7 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
   if (parsed != Status::ok) {
     table->count_refused();
-    return fail(header, parsed, "", reply);
+    return fail(header, parsed, number_of(request.batch, settings_.limits.batch, "a call"), reply);
   }
   if (table->config().sampler == Sampler::amper_fr &&
       request.batch > settings_.limits.amper_batch) {
@@ -176,7 +186,7 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
   if (parsed != Status::ok) {
     table->count_refused();
-    return fail(header, parsed, "", reply);
+    return fail(header, parsed, number_of(request.items, settings_.limits.batch, "a call"), reply);
   }
   layout_.clear();
   if (!begin_reply(reply, header, Op::update, Status::ok, layout_)) return Outcome::close;

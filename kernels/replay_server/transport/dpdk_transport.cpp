@@ -43,7 +43,8 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
       if (own.address == memif_server && own.port == usual_port)
         found.push_back(memif_address(*nic));
     } else if (!settings.secret) {
-      *why = "a server on " + settings.address + ", which others can reach, must have a secret";
+      *why = "a server on " + settings.address +
+             ", which others can reach, must have a secret (secret=, or --secret-file)";
       return nullptr;
     }
   }

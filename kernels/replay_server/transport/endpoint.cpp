@@ -36,7 +36,8 @@ bool find_endpoint(const std::string &host, uint16_t port, bool secret, Endpoint
   std::memcpy(&out->address, found->ai_addr, out->length);
   freeaddrinfo(found);
   if (secret || is_loopback(out->general())) return true;
-  *why = "a server on " + host + ", which others can reach, must have a secret";
+  *why = "a server on " + host +
+         ", which others can reach, must have a secret (secret=, or --secret-file)";
   return false;
 }
 

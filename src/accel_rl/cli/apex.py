@@ -67,8 +67,8 @@ def apex(
     """Train DQN with actors in processes of their own.
 
     Starts a replay memory server (unless --server names one) and the actors, and learns in this
-    process, or in several. Writes `metrics.jsonl`, `results.json` and the last state to
-    `checkpoints`.
+    process, or in several. Writes `config.json`, `metrics.jsonl`, `results.json` and the last
+    state to `checkpoints`. A run that was stopped cannot be resumed.
     """
     runtime.prepare_jax()
     from accel_rl.cli import folders

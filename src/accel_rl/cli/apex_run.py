@@ -103,6 +103,8 @@ def execute(
         # Not before there are servers and actors, and not after a long training.
         clearing.clear(directory)
         directory.mkdir(parents=True, exist_ok=True)
+        made = {"settings": dataclasses.asdict(settings), **folders.made_with()}
+        folders.write_json(directory / folders.CONFIG, {**made, "steps": steps})
         learn: Callable[..., train.Pipelined] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)
@@ -113,8 +115,7 @@ def execute(
     returns = np.asarray(play(agent.policy(done.state.agent), settings.key))
     last = done.rows[-1]
     results = {
-        "settings": dataclasses.asdict(settings),
-        **folders.made_with(),
+        **made,
         "steps": int(last["steps"]),
         "acted_steps": int(last["acted_steps"]),
         "updates": int(sum(row["updates"] for row in done.rows)),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
 DETAILS = "details.json"  # of the demo, and of no other command
+METRICS = "metrics.jsonl"  # of agents and of apex
 SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
 _FORMAT = "accel_rl.table"
 _PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
@@ -99,6 +100,20 @@ def check_free(directory: Path, overwrite: bool) -> None:
         raise ValueError(f"{directory} cannot be written to: no permission in {there}")
     if not overwrite and directory.is_dir() and any(directory.iterdir()):
         raise ValueError(f"{directory} is not empty; --overwrite replaces what is in it")
+
+
+def is_apex(directory: Path) -> bool:
+    """Whether a folder that is no agent's is that of `accel-rl apex`, complete or not."""
+    return (directory / METRICS).is_file() and not (directory / PLAN).is_file()
+
+
+def refuse_apex(directory: Path) -> None:
+    """Raises ValueError of such a folder, for commands that take tables."""
+    if is_apex(directory):
+        raise ValueError(
+            f"{directory} is a run of accel-rl apex, which has no table: what it is worth stands "
+            f"in its {RESULTS} once it has ended, and accel-rl report shows its curves"
+        )
 
 
 def write(
@@ -180,6 +195,7 @@ def load_table(path: Path) -> Table:
         ValueError: the file is absent, damaged, or not one that `write` made.
     """
     file = path / TABLE if path.is_dir() else path
+    refuse_apex(path)
     if not file.is_file():
         raise ValueError(f"{file} does not exist")
     try:

@@ -20,6 +20,7 @@ def figures(run: Path) -> "dict[str, Figure]":
 
     with console.bad_input("RUN_DIR"):
         folders.refuse_demo(run)
+        folders.refuse_apex(run)
         results = folders.read_json(run, folders.RESULTS)
         history = folders.read_json(run, folders.HISTORY)
         table = folders.load_table(run)

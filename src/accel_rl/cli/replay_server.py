@@ -93,8 +93,8 @@ def replay_server(
 ) -> None:
     """Serve a replay memory: tables that actors push to and learners sample from.
 
-    Clients make the tables. An address that other machines reach needs a secret. Ctrl-C ends it,
-    with a last snapshot if it has a path for one.
+    Clients make the tables. An address that other machines reach needs a secret. Ctrl-C or SIGTERM
+    ends it, with a last snapshot if it has a path for one, which no other server may have.
     """
     from accel_rl import remote
 
@@ -135,8 +135,17 @@ def replay_server(
                     except remote.SnapshotFailed as error:  # the next may do: the memory is kept
                         console.note(f"no snapshot this time: {error}")
         except KeyboardInterrupt:
-            if snapshot is not None:
+            if snapshot is None:
+                console.note("ended; without --snapshot nothing is kept")
+                return
+            try:
                 _last_snapshot(server)
+            except remote.SnapshotFailed as error:
+                console.note(f"accel-rl: no snapshot was written to {snapshot}: {error}")
+                raise typer.Exit(1) from error
+            tables = server.stats()["tables"].values()
+            items = sum(table["size"] for table in tables)
+            console.note(f"ended; snapshot of {items:,} items written to {snapshot}")
 
 
 def _last_snapshot(server: "ReplayServer") -> None:

@@ -79,7 +79,7 @@ def _of_folder(path: Path) -> Page | None:
         return _table(path)
     if (path / folders.DETAILS).is_file():
         return _demo(path)
-    if (path / "metrics.jsonl").is_file() and (path / folders.RESULTS).is_file():
+    if folders.is_apex(path):
         return _apex(path)
     return None
 
@@ -160,7 +160,10 @@ def _apex(path: Path) -> Page:
                 figure.subplots(), steps, curve, xlabel="environment steps", ylabel=ylabel
             )
             figures[f"{metric}.png"] = figure
-    return training.apex(_read(path, folders.RESULTS), _pictures(figures), _when(path))
+    if (path / folders.RESULTS).is_file():
+        return training.apex(_read(path, folders.RESULTS), _pictures(figures), _when(path))
+    config = _read(path, folders.CONFIG) if (path / folders.CONFIG).is_file() else {}
+    return training.apex_so_far(config, rows, _pictures(figures), _when(path))
 
 
 def _composed(path: Path) -> Page:

@@ -15,8 +15,11 @@ from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
 from accel_rl.remote.links import Parts, Served, open_link, parse_address
 from accel_rl.remote.links.opening import require_served
+from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
+
+_CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH)  # of which a lost reply leaves the outcome unknown
 
 
 class Numbered:
@@ -38,6 +41,7 @@ class Calls(Closing):
 
     Attributes:
       lock: held during a request; who reads a reply that the next one may overwrite holds it.
+      most_items: what a call may push, sample or update, as the server said.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Calls(Closing):
         self._closed = False
         self._tables: dict[str, Numbered] = {}
         self._connection: Connection | None = None
+        self.most_items = 0
         self._connect(once=True)
 
     def call(
@@ -99,6 +104,8 @@ class Calls(Closing):
             self._request += 1
             struct.pack_into("<QQ", head, 8, self._session, self._request)
             parts = [head, *rest] if rest else [head]
+            if self._reconnect > 0 and head[5] in _CHANGES and self._has_ended():
+                self._drop()  # before a change is sent of which nobody could tell
             if self._connection is None:  # nothing is sent yet: what fails here was not done
                 try:
                     self._connect()
@@ -112,6 +119,11 @@ class Calls(Closing):
             if header.status not in (0, also):
                 raise error_of(header.status, what, wire.message_of(reply))
             return header, reply
+
+    def _has_ended(self) -> bool:
+        """Whether the connection is known to be at its end; of native links nothing is known."""
+        link = None if self._connection is None else self._connection.link
+        return isinstance(link, StreamLink) and link.ended()
 
     def _exchange(
         self, parts: Parts, into: memoryview | None, wait: float
@@ -131,7 +143,7 @@ class Calls(Closing):
         self, parts: list, into: memoryview | None, wait: float, what: str, error: OSError
     ) -> tuple[wire.Header, memoryview]:
         """After the connection broke: once more, if that is safe."""
-        changes = parts[0][5] in (Op.PUSH, Op.UPDATE, Op.PUBLISH)
+        changes = parts[0][5] in _CHANGES
         kind = OutcomeUnknown if changes else ConnectionLost
         if isinstance(error, TimeoutError):
             raise kind(f"{what}: no reply within {self._timeout} s") from error
@@ -176,7 +188,7 @@ class Calls(Closing):
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
         self._connection = connection
-        self._session = connection.session
+        self._session, self.most_items = connection.session, connection.most_items
         for table in self._tables.values():
             table.former_number = table.number
         if not connection.resumed:

@@ -5,8 +5,9 @@ import struct
 
 from accel_rl.remote import wire
 from accel_rl.remote.calls import Calls
+from accel_rl.remote.errors import TableDiffers
 from accel_rl.remote.links import Served
-from accel_rl.remote.schema import TableSpec
+from accel_rl.remote.schema import TableSpec, differences
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.wire import Op
 
@@ -39,7 +40,9 @@ class ReplayClient(Calls):
             Or a `ReplayServer` of this process, which is called without any transport.
           secret: what both sides know; needed if, and only if, the server has one.
           timeout: seconds that a reply may take beyond what the request itself may wait.
-          reconnect: seconds for which a lost server is looked for; 0: not at all.
+          reconnect: seconds for which a lost server is looked for; 0: not at all. Over TCP, TLS and
+            Unix sockets a connection that ended while nothing was under way is found ended before a
+            change is sent, and made anew.
           tls: of tls, which authorities are trusted; None: those of the system, or of the
             environment variable SSL_CERT_FILE.
 
@@ -61,8 +64,17 @@ class ReplayClient(Calls):
           LimitReached: if the server has no room for it.
           RequestRefused: if the description is not that of a table.
         """
+        name = spec if isinstance(spec, str) else spec.name
+        what = f"open table {name!r}"
         with self.lock:
-            header, reply = self.call(wire.describe(spec, create), f"open table {spec!r}")
+            try:
+                header, reply = self.call(wire.describe(spec, create), what)
+            except TableDiffers as error:
+                if isinstance(spec, str):
+                    raise
+                _, reply = self.call(wire.describe(name, create=False), what)
+                how = differences(spec, wire.described(reply))
+                raise TableDiffers(f"{error}: {how}", error.status) from None
             found = wire.described(reply)
             table = self._remote.get(found.name)
             if table is None:

@@ -27,6 +27,7 @@ class Connection:
       session: the token of the session.
       resumed: whether it is the session that was asked for.
       frame_bytes: what a frame may have, to this server.
+      most_items: what a call may push, sample or update there.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Connection:
           ConnectionLost: if nobody answers.
           AuthenticationFailed: if one side does not know the other one's secret.
         """
-        self.session, self.resumed, self.frame_bytes = 0, False, _HELLO_BYTES
+        self.session, self.resumed, self.frame_bytes, self.most_items = 0, False, _HELLO_BYTES, 0
         try:
             self.link = opener(address, timeout)
         except OSError as error:
@@ -92,7 +93,7 @@ class Connection:
             if not hmac.compare_digest(expected, bytes(reply[wire.BODY :])):
                 raise AuthenticationFailed("the server does not know the secret")
         self.session = header.session
-        self.frame_bytes, _, _, self.resumed = struct.unpack_from("<III?", reply, 40)
+        self.frame_bytes, self.most_items, _, self.resumed = struct.unpack_from("<III?", reply, 40)
 
     def _early(self, frame: bytearray) -> tuple[wire.Header, memoryview]:
         return self.link.exchange([frame], None, _HELLO_BYTES)

@@ -86,7 +86,8 @@ class OutcomeUnknown(ConnectionLost):
     """No reply came, in time or before the connection broke, and nobody can ask for it again.
 
     Whether items were added, or priorities set, nobody can tell: a server that was started again
-    holds what its last snapshot held.
+    holds what its last snapshot held. Over UDP, shared memory and DPDK's ports the first change
+    after a restart raises it, too, as such a connection is not seen to end.
     """
 
 

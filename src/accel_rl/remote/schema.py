@@ -89,6 +89,9 @@ class TableSpec:
         object.__setattr__(self, "columns", tuple(self.columns))
         for column in self.columns:
             instance("each of columns", column, Column)
+        names = [column.name for column in self.columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"columns must have names of their own, got {twice[0]!r} twice")
         instance("limiter", self.limiter, Limiter)
         for name in ("priority_exponent", "csp_ratio"):
             real(name, getattr(self, name))
@@ -105,6 +108,16 @@ class TableSpec:
             raise ValueError(f"columns must be 1 to {MOST_COLUMNS}, got {len(self.columns)}")
         if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
             raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {self.name!r}")
+
+
+def differences(wanted: TableSpec, there: TableSpec) -> str:
+    """Each field in which two tables differ, with both values."""
+    found = []
+    for field in dataclasses.fields(TableSpec):
+        ours, theirs = getattr(wanted, field.name), getattr(there, field.name)
+        if ours != theirs:
+            found.append(f"{field.name} is {theirs}, wanted {ours}")
+    return "; ".join(found)
 
 
 class TreeColumns:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from accel_rl.arguments import instance, whole
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
+from accel_rl.remote.holding import SnapshotPlace
 from accel_rl.remote.module import native
 
 LEAST_SECRET_BYTES = 16
@@ -58,6 +59,7 @@ class ReplayServer(Closing):
             way. With it, TCP is TLS 1.3.
           tls_key: the PEM file of its key, without a password.
           snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
+            Its folder is made where there is none. No other server may have it at that time.
           dpdk: arguments of DPDK's environment, as ["--no-huge", "--vdev=net_memif0,..."]: all
             ports that they name are served, which takes another `idle` than "block". None: no
             DPDK. Ports beyond memif sockets need a secret. See docs/replay-dpdk.md.
@@ -80,7 +82,8 @@ class ReplayServer(Closing):
           ValueError: if a port is out of range, an address cannot be listened on, a setting is
             unknown, a secret missing, a certificate is not one, or the server was built without
             OpenSSL, which secrets and TLS take.
-          SnapshotFailed: if the snapshot is damaged, or of a later version.
+          SnapshotFailed: if the snapshot is damaged, of a later version, or another server's, or
+            none can be written there.
           ImportError: if the server was not built.
         """
         module = native()
@@ -112,6 +115,7 @@ class ReplayServer(Closing):
             given.snapshot_path = os.fspath(snapshot_path)
         self._server = module.Server(given, secret)
         self.addresses: list[str] = []
+        self._place = None if snapshot_path is None else SnapshotPlace(snapshot_path)
         try:
             if snapshot_path is not None and os.path.exists(snapshot_path):
                 self._call(self._server.restore, "restore", os.fspath(snapshot_path))
@@ -134,7 +138,7 @@ class ReplayServer(Closing):
                     list(dpdk), dpdk_address, dpdk_port, in_network
                 )
         except BaseException:
-            self._server.stop()
+            self.close()
             raise
         self._server.start()
 
@@ -179,3 +183,5 @@ class ReplayServer(Closing):
     def close(self) -> None:
         """Ends all connections, without a snapshot; a second time does nothing."""
         self._server.stop()
+        if self._place is not None:
+            self._place.close()

@@ -10,15 +10,15 @@ import numpy as np
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, Sample, SampleBuffers
 from accel_rl.remote.calls import Calls, Numbered
-from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain
+from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_of
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
 
 _COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sending in parts
 _MOST_PLANS = 32
-MOST_ITEMS = 1 << 20  # of a call; servers set limits of their own, 65,536 unless told otherwise
+MOST_ITEMS = 1 << 20  # of any call; what one server takes, `Calls.most_items`, is 65,536 or as set
 _ZEROS = bytes(ALIGN)
-_LIMIT = 9  # a status
+_BAD_COUNT, _LIMIT = 2, 9  # statuses
 _PAUSE = 0.01  # seconds until a push that found no room is sent again
 
 
@@ -148,7 +148,9 @@ class RemoteTable(Numbered):
             time.sleep(_PAUSE)
 
     def _push(self, arrays: list[np.ndarray], weighted: bool, wait: float) -> int:
-        count = arrays[-1].shape[0]
+        count, most = arrays[-1].shape[0], self._client.most_items
+        if count > most:  # its frame may be above what ends a connection
+            raise error_of(_BAD_COUNT, "push", f"a call takes 1 to {most}, got {count}")
         with self._client.lock:
             plan = self._plan(Op.PUSH, count, weighted)
             check_arrays(plan.names, plan.parts, arrays)
@@ -169,13 +171,14 @@ class RemoteTable(Numbered):
           wait: seconds to wait for the limiter, or for items.
 
         Raises:
-          ValueError: if the seed is no u64, or the batch not from 1 to MOST_ITEMS.
+          ValueError: if the seed is no u64, or the batch not from 1 to what the server takes.
           TryAgain: if nothing could be drawn in time.
-          RequestRefused, LimitReached: if the batch is too large for the server.
+          RequestRefused, LimitReached: if the batch is too large for the table, or for a frame.
         """
         wire.check_u64("seed", seed)
-        if not 1 <= batch <= MOST_ITEMS:
-            raise ValueError(f"batch must be from 1 to {MOST_ITEMS}, got {batch}")
+        most = self._client.most_items
+        if not 1 <= batch <= most:
+            raise ValueError(f"batch must be from 1 to {most}, got {batch}")
         with self._client.lock:
             buffer = self._buffers.take(batch)
             wire.SAMPLE.pack_into(

@@ -115,7 +115,7 @@ def _score(value: float | None) -> str:
 
 
 def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
-    """Ape-X: `results.json` of `accel-rl apex`."""
+    """Ape-X: `results.json` of `accel-rl apex`, which has ended."""
     settings = results["settings"]
     returns = [float(value) for value in results["evaluation_returns"]]
     rate = results["steps"] / results["seconds"] if results["seconds"] else None
@@ -148,6 +148,27 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
         ],
         settings=flat(settings),
         **made(results),
+    )
+
+
+def apex_so_far(
+    config: Found, rows: Sequence[Found], pictures: Sequence[Picture], when: str
+) -> Page:
+    """Ape-X that goes on, or was killed: `config.json`, if it is there, and rows of metrics."""
+    settings, steps = config.get("settings", {}), config.get("steps")
+    done = f"{rows[-1]['steps'] if rows else 0:,}" + (f" of {steps:,}" if steps else "")
+    sections = [Section("While training", pictures=pictures)]
+    if rows:
+        sections.append(Section("The last row of metrics", facts=list(rows[-1].items())))
+    return Page(
+        title=f"Ape-X on {settings['environment']}" if settings else "Ape-X",
+        kind="training over a replay memory server",
+        lead=f"It has not ended: {done} steps are recorded.",
+        when=when,
+        figures=[],
+        sections=sections,
+        settings=flat(settings),
+        **made(config),
     )
 
 

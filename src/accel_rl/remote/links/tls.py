@@ -9,6 +9,8 @@ from accel_rl.remote.links.stream import StreamLink
 
 _JOINED_BYTES = 1 << 20  # of a request up to which copying costs less than a record for each part
 
+_NO_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)  # of a handshake
+
 
 class TlsLink(StreamLink):
     """A TCP socket whose bytes nobody can read or change on their way."""
@@ -35,6 +37,12 @@ class TlsLink(StreamLink):
             super().set_timeout(None)
             tcp.settimeout(timeout)
             self._socket = context.wrap_socket(tcp, server_hostname=address.host)
+        except _NO_TLS as error:
+            tcp.close()
+            raise ConnectionLost(
+                "the server ended the TLS handshake: does it speak TLS? Without a certificate its "
+                f"address is tcp://{address.host}:{address.port}"
+            ) from error
         except BaseException:
             tcp.close()
             raise
