@@ -297,7 +297,8 @@ def _report(directory: Path, results: dict[str, Any]) -> None:
         if worth is None
         else (
             "return, exact",
-            f"{worth:.3f} per episode, {results['optimal_return']:.3f} at best",
+            f"{worth:.3f} per episode; {results['optimal_return']:.3f} at best, by a policy that "
+            "may go by the steps left",
         )
     )
     rows = [
