@@ -1,9 +1,8 @@
 """`accel-rl train ENV|DATASET.npz`: a tabular rule on a log, split over emulated DPUs."""
 
 import dataclasses
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,7 +23,7 @@ from accel_rl.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from accel_rl.cli.runs import Outcome, Settings
+    from accel_rl.cli.runs import Settings
     from accel_rl.datasets import TabularDataset
     from accel_rl.types import MDP
 
@@ -142,7 +141,7 @@ def train_log(
     """
     runtime.prepare_jax()
     from accel_rl import pim
-    from accel_rl.cli import clearing, folders, runs
+    from accel_rl.cli import clearing, folders, log_results, runs
     from accel_rl.pim import load_machine, modelled
 
     schedule = pim.SWIFTRL if preset == "swiftrl" else pim.Schedule(passes=100)
@@ -215,14 +214,16 @@ def train_log(
         "dataset": folders.describe(dataset),
         **folders.made_with(),
     }
-    results = _results(environment or dataset.info.environment, settings, outcome, seconds, mdp)
+    results = log_results.gather(
+        environment or dataset.info.environment, settings, outcome, seconds, mdp
+    )
     results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
     folders.write(directory, config, outcome, environment, results)
     if json:
         console.print_json({"run": str(directory), **results})
     else:
-        _report(directory, results)
+        log_results.show(directory, results)
 
 
 def _data(
@@ -266,59 +267,3 @@ def _directory(dataset: "TabularDataset", settings: "Settings") -> Path:
         f"seed{settings.seed}",
     )
     return Path("runs") / "-".join(parts)
-
-
-def _results(
-    environment: str,
-    settings: "Settings",
-    outcome: "Outcome",
-    seconds: dict[str, float],
-    mdp: "MDP | None",
-) -> dict[str, Any]:
-    from accel_rl import tabular
-    from accel_rl.cli import runs
-
-    final = None if outcome.returns is None else float(outcome.returns[-1])
-    best = None if mdp is None else float(tabular.optimal_return(mdp, runs.horizon_of(mdp)))
-    return {
-        **runs.record(environment, settings, final, seconds),
-        "optimal_return": best,
-        "horizon": None if mdp is None else runs.horizon_of(mdp),
-        "tasklets": settings.tasklets,
-        "effective": outcome.effective,
-        "measured_seconds": round(outcome.measured_seconds, 3),
-    }
-
-
-def _report(directory: Path, results: dict[str, Any]) -> None:
-    worth = results["episode_return"]
-    score = (
-        ("return", "not known: no environment to score in")
-        if worth is None
-        else (
-            "return, exact",
-            f"{worth:.3f} per episode; {results['optimal_return']:.3f} at best, by a policy that "
-            "may go by the steps left",
-        )
-    )
-    rows = [
-        score,
-        *(
-            (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
-            for name, seconds in results["modelled_seconds"].items()
-        ),
-        ("modelled from", results["modelled_from"]),
-        ("trained by backend", results["trained_by"]),
-        ("emulation, measured", f"{results['measured_seconds']:.2f} s"),
-        ("folder", directory),
-    ]
-    title = (
-        f"{results['rule']}, {results['numerics']}, {results['order']}: {results['environment']} "
-        f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
-    )
-    console.print_table(title, ("", ""), rows)
-    if worth is None:
-        console.print_line(
-            f"{results['environment']} is none of this library's environments, the only ones that "
-            f"--env takes. `accel-rl report {shlex.quote(str(directory))}` shows what was learned."
-        )
