@@ -80,7 +80,7 @@ ROWS = [
     ("replay-server --port 70000", "'--port': Input should be less than or equal to 65535"),
     ("replay-server --secret-file absent", "absent: No such file or directory"),
     ("replay-server --secret-file text", "secret must have 16 bytes or more, got 5"),
-    ("replay-server --snapshot text", "truncated: the snapshot ends too early"),
+    ("replay-server --snapshot text", "text: not a snapshot"),
     ("replay-server --unix text", "cannot listen on text"),
 ]
 

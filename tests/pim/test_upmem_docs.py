@@ -18,6 +18,7 @@ from sdk_present import needs
 from transitions import synthetic
 
 from accel_rl import pim, tabular
+from accel_rl.io import cache
 from accel_rl.pim import upmem
 from accel_rl.pim.upmem import build, sdk, toolkit
 from accel_rl.types import TabularTransition
@@ -179,7 +180,7 @@ def first_column(header):
 
 def test_options_and_variables_are_documented():
     assert first_column("option") == list(inspect.signature(pim.upmem_backend).parameters)
-    variables = {toolkit.VARIABLE, sdk.VARIABLE, build.CACHE, build.SOURCES}
+    variables = {toolkit.VARIABLE, sdk.VARIABLE, cache.VARIABLE, build.SOURCES}
     assert set(first_column("variable")) == variables
 
 
