@@ -109,8 +109,10 @@ def test_a_sweeps_page_names_the_best(training, tmp_path):
         {"settings": {"agent.tau": 1.0}, **score, "best": True},
     ]
     results = {"combinations": combinations, "episodes": 4, "training_seconds": 1.5, **MADE}
+    results |= {"steps": None, "seeds": 2}  # of another in each group
     write(path / "results.json", results)
     shown = page(path)
+    assert "Trainings of several lengths or numbers of seeds. There were 2 comb" in shown.text
     assert "Best settings agent.tau 1.0" in shown.text
     assert "Its inter-quartile mean 4.5 measured" in shown.text
     assert shown.text.count("diverged") == 4

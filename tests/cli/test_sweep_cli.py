@@ -8,7 +8,8 @@ from commands import TINY, as_json, invoke, succeed
 from trainings import rows_of, scores, signal_at
 
 from accel_rl import io
-from accel_rl.cli.training import drawing, folder
+from accel_rl.cli.training import drawing, execute, folder, sweeping
+from accel_rl.cli.training.sweeping import Group
 
 
 @pytest.mark.long  # trains with every combination of settings
@@ -100,6 +101,25 @@ def test_an_unfinished_sweep_is_shown_as_it_is(sweep, tmp_path):
     result = invoke("evaluate", out)
     assert "dqn in CartPole-v1, 400 steps, seeds: 2" in result.stdout
     assert "has 0 of 400 steps; it has no such checkpoint and is not in the table" in result.stderr
+
+
+def test_what_groups_differ_in_is_not_said_of_all(tmp_path):
+    figures = {"settings": {}, "mean": 1.0, "interquartile_mean": 1.0}
+    common = {"agent": "dqn", "environment": "CartPole-v1", "seeds": 2, "episodes": 4}
+    common |= {"training_seconds": 0.5, "trainings": [figures], "reason": "done"}
+    found = [
+        (Group(str(number), {"training.steps": number}, None), {**common, "steps": number})
+        for number in (400, 800)
+    ]
+    results = sweeping.compare(tmp_path, found)
+    assert results["steps"] is None
+    assert results["seeds"] == 2
+    assert [each["settings"] for each in results["combinations"]] == [
+        {"training.steps": 400},
+        {"training.steps": 800},
+    ]
+    of = "dqn in CartPole-v1, seeds: 2; means of 4 greedy episodes"
+    assert execute.heading(results) == of
 
 
 @pytest.mark.long  # wants the sweep

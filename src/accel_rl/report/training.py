@@ -76,16 +76,21 @@ def sweep(config: Found, results: Found | None, pictures: Sequence[Picture], whe
     return Page(
         title=f"Sweep of {config['agent']['name']} on {config['environment']['name']}",
         kind="sweep",
-        lead=(
-            f"{training['steps']:,} environment steps, {training['seeds']} seeds of each "
-            f"combination. {state}"
-        ),
+        lead=f"{_effort(training if results is None else results)}{state}",
         when=when,
         figures=figures,
         sections=sections,
         settings=_settings(config, by),
         **made(by),
     )
+
+
+def _effort(of: Found) -> str:
+    """Steps and seeds of a sweep, where all its trainings have the same."""
+    steps, seeds = of["steps"], of["seeds"]
+    if steps is None or seeds is None:
+        return "Trainings of several lengths or numbers of seeds. "
+    return f"{steps:,} environment steps, {seeds} seeds of each combination. "
 
 
 def _settings(config: Found, by: Found) -> Rows:
@@ -95,7 +100,7 @@ def _settings(config: Found, by: Found) -> Rows:
     ]
 
 
-def _scores(trainings: Sequence[Found], episodes: int) -> Section:
+def _scores(trainings: Sequence[Found], episodes: int | None) -> Section:
     names = list(trainings[0]["settings"])
     rows = [
         (
@@ -105,7 +110,8 @@ def _scores(trainings: Sequence[Found], episodes: int) -> Section:
         for each in trainings
     ]
     columns, numbers = (*(names or ["settings"]), *_SCORES.values()), list(_SCORES.values())
-    title = f"Greedy returns, {episodes} episodes of each seed"
+    of = "" if episodes is None else f"{episodes} "
+    title = f"Greedy returns, {of}episodes of each seed"
     scores = Table(title, columns, rows, basis="measured", numbers=numbers)
     return Section("What it is worth", tables=[scores])
 

@@ -1,7 +1,7 @@
 """Trainings from start to results, and what is said of them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +177,15 @@ def print_figures(results: dict[str, Any]) -> None:
 
 
 _FIGURES = ("mean", "inter-quartile mean", "lowest seed", "highest seed")
+
+
+def in_common(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What tables have in common: values of the first, None where another has another."""
+    first = found[0]
+    return {
+        name: value if all(each[name] == value for each in found) else None
+        for name, value in first.items()
+    }
 
 
 def heading(results: dict[str, Any]) -> str:

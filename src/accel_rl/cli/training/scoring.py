@@ -1,6 +1,6 @@
 """Greedy episodes of the policies in a training's checkpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +58,10 @@ def score(
     if not found:
         raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
     return {
-        **{name: each if _same(name, found) else None for name, each in found[0].items()},
+        **execute.in_common(found),
         "trainings": [each for one in found for each in one["trainings"]],
         "unfinished": unfinished,
     }
-
-
-def _same(name: str, found: Sequence[Mapping[str, Any]]) -> bool:
-    return all(each[name] == found[0][name] for each in found)
 
 
 def _unfinished(

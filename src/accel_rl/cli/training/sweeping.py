@@ -168,7 +168,7 @@ def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> d
     common = ("environment", "agent", "steps", "seeds", "episodes")
     return {
         "reason": "done",
-        **{name: found[0][1][name] for name in common},
+        **execute.in_common([{name: each[name] for name in common} for _, each in found]),
         "combinations": [{**each, "best": each is best} for each in combinations],
         "best": None if best is None else best["settings"],
         "training_seconds": round(sum(each["training_seconds"] for _, each in found), 3),
@@ -189,8 +189,7 @@ def report(directory: Path, results: dict[str, Any]) -> None:
         for each in results["combinations"]
     ]
     console.print_table(
-        f"{results['agent']} in {results['environment']}, {results['steps']:,} steps, seeds: "
-        f"{results['seeds']}; means of {results['episodes']} greedy episodes",
+        execute.heading(results),
         (*names, "mean", "inter-quartile mean", "lowest seed", "highest seed", ""),
         rows,
         numbers_from=0,
