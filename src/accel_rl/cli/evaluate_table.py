@@ -44,7 +44,6 @@ def evaluate_table(
             "must be at least 2, for a standard error", param_hint="--episodes"
         )
     with console.bad_input("RUN_DIR|TABLE.npz"):
-        folders.refuse_demo(run)
         table = folders.load_table(run)
     name = env or table.environment
     if name is None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
 DETAILS = "details.json"  # of the demo, and of no other command
-METRICS = "metrics.jsonl"  # of agents and of apex
+METRICS = "metrics.jsonl"  # of agents, of apex and of compose
 SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
 _FORMAT = "accel_rl.table"
 _PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
@@ -107,8 +107,9 @@ def is_apex(directory: Path) -> bool:
     return (directory / METRICS).is_file() and not (directory / PLAN).is_file()
 
 
-def refuse_apex(directory: Path) -> None:
-    """Raises ValueError of such a folder, for commands that take tables."""
+def refuse_tableless(directory: Path) -> None:
+    """Raises ValueError of a demo's folder or of an Ape-X run's, for commands that take tables."""
+    refuse_demo(directory)
     if is_apex(directory):
         raise ValueError(
             f"{directory} is a run of accel-rl apex, which has no table: what it is worth stands "
@@ -195,7 +196,7 @@ def load_table(path: Path) -> Table:
         ValueError: the file is absent, damaged, or not one that `write` made.
     """
     file = path / TABLE if path.is_dir() else path
-    refuse_apex(path)
+    refuse_tableless(path)
     if not file.is_file():
         raise ValueError(f"{file} does not exist")
     try:

@@ -19,8 +19,7 @@ def figures(run: Path) -> "dict[str, Figure]":
     from accel_rl.envs.registry import has_tables
 
     with console.bad_input("RUN_DIR"):
-        folders.refuse_demo(run)
-        folders.refuse_apex(run)
+        folders.refuse_tableless(run)
         results = folders.read_json(run, folders.RESULTS)
         history = folders.read_json(run, folders.HISTORY)
         table = folders.load_table(run)

@@ -25,7 +25,7 @@ from accel_rl.compose import spec as specs
 from accel_rl.io import atomic_write
 
 SPEC, MAPPING, PLAN, RUN = folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN
-METRICS = "metrics.jsonl"
+METRICS = folders.METRICS
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]

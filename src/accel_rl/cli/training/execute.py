@@ -15,6 +15,14 @@ from accel_rl.cli.training.assemble import Assembly
 from accel_rl.cli.training.configuration import Configuration
 from accel_rl.io.loggers import Row
 
+# Of the seeds' scores, by their names in results, and in tables.
+FIGURES = {
+    "mean": "mean",
+    "interquartile_mean": "inter-quartile mean",
+    "lowest": "lowest seed",
+    "highest": "highest seed",
+}
+
 
 def check(assembly: Assembly) -> None:
     """Refuses, before anything is written, what a training would refuse.
@@ -165,18 +173,15 @@ def print_figures(results: dict[str, Any]) -> None:
         (
             " ".join(f"{name}={values.text(of)}" for name, of in each["settings"].items()),
             *(() if shared else (f"{each['steps']:,}",)),
-            *(number(each[name]) for name in ("mean", "interquartile_mean", "lowest", "highest")),
+            *(number(each[name]) for name in FIGURES),
         )
         for each in results["trainings"]
     ]
     console.print_table(
         heading(results),
-        ("", *(() if shared else ("steps",)), *_FIGURES),
+        ("", *(() if shared else ("steps",)), *FIGURES.values()),
         rows,
     )
-
-
-_FIGURES = ("mean", "inter-quartile mean", "lowest seed", "highest seed")
 
 
 def in_common(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

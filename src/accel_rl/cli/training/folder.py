@@ -23,7 +23,8 @@ from accel_rl.cli.training.configuration import Configuration
 from accel_rl.io.loggers import Row
 
 CONFIG, RESULTS, README = folders.CONFIG, folders.RESULTS, "README.txt"
-METRICS, TABLE, EVENTS, CHECKPOINTS = "metrics.jsonl", "metrics.csv", "tensorboard", "checkpoints"
+METRICS = folders.METRICS
+TABLE, EVENTS, CHECKPOINTS = "metrics.csv", "tensorboard", "checkpoints"
 FILES, FOLDERS = (RESULTS, CONFIG, README, METRICS, TABLE), (EVENTS, CHECKPOINTS)
 
 # Metrics that are in units of reward.

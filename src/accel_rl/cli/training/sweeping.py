@@ -179,18 +179,17 @@ def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> d
 def report(directory: Path, results: dict[str, Any]) -> None:
     """Prints the table of a sweep, and how to train the best again."""
     names = list(results["combinations"][0]["settings"])
-    figures = ("mean", "interquartile_mean", "lowest", "highest")
     rows = [
         (
             *(values.text(each["settings"][name]) for name in names),
-            *(execute.number(each[name]) for name in figures),
+            *(execute.number(each[name]) for name in execute.FIGURES),
             "best" if each["best"] else "",
         )
         for each in results["combinations"]
     ]
     console.print_table(
         execute.heading(results),
-        (*names, "mean", "inter-quartile mean", "lowest seed", "highest seed", ""),
+        (*names, *execute.FIGURES.values(), ""),
         rows,
         numbers_from=0,
     )
