@@ -2,18 +2,24 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+CORES := $(shell nproc 2>/dev/null || echo 2)
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Files are compiled when they are first imported: of most packages few ever are. A build that goes
+# by make is parallel as one by ninja is.
+PIP := CMAKE_BUILD_PARALLEL_LEVEL=$(CORES) sh .ci/progress $(VENV)/install.log $(BIN)/python -m pip \
+	--disable-pip-version-check --no-input install --no-compile --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
 KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* \
 	kernels/upmem/*/* kernels/replay_server/CMakeLists.txt \
 	$(addprefix kernels/replay_server/,client/* core/* datagram/* dpdk/* net/* protocol/* \
 	server/* transport/* bindings/*))
-PYTEST := $(BIN)/python -m pytest --numprocesses 2
+# A file's tests share a worker, and what they compile. More than eight workers want much memory.
+WORKERS ?= $(shell [ $(CORES) -lt 8 ] && echo $(CORES) || echo 8)
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo notebooks hooks test docs site lint types check test-slow test-long native \
+.PHONY: help install demo notebooks hooks test docs site lint types check test-shuffled test-slow test-long native \
 	check-notebooks test-newest bench bench-gpu rivals accept clean
 
 help: ## List the targets (at once)
@@ -27,24 +33,25 @@ $(BIN)/python:
 	sh .ci/make-venv "$(PYTHON)" "$(VENV)"
 
 $(VENV)/.base: $(BIN)/python $(DEPENDENCIES) $(KERNELS)
-	@echo "installing accel_rl and what it needs, and building its native parts: minutes the first time"
-	$(PIP) --editable '.[upmem]'
-	touch $@
+	@echo "installing accel_rl and what it needs, and building its native parts: 2 minutes the first time"
+	@$(PIP) --editable '.[upmem]'
+	@touch $@
 
 # The requirement is met by what .base has installed, so nothing is built again.
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need"
-	$(PIP) 'accel-rl[test]'
-	touch $@
+	@$(PIP) 'accel-rl[test]'
+	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test
 	@echo "installing tools, JupyterLab and the benchmarks' rivals: minutes the first time"
-	$(PIP) 'accel-rl[dev,notebook,benchmark]'
-	touch $@
+	@$(PIP) 'accel-rl[dev,notebook,benchmark]'
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test
-	$(PIP) 'accel-rl[docs]'
-	touch $@
+	@echo "installing what builds the site"
+	@$(PIP) 'accel-rl[docs]'
+	@touch $@
 
 install: $(VENV)/.base ## Install the library and its command in .venv (minutes)
 
@@ -61,7 +68,7 @@ notebooks: $(VENV)/.dev ## Open JupyterLab in notebooks/, with all that they imp
 hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed (seconds)
 	$(BIN)/python -m pre_commit install
 
-test: $(VENV)/.test ## Run the tests (a quarter of an hour)
+test: $(VENV)/.test ## Run the tests (6 minutes)
 	$(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
@@ -83,7 +90,13 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 ##@ Trust it
 
-check: test test-long lint types native check-notebooks site test-newest ## Run everything that CI runs (an hour)
+check: ## Run everything that CI runs after its bare stage (40 minutes)
+	@sh .ci/stages test-shuffled test-long lint types native check-notebooks site test-newest
+
+# Any order must do: a new one each day, that of an earlier day with SEED=.
+SEED ?= $(shell date +%j)
+test-shuffled: $(VENV)/.dev
+	$(PYTEST) --random-order --random-order-seed=$(SEED)
 
 test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (hours)
 	$(PYTEST) -m slow

@@ -1,8 +1,16 @@
 """Test-wide settings, made before jax is first imported."""
 
+import collections
 import os
 import pathlib
+import signal
 import sys
+
+# A parent that was started by nohup or in the background of a script ignores signals, and children
+# inherit that: tests that send signals, and processes that tests start, need the usual dispositions.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_number, signal.SIG_DFL)
 
 # Eight devices on one CPU, so that every sharded path runs on every machine.
 _FLAG = "--xla_force_host_platform_device_count=8"
@@ -21,6 +29,16 @@ import pytest  # noqa: E402
 # A compile inside an example is slow on a cold cache: no deadline. Fixed seeds keep CI repeatable.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Count the skipped tests by reason; reasons of optional parts name what brings them."""
+    reports = terminalreporter.getreports("skipped")
+    reasons = collections.Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    if reasons:
+        terminalreporter.section("skipped tests")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:4d}  {' '.join(reason.split())[:200]}")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,9 +1,5 @@
 """A mark for tests of the native kernels."""
 
-import pytest
+from optional import needs
 
-from accel_rl import native
-
-needs_kernels = pytest.mark.skipif(
-    native.why_absent() is not None, reason=f"no native kernels: {native.why_absent()}"
-)
+needs_kernels = needs("native kernels")

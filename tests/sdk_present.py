@@ -22,7 +22,8 @@ def why_absent(*commands: str) -> str | None:
 def needs(*commands: str) -> pytest.MarkDecorator:
     """A mark for tests that build DPU programs with these commands."""
     why = why_absent(*commands)
-    return pytest.mark.skipif(why is not None, reason=f"NO DPU PROGRAMS: {why}")
+    absent = f"DPU programs: absent: apt-get install {' '.join(commands)} ({why})"
+    return pytest.mark.skipif(why is not None, reason=absent)
 
 
 needs_sdk = needs("gcc")

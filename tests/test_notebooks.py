@@ -4,7 +4,7 @@ Running them is the job of `make check-notebooks`.
 """
 
 import ast
-import importlib.util
+import importlib
 import json
 import os
 import pathlib
@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+from optional import needs
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -94,10 +95,7 @@ def execute(*arguments, **environment):
     )
 
 
-needs_kernel = pytest.mark.skipif(
-    not all(importlib.util.find_spec(package) for package in ("nbclient", "ipykernel")),
-    reason="execute.py needs nbclient and ipykernel: pip install 'accel-rl[notebook]'",
-)
+needs_kernel = needs("Jupyter")
 
 
 @needs_kernel

@@ -3,10 +3,12 @@
 import pytest
 from commands import as_json, succeed
 from fake_upmem import VERSION, make_devices, make_sdk
+from optional import require
 from sdk_present import needs_sdk
 
 from accel_rl import native, pim
 from accel_rl.pim.upmem import sdk as upmem_sdk
+from accel_rl.remote import module as remote_module
 
 
 def backends(report):
@@ -100,7 +102,8 @@ def test_sdk_and_ranks(monkeypatch, tmp_path):
 
 
 def test_transports_of_the_replay_server(monkeypatch):
-    module = pytest.importorskip("accel_rl.remote._native")
+    require("replay server")
+    module = remote_module.native()
     found = {each["name"]: each for each in as_json("doctor")["transports"]}
     assert {"tcp", "tls", "udp", "unix", "shm"} <= set(found)
     assert all(each["why"] for each in found.values())

@@ -118,4 +118,9 @@ def test_doctor_says_what_is_absent_and_why():
     assert len(report["devices"]) == 8
     assert report["versions"]["accel_rl"] == __version__
     assert "upmem-2560" in report["modelled_machines"]
-    assert ("absent" in invoke("doctor").stdout) == any(not b["present"] for b in backends.values())
+    listed = [*report["backends"], *report["transports"], *report["optional"]]
+    assert all(each["present"] or each["why"] for each in listed)
+    printed = invoke("doctor").stdout
+    assert sum(not each["present"] for each in listed) <= printed.count("absent")
+    for part in report["optional"]:
+        assert part["present"] or f"absent: {part['package']}" in printed

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from dataset_examples import gymnasium_mdp
 from gymnasium.spaces import Box, Discrete
+from optional import require
 
 from accel_rl.datasets import DatasetError, from_minari, validate
 
-minari = pytest.importorskip("minari", reason="MINARI IS ABSENT: its import goes untested")
+require("Minari")
+import minari  # noqa: E402
 
 # Minari warns of every descriptive field that a dataset leaves out.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:minari.*")

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optional import require
 
 from accel_rl import envs
 from accel_rl.envs import host_worker
@@ -76,8 +77,7 @@ def test_truncation_hands_on_the_final_observation():
 
 
 def test_lunar_lander():
-    if importlib.util.find_spec("Box2D") is None:
-        pytest.skip("LunarLander needs Box2D: pip install 'accel-rl[box2d]'")
+    require("Box2D")
     with warnings.catch_warnings():  # its binding's types warn, and die where warnings are errors
         warnings.simplefilter("ignore", DeprecationWarning)
         import Box2D  # noqa: F401

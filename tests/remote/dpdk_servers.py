@@ -1,20 +1,13 @@
 """Servers on DPDK's ports, for tests: without hugepages, devices or privileges."""
 
-import pytest
-
-from accel_rl.remote.module import native
+from optional import require
 
 ENVIRONMENT = ["--no-huge", "--no-pci", "-m", "256"]
 
 
 def require_dpdk():
     """Skips where there is no server, or it was built without DPDK."""
-    try:
-        why = native().describe_dpdk()["why"]
-    except ImportError as error:
-        why = str(error)
-    if why:
-        pytest.skip(f"NOT TESTED over DPDK: {why}")
+    require("DPDK")
 
 
 def memif(path, clients=1):

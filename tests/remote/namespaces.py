@@ -1,13 +1,12 @@
 """Networks of the kernel's own for tests, which take root."""
 
 import contextlib
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -19,8 +18,7 @@ __all__ = ["SECRET", "network"]
 @contextlib.contextmanager
 def network():
     """An empty network; skips where it cannot be made."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("NOT TESTED in network namespaces: takes root, and ip of iproute2")
+    require("network namespaces")
     made = Network()
     try:
         try:

@@ -5,6 +5,7 @@ import ssl
 
 import numpy as np
 import pytest
+from optional import require
 
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
@@ -17,8 +18,7 @@ SPEC = TableSpec("t", 4096, (Column("x", "f4", (1024,)),), "uniform")
 
 @pytest.fixture(scope="module")
 def authority(built):
-    if why := built.why_no_crypto():
-        pytest.skip(why)
+    require("TLS")
     return trustme.CA()
 
 

@@ -7,13 +7,10 @@ import re
 import shutil
 import subprocess
 
-import pytest
+from optional import needs
 
 CHROMIUM = shutil.which("chromium")
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="chromium is absent, so NO PAGE IS OPENED IN A BROWSER: apt-get install chromium",
-)
+needs_chromium = needs("Chromium")
 _VOID = {"meta", "link", "img", "br", "hr", "input", "col", "wbr", "source"}
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
 # Appended to a copy of the page: what the browser made of it, as text that --dump-dom shows.

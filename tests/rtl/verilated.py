@@ -11,7 +11,7 @@ import tempfile
 from typing import NamedTuple
 
 import numpy as np
-import pytest
+from optional import needs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "kernels" / "rtl"
@@ -19,12 +19,7 @@ BUILDS = ROOT / "build" / "rtl" / "tests"
 FIELDS = 6  # 64-bit words of a request, and of a response before its match lines
 RESET = 255
 
-_ABSENT = [tool for tool in ("verilator", "make", "g++") if shutil.which(tool) is None]
-needs_verilator = pytest.mark.skipif(
-    bool(_ABSENT),
-    reason=f"NO RTL SIMULATED: not in PATH: {', '.join(_ABSENT)}: "
-    "apt-get install verilator make g++",
-)
+needs_verilator = needs("RTL simulation")
 
 
 class Responses(NamedTuple):

@@ -9,13 +9,14 @@ import typer
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import BackendName, Json
 from accel_rl.cli.dpdk_report import dpdk_transports
+from accel_rl.cli.optional import PARTS
 from accel_rl.io.machine import core_count
 
 EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
 
 def doctor(json: Json = False) -> None:
-    """Report versions, devices, UPMEM's parts, and which backends and transports are present."""
+    """Report versions, devices, backends, transports, and optional parts with what brings them."""
     runtime.prepare_jax()
     import jax
 
@@ -23,6 +24,7 @@ def doctor(json: Json = False) -> None:
     from accel_rl.pim import available_machines
 
     versions, backends, transports = folders.versions(), _backends(), _transports()
+    parts = _optional_parts()
     cache = jax.config.values["jax_compilation_cache_dir"]
     devices = jax.devices()
     machines, upmem = available_machines(), _upmem()
@@ -38,6 +40,7 @@ def doctor(json: Json = False) -> None:
                 "backends": backends,
                 "upmem": upmem,
                 "transports": transports,
+                "optional": parts,
                 "compilation_cache": cache,
                 "modelled_machines": machines,
             }
@@ -50,6 +53,11 @@ def doctor(json: Json = False) -> None:
     console.print_table(
         "Transports of the replay server", ("name", "", "why"), rows, numbers_from=3
     )
+    rows = (
+        (p["name"], p["purpose"], "present" if p["present"] else f"absent: {p['package']}")
+        for p in parts
+    )
+    console.print_table("Optional parts", ("name", "for", ""), rows, numbers_from=3)
     kinds = collections.Counter(f"{each.platform} ({each.device_kind})" for each in devices)
     listed = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
     typer.echo(
@@ -106,6 +114,23 @@ def _transports() -> list[dict[str, Any]]:
         for name, text in what.items()
     ]
     return [*found, *dpdk_transports()]
+
+
+def _optional_parts() -> list[dict[str, Any]]:
+    """List the optional parts: present, or absent with the reason and what brings them."""
+    found = []
+    for name, part in PARTS.items():
+        why = part.why_absent()
+        found.append(
+            {
+                "name": name,
+                "present": why is None,
+                "purpose": part.purpose,
+                "package": part.package,
+                "why": why or "",
+            }
+        )
+    return found
 
 
 def _upmem_backend() -> dict[str, Any]:
