@@ -11,7 +11,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import time
@@ -271,42 +270,43 @@ def compile_c(
       FileNotFoundError: there is no gcc.
       RuntimeError: gcc failed; the message holds what it said.
     """
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        raise FileNotFoundError("gcc is not on PATH: the C baselines cannot be compiled")
     options = [f"-D{name}={value}" for name, value in (defines or {}).items()] + list(flags)
     library = directory / ("_".join([source.stem, *(x.strip("-D") for x in options)]) + ".so")
-    command = [compiler, "-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
+    command = ["gcc", "-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
     command += [*options, "-o", str(library), str(source), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:  # not only absent: PATH may hold folders of others
+        why = "gcc cannot be started: the C baselines cannot be compiled"
+        raise FileNotFoundError(why) from error
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
     return ctypes.CDLL(str(library))
 
 
-def commit() -> str | None:
-    """The commit of the code, with a + if files differ from it; None outside a repository."""
-    found = []
-    for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no")):
-        try:
-            done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
-        except FileNotFoundError:
-            return None
-        if done.returncode:
-            return None
-        found.append(done.stdout.strip())
-    return found[0] + ("+" if found[1] else "")
+def commit() -> str:
+    """Commit of the code, with a + if files differ from it; unknown without git or repository."""
+    head = _output("git", "-C", str(HERE), "rev-parse", "HEAD")
+    changes = _output("git", "-C", str(HERE), "status", "--porcelain", "--untracked-files=no")
+    if head is None or changes is None:
+        return "unknown"
+    return head + ("+" if changes else "")
+
+
+def _output(*command: str) -> str | None:
+    """Run a program and return what it prints, or None if it cannot be started or fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # PATH may hold folders of others
+        return None
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str | None]:
-    versions: dict[str, str | None] = dict.fromkeys((*packages, "gcc"))
+    versions: dict[str, str | None] = dict.fromkeys(packages)
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-    if compiler := shutil.which("gcc"):
-        command = [compiler, "-dumpfullversion"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        versions["gcc"] = done.stdout.strip()
+    versions["gcc"] = _output("gcc", "-dumpfullversion")
     return {"python": platform.python_version(), **versions}
 
 
