@@ -2,28 +2,25 @@
 
 import importlib.util
 import json
-import os
 import signal
 import subprocess
 import sys
 
 import numpy as np
+import processes
 import pytest
 from commands import as_json, invoke
+from optional import needs
 
 from accel_rl import remote
 from accel_rl.cli import apex_run
 from accel_rl.io import Checkpoints
-from accel_rl.remote.module import native
 
-try:
-    native()
-except ImportError as error:
-    pytest.skip(str(error), allow_module_level=True)
-
+needs_server = needs("replay server")
 TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=16")
 
 
+@needs_server
 @pytest.mark.long  # an actor in a process of its own
 def test_a_training_ends_with_what_it_did(tmp_path):
     out = tmp_path / "run"
@@ -43,6 +40,7 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert result.exit_code == 2  # there is a run
 
 
+@needs_server
 @pytest.mark.slow
 def test_shards_and_learners(tmp_path):
     """Slow: four processes."""
@@ -56,6 +54,7 @@ def test_shards_and_learners(tmp_path):
     assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
 
 
+@needs_server
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is here")
 def test_without_ray_it_says_which_extra(tmp_path):
     words = ("--launcher", "ray", "--steps", 800, "--out", tmp_path / "run")
@@ -86,6 +85,7 @@ def test_bad_settings_are_refused(tmp_path, words, message):
     assert message in " ".join(result.output.split())
 
 
+@needs_server
 def test_what_cannot_begin_deletes_nothing(tmp_path, monkeypatch):
     """Neither bad input nor actors that do not start take an earlier run's results away."""
     out, short = tmp_path / "run", tmp_path / "secret"
@@ -128,18 +128,28 @@ def test_rows_are_kept_of_a_training_that_failed(tmp_path):
     assert rows == [{"steps": 40, "loss": None}, {"steps": 80, "loss": None}]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("replay-server",), ("apex", "CartPole-v1", "--out", "run")],
+    ids=["replay-server", "apex"],
+)
+def test_without_the_server_it_says_what_to_install(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(remote, "_native", raising=False)
+    monkeypatch.setitem(sys.modules, "accel_rl.remote._native", None)
+    result = invoke(*words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("accel-rl: the replay memory server was not built: install g++ and")
+
+
+@needs_server
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_serves_until_it_is_interrupted(tmp_path, number):
     snapshot = tmp_path / "snapshot"
-    words = ["replay-server", "--json", "--snapshot", str(snapshot)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "accel_rl", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
+    words = ["replay-server", "--json", "--snapshot", snapshot]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with processes.start("-m", "accel_rl", *words, **pipes) as process:
         lines = [process.stdout.readline() for _ in range(5)]
         (address,) = json.loads("".join(lines))["addresses"]
         spec = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
@@ -149,18 +159,15 @@ def test_a_server_serves_until_it_is_interrupted(tmp_path, number):
         assert result.exit_code == 2
         said = " ".join(result.output.replace("│", " ").split())
         assert "another server has the snapshot" in said
-        os.kill(process.pid, number)
-        assert process.wait(30) == 0
-        assert f"snapshot of 5 items written to {snapshot}" in process.stderr.read()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        process.send_signal(number)
+        _, said = process.communicate(timeout=processes.LIMIT)
+        assert process.returncode == 0
+        assert f"snapshot of 5 items written to {snapshot}" in said
     with remote.ReplayServer(snapshot_path=snapshot) as server:
         assert server.stats()["tables"]["t"]["size"] == 5
 
 
+@needs_server
 def test_a_server_refuses_what_is_not_safe(tmp_path):
     result = invoke("replay-server", "--host", "0.0.0.0")
     assert result.exit_code == 2

@@ -98,10 +98,11 @@ class Terminated(BaseException):
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Raises `Terminated` on SIGTERM, which would else end the process where it stands.
+    """Raise `Terminated` on SIGTERM, which would otherwise end the process where it stands.
 
-    Signals that somebody else listens to, or ignores, stay theirs; so do all outside the main
-    thread, where Python hears none.
+    A handler of the program stays, and so does a signal that the parent ignores (by custom a
+    command keeps ignoring it: SIGHUP under nohup, SIGINT behind `&` in a script). Outside the
+    main thread, where Python runs no handlers, this does nothing.
     """
 
     def hear(number: int, frame: Any) -> None:

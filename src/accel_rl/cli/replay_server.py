@@ -1,7 +1,6 @@
 """`accel-rl replay-server`: the replay memory server, until it is interrupted."""
 
 import shlex
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -97,12 +96,18 @@ def replay_server(
     ends it, with a last snapshot if it has a path for one, which no other server may have.
     """
     from accel_rl import remote
+    from accel_rl.remote.module import native
 
     if every and snapshot is None:
         raise typer.BadParameter("give --snapshot PATH, too", param_hint="--every")
     if host == "none" and unix is None and shm is None and dpdk is None:
         why = "give --unix PATH, --shm PATH or --dpdk ARGUMENTS, too"
         raise typer.BadParameter(why, param_hint="--host none")
+    try:
+        native()
+    except ImportError as error:
+        console.note(f"accel-rl: {error}")
+        raise typer.Exit(1) from error
     with console.bad_input():
         server = remote.ReplayServer(
             None if host == "none" else host,
@@ -120,7 +125,6 @@ def replay_server(
             dpdk_port=dpdk_port,
             in_network=in_network,
         )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: with a last snapshot
     with server:
         try:  # who reads the addresses may end it at once
             if json:
@@ -134,7 +138,7 @@ def replay_server(
                         server.snapshot()
                     except remote.SnapshotFailed as error:  # the next may do: the memory is kept
                         console.note(f"no snapshot this time: {error}")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, console.Terminated):
             if snapshot is None:
                 console.note("ended; without --snapshot nothing is kept")
                 return

@@ -9,10 +9,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """Keeps SIGINT and SIGTERM from stopping the program; the second one does what it always did.
+    """Keep SIGINT and SIGTERM from stopping the program; the second one does what it always did.
 
-    Signals that are ignored stay so. Outside the main thread, where Python hears no signals, this
-    does nothing.
+    A signal that the parent ignores stays ignored, as SIGINT behind `&` in a script: SIGTERM stops
+    such a training. Outside the main thread, where Python runs no handlers, this does nothing.
 
     Yields:
       Whether a signal has come.
