@@ -5,14 +5,13 @@ test_apex_cli.py.
 """
 
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
-import sys
-import time
 
+import processes
 import pytest
+from optional import needs
 from typer.testing import CliRunner
 
 from accel_rl.cli.app import app
@@ -78,6 +77,8 @@ ROWS = [
     ("apex CartPole-v1 --out new learning_rate=nan", "learning_rate must be finite and at least"),
     ("apex CartPole-v1 --out new run=", "run must name the training, got ''"),
     ("replay-server --port 70000", "'--port': Input should be less than or equal to 65535"),
+]
+OF_SERVER = [
     ("replay-server --secret-file absent", "absent: No such file or directory"),
     ("replay-server --secret-file text", "secret must have 16 bytes or more, got 5"),
     ("replay-server --snapshot text", "text: not a snapshot"),
@@ -105,6 +106,16 @@ def there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("words", "says"), ROWS, ids=[words for words, _ in ROWS])
 def test_refuses(there, words, says):
+    check_refused(there, words, says)
+
+
+@needs("replay server")
+@pytest.mark.parametrize(("words", "says"), OF_SERVER, ids=[words for words, _ in OF_SERVER])
+def test_a_server_refuses(there, words, says):
+    check_refused(there, words, says)
+
+
+def check_refused(there, words, says):
     before = contents(there)
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code == 2, result.output
@@ -164,11 +175,12 @@ experiment.explore = lambda *words: begin()
 sys.argv = "accel-rl demo --quick --out demo".split()
 """
 PROCESS = """
-import pathlib, sys, time
+import sys, time
 
 def begin():
-    pathlib.Path("began").touch()
-    time.sleep(60)
+    print("began", flush=True)
+    while True:
+        time.sleep(0.1)
 
 {}
 from accel_rl.cli.app import main
@@ -191,20 +203,12 @@ def test_interrupted_in_the_midst(there, of, number, code, says):
     for name in ("results.json", "details.json", "config.json"):
         (there / "demo" / name).write_text("of before")
     before = contents(there)
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROCESS.format(of)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    while not pathlib.Path("began").exists():
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with processes.start("-c", PROCESS.format(of), **pipes) as process:
+        while process.stdout.readline() != "began\n":
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(number)
+        _, said = process.communicate(timeout=processes.LIMIT)
     assert process.returncode == code
     assert said.splitlines()[-1] == says
-    pathlib.Path("began").unlink()
     assert contents(there) == before

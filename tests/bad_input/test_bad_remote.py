@@ -5,6 +5,7 @@ Every call has an address at which nobody listens, so a row that passes met no s
 
 import numpy as np
 import pytest
+from optional import needs
 from refusals import NAN, check_refused, rows_of
 
 from accel_rl import remote
@@ -55,6 +56,11 @@ TABLE = {
         (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 2^32 - 1, got 0"),
         (lambda: table(columns=("x",)), TypeError, "each of columns must be a Column, got 'x'"),
         (lambda: table(columns=()), ValueError, "columns must be 1 to 255, got 0"),
+        (
+            lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),
+            ValueError,
+            "columns must have names of their own, got 'x' twice",
+        ),
         (lambda: table(limiter=3), TypeError, "limiter must be a Limiter, got 3"),
         (lambda: table(priority_exponent="x"), TypeError, "priority_exponent must be a number"),
         (lambda: table(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
@@ -71,21 +77,6 @@ TABLE = {
         (lambda: client(secret="text"), TypeError, "secret must be a bytes, got 'text'"),
         (lambda: client(tls=3), TypeError, "tls must be a SSLContext, got 3"),
         (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay memory server at unix:"),
-    ],
-    "remote.ReplayServer": [
-        (lambda: remote.ReplayServer(port=-1), ValueError, "port must be from 0 to 65535, got -1"),
-        (lambda: remote.ReplayServer(port="x"), TypeError, "port must be an int, got 'x'"),
-        (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
-        (lambda: remote.ReplayServer(secret="x" * 16), TypeError, "secret must be a bytes, got"),
-        (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
-        (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
-        (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),
-        (
-            lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),
-            ValueError,
-            "columns must have names of their own, got 'x' twice",
-        ),
-        (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
     ],
     "remote.RemotePort": [
         (lambda: port("x"), ValueError, NO_ADDRESS),
@@ -154,8 +145,26 @@ TABLE = {
         (lambda: apex.run_learners(settings(), 3, 10_000, 2), TypeError, "address must be text"),
     ],
 }  # fmt: skip
+OF_SERVER = {
+    "remote.ReplayServer": [
+        (lambda: remote.ReplayServer(port=-1), ValueError, "port must be from 0 to 65535, got -1"),
+        (lambda: remote.ReplayServer(port="x"), TypeError, "port must be an int, got 'x'"),
+        (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
+        (lambda: remote.ReplayServer(secret="x" * 16), TypeError, "secret must be a bytes, got"),
+        (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
+        (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
+        (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),
+        (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "says"), rows_of(TABLE))
 def test_refuses(call, error, says):
+    check_refused(call, error, says)
+
+
+@needs("replay server")
+@pytest.mark.parametrize(("call", "error", "says"), rows_of(OF_SERVER))
+def test_a_server_refuses(call, error, says):
     check_refused(call, error, says)

@@ -18,8 +18,8 @@ import test_bad_train
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = (
     test_bad_agents.TABLE, test_bad_compose.TABLE, test_bad_data.TABLE, test_bad_data.FILES,
-    test_bad_pim.TABLE, test_bad_remote.TABLE, test_bad_replay.TABLE, test_bad_tabular.TABLE,
-    test_bad_train.TABLE,
+    test_bad_pim.TABLE, test_bad_remote.TABLE, test_bad_remote.OF_SERVER, test_bad_replay.TABLE,
+    test_bad_tabular.TABLE, test_bad_train.TABLE,
 )  # fmt: skip
 
 # What the library makes and gives, or a bundle of functions whose maker is in a table: nobody is

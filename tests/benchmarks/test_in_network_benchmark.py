@@ -4,15 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import common
 import in_network as benchmark
 
-pytest.importorskip(
-    "accel_rl.remote._native", reason="the replay server was not built", exc_type=ImportError
-)
+require("replay server")
 
 
 def test_claims_are_parts_of_the_same_round():

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -89,7 +90,7 @@ def test_the_library_draws_what_it_must(problem):
 
 @pytest.mark.parametrize("name", [DOCUMENTED, REMEDY])
 def test_flashbax_draws_the_same(problem, name):
-    pytest.importorskip("flashbax")
+    require("rivals")
     check_agreement(problem, {name: compiled(problem, name)})
 
 
@@ -100,7 +101,7 @@ def test_rivals_called_from_python_draw_the_same(problem, name):
             {each: make for each, make in makers.items() if each == name}, problem, BATCH
         )
         if not made:
-            pytest.skip(f"{name} is not there")
+            pytest.skip(f"{name} is absent: the extra benchmark brings cpprb, make rivals torchrl")
         check_agreement(problem, made)
         timed = common.interleave({name: system_of(made[name], "sample", "update")}, 2)[name]
     assert (timed.cpu > 0).all()

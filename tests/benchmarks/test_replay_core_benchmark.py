@@ -5,15 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import common
 import replay_core as benchmark
 
-pytest.importorskip(
-    "accel_rl.remote._native", reason="the replay server was not built", exc_type=ImportError
-)
+require("replay server")
 
 
 def test_all_cases_are_timed(monkeypatch: pytest.MonkeyPatch):

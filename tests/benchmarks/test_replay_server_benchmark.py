@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -11,9 +12,7 @@ import common
 import replay_server as benchmark
 from replay_server_rivals import OtherRival
 
-pytest.importorskip(
-    "accel_rl.remote._native", reason="the replay server was not built", exc_type=ImportError
-)
+require("replay server")
 
 # Answers as the scripts of rivals do: pushes take 1 s, anything else 2 us.
 SCRIPT = """

@@ -4,15 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from optional import require
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import common
 import transports as benchmark
 
-pytest.importorskip(
-    "accel_rl.remote._native", reason="the replay server was not built", exc_type=ImportError
-)
+require("replay server")
 
 
 def test_every_transport_is_asked_for_everything(monkeypatch):

@@ -1,11 +1,12 @@
 """Tables of the native core in this process, and what tests need of them."""
 
-import pytest
+from optional import require
 from table_model import Drawn, Refused
 
-native = pytest.importorskip(
-    "accel_rl.remote._native", reason="the replay server was not built", exc_type=ImportError
-)
+from accel_rl.remote import module
+
+require("replay server")
+native = module.native()
 
 NAMES = {status: name for name, status in native.STATUSES.items()}
 

@@ -269,7 +269,7 @@ def test_a_closed_client(address, connect):
         client.ping()
 
 
-def test_an_address_of_a_family_that_is_not_here_is_passed_over(monkeypatch):
+def test_an_address_of_a_family_that_is_not_here_is_passed_over(serve, monkeypatch):
     """As on a machine without IPv6, where localhost still names it first."""
     absent = (1000, socket.SOCK_STREAM, 0, "", ("::1", 1))
     found = socket.getaddrinfo
@@ -277,10 +277,10 @@ def test_an_address_of_a_family_that_is_not_here_is_passed_over(monkeypatch):
     def first(*words, **more):
         return [absent, *found(*words, **more)]
 
-    with remote.ReplayServer() as server:
-        monkeypatch.setattr(socket, "getaddrinfo", first)
-        with remote.ReplayClient(server.address) as client:
-            assert client.ping(b"here") == b"here"
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [absent])
-        with pytest.raises(OSError, match="not supported"):
-            remote.ReplayClient(server.address)
+    server = serve()
+    monkeypatch.setattr(socket, "getaddrinfo", first)
+    with remote.ReplayClient(server.address) as client:
+        assert client.ping(b"here") == b"here"
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [absent])
+    with pytest.raises(OSError, match="not supported"):
+        remote.ReplayClient(server.address)

@@ -7,8 +7,10 @@ import time
 import warnings
 
 import pytest
+from optional import require
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: its launcher was NOT tested")
+require("Ray")
+import ray  # noqa: E402
 
 from accel_rl.remote.apex import ApexSettings, RayActors, run_learner  # noqa: E402
 
