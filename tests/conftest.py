@@ -6,8 +6,8 @@ import pathlib
 import signal
 import sys
 
-# A parent that was started by nohup or in the background of a script ignores signals, and children
-# inherit that: tests that send signals, and processes that tests start, need the usual dispositions.
+# A process started by nohup, or in the background of a script, ignores signals, and its children
+# inherit that: tests that send signals, and processes that tests start, need the defaults.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(_number, signal.SIG_DFL)
@@ -34,7 +34,9 @@ hypothesis.settings.load_profile("repeatable")
 def pytest_terminal_summary(terminalreporter):
     """Count the skipped tests by reason; reasons of optional parts name what brings them."""
     reports = terminalreporter.getreports("skipped")
-    reasons = collections.Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    reasons = collections.Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in reports
+    )
     if reasons:
         terminalreporter.section("skipped tests")
     for reason, count in reasons.most_common():

@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +11,12 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import Json, Seed
+from accel_rl.io.machine import core_count
 
 if TYPE_CHECKING:
     from accel_rl.cli.experiment import Findings
+
+_SILENCE = 3.0  # seconds, at least, between two lines of progress where there is no terminal
 
 EXAMPLES = console.examples("accel-rl demo", "accel-rl demo --quick --out runs/quick --json")
 
@@ -31,6 +35,7 @@ def demo(
     config.json and PNG pictures, in place of an earlier demo's. Returns are exact; times by part
     are modelled.
     """
+    console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
     runtime.prepare_jax()
     from accel_rl.cli import demo_pictures, experiment, folders, pictures
     from accel_rl.cli.runs import Settings
@@ -44,18 +49,28 @@ def demo(
         if any((out / name).exists() for name in others) and not (out / folders.DETAILS).exists():
             raise ValueError(f"{out} holds a run of another command")
     total = experiment.steps(scale) + 1
-    with console.progress("starting", total) as advance:
-        step = _teller(advance)
-        findings = []
-        for environment in experiment.ENVIRONMENTS:
-            if not sys.stderr.isatty():
-                console.note(f"{environment}: collecting, training, modelling")
-            findings.append(experiment.explore(environment, scale, seed, step))
-        step("drawing")
+    with (
+        console.progress("collecting", total) as advance,
+        ThreadPoolExecutor(core_count()) as pool,
+    ):
+        told = time.perf_counter()
+
+        def step(done: str) -> None:
+            nonlocal told
+            advance(1, done)
+            if not sys.stderr.isatty() and time.perf_counter() - told > _SILENCE:
+                told = time.perf_counter()
+                console.note(f"  {told - started:3.0f} s  {done}")
+
+        findings = [
+            experiment.explore(environment, scale, seed, pool, step)
+            for environment in experiment.ENVIRONMENTS
+        ]
         (out / folders.RESULTS).unlink(missing_ok=True)  # written last, it says: all is of one run
         figures = demo_pictures.draw(findings, scale, tasklets)
         for name, figure in figures.items():
             pictures.save(figure, out / name)
+        step("pictures")
     seconds = round(time.perf_counter() - started, 1)
 
     records = [run.record for found in findings for run in (*found.trained, found.mean)]
@@ -88,18 +103,6 @@ def demo(
         f"{len(records)} runs in {seconds:.0f} s; written: {', '.join(files)}\n"
         f"All on one page: accel-rl report {out}"
     )
-
-
-def _teller(advance: Any) -> Any:
-    """A step function: what was announced last is done when the next thing is announced."""
-    done = 0
-
-    def step(description: str) -> None:
-        nonlocal done
-        advance(1 if done else 0, description)
-        done += 1
-
-    return step
 
 
 def _details(found: "Findings") -> dict[str, Any]:

@@ -11,7 +11,8 @@ Reference: Gogineni et al., "SwiftRL", ISPASS 2024, arXiv:2405.03967.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
 from typing import Any
 
 import jax
@@ -92,8 +93,19 @@ class Laboratory:
         # Runs on equally many DPUs share their chunks.
         self._chunks = functools.cache(functools.partial(runs.chunks_of, dataset))
 
+    def train_all(self, settings: Iterable[Settings], pool: Executor, step: Step) -> list[Trained]:
+        """Train with each settings, as many at a time as the pool has threads."""
+        settings = list(settings)
+        for dpus in {each.dpus for each in settings}:
+            self._chunks(dpus)  # threads would each cut the log anew
+        done = []
+        for each, run in zip(settings, pool.map(self.train, settings), strict=True):
+            done.append(run)
+            step(f"{self.environment}: {_describe(each)}")
+        return done
+
     def train(self, settings: Settings) -> Trained:
-        """Trains, and models the time that it would take."""
+        """Train, and model the time on DPUs."""
         run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
         outcome = runs.train(self._chunks(settings.dpus), settings, self._probe, segmented=False)
         returns = np.asarray(outcome.returns)
@@ -110,57 +122,64 @@ class Laboratory:
 
 
 def steps(scale: Scale) -> int:
-    """How often `explore` calls its step, in all environments together."""
+    """Count the calls that `explore` makes to its step, in all environments together."""
     each = len(list(_main_settings(scale, 0))) + len(list(_sarsa_settings(scale, 0))) + 3
     return len(ENVIRONMENTS) * each + len(list(_sweep_settings(scale, 0)))
 
 
-def explore(environment: str, scale: Scale, seed: int, step: Step) -> Findings:
-    """Makes all runs in one environment.
+def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Step) -> Findings:
+    """Make all runs in one environment.
 
     Args:
         environment: a tabular environment's name.
         scale: how large.
         seed: of the data and of the runs.
-        step: told what comes next, `steps(scale)` times in all environments.
+        pool: threads that runs are shared out over; results do not depend on their number.
+        step: told what was done, `steps(scale)` times in all environments.
     """
-    step(f"{environment}: collecting {scale.transitions:,} transitions")
-    laboratory = Laboratory(environment, _collect(environment, scale.transitions, seed))
-    trained = []
-    for settings in _main_settings(scale, seed):
-        step(f"{environment}: {settings.rule}, {settings.order}, {settings.numerics}")
-        trained.append(laboratory.train(settings))
-    step(f"{environment}: merge mean")
     base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
-    mean = laboratory.train(dataclasses.replace(base, merge="mean"))
-
+    laboratory = Laboratory(environment, _collect(environment, scale.transitions, seed))
+    step(f"{environment}: {scale.transitions:,} transitions collected")
+    scaling = pool.submit(_model_scaling, laboratory, scale, base)
+    mean_merge = dataclasses.replace(base, merge="mean")
+    *trained, mean = laboratory.train_all([*_main_settings(scale, seed), mean_merge], pool, step)
     own = next(run for run in trained if run.settings.rule == "sarsa_epsilon_greedy")
-    sarsa = [sarsa_error(laboratory, own)]
-    for settings in _sarsa_settings(scale, seed):
-        step(f"{environment}: {settings.rule} on {settings.dpus} DPUs")
-        sarsa.append(sarsa_error(laboratory, laboratory.train(settings)))
+    logged = laboratory.train_all(_sarsa_settings(scale, seed), pool, step)
+    sarsa = [sarsa_error(laboratory, run) for run in (own, *logged)]
 
     sweep = []
     if environment == SWEEP_ENVIRONMENT:
         small = laboratory.first(scale.sweep_transitions)
-        for settings in _sweep_settings(scale, seed):
-            step(f"{environment}: merge {settings.merge}, period {settings.period}")
-            sweep.append(small.train(settings).record)
+        sweep = [run.record for run in small.train_all(_sweep_settings(scale, seed), pool, step)]
 
-    step(f"{environment}: modelling {scale.scaling_transitions:,} transitions")
-    large = modelled.load_of(_collect(environment, scale.scaling_transitions, seed))
-    scaling = {
+    optimal = float(tabular.optimal_return(laboratory.mdp))
+    described = folders.describe(laboratory.dataset)
+    modelled_seconds = scaling.result()
+    step(f"{environment}: {scale.scaling_transitions:,} transitions modelled")
+    return Findings(environment, described, optimal, trained, mean, sarsa, sweep, modelled_seconds)
+
+
+def _model_scaling(
+    laboratory: Laboratory, scale: Scale, base: Settings
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Model the seconds of each part over numbers of DPUs: `Findings.scaling`."""
+    more = _collect(laboratory.environment, scale.scaling_transitions, base.seed)
+    return {
         str(len(load.pairs)): {
             numerics: modelled.scaling(
                 load, dataclasses.replace(base, numerics=numerics).kernel, SCALING_DPUS
             )
             for numerics in SCALING_NUMERICS
         }
-        for load in (large, laboratory.load)
+        for load in (modelled.load_of(more), laboratory.load)
     }
-    optimal = float(tabular.optimal_return(laboratory.mdp))
-    described = folders.describe(laboratory.dataset)
-    return Findings(environment, described, optimal, trained, mean, sarsa, sweep, scaling)
+
+
+def _describe(settings: Settings) -> str:
+    return (
+        f"{settings.rule}, {settings.order}, {settings.numerics}, {settings.dpus:,} DPUs, "
+        f"merge {settings.merge} each {settings.period}"
+    )
 
 
 def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Any]:

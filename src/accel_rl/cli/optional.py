@@ -135,9 +135,7 @@ PARTS: dict[str, Part] = {
     "Chromium": Part(
         "tests of report pages in a browser", "apt-get install chromium", _programs("chromium")
     ),
-    "gdb": Part(
-        "tests of debugging DPU programs", "apt-get install gdb", _programs("gdb")
-    ),
+    "gdb": Part("tests of debugging DPU programs", "apt-get install gdb", _programs("gdb")),
     "git": Part("benchmark records that name a commit", "apt-get install git", _programs("git")),
     "Minari": Part("import of Minari datasets", "the extra minari", _modules("minari", "h5py")),
     "Box2D": Part("LunarLander", "the extra box2d", _modules("Box2D")),
