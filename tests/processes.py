@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-LIMIT = 120.0  # seconds: what has not happened by then never will, however busy the machine
+LIMIT = 300.0  # seconds: what has not happened by then never will, however busy the machine
 
 # A process inherits which signals are ignored, and a shell's background jobs ignore SIGINT.
 _LISTEN = """

@@ -153,10 +153,10 @@ def nonsense(address, rng, told):
     leave(connection, rng)
 
 
-def come_and_go(address, seed, until, told):
+def come_and_go(address, seed, going, told):
     """One client after the other, each of a kind drawn at random."""
     rng = np.random.default_rng(seed)
-    while time.monotonic() < until:
+    while going():
         told.add(clients=1)
         kind = (push, learn, push, learn, post, half, unread, nonsense)[rng.integers(8)]
         if kind in (half, unread, nonsense):
@@ -182,8 +182,8 @@ def files(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def soak(seconds, clients=6):
-    """Runs it; what was found."""
+def soak(seconds, clients=6, least=0):
+    """Run it for some seconds, and on a busy machine until so many clients came; what was found."""
     told, errors = Counts(), []
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -197,9 +197,12 @@ def soak(seconds, clients=6):
             first, open_files = resident(pid), files(pid)
             until = time.monotonic() + seconds
 
+            def going():
+                return time.monotonic() < until or told.clients < least
+
             def work(seed):
                 try:
-                    come_and_go(server.address, seed, until, told)
+                    come_and_go(server.address, seed, going, told)
                 except Exception as error:
                     errors.append(error)
 
@@ -207,7 +210,7 @@ def soak(seconds, clients=6):
             for thread in threads:
                 thread.start()
             seen, most_files, at = [], 0, 0
-            while time.monotonic() < until:
+            while going() and not errors:
                 seen.append(resident(pid))
                 most_files = max(most_files, files(pid))
                 time.sleep(0.05)
@@ -215,11 +218,11 @@ def soak(seconds, clients=6):
                 if at % 40 == 0:
                     watching.snapshot()
             for thread in threads:
-                thread.join(60)
+                thread.join(300)
                 assert not thread.is_alive()
             if errors:
                 raise errors[0]
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 300
             while watching.stats()["open"] > 1 and time.monotonic() < deadline:
                 time.sleep(0.05)
             half_way = len(seen) // 2

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 import quick
+from processes import LIMIT, wait_until
 
 from accel_rl.remote.apex import (
     Actors,
@@ -73,7 +74,7 @@ def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     mailbox.publish(client, "run", Version(Published(policy, None), 3))
     with pytest.raises(ValueError, match="a training named 'run' on this server already"):
         mailbox.check_free(client, "run")
-    waiting.join(10)
+    waiting.join(LIMIT)
     assert found[0].updates == 3
     np.testing.assert_array_equal(found[0].published.policy["w"], policy["w"])
     wrong = Published({"w": policy["w"], "n": np.int64(4)}, None)
@@ -117,7 +118,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     )
     going[0] = False
     for actor in actors:
-        actor.join(60)
+        actor.join(LIMIT)
         assert not actor.is_alive()
     assert not errors
     assert [row["steps"] for row in rows][-1] == done.rows[-1]["steps"] == steps
@@ -157,7 +158,7 @@ def test_a_training_goes_on_without_a_shard(serve):
 
     done = run_learner(one, address, 4_000, period=500, on_row=on_row)
     going[0] = False
-    actor.join(60)
+    actor.join(LIMIT)
     assert not actor.is_alive()
     assert done.rows[0]["shards_lost"] == 0
     assert done.rows[-1]["shards_lost"] == 1
@@ -192,9 +193,7 @@ class Failing(Actors[int]):
 def test_an_actor_that_cannot_be_started_again_is_gone():
     """Whatever the error is: a learner would wait for ever for one that nobody watches."""
     with Failing(TINY, "unix:/nowhere", restarts=5) as actors:
-        deadline = time.monotonic() + 20
-        while actors.gone() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(actors.gone)
         assert actors.gone() == "all actors have ended: end 0, end 1"
 
 
@@ -229,9 +228,7 @@ def test_a_killed_actor_comes_back_and_the_training_ends(serve):
                     os.kill(killed[0], signal.SIGKILL)
 
             done = run_learner(TINY, server.address, 12_000, period=500, on_row=on_row)
-            deadline = time.monotonic() + 30
-            while actors.restarted == 0 and time.monotonic() < deadline:
-                time.sleep(0.1)
+            wait_until(lambda: actors.restarted)
             assert actors.restarted == 1
             assert actors.processes[0].pid != killed[0]
     assert any("actor 0 ended with exit code -9" in str(each.message) for each in caught)

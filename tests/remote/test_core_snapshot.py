@@ -2,13 +2,12 @@
 
 import os
 import random
-import signal
 import subprocess
-import sys
 import time
 
 import core_tables
 import numpy as np
+import processes
 import pytest
 from core_tables import native
 from table_model import Config
@@ -123,14 +122,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_killed_writer_leaves_an_older_snapshot(tmp_path):
     path, chance = tmp_path / "file", random.Random(1)
     for _ in range(3):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        try:
+        with processes.start("-c", WRITER, path, stdout=subprocess.PIPE) as writer:
             finished = int(writer.stdout.readline())
             time.sleep(0.3 * chance.random())
-        finally:
-            writer.send_signal(signal.SIGKILL)
+            writer.kill()
             rest = writer.communicate()[0].split()
         finished = int(rest[-1]) if rest else finished
         (table,) = native.restore(str(path), 2**30)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import traces
 from hypothesis import settings
+from processes import LIMIT
 from test_server_machine import ServerMachine
 
 from accel_rl import remote
@@ -180,7 +181,7 @@ print("done")
 def test_links_that_come_and_go_at_once(server):
     ran = subprocess.run(
         [sys.executable, "-c", CHURN, *server.addresses[1:]],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=LIMIT,
     )  # fmt: skip
     assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
 
@@ -207,7 +208,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 def test_child_of_fork_is_refused(server):
     ran = subprocess.run(
         [sys.executable, "-c", FORKED, server.addresses[1]],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=LIMIT,
     )  # fmt: skip
     assert "DPDK was started before fork()" in ran.stdout, ran
     assert (ran.stderr, ran.returncode) == ("", 0)
@@ -247,7 +248,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 def test_without_privileges():
     ran = subprocess.run(
-        [sys.executable, "-c", UNPRIVILEGED], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", UNPRIVILEGED], capture_output=True, text=True, timeout=LIMIT,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)}, cwd="/",
     )  # fmt: skip
     assert (ran.stdout, ran.returncode) == ("up True\n", 0), ran.stderr
@@ -297,7 +298,7 @@ def test_library_for_c(server, tmp_path):
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
     ran = subprocess.run(
-        [tmp_path / "client", tmp_path / "socket"], capture_output=True, text=True, timeout=60
+        [tmp_path / "client", tmp_path / "socket"], capture_output=True, text=True, timeout=LIMIT
     )
     assert (ran.stdout, ran.returncode) == ("operation 13\n", 0), ran.stderr
 

@@ -1,13 +1,12 @@
 """Links of the native module: who waits in one hears of signals and of servers that have gone."""
 
-import os
+import contextlib
 import signal
 import subprocess
-import sys
 import threading
-import time
 
 import numpy as np
+import processes
 import pytest
 import quick
 
@@ -16,58 +15,68 @@ from accel_rl.remote import Column, TableSpec
 
 SECRET = b"0123456789abcdef"
 SPEC = TableSpec("t", 64, (Column("x", "i4"),))
-LONG = 60.0  # seconds that a test never waits
+LONG = 2 * processes.LIMIT  # seconds that a test never waits
 
-# Waits for items that never come, until it is interrupted.
+# Waits for items that never come, and says so, until it is interrupted.
 WAITING = """
-import sys
+import sys, threading, time
 from accel_rl import remote
-path, kind = sys.argv[1:]
+path, kind, long = sys.argv[1:]
 server = remote.ReplayServer(None, shm_path=path) if kind == "embedded" else None
 client = remote.ReplayClient(server or f"shm:{path}" + kind, reconnect=0.0)
 table = client.table(remote.TableSpec("t", 64, (remote.Column("x", "i4"),)))
-try:
+
+def tell():
+    with remote.ReplayClient(server or f"shm:{path}") as watching:
+        while not watching.stats()["waiting"]:
+            time.sleep(0.01)
     print("waits", flush=True)
-    table.sample(1, 4, wait=60.0)
+
+threading.Thread(target=tell, daemon=True).start()
+try:
+    table.sample(1, 4, wait=float(long))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
 
 
+@contextlib.contextmanager
 def waiting(path, kind):
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, str(path), kind], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "waits\n"
-    time.sleep(0.3)  # until it has asked
-    return process
+    """A process that waits at a server."""
+    words = ("-c", WAITING, path, kind, LONG)
+    with processes.start(*words, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "waits\n"
+        yield process
+
+
+def once_waiting(client, call):
+    """Start a thread that makes a call once somebody waits at the client's server."""
+
+    def run():
+        processes.wait_until(lambda: client.stats()["waiting"])
+        call()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
 
 
 @pytest.mark.parametrize("kind", quick.only(["", "embedded"], ["", "?busy=1", "embedded"]))
 def test_a_wait_is_interrupted(serve, tmp_path, kind):
     if kind != "embedded":
         serve(host=None, shm_path=tmp_path / "socket")
-    process = waiting(tmp_path / "socket", kind)
-    try:
+    with waiting(tmp_path / "socket", kind) as process:
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=20)[0] == "interrupted\n"
-    finally:
-        process.kill()
-        process.wait()
+        assert process.communicate(timeout=processes.LIMIT)[0] == "interrupted\n"
 
 
 @pytest.mark.parametrize("kind", quick.only(["?busy=1"], ["", "?busy=1"]))
 def test_a_client_that_is_killed(serve, connect, tmp_path, kind):
     server = serve(host=None, shm_path=tmp_path / "socket")
     good = connect(server.address)
-    process = waiting(tmp_path / "socket", kind)
-    assert server.stats()["open"] == 2
-    process.kill()
-    process.communicate()
-    end = time.monotonic() + 20
-    while server.stats()["open"] > 1:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    with waiting(tmp_path / "socket", kind):
+        processes.wait_until(lambda: server.stats()["open"] == 2)
+    processes.wait_until(lambda: server.stats()["open"] == 1)
     assert server.stats()["waiting"] == 0
     assert good.ping(b"still") == b"still"
 
@@ -77,13 +86,10 @@ def test_a_server_that_closes_while_a_client_waits(serve, connect, tmp_path, kin
     server = serve(host=None, shm_path=tmp_path / "socket")
     address = {"shm": server.address, "busy": server.address + "?busy=1", "embedded": server}[kind]
     table = connect(address, reconnect=0.0).table(SPEC)
-    timer = threading.Timer(0.2, server.close)
-    timer.start()
-    begin = time.monotonic()
+    closing = once_waiting(server, server.close)
     with pytest.raises(remote.ConnectionLost):
         table.sample(1, 4, wait=LONG)
-    assert time.monotonic() - begin < LONG / 2
-    timer.join()
+    closing.join()
     with pytest.raises(remote.ConnectionLost, match="no replay memory server"):
         connect(address)
 
@@ -92,19 +98,16 @@ def test_a_server_that_closes_while_a_client_waits(serve, connect, tmp_path, kin
 def test_a_server_that_is_killed_while_a_client_waits(built, connect, tmp_path, busy):
     with remote.ReplayServerProcess(None, shm_path=tmp_path / "socket") as server:
         table = connect(server.address + busy, reconnect=0.0).table(SPEC)
-        timer = threading.Timer(0.2, os.kill, (server.process.pid, signal.SIGKILL))
-        timer.start()
-        begin = time.monotonic()
+        killing = once_waiting(connect(server.address), server.process.kill)
         with pytest.raises(remote.ConnectionLost):
             table.sample(1, 4, wait=LONG)
-        assert time.monotonic() - begin < LONG / 2
-        timer.join()
+        killing.join()
 
 
 def test_no_reply_in_time(serve, connect, tmp_path):
     server = serve(host=None, shm_path=tmp_path / "socket")
     for address in (server.address, server):
-        table = connect(address, timeout=0.2, reconnect=0.0).table(SPEC)
+        table = connect(address, reconnect=0.0).table(SPEC)
         table._client._timeout = -1.0  # less than what it lets the server wait
         with pytest.raises(remote.ConnectionLost, match="no reply within"):
             table.sample(1, 4, wait=1.1)
@@ -156,8 +159,7 @@ def test_a_link_is_for_one_thread(built, serve, connect):
     link = client._connection.link._link
     thread = threading.Thread(target=table.sample, args=(1, 4), kwargs={"wait": LONG})
     thread.start()
-    while not server.stats()["waiting"]:
-        time.sleep(0.01)
+    processes.wait_until(lambda: server.stats()["waiting"])
     for call in (link.close, lambda: link.exchange([bytes(64)], bytearray(64), 1000)):
         with pytest.raises(built.Error, match="in use by a thread"):
             call()

@@ -3,11 +3,11 @@
 import dataclasses
 import os
 import signal
-import time
 import warnings
 
 import pytest
 from optional import require
+from processes import wait_until
 
 require("Ray")
 import ray  # noqa: E402
@@ -48,9 +48,7 @@ def test_a_killed_actor_comes_back_and_the_training_ends(serve):
                 TINY, server.address, 12_000, secret=b"s" * 16, period=500, ended=actors.gone,
                 on_row=on_row,
             )  # fmt: skip
-            deadline = time.monotonic() + 30
-            while actors.restarted == 0 and time.monotonic() < deadline:
-                time.sleep(0.1)
+            wait_until(lambda: actors.restarted)
             assert (actors.restarted, actors.alive) == (1, 2)
     assert any("actor" in str(each.message) for each in caught)
     assert done.rows[-1]["steps"] >= 12_000

@@ -4,9 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
-import time
 import warnings
 
 import jax
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import walk
 from port_conformance import check_port
+from processes import LIMIT, start, wait_until
 from table_model import uniforms
 
 from accel_rl import remote, train
@@ -180,9 +179,7 @@ def test_a_lost_shard_is_left_out_and_comes_back(serve, tmp_path):
         filled(table, np.ones(6, np.float32))
         assert table.stats()["size"] == 46
         serve(host=None, unix_path=paths[1])
-        deadline = time.monotonic() + 20
-        while table.lost and time.monotonic() < deadline:
-            table.stats()
+        wait_until(lambda: table.stats() and not table.lost)
         filled(table, np.ones(12, np.float32))
         stats = table.stats()
         assert (stats["size"], stats["lost"], stats["losses"]) == (58, 0, 1)
@@ -232,18 +229,18 @@ def frozen(process):
 
 
 @pytest.fixture
-def processes(built):
+def servers(built):
     """Two servers in processes of their own."""
     with remote.ReplayServerProcess() as one, remote.ReplayServerProcess() as other:
         yield [one, other]
 
 
 @pytest.mark.long  # waits for frozen servers
-def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
+def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(servers):
     """It carries out what waited for it; the others must not have that, too."""
-    addresses = [each.address for each in processes]
-    with ShardedTable(addresses, SPEC, timeout=1.0) as table:
-        with frozen(processes[1].process):
+    addresses = [each.address for each in servers]
+    with ShardedTable(addresses, SPEC, timeout=5.0) as table:
+        with frozen(servers[1].process):
             with pytest.warns(RuntimeWarning, match="shard 1 .* is lost"):
                 assert table.push([np.arange(10, dtype=np.int32)]) == 5
             stats = table.stats()
@@ -252,9 +249,7 @@ def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
         for address in addresses:
             with remote.ReplayClient(address) as client:
                 part = client.table("t")
-                deadline = time.monotonic() + 20
-                while part.stats()["size"] == 0 and time.monotonic() < deadline:
-                    time.sleep(0.01)
+                wait_until(lambda part=part: part.stats()["size"])
                 drawn = part.sample(1, 400)
                 found.append(set(drawn.columns["n"].tolist()))
                 assert part.stats()["inserts"] == len(found[-1]) == 5
@@ -262,12 +257,13 @@ def test_no_item_is_pushed_twice_when_a_frozen_server_goes_on(processes):
 
 
 @pytest.mark.long  # waits for frozen servers
-def test_frozen_shards_do_not_hold_up_the_end_of_a_process(processes):
-    """A call waits there for 30 s in a thread of the table."""
+def test_frozen_shards_do_not_hold_up_the_end_of_a_process(servers):
+    """A call waits there in a thread of the table."""
     script = (
         "import sys, threading, time, numpy as np\n"
         "from accel_rl.remote import Column, ShardedTable, TableSpec\n"
-        "table = ShardedTable(sys.argv[1:], TableSpec('t', 90, (Column('n', 'i4'),)))\n"
+        "spec = TableSpec('t', 90, (Column('n', 'i4'),))\n"
+        "table = ShardedTable(sys.argv[2:], spec, timeout=float(sys.argv[1]))\n"
         "push = lambda: table.push([np.zeros(4, np.int32)])\n"
         "push()\n"
         "print('open', flush=True)\n"
@@ -275,20 +271,13 @@ def test_frozen_shards_do_not_hold_up_the_end_of_a_process(processes):
         "threading.Thread(target=push, daemon=True).start()\n"
         "time.sleep(0.5)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, *[each.address for each in processes]],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout.readline() == "open\n"
-            with frozen(processes[0].process), frozen(processes[1].process):
-                process.stdin.write("\n")
-                process.stdin.flush()
-                assert process.wait(15) == 0
-        finally:
-            process.kill()
+    words = ("-c", script, 2 * LIMIT, *[each.address for each in servers])
+    with start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "open\n"
+        with frozen(servers[0].process), frozen(servers[1].process):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.wait(LIMIT) == 0
 
 
 def test_a_push_that_is_more_than_the_shards_that_are_left_hold_goes_in_pieces(serve):

@@ -9,7 +9,6 @@ pytestmark = pytest.mark.usefixtures("built")
 @pytest.mark.long
 def test_clients_of_all_kinds_come_and_go():
     """Slow: 20 seconds, after which a leak of a connection's or a request's memory would show."""
-    found = soak(20.0)
+    found = soak(20.0, least=100)
     check(found)
-    assert found.clients > 100
     assert found.grown_bytes < 16 * MIB

@@ -6,6 +6,7 @@ import ssl
 import numpy as np
 import pytest
 from optional import require
+from processes import LIMIT
 
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
@@ -86,9 +87,9 @@ def test_requests_that_wait_inside_a_record(serve, connect, files, trusting):
     table = connect(server.address, tls=trusting).table(SPEC)
     table.push({"x": np.ones((64, 1024), np.float32)})
     with trusting.wrap_socket(
-        socket.create_connection((where.host, where.port), 20), server_hostname=where.host
+        socket.create_connection((where.host, where.port), LIMIT), server_hostname=where.host
     ) as raw:
-        raw.settimeout(20)
+        raw.settimeout(LIMIT)
         raw.sendall(wire.request_frame(wire.Op.HELLO, fixed=bytes(24)))
         session = wire.read_header(raw.recv(64), 64).session
         ping = wire.request_frame(wire.Op.PING, session=session, sections=(bytes(64_000 - 64),))
@@ -136,15 +137,18 @@ def test_an_older_version_is_refused(serve, files, trusting):
     old = ssl.create_default_context()
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.maximum_version = ssl.TLSVersion.TLSv1_2
-    with pytest.raises(ssl.SSLError), socket.create_connection((where.host, where.port), 20) as raw:
+    with (
+        pytest.raises(ssl.SSLError),
+        socket.create_connection((where.host, where.port), LIMIT) as raw,
+    ):
         old.wrap_socket(raw)
 
 
 def test_a_silent_client_is_timed_out(serve, files):
     server = serve(**files, handshake_ms=300)
     where = parse_address(server.address)
-    with socket.create_connection((where.host, where.port), 20) as raw:
-        raw.settimeout(20)
+    with socket.create_connection((where.host, where.port), LIMIT) as raw:
+        raw.settimeout(LIMIT)
         assert raw.recv(1) == b""
     assert server.stats()["timed_out"] == 1
 
