@@ -33,6 +33,8 @@ used: building and running DPU programs does without.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pim_emu import low_memory
+
 if TYPE_CHECKING:
     from pim_emu.cost import (
         ModelledSeconds,
@@ -97,6 +99,8 @@ _MODULES = {
     "DpuSet": "pim_emu.dpu_set",
     "configure": "pim_emu.settings",
 }
+
+low_memory.keep()
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from pim_emu import low_memory
 from pim_emu.sdk import sdk_path
 
 TO_DPU, FROM_DPU = 0, 1  # dpu_xfer_t
@@ -95,7 +96,9 @@ class SetCountersStructure(ctypes.Structure):
 @functools.cache
 def library() -> ctypes.CDLL:
     """libdpu.so of the SDK folder, with the types of what has no status as its result."""
-    dll = ctypes.CDLL(str(sdk_path() / "lib" / "libdpu.so"))
+    path = str(sdk_path() / "lib" / "libdpu.so")
+    low_memory.give_back()
+    dll = ctypes.CDLL(path)
     dll.dpu_error_to_string.restype = ctypes.c_void_p
     dll.dpu_set_dpu_iterator_from.restype = DpuIterator
     dll.dpu_set_dpu_iterator_next.restype = None

@@ -231,6 +231,10 @@ def _check_host() -> None:
     number = _run([compiler(), "-dumpversion"]).strip()
     if int(number.split(".")[0]) < _OLDEST_GCC:
         raise SdkError(f"gcc must be at least version {_OLDEST_GCC}, {compiler()} is {number}")
+    try:
+        _run([compiler(), "-E", "-include", "stdlib.h", "-x", "c", "-o", os.devnull, os.devnull])
+    except SdkError as error:
+        raise SdkError(f"{compiler()} lacks the C library's headers: install libc6-dev") from error
 
 
 def _compiler_version() -> str:

@@ -1,6 +1,5 @@
 """The benchmark measures what it says: its rivals compute the same, and claims need a rival."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import quick
 from kernels_present import needs_kernels
+from sdk_present import needs
 
 from accel_rl import pim
 from accel_rl.types import MDP, TabularTransition
@@ -20,9 +20,7 @@ import tabular as benchmark
 from tabular_baselines import LANES, Baselines
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Problem, check_agreement
 
-needs_gcc = pytest.mark.skipif(
-    shutil.which("gcc") is None, reason="gcc is not on PATH: the C baselines cannot be compiled"
-)
+needs_gcc = needs("gcc")  # compiles the C baselines
 STATES, ACTIONS, ROWS, CHUNKS = 5, 4, 59, 3  # chunks of 20, 20 and 19 rows
 ENTRIES = STATES * ACTIONS
 # Entries of either sign up to here: differences of int32_scaled stay within an int32, those of

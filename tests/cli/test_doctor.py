@@ -3,6 +3,7 @@
 import pytest
 from commands import as_json, succeed
 from fake_upmem import VERSION, make_devices, make_sdk
+from kernels_present import needs_kernels
 from optional import require
 from sdk_present import needs_sdk
 
@@ -37,6 +38,7 @@ def bare(monkeypatch, tmp_path):
     monkeypatch.setattr(upmem_sdk, "DEVICES", make_devices(tmp_path / "bare"))
 
 
+@needs_kernels
 def test_native_kernels_present():
     report = backends(as_json("doctor"))
     assert report["cpu"]["present"]

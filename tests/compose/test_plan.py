@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import pytest
 import quick
+from kernels_present import needs_kernels
 from tables import SPEC, made_up, mappings
 
 from accel_rl import compose
@@ -52,6 +53,7 @@ def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
     assert other.evaluated <= one.evaluated
 
 
+@needs_kernels
 def test_objectives_choose_by_joules():
     # Sharing the work is fastest; one of the devices draws so much that idling it costs less.
     costs = made_up(seed=3)
@@ -87,12 +89,14 @@ def test_what_is_impossible_is_explained():
         compose.plan(with_spec(devices=("tpu:0",)))
 
 
+@needs_kernels
 def test_the_native_sum_tree_is_offered_to_prioritised_replay_alone():
     space = space_of(with_spec(replay="uniform"), find(SPEC.devices))
     assert space.options["replay_manager"] == ("cpu:0", "cpu:1")
     assert "none for uniform" in space.refused["replay_manager"]["native"]
 
 
+@needs_kernels
 def test_a_fused_program_is_on_one_device():
     every = mappings_of(space_of(SPEC, find(SPEC.devices)))
     fused = [each for each in every if each.executor == "whole"]

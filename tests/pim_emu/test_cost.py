@@ -5,13 +5,13 @@ import itertools
 import math
 import pathlib
 import re
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sdk_present import needs_sdk
 
 from pim_emu import cost
 from pim_emu.cost import kernel, mram, pipeline, transfers
@@ -133,7 +133,7 @@ def test_rows_are_shared_in_runs_of_neighbours(items, tasklets):
     assert pipeline.share_cycles(items, tasklets, 11) == expected
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+@needs_sdk
 def test_shares_and_owners_are_those_of_the_kernel(tmp_path):
     source = r"""
         #include <stdio.h>

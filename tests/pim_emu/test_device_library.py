@@ -6,7 +6,6 @@ host's C library, or invariants that hold for any implementation.
 
 import ctypes
 import random
-import shutil
 import string
 import struct
 import subprocess
@@ -16,14 +15,13 @@ from pathlib import Path
 
 import pytest
 import quick
+from sdk_present import needs_sdk
 
 from pim_emu.machine import load_machine
 
 DEVICE = Path(__file__).parent / "device"
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc on Linux"
-)
+pytestmark = needs_sdk
 
 
 class Bench:

@@ -5,21 +5,17 @@ documented meaning of the codes; what transfers must take is the cost model of `
 """
 
 import os
-import platform
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from sdk_present import needs_sdk
 
 from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
 from pim_emu.machine import load_machine
 from pim_emu.sdk import sdk_path
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64" or shutil.which("gcc") is None,
-    reason="DPU programs run on x86-64 with gcc",
-)
+pytestmark = needs_sdk
 
 DPU_PROGRAM = """
 #include <stdint.h>

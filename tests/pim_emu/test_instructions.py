@@ -6,11 +6,10 @@ published for loops around one operation.
 """
 
 import re
-import shutil
 import subprocess
-import sys
 
 import pytest
+from sdk_present import needs_sdk
 
 from pim_emu.machine import STATUSES, load_machine
 from pim_emu.toolchain import driver
@@ -20,9 +19,7 @@ from pim_emu.toolchain.instructions import count_instructions
 from pim_emu.toolchain.layout import Sdk
 from pim_emu.toolchain.pricing import Price, Pricer, load_weights
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc on Linux"
-)
+pytestmark = needs_sdk
 
 FLAGS = (
     *("-std=gnu11", "-fno-pic", "-fno-pie", "-fno-asynchronous-unwind-tables", "-ffixed-r15"),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+from sdk_present import needs_sdk
 
 import pim_emu.sdk
 from pim_emu.__main__ import main as pim_emu_main
@@ -22,9 +23,7 @@ from pim_emu.toolchain.errors import DriverError
 from pim_emu.toolchain.layout import Sdk
 from pim_emu.toolchain.options import parse
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc on Linux"
-)
+pytestmark = needs_sdk
 
 MAIN = """
 #include <stdint.h>

@@ -97,14 +97,8 @@ static void copy_segments(const struct place *place) {
 
 /* The address at which the image was linked, if it is free: debuggers then know where they are. */
 static uint8_t *map_image(const struct emu_program *program, size_t bytes) {
-    void *wanted = (void *)(uintptr_t)(program->image_start - GUARD);
-    void *at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (at != MAP_FAILED && at != wanted) { /* a kernel that takes the flag for a hint */
-        munmap(at, bytes);
-        at = MAP_FAILED;
-    }
-    return at == MAP_FAILED ? emu_map_low(bytes) : at;
+    uint8_t *at = emu_map_at(program->image_start - GUARD, bytes);
+    return at != NULL ? at : emu_map_low(bytes);
 }
 
 /* Where a symbol's object of so many bytes lies, or NULL. */
@@ -178,6 +172,11 @@ static struct emu_image *make_image(const struct emu_program *program) {
     image->bytes = GUARD + span + GUARD;
     image->base = map_image(program, image->bytes);
     image->initial_wram = malloc(program->static_bytes + 1u);
+    if (image->base == NULL)
+        emu_complain("no %zu KiB below 2 GiB for %s: the host's heap has taken them. Load the "
+                     "emulator earlier (in Python, import pim_emu or accel_rl.pim first), set "
+                     "PIM_EMU_WORKERS lower, or run a position-independent executable",
+                     image->bytes >> 10, program->name);
     if (image->base == NULL || image->initial_wram == NULL) {
         emu_free_image(image);
         return NULL;

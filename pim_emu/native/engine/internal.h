@@ -98,10 +98,17 @@ void emu_unmap_windows(uint8_t *windows, uint32_t count);
 bool emu_map_mram(uint8_t *at, uint32_t bytes); /* lazily, filled with the pattern */
 /* Give chunks that are about to be overwritten as a whole large pages. */
 void emu_make_whole(uint8_t *mram, uint32_t offset, size_t bytes, uint64_t *whole);
-uint8_t *emu_map_low(size_t bytes);             /* below 2 GiB, or NULL */
-uint8_t *emu_map_stacks(size_t bytes);          /* below 4 GiB, or NULL */
+/* Pointers to stacks fit 31 bits, as on a DPU, while there is room: the kernel hands out 1 GiB of it,
+ * and images need that more. Below 4 GiB, or NULL. */
+uint8_t *emu_map_stacks(size_t bytes);
 void emu_fill_pattern(uint8_t *at, size_t bytes);
 bool emu_write_all(int file, const uint8_t *from, size_t bytes);
+
+/* --- low_memory.c: readable and writable, or NULL where there is no such gap --- */
+#define EMU_LOW (2ull << 30)
+uint8_t *emu_map_low(size_t bytes); /* below 2 GiB */
+uint8_t *emu_map_at(uintptr_t at, size_t bytes);
+uint8_t *emu_map_below(uintptr_t end, size_t bytes);
 
 /* --- run.c: a launch of one DPU on one worker --- */
 enum emu_waiting {

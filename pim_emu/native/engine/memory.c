@@ -91,24 +91,18 @@ bool emu_map_mram(uint8_t *at, uint32_t bytes) {
                 0) == at;
 }
 
-/* Pointers to stacks fit 31 bits, as on a DPU, while there is room: the kernel hands out 1 GiB of it,
- * and images need that more. */
 uint8_t *emu_map_stacks(size_t bytes) {
-    static _Atomic(uintptr_t) low, high = 2ull << 30;
+    static _Atomic(uintptr_t) low, high = EMU_LOW;
     const size_t most_low = 512u << 20;
-    if (atomic_fetch_add(&low, bytes) + bytes <= most_low) return emu_map_low(bytes);
+    if (atomic_fetch_add(&low, bytes) + bytes <= most_low) {
+        uint8_t *at = emu_map_low(bytes);
+        if (at != NULL) return at;
+    }
     for (;;) {
         const uintptr_t wanted = atomic_fetch_add(&high, bytes);
-        if (wanted + bytes > EMU_WINDOW) return emu_map_low(bytes);
-        void *at = mmap((void *)wanted, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (at == (void *)wanted) return at;
-        if (at != MAP_FAILED) munmap(at, bytes); /* a kernel that takes the flag for a hint */
+        if (wanted + bytes > EMU_WINDOW) break;
+        uint8_t *at = emu_map_at(wanted, bytes);
+        if (at != NULL) return at;
     }
-}
-
-uint8_t *emu_map_low(size_t bytes) {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    return emu_map_below(EMU_WINDOW, bytes);
 }

@@ -134,7 +134,8 @@ static bool start_locked(void) {
     while (stacks == pool.count && pool.threads < pool.count && start_thread(pool.threads))
         ++pool.threads;
     if (pool.threads < pool.count) {
-        emu_complain("no %s for worker %u of %u: PIM_EMU_WORKERS sets how many there are",
+        emu_complain("no %s for worker %u of %u: set PIM_EMU_WORKERS lower, or load the emulator "
+                     "earlier (in Python, import pim_emu or accel_rl.pim first)",
                      stacks < pool.count ? "memory below 4 GiB" : "thread",
                      stacks < pool.count ? stacks : pool.threads, pool.count);
         return false;

@@ -92,11 +92,13 @@ def _network_namespaces() -> str | None:
 PARTS: dict[str, Part] = {
     "native kernels": Part(
         "tabular training and sum trees in C",
-        f"apt-get install gcc, {_REINSTALL}",
+        f"apt-get install gcc libc6-dev, {_REINSTALL}",
         _native_kernels,
     ),
     "DPU programs": Part(
-        "UPMEM backend on the emulator", "apt-get install gcc, on x86-64 Linux", _dpu_programs
+        "UPMEM backend on the emulator",
+        "apt-get install gcc libc6-dev, on x86-64 Linux",
+        _dpu_programs,
     ),
     "DPU match programs": Part(
         "associative search on DPUs", "apt-get install gcc g++", _dpu_match_programs
