@@ -1,7 +1,31 @@
 """A small run, made once through the command itself."""
 
+import json
+
 import pytest
 from commands import SMALL, TINY, as_json
+
+
+@pytest.fixture(scope="session", autouse=True)
+def assembled_once():
+    """Commands with one configuration share a program, and so its compiled functions."""
+    from accel_rl.cli.training import assemble, configuration, scoring
+
+    made, make = {}, assemble.assemble
+
+    def text(wanted):
+        return json.dumps(configuration.to_mapping(wanted), sort_keys=True)
+
+    def shared(wanted):
+        if text(wanted) not in made:
+            found = make(wanted)
+            made[text(wanted)] = made[text(found.configuration)] = found
+        return made[text(wanted)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assemble, "assemble", shared)
+        patch.setattr(scoring, "assemble", shared)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +46,7 @@ def run(dataset, tmp_path_factory):
 def training(tmp_path_factory):
     """The folder of an agent's training, and what `train --json` printed."""
     path = tmp_path_factory.mktemp("training") / "cartpole"
-    words = ("--replay", "amper-fr", "--log", "jsonl,csv", "--out", path)
+    words = ("--replay", "uniform", "--log", "jsonl,csv", "--out", path)
     return path, as_json("train", "dqn", "CartPole-v1", *TINY, *words)
 
 

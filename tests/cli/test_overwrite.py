@@ -9,15 +9,6 @@ from accel_rl.cli import clearing
 from accel_rl.cli.training import sweeping
 
 
-def test_existing_folder_is_replaced_only_on_demand(training):
-    path, _ = training
-    before = (path / "results.json").read_bytes()
-    refused = invoke("train", "dqn", "CartPole-v1", *TINY, "--out", path)
-    assert refused.exit_code == 2
-    assert "--overwrite" in refused.stderr
-    assert (path / "results.json").read_bytes() == before
-
-
 @pytest.mark.long  # wants the sweep
 def test_overwrite_leaves_nothing_of_another_kind_of_run(
     training, sweep, dataset, tmp_path, monkeypatch

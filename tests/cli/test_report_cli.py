@@ -75,7 +75,7 @@ def test_an_agents_page_shows_curves_and_each_setting(training, tmp_path):
     shown = page(path, "--out", tmp_path / "page.html")
     mean = printed["trainings"][0]["mean"]
     assert f"Mean greedy return {mean:,.4g} measured" in shown.text
-    assert "replay.sampler amper_fr" in shown.text
+    assert "replay.sampler uniform" in shown.text
     assert "command accel-rl train dqn CartPole-v1" in shown.text
     assert len(shown.all("img")) == 3
     assert badges(shown, "modelled") == 0

@@ -26,16 +26,21 @@ def assembly(training):
 
 
 def test_train_is_the_library_s_training(training, assembly):
-    """Whole, by `train.whole`: the same metrics, and so the same training."""
     path, printed = training
-    whole = train.whole(assembly.program, 400, period=80)
-    run = train.over_seeds(lambda key: whole(key, **assembly.hyper))
-    metrics = jax.jit(run)(assembly.key).metrics
+    outcome = train.chunked(
+        assembly.program,
+        assembly.key,
+        400,
+        period=80,
+        hyper=assembly.hyper,
+        seeds={"strategy": "auto"},
+        evaluation=train.Evaluation(episodes=4, every=160, max_steps=50),
+    )
     rows = rows_of(path)
-    assert [row["steps"] for row in rows] == np.asarray(metrics["steps"])[0].tolist()
-    for name in ("episode_return", "loss", "value"):
-        ours = np.array([row["per_seed"][name] for row in rows], np.float64).T
-        np.testing.assert_allclose(ours, metrics[name], rtol=1e-5)
+    assert [row["steps"] for row in rows] == [row["steps"] for row in outcome.rows]
+    for name in ("episode_return", "loss", "value", "evaluation"):
+        ours = np.array([row["per_seed"][name] for row in rows], np.float64)
+        np.testing.assert_array_equal(ours, [row["per_seed"][name] for row in outcome.rows])
     assert printed["steps"] == 400
     assert printed["trainings"][0]["per_seed"] == rows[-1]["per_seed"]["evaluation"]
 
@@ -65,6 +70,15 @@ def test_folder_explains_itself(training, assembly):
     with (path / "metrics.csv").open() as file:
         table = list(csv.DictReader(file))
     assert [int(row["steps"]) for row in table] == [row["steps"] for row in rows_of(path)]
+
+
+def test_existing_folder_is_replaced_only_on_demand(training):
+    path, _ = training
+    before = (path / "results.json").read_bytes()
+    refused = invoke("train", "dqn", "CartPole-v1", *TINY, "--out", path)
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.stderr
+    assert (path / "results.json").read_bytes() == before
 
 
 @pytest.mark.long  # trains again
