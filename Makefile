@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Files are compiled when they are first imported: of most packages few ever are. A build that goes
 # by make is parallel as one by ninja is.
 PIP := CMAKE_BUILD_PARALLEL_LEVEL=$(CORES) sh .ci/progress $(VENV)/install.log $(BIN)/python -m pip \
-	--disable-pip-version-check --no-input install --no-compile --constraint constraints.txt
+	--disable-pip-version-check --no-input install --progress-bar off --no-compile --constraint constraints.txt
 DEPENDENCIES := pyproject.toml constraints.txt
 KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kernels/upmem/* \
 	kernels/upmem/*/* kernels/replay_server/CMakeLists.txt \
@@ -68,8 +68,11 @@ notebooks: $(VENV)/.dev ## Open JupyterLab in notebooks/, with all that they imp
 hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed (seconds)
 	$(BIN)/python -m pre_commit install
 
+# Compilation takes most of the time, and a third less without optimisation; the long tests compile
+# what users run.
+QUICKLY := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0"
 test: $(VENV)/.test ## Run the tests (6 minutes)
-	$(PYTEST)
+	$(QUICKLY) $(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
 	$(BIN)/python -m pytest -m "long or not long" tests/test_docs.py tests/test_reference.py
@@ -96,7 +99,7 @@ check: ## Run everything that CI runs after its bare stage (40 minutes)
 # Any order must do: a new one each day, that of an earlier day with SEED=.
 SEED ?= $(shell date +%j)
 test-shuffled: $(VENV)/.dev
-	$(PYTEST) --random-order --random-order-seed=$(SEED)
+	$(QUICKLY) $(PYTEST) --random-order --random-order-seed=$(SEED)
 
 test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (hours)
 	$(PYTEST) -m slow

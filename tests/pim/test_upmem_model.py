@@ -71,6 +71,7 @@ def modelled_cycles(name, numerics, order, tasklets):
     return run_cycles(MACHINE, modelled.workload(MACHINE, load, kernel, dpus=1)).total
 
 
+@pytest.mark.long  # runs each number of tasklets on the emulator
 @pytest.mark.parametrize("order", quick.only(["SEQ"], ORDERS))
 @pytest.mark.parametrize("name", quick.only(["Taxi-v4"], NAMES))
 @pytest.mark.parametrize("numerics", quick.only(["int32_pow2"], NUMERICS))

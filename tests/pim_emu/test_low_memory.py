@@ -14,7 +14,9 @@ from sdk_present import needs_sdk
 import pim_emu
 
 pytestmark = needs_sdk
-SOURCE = "#include <defs.h>\n__host int x = 3;\nint table[2] = {4, 5};\nint main() { x = table[me()]; }"
+SOURCE = (
+    "#include <defs.h>\n__host int x = 3;\nint table[2] = {4, 5};\nint main() { x = table[me()]; }"
+)
 # Reserves every gap below 2 GiB, but as much as `spared` at the upper end of one.
 FILL = """
 import ctypes, sys

@@ -191,6 +191,7 @@ def test_heavy_tails_make_the_set_smaller(mode):
     assert some > 0
 
 
+@pytest.mark.long  # the test above meets empty sets, too
 @pairs
 def test_an_empty_set_gives_uniform_draws(mode, form):
     """All of one priority: the values of most calls are not near it."""
@@ -369,6 +370,7 @@ def test_hyperparameters_are_leaves_that_vmap_maps():
     }
 
 
+@pytest.mark.long  # the conformance test asks it of fewer draws
 @pairs
 def test_items_of_priority_zero_are_never_drawn(mode, form):
     memory = replay.make(np.float32(0), 200, 64, replay.amper_fr(mode, form=form))

@@ -174,6 +174,7 @@ def spoilt(sample):
     )
 
 
+@pytest.mark.long  # compiles the memory for a device and for eight
 @samplers
 def test_the_whole_batch_is_made_everywhere(name):
     state, expected = filled(name)

@@ -158,6 +158,7 @@ def test_nothing_to_draw():
     assert np.all((slots >= 0) & (slots < 9))
 
 
+@pytest.mark.long  # 10^7 draws; the conformance test makes fewer
 @pytest.mark.parametrize("is_stratified", quick.only([True], [False, True]))
 def test_weights_of_zero_are_never_drawn(is_stratified):
     """10^7 draws; zeros alone, in rows, at both ends, beside weights of all sizes."""

@@ -56,6 +56,7 @@ def one_of(result, number):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[number], result)
 
 
+@pytest.mark.long  # compiles each strategy
 @pytest.mark.parametrize("name", quick.only(["sharded"], STRATEGIES))
 def test_tables_are_the_same_bits(name):
     run, alone = tabular_run()

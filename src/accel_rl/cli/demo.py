@@ -35,19 +35,21 @@ def demo(
     config.json and PNG pictures, in place of an earlier demo's. Returns are exact; times by part
     are modelled.
     """
-    console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
-    runtime.prepare_jax()
-    from accel_rl.cli import demo_pictures, experiment, folders, pictures
-    from accel_rl.cli.runs import Settings
+    from accel_rl.cli import folders
 
-    scale = experiment.QUICK if quick else experiment.FULL
-    tasklets = Settings().tasklets
     started = time.perf_counter()
     with console.bad_input("--out"):
         out.mkdir(parents=True, exist_ok=True)
         others = (folders.CONFIG, folders.RESULTS, folders.PLAN)
         if any((out / name).exists() for name in others) and not (out / folders.DETAILS).exists():
             raise ValueError(f"{out} holds a run of another command")
+    console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
+    runtime.prepare_jax()
+    from accel_rl.cli import demo_pictures, experiment, pictures
+    from accel_rl.cli.runs import Settings
+
+    scale = experiment.QUICK if quick else experiment.FULL
+    tasklets = Settings().tasklets
     total = experiment.steps(scale) + 1
     with (
         console.progress("collecting", total) as advance,
