@@ -1,5 +1,7 @@
 """pim.train against the NumPy truth: bit for bit in INT32, within a tolerance in FP32."""
 
+import itertools
+
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -56,23 +58,45 @@ def test_rules_and_numerics(rule, numerics, backend):
     compare(MIXED, 6, 3, 4, rule=rule, numerics=numerics, **setting)
 
 
-@pytest.mark.parametrize("order", ["SEQ", "STR", "RAN", "RAN_REPLACEMENT"])
-@pytest.mark.parametrize("block", quick.only([128], [1, 128]))
-def test_orders(order, block):
-    compare(
-        MIXED, 6, 3, 3, rule="q_learning", numerics="int32_scaled",
-        order=order, block=block, passes=3, period=2, seed=11,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("path", list(PATHS))
-@pytest.mark.parametrize(
-    "rule", quick.only(["double_q_learning"], ["sarsa_epsilon_greedy", "double_q_learning"])
+FACTORS = (
+    ["SEQ", "STR", "RAN", "RAN_REPLACEMENT"],
+    list(pim.MERGES),
+    [*PATHS, "flat"],
+    [(1, 16), (7, 128), (64, 1), (200, 128)],  # 700 rows: of 200 DPUs each has less than a block
+    ["q_learning", "sarsa_epsilon_greedy", "double_q_learning", "expected_sarsa"],
 )
-def test_paths(path, rule):
+
+
+def every_value():
+    """Four runs that hold every value of each factor."""
+    return [tuple(values[k] for values in FACTORS) for k in range(4)]
+
+
+def every_pair():
+    """Sixteen runs that hold every pair of values of two factors: the orthogonal array L16(4^5)."""
+
+    def times(a, b):  # in the field of four elements, where a + b is a ^ b
+        product = a * (b & 1) ^ a * (b & 2)
+        return product ^ 7 if product & 4 else product
+
+    levels = [
+        (i, j, *(i ^ times(k, j) for k in (1, 2, 3)))
+        for i, j in itertools.product(range(4), repeat=2)
+    ]
+    return [tuple(FACTORS[n][level] for n, level in enumerate(run)) for run in levels]
+
+
+@pytest.mark.parametrize(
+    ("order", "merging", "path", "dpus_and_block", "rule"),
+    [*every_value(), *(pytest.param(*run, marks=pytest.mark.long) for run in every_pair())],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_factors(order, merging, path, dpus_and_block, rule):
+    num_dpus, block = dpus_and_block
     compare(
-        MIXED, 6, 3, 3, rule=rule, numerics="int32_pow2", backend=pim.jax_backend(ONE, path),
-        order="RAN", block=16, passes=2, seed=3,
+        MIXED, 6, 3, num_dpus, rule=rule, numerics="int32_scaled",
+        backend=pim.jax_backend(ONE, path), order=order, block=block, merging=merging,
+        passes=5, period=2, seed=11,
     )  # fmt: skip
 
 
@@ -87,21 +111,6 @@ def test_environments(name, numerics, rule):
         dataset.transitions, info.num_states, info.num_actions, 2,
         rule=rule, numerics=numerics, passes=12, alpha=0.5,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("merging", pim.MERGES)
-@pytest.mark.parametrize("numerics", quick.only(["int32_scaled"], ["fp32", "int32_scaled"]))
-def test_merges(merging, numerics):
-    compare(
-        MIXED, 6, 3, 7, rule="q_learning", numerics=numerics,
-        block=16, passes=5, period=2, merging=merging,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("num_dpus", quick.only([7, 200], [1, 7, 64, 200]))
-def test_dpu_counts(num_dpus):
-    # 700 rows: 200 DPUs get 3 or 4 rows each, less than a target block.
-    compare(MIXED, 6, 3, num_dpus, rule="q_learning", numerics="int32_scaled", passes=2)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=["jax", "cpu"])
