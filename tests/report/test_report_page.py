@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import quick
 from matplotlib.figure import Figure
 from report.browser import needs_chromium, opened, outline
 
@@ -17,7 +18,9 @@ RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 FILES = sorted(RESULTS.glob("*.json"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", quick.only(FILES[::6], FILES, others="long"), ids=lambda path: path.stem
+)
 def test_a_page_says_what_the_record_says(path):
     found = results.read(path)
     text = html.render(benchmark.page_of([found], path.name))

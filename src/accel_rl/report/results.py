@@ -8,7 +8,7 @@ The file is one table; `null` stands for what is not known or did not run.
 | `benchmark` | the suite's name, that of its file in `benchmarks/` |
 | `part` | which part of the suite ran, in words; null: all of it |
 | `date` | when it began: an ISO date, or date and time in UTC |
-| `commit` | of the code, with a + if files differed from it; or null |
+| `commit` | of the code, with a + if files differed from it; unknown without git; or null |
 | `quick` | whether it ran with `--quick`; or null |
 | `seeds` | what random numbers came from, in words; or null |
 | `machine` | `cpu`, `cores`, `memory_bytes`, `system` and more |
