@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sdk_present import needs_sdk
+from sdk_present import needs, needs_sdk
 
 from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
 from pim_emu.machine import load_machine
@@ -468,6 +468,7 @@ def test_queued_work_runs_in_order_and_errors_wait_for_sync(folder: Path):
     assert all("DPU 66" in line and place in line for line in output[3:])
 
 
+@needs("gcc", "g++")
 def test_a_host_in_cpp_with_an_embedded_program(folder: Path):
     source = f"""
     DPU_INCBIN(embedded, "{folder}/program")
