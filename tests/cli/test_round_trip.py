@@ -1,6 +1,7 @@
 """collect -> train -> evaluate -> plot, and what each leaves behind."""
 
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -144,15 +145,15 @@ def test_dataset_of_an_unknown_environment_trains_without_a_score(tmp_path):
     assert len(as_json("plot", out)["files"]) == 1  # the time parts
 
 
-def test_existing_folder_is_replaced_only_on_demand(dataset, run):
-    path, printed = run
+def test_existing_folder_is_replaced_only_on_demand(dataset, run, tmp_path):
+    path = shutil.copytree(run[0], tmp_path / "run")  # others read the first one
     before = (path / "results.json").read_bytes()
     refused = invoke("train", dataset, *SMALL, "--out", path)
     assert refused.exit_code == 2
     assert "--overwrite" in refused.stderr
     assert (path / "results.json").read_bytes() == before
     again = as_json("train", dataset, *SMALL, "--out", path, "--overwrite")
-    assert again["episode_return"] == printed["episode_return"]
+    assert again["episode_return"] == run[1]["episode_return"]
 
 
 def test_interrupted_training_leaves_nothing(dataset, tmp_path, monkeypatch):

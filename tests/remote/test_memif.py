@@ -231,6 +231,7 @@ def test_command(connect, tmp_path):
         process.terminate()
 
 
+FOLDERS = Path(__file__).parents[:2]
 UNPRIVILEGED = """
 import os, sys, tempfile
 import dpdk_servers
@@ -249,7 +250,7 @@ with tempfile.TemporaryDirectory() as folder:
 def test_without_privileges():
     ran = subprocess.run(
         [sys.executable, "-c", UNPRIVILEGED], capture_output=True, text=True, timeout=LIMIT,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)}, cwd="/",
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, FOLDERS))}, cwd="/",
     )  # fmt: skip
     assert (ran.stdout, ran.returncode) == ("up True\n", 0), ran.stderr
 
