@@ -55,7 +55,7 @@ $(VENV)/.docs: $(VENV)/.test
 
 install: $(VENV)/.base ## Install the library and its command in .venv (minutes)
 
-demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo (minutes)
+demo: $(VENV)/.base ## Run the main job: SwiftRL's experiment, to runs/demo (a minute or two)
 	$(BIN)/accel-rl demo
 
 # Jupyter refuses to be root's without being told, and in a container everybody is.
@@ -71,7 +71,7 @@ hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed 
 # Compilation takes most of the time, and a third less without optimisation; the long tests compile
 # what users run.
 QUICKLY := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0"
-test: $(VENV)/.test ## Run the tests (6 minutes)
+test: $(VENV)/.test ## Run the tests (6 to 8 minutes)
 	$(QUICKLY) $(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
@@ -93,7 +93,7 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 ##@ Trust it
 
-check: ## Run everything that CI runs after its bare stage (40 minutes)
+check: ## Run everything that CI runs after its bare stage (45 minutes)
 	@sh .ci/stages test-shuffled test-long lint types native check-notebooks site test-newest
 
 # Any order must do: a new one each day, that of an earlier day with SEED=.
