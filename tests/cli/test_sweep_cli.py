@@ -41,12 +41,12 @@ def test_curves_are_told_apart_by_what_they_differ_in(training, sweep):
     figure = drawing.figures(runs, "evaluation", 0.9)["evaluation.png"]
     (ax,) = figure.axes
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    same = "learning_rate 0.00025, sampler amper_fr"
+    same = "learning_rate 0.00025, sampler uniform"
     assert labels == [
         f"{same}, {training[0]} (2 seeds)",
-        "learning_rate 0.00025, sampler uniform (2 seeds)",
+        f"{same}, {sweep[0] / '1' / '0'} (2 seeds)",
         "learning_rate 0.01, sampler uniform (2 seeds)",
-        f"{same}, {sweep[0] / '2' / '0'} (2 seeds)",
+        "learning_rate 0.00025, sampler amper_fr (2 seeds)",
         "learning_rate 0.01, sampler amper_fr (2 seeds)",
     ]
 
@@ -63,7 +63,7 @@ def test_sweep_trains_every_combination(training, sweep):
     (best,) = [each for each in found if each["best"]]
     assert (best["interquartile_mean"], best["mean"]) == max(ranks)
     assert best["settings"] == results["best"]
-    assert found[2]["per_seed"] == pytest.approx(scores(training[1])[0], rel=1e-6)
+    assert found[0]["per_seed"] == pytest.approx(scores(training[1])[0], rel=1e-6)
     assert json.loads((out / "results.json").read_text())["combinations"] == found
     played = as_json("evaluate", out, "--episodes", 4)
     assert [tuple(each["settings"].values()) for each in played["trainings"]] == settings
