@@ -70,7 +70,7 @@ hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed 
 
 # Compilation takes most of the time, and a third less without optimisation; the long tests compile
 # what users run.
-QUICKLY := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0"
+QUICKLY := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 test: $(VENV)/.test ## Run the tests (6 to 8 minutes)
 	$(QUICKLY) $(PYTEST)
 
