@@ -6,6 +6,7 @@ in the library is then tested with a folder that passes for it.
 
 import os
 
+import optional
 import pytest
 from backend_conformance import check_backend
 from fake_upmem import make_working_sdk
@@ -23,7 +24,7 @@ from upmem_runs import (
 
 from accel_rl import pim, tabular
 from accel_rl.pim.upmem import build
-from accel_rl.pim.upmem.sdk import count_ranks, find_sdk
+from accel_rl.pim.upmem.sdk import find_sdk
 from accel_rl.tabular.orders import NAMES as ORDERS
 
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -55,17 +56,15 @@ def keep_the_contract(*settings):
 @pytest.fixture(scope="module")
 def sdk(tmp_path_factory):
     """Variables of processes that use UPMEM's SDK."""
-    found = find_sdk()
-    if not found.found:
-        pytest.skip(f"NOTHING WAS RUN ON HARDWARE, for want of UPMEM's SDK: {found.why}")
+    if not find_sdk().found:
+        optional.require("real DPUs")
     own = {name: os.environ[name] for name in os.environ if name.startswith("UPMEM_")}
     return own | {"ACCEL_RL_UPMEM": "vendor", "ACCEL_RL_CACHE": tmp_path_factory.mktemp("cache")}
 
 
 @pytest.fixture
 def ranks(sdk):
-    if not count_ranks():
-        pytest.skip("NOTHING WAS RUN ON HARDWARE, for want of ranks: there is no /dev/dpu_rank0")
+    optional.require("real DPUs")
     return sdk
 
 

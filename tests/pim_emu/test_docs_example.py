@@ -8,11 +8,11 @@ they stand (tests/test_docs.py). Figures that follow from gcc's code may differ 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import optional
 import pytest
 from sdk_present import needs
 
@@ -89,7 +89,7 @@ def test_commands_print_what_the_page_shows(folder):
 
 
 @needs_tools
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
+@optional.needs("gdb")
 def test_gdb_finds_what_the_page_shows(folder):
     [block] = DEBUGGER.findall(PAGE)
     before, *steps = re.split(r"^\(gdb\) ", block, flags=re.MULTILINE)

@@ -288,9 +288,13 @@ def killed(folder, rows, seconds):
     return done.returncode != 0
 
 
-def check_kills(tmp_path, kills, seed):
+@pytest.mark.parametrize(
+    "kills",  # each starts a process
+    [pytest.param(3, marks=pytest.mark.long), pytest.param(10, marks=pytest.mark.slow)],
+)
+def test_killed_the_end_is_the_same(tmp_path, kills):
     uninterrupted = killed_training.go(tmp_path / "whole")
-    rng = random.Random(seed)
+    rng = random.Random(kills)
     into = io.Checkpoints(tmp_path / "killed" / "checkpoints")
     for _ in range(kills):
         assert killed(tmp_path / "killed", rng.randint(1, 3), rng.uniform(0, 0.15))
@@ -300,16 +304,6 @@ def check_kills(tmp_path, kills, seed):
     assert_same(train.restore(of, into.newest()), uninterrupted.state)
     assert lines(tmp_path / "killed" / "log.jsonl") == lines(tmp_path / "whole" / "log.jsonl")
     assert len(uninterrupted.rows) == 30
-
-
-@pytest.mark.long  # trains in processes of its own
-def test_killed_twice_the_end_is_the_same(tmp_path):
-    check_kills(tmp_path, 2, seed=0)
-
-
-@pytest.mark.long
-def test_killed_ten_times_the_end_is_the_same(tmp_path):
-    check_kills(tmp_path, 10, seed=1)
 
 
 def test_a_checkpoint_that_says_of_no_training_is_refused():
