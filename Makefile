@@ -68,10 +68,10 @@ notebooks: $(VENV)/.dev ## Open JupyterLab in notebooks/, with all that they imp
 hooks: $(VENV)/.dev ## Have Git check each commit: style, types of what changed (seconds)
 	$(BIN)/python -m pre_commit install
 
-# Compilation takes most of the time, and a third less without optimisation; the long tests compile
-# what users run.
+# Compilation takes most of the time, and half without optimisation and MLIR's fusion emitters; the
+# long tests compile what users run.
 QUICKLY := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-test: $(VENV)/.test ## Run the tests (6 to 8 minutes)
+test: $(VENV)/.test ## Run the tests (6 minutes)
 	$(QUICKLY) $(PYTEST)
 
 docs: site ## Check the documentation's links and examples, and build its site (minutes)
@@ -93,7 +93,7 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 ##@ Trust it
 
-check: ## Run everything that CI runs after its bare stage (45 minutes)
+check: ## Run everything that CI runs after its bare stage (40 minutes)
 	@sh .ci/stages test-shuffled test-long lint types native check-notebooks site test-newest
 
 # Any order must do: a new one each day, that of an earlier day with SEED=.
