@@ -90,7 +90,6 @@ def test_radii_hold_the_number_that_is_wanted(law):
             assert abs(radius - true) <= 2 * step + (value + true) / 128 or held == number
 
 
-@pytest.mark.long  # searches cell by cell
 @forms
 def test_the_set_is_about_that_of_best_match_searches(form):
     rng = np.random.default_rng(2)
