@@ -13,9 +13,9 @@ from accel_rl.pim import merge
 ALPHA = 0.1
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def merged(name, tables, base, visits):
-    bound = merge.weight_bound(name, len(tables), 8)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def merged(name, most, tables, base, visits):
+    bound = merge.weight_bound(name, len(tables), most)
     return merge.merge_tables(name, tables, base, visits, jnp.float32(ALPHA), bound)
 
 
@@ -27,10 +27,8 @@ def test_merges_of_few_visits(name, dtype):
     tables = np.random.default_rng(2).integers(-1000, 1000, visits.shape).astype(dtype)
     base = np.array([7, -3, 0, 12, 500, -500], dtype)
     truth = oracle.merge(name, tables, base, visits.astype(np.int64), ALPHA)
-    if dtype == np.float32:
-        np.testing.assert_allclose(merged(name, tables, base, visits), truth, rtol=1e-5)
-    else:
-        np.testing.assert_array_equal(merged(name, tables, base, visits), truth)
+    found = merged(name, 8, tables, base, visits)
+    np.testing.assert_allclose(found, truth, rtol=1e-5 if dtype == np.float32 else 0)
 
 
 @pytest.mark.long  # compiles each merge for many visits
@@ -42,12 +40,8 @@ def test_int32_merge_is_exact_at_the_extremes():
     visits = rng.integers(0, 3_000_000, (9, 20)).astype(np.uint32)
     visits[:, 3] = 0
     for name in merge.MERGES:
-        bound = merge.weight_bound(name, 9, 2**25)
-        merged = merge.merge_tables(
-            name, *map(jnp.asarray, (tables, base, visits)), jnp.float32(0.1), bound
-        )
-        truth = oracle.merge(name, tables, base, visits.astype(np.int64), 0.1)
-        np.testing.assert_array_equal(merged, truth)
+        truth = oracle.merge(name, tables, base, visits.astype(np.int64), ALPHA)
+        np.testing.assert_array_equal(merged(name, 2**25, tables, base, visits), truth)
 
 
 def test_too_many_visits_for_an_exact_int32_merge_are_refused():

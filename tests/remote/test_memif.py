@@ -157,7 +157,7 @@ def test_client_that_vanished_waiting(server, connect):
         process.kill()
     time.sleep(0.2)
     frames = np.zeros((100, 9000), np.uint8)
-    table.push({"frame": frames})
+    table.push({"frame": frames})  # raises after its timeout
     tcp.ping(b"others")
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 from unittest import mock
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,10 +50,7 @@ def test_state_and_rows_are_those_of_whole(one, outcome):
     assert outcome.reason == "done"
     assert outcome.checkpoint is None
     result = whole(one)
-    for ours, theirs in zip(
-        jax.tree.leaves(outcome.state), jax.tree.leaves(result.state), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(outcome.state, result.state, rtol=1e-5, atol=1e-6)
     for name, values in result.metrics.items():
         found = [row[name] for row in outcome.rows]
         np.testing.assert_allclose(found, values, rtol=1e-5, err_msg=name)
@@ -93,11 +91,8 @@ def test_evaluation_and_logging_change_nothing(one, outcome):
 def test_seeds_train_as_in_whole(one):
     found = go(one, 2, steps=300, seeds="sharded", evaluation=EVALUATION)
     result = whole(one, 300, 2, "sharded")
-    for ours, theirs in zip(
-        jax.tree.leaves(found.state), jax.tree.leaves(result.state), strict=True
-    ):
-        # Batched products may be rounded in another order in another program.
-        assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    # Batched products may be rounded in another order in another program.
+    chex.assert_trees_all_close(found.state, result.state, rtol=1e-4, atol=1e-4)
     assert len(jax.tree.leaves(found.state.agent.params)[0].devices()) == 2
     for number, line in enumerate(found.rows):
         each = line["per_seed"]

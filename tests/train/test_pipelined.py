@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -123,12 +124,9 @@ def test_rounding_is_all_that_a_fence_changes():
     program = walk.program("prioritised", policy_lag=2, priority_lag=1, **LONG)
     wanted = exact("prioritised", 2, 1, **LONG)[1]
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD)
-    for ours, theirs in zip(
-        jax.tree.leaves(got.state.agent.params),
-        jax.tree.leaves(wanted.state.agent.params),
-        strict=True,
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    chex.assert_trees_all_close(
+        got.state.agent.params, wanted.state.agent.params, rtol=1e-3, atol=1e-5
+    )
 
 
 @pytest.mark.long  # trains twice
