@@ -1,6 +1,8 @@
 """Child processes of tests: they hear signals, and end in every outcome of a test."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +27,18 @@ def start(*words, **settings):
             yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def frozen(process):
+    """In which a child process does nothing; what comes waits for it."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        # On another core it runs on for a while: until all of its threads have heard the signal.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def wait_until(condition):

@@ -1,7 +1,5 @@
 """A remote table as a replay port: the contract, windows against NumPy, lock-step training."""
 
-import os
-import signal
 import threading
 import time
 
@@ -12,7 +10,7 @@ import pytest
 import quick
 import walk
 from port_conformance import check_port
-from processes import LIMIT, wait_until
+from processes import LIMIT, frozen, wait_until
 
 from accel_rl import remote, train
 from accel_rl.remote.links import lane
@@ -144,15 +142,12 @@ def test_a_port_of_a_frozen_server_is_closed_soon(built):
     with remote.ReplayServerProcess() as server:
         port = remote.RemotePort(server.address, of_one(steps), 64, 8, num_envs=2)
         port.add(steps)
-        os.kill(server.process.pid, signal.SIGSTOP)
-        try:
+        with frozen(server.process):
             began = time.monotonic()
             port.close()
             assert time.monotonic() - began < 30
             with pytest.raises(RuntimeError, match="closed"):
                 port.add(steps)
-        finally:
-            os.kill(server.process.pid, signal.SIGCONT)
 
 
 def test_a_push_waits_for_room_to_wait_in(serve, connect):

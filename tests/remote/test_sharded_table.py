@@ -1,8 +1,6 @@
 """A memory in parts on several servers: probabilities, losses, and the contract of a port."""
 
 import contextlib
-import os
-import signal
 import subprocess
 import threading
 import warnings
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 import walk
 from port_conformance import check_port
-from processes import LIMIT, start, wait_until
+from processes import LIMIT, frozen, start, wait_until
 from table_model import uniforms
 
 from accel_rl import remote, train
@@ -216,16 +214,6 @@ def test_a_loss_that_is_an_error_elsewhere_is_none_here(serve):
             assert table.push([np.zeros(4, np.int32)]) == 14
             assert table.push([np.zeros(4, np.int32)]) == 18
         assert table.stats()["doubtful"] == 0
-
-
-@contextlib.contextmanager
-def frozen(process):
-    """In which a server's process does nothing; what comes waits for it."""
-    os.kill(process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process.pid, signal.SIGCONT)
 
 
 @pytest.fixture
