@@ -58,7 +58,7 @@ def train_seeds(task: Task, size: int, sampler: str, seeds: int) -> Learned:
         num_envs=NUM_ENVS,
         learning_starts=LEARNING_STARTS,
     )
-    run = train.whole(program, task.steps)
+    run = train.fused(program, task.steps)
     play = train.evaluator(env, agent, max_steps=task.max_steps)
     hyper: dict[str, Any] = {
         "gamma": task.gamma,

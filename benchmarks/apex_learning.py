@@ -89,7 +89,7 @@ def in_one_process(settings: ApexSettings, steps: int, program: train.Program) -
         settings.key,
         steps,
         hyper={**settings.hyper, "replay": {"alpha": settings.alpha}},
-        deterministic=False,
+        executor="asynchronous",
         num_actors=settings.num_actors,
         actor_priorities=settings.n_step,
         exploration=settings.exploration,

@@ -166,8 +166,8 @@ def study(
               ours=report.place(case, str(chosen), ITERATION),
               rival=report.place(case, str(fastest), ITERATION))
     )  # fmt: skip
-    split = min((m for m in medians if m.executor != "whole"), key=lambda m: medians[m])
-    fused = min((m for m in medians if m.executor == "whole"), key=lambda m: medians[m])
+    split = min((m for m in medians if m.executor != "fused"), key=lambda m: medians[m])
+    fused = min((m for m in medians if m.executor == "fused"), key=lambda m: medians[m])
     samples = plan.best.samples
     for what, mapping in (("best split", split), ("fused", fused)):
         rates = samples / np.array(taken[mapping])
@@ -195,7 +195,7 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
     replay = {"insert": scale * 1e-3, "sample": scale * 2e-3, "update": scale * 1e-3}
     learn = scale * 8e-3
     devices = find(DEVICES)
-    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:1",))
+    mapping = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:1",))
     place = placement(mapping, devices)
     steps = synthetic.SPEC.learning_starts + iterations
 
@@ -235,7 +235,7 @@ def relaxed(report: Report, seeds: int, steps: int) -> None:
     found = {}
     for lag in (0, 1):
         made = specs.program(dataclasses.replace(spec, priority_lag=lag))
-        run = train.whole(made, steps)
+        run = train.fused(made, steps)
         play = train.evaluator(made.env, made.agent, max_steps=500)
 
         def learn(key: jax.Array, run: Any = run, play: Any = play) -> Any:

@@ -53,7 +53,7 @@ class Learned(NamedTuple):
 def train_task(task: Task, key: int = 0) -> Learned:
     """Train all seeds, and play."""
     program = task.program()
-    run = train.whole(program, task.steps)
+    run = train.fused(program, task.steps)
     play = train.evaluator(program.env, program.agent, max_steps=task.max_steps)
 
     def learn(key: jax.Array) -> Any:

@@ -4,7 +4,7 @@
 
 DQN on CartPole in the settings of `training_settings.py`, with equal hyper-parameters and equal
 work: all systems collect, sample and update as often, with networks of the same size. Ours runs as
-`train.whole`, compiled; for several seeds through `train.over_seeds`, a share of them on each of as
+`train.fused`, compiled; for several seeds through `train.over_seeds`, a share of them on each of as
 many devices as there are cores. The plain loop is `training_plain.py`, with `vmap` over seeds. SB3
 and SBX have an environment of their own (`training_sb3.py` says how to make it); the benchmark asks
 its interpreter, PYTHON, to train in the same rounds. Without one their claims are null.

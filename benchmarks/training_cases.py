@@ -229,5 +229,5 @@ def _chunk_seconds(
     warmup = program.schedule.warmup * program.schedule.steps
     steps = warmup + (1 + count) * period
     hyper = training_ours.hyperparameters(setting, steps)
-    train.chunked(program, jax.random.key(0), steps, period=period, hyper=hyper, loggers=[watch])
+    train.run(program, jax.random.key(0), steps, period=period, hyper=hyper, loggers=[watch])
     return watch.cpu[-count:], watch.wall[-count:]

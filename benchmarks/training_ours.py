@@ -52,12 +52,12 @@ def make_program(setting: Setting, sampler: str = "uniform") -> train.Program:
 
 def make_train(
     setting: Setting, total: int, sampler: str = "uniform"
-) -> Callable[[jax.Array], train.Result]:
+) -> Callable[[jax.Array], train.FusedResult]:
     """A function from a key to what `total` environment steps end with."""
-    run = train.whole(make_program(setting, sampler), total)
+    run = train.fused(make_program(setting, sampler), total)
     hyper = hyperparameters(setting, total)
 
-    def from_key(key: jax.Array) -> train.Result:
+    def from_key(key: jax.Array) -> train.FusedResult:
         return run(key, **hyper)
 
     return from_key

@@ -11,7 +11,7 @@ def returns(make, seeds=2):
     env = envs.environment("Pendulum-v1")
     agent = make(env.observation_space, env.action_space)
     memory = replay.make(train.example(env, agent), 6_000, 128, num_envs=1)
-    run = train.whole(train.make(env, agent, memory, learning_starts=1_000), 6_000)
+    run = train.fused(train.make(env, agent, memory, learning_starts=1_000), 6_000)
     evaluate = train.evaluator(env, agent, 20, 200)
 
     def train_and_evaluate(key):

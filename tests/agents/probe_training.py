@@ -114,7 +114,7 @@ def train_on(case, number, defect, key):
         memory = replay.make(example, 4096, 32, num_envs=num_envs)
     program = train.make(used, taught, memory, num_envs=num_envs, learning_starts=64)
     steps = case.iterations * num_envs
-    result = train.whole(program, steps)(key, agent=case.hyper, gamma=probes.GAMMA)
+    result = train.fused(program, steps)(key, agent=case.hyper, gamma=probes.GAMMA)
     state, states = result.state.agent, jnp.arange(2)
     observation = probes.observe(states, case.box)
     action, _ = taught.act(

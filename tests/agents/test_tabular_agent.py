@@ -342,7 +342,7 @@ def returns(environment, rule, gammas, rates=None):
     """Exact returns of the greedy policies after training, one for each gamma."""
     steps, own = LEARNING[environment]
     program = program_of(rule, 16, envs.environment(environment))
-    run = train.whole(program, steps)
+    run = train.fused(program, steps)
     hyper = {**own, **(rates or {})}
     trained = jax.jit(jax.vmap(lambda key, gamma: run(key, agent=hyper, gamma=gamma)))(
         jax.random.split(jax.random.key(0), len(gammas)), jnp.asarray(gammas)

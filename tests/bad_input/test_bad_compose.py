@@ -13,7 +13,7 @@ from accel_rl.am import hardware
 from accel_rl.compose import devices
 
 SPEC = compose.Spec("dqn", "CartPole-v1")
-FUSED = compose.Mapping("whole", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+FUSED = compose.Mapping("fused", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
 COSTS = compose.Costs(compose.Alike(), {}, {}, {}, 0.0, 0.0)
 LINK = compose.Link(0.0, 1e9, "declared")
 SCHEDULE = train.Schedule()
@@ -60,11 +60,11 @@ TABLE = {
     "compose.Mapping": [
         (
             lambda: compose.Mapping("x", "a", "a", "a", ("a",)),
-            *(ValueError, "executor must be one of ('whole', 'lockstep', 'asynchronous'), got 'x'"),
+            *(ValueError, "executor must be one of ('fused', 'deterministic', 'asynchronous')"),
         ),
-        (lambda: compose.Mapping("whole", 3, "a", "a", ("a",)), TypeError, "actor must be a str"),
-        (lambda: compose.Mapping("whole", "a", "a", "a", "a"), TypeError, "learner must be a tupl"),
-        (lambda: compose.Mapping("whole", "a", "a", "a", ()), ValueError, "learner must be device"),
+        (lambda: compose.Mapping("fused", 3, "a", "a", ("a",)), TypeError, "actor must be a str"),
+        (lambda: compose.Mapping("fused", "a", "a", "a", "a"), TypeError, "learner must be a tupl"),
+        (lambda: compose.Mapping("fused", "a", "a", "a", ()), ValueError, "learner must be device"),
     ],
     "compose.Link": [
         (lambda: compose.Link(NAN, 1.0, "declared"), ValueError, "latency must be at least 0 sec"),
@@ -112,7 +112,7 @@ TABLE = {
     "compose.plan": [
         (lambda: compose.plan("spec"), TypeError, NO_SPEC),
         (lambda: compose.plan(SPEC, executors=()), ValueError, "executors must name at least one"),
-        (lambda: compose.plan(SPEC, executors=("x",)), ValueError, "must be one of whole, lockste"),
+        (lambda: compose.plan(SPEC, executors=("x",)), ValueError, "must be one of fused, deter"),
         (lambda: compose.plan(SPEC, limit=1.5), TypeError, "limit must be an int, got 1.5"),
         (lambda: compose.plan(SPEC, seconds=NAN), ValueError, "seconds must be above 0 and finite"),
     ],

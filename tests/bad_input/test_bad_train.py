@@ -27,7 +27,7 @@ program = functools.cache(make)
 
 
 def chunked(steps=100, **options):
-    return train.chunked(program(), key(), steps, **options)
+    return train.run(program(), key(), steps, **options)
 
 
 def pipelined(steps=100, **options):
@@ -50,8 +50,8 @@ TABLE = {
     "train.make": [
         (lambda: train.make("x", *parts()[1:]), TypeError, NO_ENV),
         (lambda: train.make(parts()[0], "x", parts()[2]), TypeError, NO_AGENT),
-        (lambda: train.make(*parts()[:2], None), TypeError, "memory must be a replay memory (repl"),
-        (lambda: make(num_envs=3), ValueError, "memory must be made with num_envs=3"),
+        (lambda: train.make(*parts()[:2], None), TypeError, "buffer must be a Replay (replay.make"),
+        (lambda: make(num_envs=3), ValueError, "buffer must be made with num_envs=3"),
         (lambda: make(num_envs=2.0), TypeError, "num_envs must be an int, got 2.0"),
         (lambda: make(rollout=0), ValueError, "rollout must be at least 1, got 0"),
         (lambda: make(policy_lag=-1), ValueError, "policy_lag must be at least 0, got -1"),
@@ -86,22 +86,22 @@ TABLE = {
         (lambda: train.over_seeds(max, chunk=0), ValueError, "chunk must be at least 1"),
         (lambda: train.over_seeds(max, devices=[]), ValueError, "devices must be one or more"),
     ],
-    "train.whole": [
-        (lambda: train.whole("x", 100), TypeError, NO_PROGRAM),
-        (lambda: train.whole(program(), 0), ValueError, "steps must be at least 1, got 0"),
-        (lambda: train.whole(program(), 100.5), TypeError, "steps must be an int, got 100.5"),
-        (lambda: train.whole(program(), NAN), TypeError, "steps must be an int, got nan"),
-        (lambda: train.whole(program(), 16), ValueError, "steps must be more than learning_starts"),
-        (lambda: train.whole(program(), 100, period=0), ValueError, "period must be at least 1"),
-        (lambda: train.whole(program(), FAR), ValueError, "steps must be at most 2,147,483,647"),
+    "train.fused": [
+        (lambda: train.fused("x", 100), TypeError, NO_PROGRAM),
+        (lambda: train.fused(program(), 0), ValueError, "steps must be at least 1, got 0"),
+        (lambda: train.fused(program(), 100.5), TypeError, "steps must be an int, got 100.5"),
+        (lambda: train.fused(program(), NAN), TypeError, "steps must be an int, got nan"),
+        (lambda: train.fused(program(), 16), ValueError, "steps must be more than learning_starts"),
+        (lambda: train.fused(program(), 100, period=0), ValueError, "period must be at least 1"),
+        (lambda: train.fused(program(), FAR), ValueError, "steps must be at most 2,147,483,647"),
     ],
     "train.segments": [
         (lambda: train.segments(None, 10), TypeError, "schedule must be a Schedule, got None"),
         (lambda: train.segments(train.Schedule(), True), TypeError, "steps must be an int, got T"),
     ],
-    "train.chunked": [
-        (lambda: train.chunked("x", key(), 100), TypeError, NO_PROGRAM),
-        (lambda: train.chunked(program(), 3, 100), TypeError, "key must be jax.random.key(...)"),
+    "train.run": [
+        (lambda: train.run("x", key(), 100), TypeError, NO_PROGRAM),
+        (lambda: train.run(program(), 3, 100), TypeError, "key must be jax.random.key(...)"),
         (lambda: chunked(100.5), TypeError, "steps must be an int, got 100.5"),
         (lambda: chunked(period=-1), ValueError, "period must be at least 1, got -1"),
         (lambda: chunked(seeds="x"), ValueError, "strategy must be one of auto, vmap, chunked"),
@@ -118,9 +118,9 @@ TABLE = {
         (lambda: pipelined(100.5), TypeError, "steps must be an int, got 100.5"),
         (lambda: pipelined(timeline=-1), ValueError, "timeline must be at least 0, got -1"),
         (lambda: pipelined(placement="cpu"), TypeError, "placement must be a Placement, got 'cpu'"),
-        (lambda: pipelined(num_actors=0), ValueError, "num_actors are for the asynchronous mode"),
+        (lambda: pipelined(num_actors=0), ValueError, "num_actors are for the asynchronous"),
         (
-            lambda: pipelined(deterministic=False, queue_size=1.5),
+            lambda: pipelined(executor="asynchronous", queue_size=1.5),
             *(TypeError, "queue_size must be an int, got 1.5"),
         ),
     ],
@@ -130,7 +130,7 @@ TABLE = {
         (lambda: act(first=1.5), TypeError, "first must be an int, got 1.5"),
         (lambda: act(newest=None), TypeError, "newest must be a function, got None"),
     ],
-    "train.fenced": [(lambda: train.fenced("x"), TypeError, NO_PROGRAM)],
+    "train.prevent_fusion": [(lambda: train.prevent_fusion("x"), TypeError, NO_PROGRAM)],
     "train.restore": [
         (lambda: train.restore("x", None), TypeError, NO_PROGRAM),
         (lambda: train.restore(program(), "x"), TypeError, "checkpoint must be a Checkpoint (io.C"),
@@ -150,10 +150,10 @@ TABLE = {
         (lambda: train.first_of(), ValueError, "rules must be one or more, got none"),
         (lambda: train.first_of(3), TypeError, "each of rules must be a function, got 3"),
     ],
-    "train.ape_x_exploration": [
-        (lambda: train.ape_x_exploration(1.5), TypeError, "num_envs must be an int, got 1.5"),
-        (lambda: train.ape_x_exploration(2, NAN), ValueError, "epsilon must be from 0 to 1, got n"),
-        (lambda: train.ape_x_exploration(2, alpha=NAN), ValueError, "alpha must be finite and at"),
+    "agents.ape_x_exploration": [
+        (lambda: agents.ape_x_exploration(1.5), TypeError, "num_envs must be an int, got 1.5"),
+        (lambda: agents.ape_x_exploration(2, NAN), ValueError, "epsilon must be from 0 to 1"),
+        (lambda: agents.ape_x_exploration(2, alpha=NAN), ValueError, "alpha must be finite and at"),
     ],
     "train.LocalPort": [
         (lambda: train.LocalPort("x"), TypeError, "replay must be a Replay (replay.make makes"),

@@ -91,10 +91,10 @@ MADE_BY_THE_LIBRARY = [
     "tabular.Numerics",
     "tabular.Order",
     "tabular.Program",
-    "train.Acted",
-    "train.Outcome",
-    "train.Pipelined",
-    "train.Result",
+    "train.ActorProgress",
+    "train.RunResult",
+    "train.PipelineResult",
+    "train.FusedResult",
     "train.TrainState",
 ]
 

@@ -18,7 +18,7 @@ from common import Report
 
 
 def test_a_prediction_may_be_off_by_15_percent_or_twice_the_spread():
-    mapping = Mapping("whole", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    mapping = Mapping("fused", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
     estimate = Estimate(mapping, 1.0, 64, {}, None, "measured")
     assert benchmark.off(estimate, [1.1, 1.1, 1.1]) == pytest.approx(0.1 / 0.165)
     assert benchmark.off(estimate, [1.5, 1.5, 1.5]) == pytest.approx(0.5 / 0.225)
@@ -87,7 +87,7 @@ def test_synthetic_steps_take_time_and_change_nothing():
     plain = synthetic.program(none, speed)
     slow = synthetic.program({**none, "learn": 5e-3}, speed)
     key = jax.random.key(0)
-    finals = [jax.jit(train.whole(each, 100))(key).state for each in (plain, slow)]
+    finals = [jax.jit(train.fused(each, 100))(key).state for each in (plain, slow)]
     one, other = (jax.tree.leaves(state.agent) for state in finals)
     for left, right in zip(one, other, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)

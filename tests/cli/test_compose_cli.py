@@ -33,7 +33,7 @@ hidden = [8]
 """
 
 
-EXECUTORS = ("lockstep", "asynchronous")
+EXECUTORS = ("deterministic", "asynchronous")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def spec(tmp_path, monkeypatch):
     known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1.2e-5, 2.3e-5, group=1)
     known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.25 for executor in EXECUTORS})
     place = ("cpu:0",)
-    known.whole[Key(("whole",), place * 2)] = Cost(1e-4, 1e-6, "measured")
+    known.fused_iterations[Key(("fused",), place * 2)] = Cost(1e-4, 1e-6, "measured")
     counts = dict(zip(STEPS, (2, 3, 3, 2, 1, 1), strict=True))
     for one in STEPS:
         known.steps[Key((one,), place * counts[one])] = Cost(3e-4, 1e-5, "measured")
@@ -68,17 +68,17 @@ def test_plan_run_report(spec, tmp_path):
     out = tmp_path / "composed"
     found = as_json("compose", "plan", spec, "--out", out)
     names = [each["name"] for each in found["plan"]["estimates"]]
-    assert names[0] == "whole on cpu:0"
+    assert names[0] == "fused on cpu:0"
     assert len(names) == 3
     assert found["run"] is None
     assert {os.path.basename(path) for path in found["pictures"]} == {"pareto.png", "roofline.png"}
-    assert read_toml(out / "mapping.toml")["executor"] == "whole"
+    assert read_toml(out / "mapping.toml")["executor"] == "fused"
 
     # A mapping may be edited.
     text = (out / "mapping.toml").read_text()
-    (out / "mapping.toml").write_text(text.replace('"whole"', '"lockstep"'))
+    (out / "mapping.toml").write_text(text.replace('"fused"', '"deterministic"'))
     ran = as_json("compose", "run", out, "--steps", 120)["run"]
-    assert ran["name"] == "lockstep cpu:0 > cpu:0 > cpu:0"
+    assert ran["name"] == "deterministic cpu:0 > cpu:0 > cpu:0"
     assert ran["predicted_iteration_seconds"] > 3e-4
     assert ran["measured_iteration_seconds"] > 0
     assert not ran["simulated"]
@@ -89,7 +89,7 @@ def test_plan_run_report(spec, tmp_path):
 
     shown = succeed("compose", "report", out)
     assert "iteration, predicted" in shown
-    assert "whole on cpu:0" in shown
+    assert "fused on cpu:0" in shown
     assert as_json("compose", "report", out)["run"] == ran
 
 
@@ -106,9 +106,9 @@ def test_an_interrupted_run_keeps_what_it_measured(spec, tmp_path, monkeypatch):
         return run(*words, progress=at, **more)
 
     monkeypatch.setattr(running, "run", interrupted)
-    for executor, ended in (("whole", True), ("lockstep", False)):
+    for executor, ended in (("fused", True), ("deterministic", False)):
         text = (out / "mapping.toml").read_text()
-        (out / "mapping.toml").write_text(text.replace('"whole"', f'"{executor}"'))
+        (out / "mapping.toml").write_text(text.replace('"fused"', f'"{executor}"'))
         stopped = invoke("compose", "run", out, "--steps", "200")
         assert stopped.exit_code == 130
         assert "accel-rl: interrupted" in stopped.stderr
@@ -194,7 +194,7 @@ def test_a_plan_holds_what_predictions_rest_on(spec, tmp_path):
     plan = as_json("compose", "plan", spec, "--out", out)["plan"]
     assert (plan["handoff_seconds"], plan["bookkeeping_seconds"]) == (1.2e-5, 2.3e-5)
     assert [each["stretch"] for each in plan["estimates"]].count(1.25) == 2
-    assert plan["stretch"] == {"lockstep": 1.25, "asynchronous": 1.25}
+    assert plan["stretch"] == {"deterministic": 1.25, "asynchronous": 1.25}
     assert len(plan["slowdowns"]) == len(STEPS) * (len(STEPS) - 1)
     found = {(each["step"], each["beside"]): each for each in plan["slowdowns"]}
     assert found["learn", "update"]["factor"] == 1.3
@@ -202,18 +202,18 @@ def test_a_plan_holds_what_predictions_rest_on(spec, tmp_path):
     shown = " ".join(succeed("compose", "report", out).split())
     assert "hand-off to a worker that waits 12 us" in shown
     assert "bookkeeping around a step 23 us" in shown
-    assert "stretch of lockstep, median of trials 1.25" in shown
+    assert "stretch of deterministic, median of trials 1.25" in shown
     assert "updates in a call of sample and of learn 1" in shown
     assert "largest slowdown, collect beside sample 1.4" in shown
 
 
-ESTIMATE = {"mapping": {}, "name": "whole on cpu:0", "costs": "measured"}
+ESTIMATE = {"mapping": {}, "name": "fused on cpu:0", "costs": "measured"}
 ESTIMATE |= {"predicted_iteration_seconds": 1e-3, "predicted_samples_per_second": 8e3}
 ESTIMATE |= {"modelled_samples_per_joule": None, "stretch": None}
 PLAN = {"objective": "throughput", "estimates": [ESTIMATE], "refused": {}, "slowdowns": []}
 PLAN |= {"handoff_seconds": 0.0, "bookkeeping_seconds": 0.0, "stretch": {}, "links": {}}
 PLAN |= {"group": None}
-RUN = {"name": "whole on cpu:0", "steps": 20, "ended": "steps", "simulated": False}
+RUN = {"name": "fused on cpu:0", "steps": 20, "ended": "steps", "simulated": False}
 RUN |= dict.fromkeys(("predicted_iteration_seconds", "measured_iteration_seconds"), 1e-3)
 RUN |= {"measured_joules": [], "joules_unreadable": [], "episode_return": None}
 SLOWDOWN = {"step": "learn", "beside": "sample", "devices": []}
@@ -250,9 +250,9 @@ def without(table, name):
             "plan.json: refused.learner cannot be of type int",
         ),
         (
-            PLAN | {"stretch": {"lockstep": "x"}},
+            PLAN | {"stretch": {"deterministic": "x"}},
             RUN,
-            "plan.json: stretch.lockstep cannot be of type str",
+            "plan.json: stretch.deterministic cannot be of type str",
         ),
     ],
 )
@@ -276,7 +276,7 @@ def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
     out = tmp_path / "composed"
     out.mkdir()
     (out / "spec.toml").write_text(text)
-    table = {"executor": "lockstep", "actor": "cpu:0", "replay_manager": "cpu:0"}
+    table = {"executor": "deterministic", "actor": "cpu:0", "replay_manager": "cpu:0"}
     table |= {"data_storage": "cpu:0", "learner": "fpga"}
     (out / "mapping.toml").write_text("\n".join(f'{k} = "{v}"' for k, v in table.items()))
     (out / "plan.json").write_text(json.dumps(PLAN))

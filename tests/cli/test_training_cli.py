@@ -27,7 +27,7 @@ def assembly(training):
 
 def test_train_is_the_library_s_training(training, assembly):
     path, printed = training
-    outcome = train.chunked(
+    outcome = train.run(
         assembly.program,
         assembly.key,
         400,

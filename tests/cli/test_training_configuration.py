@@ -182,7 +182,7 @@ def test_settings_reach_the_parts():
     np.testing.assert_allclose(state.hyper["beta"], 0.2)
     np.testing.assert_allclose(state.replay.index.sampler.alpha, 0.3)
     assert found.program.schedule.updates == 2
-    assert found.program.memory.parts[1].ring.window == 3
+    assert found.program.buffer.parts[1].ring.window == 3
     key, inner = jax.random.key(0), found.scored.reset(jax.random.key(0))[1]
     truncated = []
     for _ in range(7):

@@ -4,7 +4,7 @@ import random
 
 from accel_rl.compose import EXECUTORS, Cost, Costs, Spec
 from accel_rl.compose.candidates import alike, distinct
-from accel_rl.compose.costs import trial_key, whole_key
+from accel_rl.compose.costs import fused_key, trial_key
 from accel_rl.compose.devices import find
 from accel_rl.compose.plan import mappings_of, space_of
 from accel_rl.compose.workload import STEPS
@@ -27,9 +27,9 @@ def made_up(spec=SPEC, seed=0, slowdown=1.0, handoff=0.0):
     devices = find(spec.devices)
     costs = Costs(alike(devices), {}, {}, {}, handoff, 0.0, stretch=dict.fromkeys(EXECUTORS, 1.0))
     for mapping in mappings(spec):
-        if mapping.executor == "whole":
+        if mapping.executor == "fused":
             cost = Cost(draw.uniform(1e-4, 2e-3), 0.0, "measured")
-            costs.whole.setdefault(whole_key(mapping, costs.alike), cost)
+            costs.fused_iterations.setdefault(fused_key(mapping, costs.alike), cost)
             continue
         for step in STEPS:
             cost = Cost(draw.uniform(1e-5, 5e-4), 0.0, "measured")
@@ -38,7 +38,7 @@ def made_up(spec=SPEC, seed=0, slowdown=1.0, handoff=0.0):
                 factor = draw.uniform(1.0, slowdown)
                 costs.slowdowns.setdefault(costs.key(mapping, step, other), factor)
     costs.trials.update(
-        {trial_key(each, costs.alike): 1.0 for each in mappings(spec) if each.executor != "whole"}
+        {trial_key(each, costs.alike): 1.0 for each in mappings(spec) if each.executor != "fused"}
     )
     return costs
 

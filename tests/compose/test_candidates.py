@@ -132,7 +132,7 @@ def test_like_devices_of_other_watts_are_told_apart_in_joules():
     assert dict(plan.found.assignment)["learner"] == "cpu:1"
     assert plan.best.mapping.devices == ("cpu:1",)
     names = [str(each.mapping) for each in plan.estimates]
-    assert {"whole on cpu:0", "whole on cpu:1"} <= set(names)
+    assert {"fused on cpu:0", "fused on cpu:1"} <= set(names)
     # Any number of them may be worth offering where the first are the dear ones.
     dear = dict.fromkeys(HOSTS[:7], (0.0, 500.0)) | {HOSTS[7]: (0.0, 1.0)}
     assert HOSTS[7] in enough(HOSTS, alike(find(HOSTS), dear))

@@ -40,7 +40,7 @@ def test_a_spec_survives_its_file(tmp_path):
     ("table", "message"),
     [
         ({}, "mapping.executor must be an executor's name, got None"),
-        ({"executor": "whole", "actor": 3}, "mapping.actor must be a device's name, got 3"),
+        ({"executor": "fused", "actor": 3}, "mapping.actor must be a device's name, got 3"),
         ({"gpu": "x"}, "must hold only executor, actor, .* got 'gpu'"),
         (["cpu:0"], "mapping must be a table of roles"),
         (mappings.to_table(SPLIT) | {"executor": "magic"}, "executor must be one of"),

@@ -14,7 +14,7 @@ from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
 
 TOLD = dict(zip(STEPS, (300e-6, 50e-6, 80e-6, 60e-6, 250e-6, 20e-6), strict=True))
-HERE = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+HERE = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
 
 
 def costs_of(seconds):
@@ -24,7 +24,7 @@ def costs_of(seconds):
     return costs
 
 
-def predicted(executor="lockstep", seconds=TOLD, **schedule):
+def predicted(executor="deterministic", seconds=TOLD, **schedule):
     mapping = dataclasses.replace(HERE, executor=executor)
     return estimate(mapping, costs_of(seconds), Schedule(**schedule), 64).seconds
 
@@ -36,7 +36,7 @@ def test_without_lags_nothing_overlaps_but_the_actor_and_the_memory():
     assert predicted() == pytest.approx(serial)
 
 
-@pytest.mark.parametrize("executor", ["lockstep", "asynchronous"])
+@pytest.mark.parametrize("executor", ["deterministic", "asynchronous"])
 def test_with_lags_the_busiest_worker_sets_the_pace(executor):
     lags = {"policy_lag": 2, "priority_lag": 1}
     assert predicted(executor, **lags) == pytest.approx(TOLD["collect"])
@@ -48,7 +48,7 @@ def test_with_lags_the_busiest_worker_sets_the_pace(executor):
 def test_a_memory_that_is_busiest_sets_the_pace():
     slow = TOLD | {"update": 700e-6}
     memory = slow["insert"] + slow["sample"] + slow["update"]
-    assert predicted("lockstep", slow, policy_lag=2, priority_lag=2) == pytest.approx(memory)
+    assert predicted("deterministic", slow, policy_lag=2, priority_lag=2) == pytest.approx(memory)
     # Asynchronous workers take turns at the memory, which is as much work and some waiting.
     found = predicted("asynchronous", slow, policy_lag=2, priority_lag=2)
     assert memory * (1 - 1e-9) <= found <= 1.05 * memory
@@ -70,7 +70,7 @@ def test_no_mapping_undercuts_its_bound(seed):
         for mapping in mappings():
 
             def cost(step, mapping=mapping):
-                if step == "whole":
+                if step == "fused":
                     return costs.fused(mapping).seconds
                 return costs.step(mapping, step).seconds
 
@@ -91,7 +91,7 @@ def test_contention_makes_an_iteration_longer():
     free, contended = made_up(slowdown=1.0), made_up(slowdown=3.0)
     schedule = specs.schedule(SPEC)
     for mapping in mappings():
-        if mapping.executor != "whole":
+        if mapping.executor != "fused":
             one = estimate(mapping, free, schedule, 8).seconds
             busy = dataclasses.replace(contended, steps=free.steps)
             assert estimate(mapping, busy, schedule, 8).seconds > one

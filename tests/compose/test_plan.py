@@ -38,7 +38,7 @@ def test_the_best_mapping_is_the_one_of_least_time():
 def test_branch_and_bound_finds_what_an_exhaustive_search_finds(seed):
     spec = with_spec(policy_lag=1 + seed % 3, priority_lag=1 + seed % 2, updates=1 + seed % 2)
     costs = made_up(spec, seed, slowdown=1 + seed % 3)
-    costs.stretch.update(lockstep=1.4, asynchronous=0.8)
+    costs.stretch.update(deterministic=1.4, asynchronous=0.8)
     watts = {name: Power(seed % 4, 9.0 + n, "declared", "a test") for n, name in enumerate(DEVICES)}
     score = (throughput, efficiency, weighted(0.5))[seed % 3]
     space = space_of(spec, find(spec.devices))
@@ -99,7 +99,7 @@ def test_the_native_sum_tree_is_offered_to_prioritised_replay_alone():
 @needs_kernels
 def test_a_fused_program_is_on_one_device():
     every = mappings_of(space_of(SPEC, find(SPEC.devices)))
-    fused = [each for each in every if each.executor == "whole"]
+    fused = [each for each in every if each.executor == "fused"]
     # native runs on the host's first device.
     assert {(each.replay_manager, each.learner) for each in fused} == {
         ("cpu:0", ("cpu:0",)),
@@ -113,14 +113,14 @@ def test_an_associative_memory_is_planned_with_and_not_run():
     spec = with_spec(replay="amper_fr", devices=("cpu:0", "am"), capacity=256)
     here = dataclasses.replace(spec, devices=("cpu:0",))
     costs = made_up(here)
-    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    mapping = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
     for store in ("write", "gather"):
         costs.steps[costs.key(mapping, store)] = costs.step(mapping, "insert")
     plan = compose.plan(spec, costs=costs)
     placed = [each for each in plan.estimates if each.mapping.replay_manager == "am"]
     assert placed
     assert all(each.source == "modelled" for each in placed)
-    assert all(each.mapping.executor != "whole" for each in placed)
+    assert all(each.mapping.executor != "fused" for each in placed)
     # Sampling is the arrays' time, the link's, and the measured gathering of the batch.
     found: Estimate = placed[0]
     sample = plan.costs.step(found.mapping, "sample").seconds
@@ -145,15 +145,15 @@ def test_an_fpga_takes_the_sum_tree_and_the_learner():
     assert device.modelled_seconds("sample", work) == pytest.approx((8 + 2 * 2 + 2) / 250e6)
     here = with_spec(devices=("cpu:0",))
     costs = made_up(here)
-    mapping = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    mapping = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
     for store in ("write", "gather"):
         costs.steps[costs.key(mapping, store)] = costs.step(mapping, "insert")
     plan = compose.plan(spec, costs=costs)
-    both = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))
+    both = Mapping("deterministic", "cpu:0", "fpga", "cpu:0", ("fpga",))
     assert both in [each.mapping for each in plan.estimates]
     update = plan.costs.step(both, "update").seconds
     assert update == device.modelled_seconds("update", work)
-    apart = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("cpu:0",))
+    apart = Mapping("deterministic", "cpu:0", "fpga", "cpu:0", ("cpu:0",))
     linked = device.link.seconds(work.bytes_of("update"))
     assert plan.costs.step(apart, "update").seconds == pytest.approx(update + linked)
     # Three levels more than fit: their sums take more memory than the part has.

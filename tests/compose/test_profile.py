@@ -18,9 +18,9 @@ from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
 
 HERE = dataclasses.replace(SPEC, devices=("cpu:0", "cpu:1"), replay="uniform")
-SPLIT = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",))
+SPLIT = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",))
 MAPPINGS = [
-    Mapping("whole", *["cpu:0"] * 3, ("cpu:0",)),
+    Mapping("fused", *["cpu:0"] * 3, ("cpu:0",)),
     SPLIT,
     dataclasses.replace(SPLIT, executor="asynchronous"),
 ]
@@ -50,7 +50,7 @@ def test_every_step_and_every_pair_is_measured(costs):
     assert min(costs.slowdowns.values()) >= 1
     assert 0 < costs.fused(MAPPINGS[0]).seconds < 1
     assert 0 < costs.handoff < 0.1
-    assert set(costs.stretch) == {"lockstep", "asynchronous"}
+    assert set(costs.stretch) == {"deterministic", "asynchronous"}
     assert all(0.01 < each < 1000 for each in costs.stretch.values())
     assert set(costs.links) == set(HERE.devices)
     for link in costs.links.values():
@@ -60,7 +60,7 @@ def test_every_step_and_every_pair_is_measured(costs):
 
 
 def test_like_devices_are_measured_once(costs):
-    other = Mapping("lockstep", "cpu:1", "cpu:1", "cpu:0", ("cpu:0",))
+    other = Mapping("deterministic", "cpu:1", "cpu:1", "cpu:0", ("cpu:0",))
     assert costs.step(other, "learn") is costs.step(SPLIT, "learn")
     assert costs.step(other, "insert") is costs.step(SPLIT, "insert")
     assert costs.alike.renamed(["cpu:1", "cpu:0", "cpu:1"]) == ("cpu:0", "cpu:1", "cpu:0")
@@ -81,7 +81,7 @@ def test_what_is_known_is_not_measured_again(costs, monkeypatch):
 @pytest.mark.long  # measures more
 def test_costs_of_fewer_devices_serve_a_plan_of_more(costs):
     one = dataclasses.replace(costs, alike=alike(find(("cpu:0",))))
-    plan = compose.plan(HERE, costs=one, executors=("lockstep",), seconds=0.01)
+    plan = compose.plan(HERE, costs=one, executors=("deterministic",), seconds=0.01)
     assert len(plan.estimates) == 8  # two like devices in four roles, up to their names
     assert plan.costs.alike == costs.alike
     assert plan.costs.step(SPLIT, "learn") is costs.step(SPLIT, "learn")
@@ -125,13 +125,13 @@ def test_a_mapping_trains(mapping):
     assert not ran.simulated
     assert 0 < ran.seconds < 1
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(ran.state.agent))
-    assert bool(ran.timeline) == (mapping.executor != "whole")
+    assert bool(ran.timeline) == (mapping.executor != "fused")
     assert all(span.start >= 0 for span in ran.timeline)
 
 
 @pytest.mark.long  # compiles a training
 def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
-    whole = next(each for each in MAPPINGS if each.executor == "whole")
+    whole = next(each for each in MAPPINGS if each.executor == "fused")
     rows = compose.run(HERE, whole, jax.random.key(0), 120).rows
     assert rows[-1]["steps"] == 120
     assert max(np.diff([row["steps"] for row in rows])) == 6  # some are cut where learning starts
@@ -140,11 +140,11 @@ def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
 @pytest.mark.long  # trains twice
 def test_devices_that_cannot_run_are_stood_in_for_when_asked():
     spec = dataclasses.replace(SPEC, devices=("cpu:0", "fpga"))
-    mapping = Mapping("lockstep", "cpu:0", "fpga", "cpu:0", ("fpga",))
+    mapping = Mapping("deterministic", "cpu:0", "fpga", "cpu:0", ("fpga",))
     with pytest.raises(ValueError, match="cannot run here: fpga is modelled"):
         compose.run(spec, mapping, jax.random.key(0), 60)
     ran = compose.run(spec, mapping, jax.random.key(0), 60, simulate=True)
-    real = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    real = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
     same = compose.run(spec, real, jax.random.key(0), 60)
     assert ran.simulated
     assert not same.simulated
@@ -155,10 +155,16 @@ def test_devices_that_cannot_run_are_stood_in_for_when_asked():
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        (Mapping("lockstep", "gpu:9", "cpu:0", "cpu:0", ("cpu:0",)), "actor must be one of cpu:0"),
-        (Mapping("lockstep", *["native"] * 3, ("cpu:0",)), "actor cannot be native: it has"),
-        (Mapping("whole", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",)), "must have one device of JAX"),
-        (Mapping("lockstep", *["cpu:0"] * 3, ("cpu:0", "cpu:1", "cpu:2")), "batch_size must be a"),
+        (
+            Mapping("deterministic", "gpu:9", "cpu:0", "cpu:0", ("cpu:0",)),
+            "actor must be one of cpu:0",
+        ),
+        (Mapping("deterministic", *["native"] * 3, ("cpu:0",)), "actor cannot be native: it has"),
+        (Mapping("fused", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",)), "must have one device of JAX"),
+        (
+            Mapping("deterministic", *["cpu:0"] * 3, ("cpu:0", "cpu:1", "cpu:2")),
+            "batch_size must be a",
+        ),
     ],
 )
 def test_mappings_that_do_not_fit_are_refused(mapping, message):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel_rl.compose.simulate import Get, Put, Span, Tokens, Work, simulate
+from accel_rl.compose.simulate import Get, Put, Tokens, Work, WorkerSpan, simulate
 
 
 def alone(step, other):
@@ -21,7 +21,7 @@ def test_workers_that_share_nothing_take_their_own_time():
     spans = simulate(
         {"a": steps(Work("x", 2.0), Work("y", 1.0)), "b": steps(Work("z", 2.5))}, {}, alone
     )
-    assert Span("a", "x", 0.0, 2.0) in spans
+    assert WorkerSpan("a", "x", 0.0, 2.0) in spans
     assert ends(spans, "a") == [2.0, 3.0]
     assert ends(spans, "b") == [2.5]
 

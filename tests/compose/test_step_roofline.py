@@ -13,12 +13,12 @@ SLOW, FAST = Cost(1e-3, 0.0, "measured"), Cost(1e-4, 0.0, "measured")
 
 
 def alone(device):
-    return Mapping("lockstep", device, device, device, (device,))
+    return Mapping("deterministic", device, device, device, (device,))
 
 
 def test_points_are_of_the_device_whichever_was_measured_first():
     costs = Costs(Alike({"cpu:0": "cpu", "gpu:0": "gpu"}), {}, {}, {}, 0.0, 0.0)
-    across = Mapping("lockstep", "cpu:0", "cpu:0", "cpu:0", ("gpu:0",))
+    across = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("gpu:0",))
     for mapping, cost in ((alone("cpu:0"), SLOW), (across, SLOW), (alone("gpu:0"), FAST)):
         for step in COUNTS:
             costs.steps.setdefault(costs.key(mapping, step), cost)

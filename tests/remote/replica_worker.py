@@ -68,8 +68,9 @@ def learned(number, count):
     placement = train.Placement(learn=replicas.devices()) if count > 1 else None
     versions = []
     done = train.pipelined(
-        program, jax.random.key(3), STEPS, placement=placement, deterministic=False, num_actors=0,
-        hyper={"agent": {"learning_rate": 0.01, "target_period": 5}}, on_publish=versions.append,
+        program, jax.random.key(3), STEPS, placement=placement,
+        executor="asynchronous", num_actors=0, on_publish=versions.append,
+        hyper={"agent": {"learning_rate": 0.01, "target_period": 5}},
     )  # fmt: skip
     parameters = [np.asarray(leaf) for leaf in jax.tree.leaves(done.state.agent)]
     published = jax.tree.leaves(versions[-1].published.policy)

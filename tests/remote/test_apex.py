@@ -25,7 +25,7 @@ from accel_rl.remote.apex import (
     run_learner,
 )
 from accel_rl.remote.apex.mailbox import Newest, Report
-from accel_rl.train.actors import Published, Version
+from accel_rl.train.pipeline.actors import Published, Version
 
 TINY = ApexSettings(
     num_actors=2,

@@ -392,6 +392,6 @@ def test_lock_step_training_is_the_same_twice(serve):
         hyper = {name: value for name, value in walk.HYPER.items() if name != "replay"}
         done = train.pipelined(program, jax.random.key(5), 300, hyper=hyper, period=100)
         found.append(jax.tree.map(np.asarray, (done.state.agent, done.rows[-1]["loss"])))
-        program.memory.close()
+        program.buffer.close()
     for one, other in zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -30,7 +30,7 @@ class Killer(tiny_training.Kept):
 
 def go(folder, rows=0, seconds=0.0, **arguments):
     folder = pathlib.Path(folder)
-    return train.chunked(
+    return train.run(
         tiny_training.program(),
         tiny_training.key(),
         STEPS,

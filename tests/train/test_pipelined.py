@@ -1,4 +1,4 @@
-"""The pipelined executor: against `whole`, under the clock, and when something fails."""
+"""The pipelined executor: against `fused`, under the clock, and when something fails."""
 
 import dataclasses
 import functools
@@ -15,10 +15,10 @@ import walk
 from tiny_training import assert_same
 
 from accel_rl import agents, envs, replay, train
-from accel_rl.train import groups
-from accel_rl.train.groups import group_size
-from accel_rl.train.judging import judge
-from accel_rl.train.learning import Drawing, Learner
+from accel_rl.train.pipeline import batching
+from accel_rl.train.pipeline.batching import group_size
+from accel_rl.train.pipeline.initial_priorities import initial_priorities
+from accel_rl.train.pipeline.learner import Learner, UpdateInputs
 from accel_rl.train.program import BLOCK
 from accel_rl.types import Transition
 
@@ -27,7 +27,7 @@ KEY = jax.random.key(5)
 
 
 def assert_same_metrics(rows, metrics):
-    """Rows have the metrics of `whole`, bit for bit."""
+    """Rows have the metrics of `fused`, bit for bit."""
     for name, values in metrics.items():
         values = np.asarray(values)
         found = np.array([row[name] for row in rows], values.dtype)
@@ -36,10 +36,10 @@ def assert_same_metrics(rows, metrics):
 
 @functools.cache
 def exact(sampler, policy_lag, priority_lag, **schedule):
-    """A fenced program, and what `whole` makes of it."""
+    """A program with `prevent_fusion`, and its fused result."""
     lags = {"policy_lag": policy_lag, "priority_lag": priority_lag}
-    program = train.fenced(walk.program(sampler, **lags, **schedule))
-    run = jax.jit(train.whole(program, STEPS, period=PERIOD))
+    program = train.prevent_fusion(walk.program(sampler, **lags, **schedule))
+    run = jax.jit(train.fused(program, STEPS, period=PERIOD))
     return program, jax.block_until_ready(run(KEY, **walk.HYPER))
 
 
@@ -66,7 +66,7 @@ GROUPED = {"updates": 3, "rollout": 2}  # several updates in one call
         pytest.param("uniform", 1, 5, GROUPED, marks=pytest.mark.slow),
     ],
 )
-def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
+def test_equals_fused(sampler, policy_lag, priority_lag, schedule):
     program, got = check_equality(sampler, policy_lag, priority_lag, **schedule)
     updates = schedule.get("updates", 1)
     assert got.rows[-1]["policy_age_mean"] == got.rows[-1]["policy_age_max"] == updates * policy_lag
@@ -77,11 +77,11 @@ def test_equals_whole(sampler, policy_lag, priority_lag, schedule):
 def test_groups_divide_the_updates_and_are_of_limited_size(monkeypatch):
     program = plain("uniform", updates=6)
     batch = jax.eval_shape(
-        lambda: program.memory.sample(program.memory.init(), KEY, 1.0, 1.0).batch
+        lambda: program.buffer.sample(program.buffer.init(), KEY, 1.0, 1.0).batch
     )
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(batch))
     for room, wanted in ((0, 1), (2, 2), (5, 3), (100, 6)):
-        monkeypatch.setattr(groups, "MOST_BYTES", room * size)
+        monkeypatch.setattr(batching, "MOST_BYTES", room * size)
         assert group_size.__wrapped__(program) == wanted
     assert group_size(plain("prioritised", updates=4)) == 1
 
@@ -94,13 +94,13 @@ def test_groups_divide_the_updates_and_are_of_limited_size(monkeypatch):
         *(("prioritised", lags) for lags in [(0, 0), (1, 1), (2, 1), (1, 3)]),
     ],
 )
-def test_equals_whole_with_any_lags(sampler, lags):
+def test_equals_fused_with_any_lags(sampler, lags):
     check_equality(sampler, *lags)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["amper_fr", "rank_based"])
-def test_equals_whole_with_other_samplers(sampler):
+def test_equals_fused_with_other_samplers(sampler):
     check_equality(sampler, 1, 1)
 
 
@@ -137,10 +137,10 @@ def test_a_port_is_a_memory_elsewhere():
         ports.append(train.LocalPort(memory))
         return ports[-1]
 
-    program = train.fenced(walk.program("prioritised", policy_lag=1, port=port))
+    program = train.prevent_fusion(walk.program("prioritised", policy_lag=1, port=port))
     wanted = exact("prioritised", 1, 0)[1]
     with pytest.raises(TypeError, match="LocalPort is a replay port"):
-        train.whole(program, STEPS)
+        train.fused(program, STEPS)
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD)
     assert got.state.replay is None
     assert_same(got.state.agent, wanted.state.agent)
@@ -159,11 +159,11 @@ def test_devices(monkeypatch):
     devices = jax.devices()
     moved, learn = [], Learner.learn
 
-    def lesson_is_there(learner, lesson, key):
-        moved.append({device for leaf in jax.tree.leaves(lesson) for device in leaf.devices()})
-        return learn(learner, lesson, key)
+    def batch_is_there(learner, batch, key):
+        moved.append({device for leaf in jax.tree.leaves(batch) for device in leaf.devices()})
+        return learn(learner, batch, key)
 
-    monkeypatch.setattr(Learner, "learn", lesson_is_there)
+    monkeypatch.setattr(Learner, "learn", batch_is_there)
     placement = train.Placement(act=devices[1], replay=devices[2], learn=devices[3])
     program, wanted = exact("prioritised", 1, 0)
     got = train.pipelined(program, KEY, STEPS, hyper=walk.HYPER, period=PERIOD, placement=placement)
@@ -204,11 +204,11 @@ def test_what_is_drawn_in_blocks():
     program = plain("prioritised", updates=2)
     state = program.init(KEY, beta=0.3, beta_steps=3000.0)
     beta = jax.jit(program.beta)
-    drawing, found = Drawing(program, state, jax.devices()[0]), {}
+    inputs, found = UpdateInputs(program, state, jax.devices()[0]), {}
     iterations = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7]
 
     def draw(iteration):
-        found[iteration] = drawing.sampling(iteration), drawing.learning(iteration)
+        found[iteration] = inputs.sampling(iteration), inputs.learning(iteration)
 
     threads = [threading.Thread(target=draw, args=(each,)) for each in iterations]
     for thread in threads:
@@ -253,7 +253,7 @@ def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
         KEY,
         3000,
         hyper=walk.HYPER,
-        deterministic=False,
+        executor="asynchronous",
         queue_size=queue_size,
         num_actors=num_actors,
         period=500,
@@ -284,7 +284,7 @@ def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
     }
     assert all(span.start <= span.end for span in got.timeline)
     # What it ends with is a state like any other, with nothing under way.
-    assert not np.asarray(got.state.late[2]).any()
+    assert not np.asarray(got.state.delayed_priorities[2]).any()
     rest = train.pipelined(program, got.state, 3100)
     assert rest.state.agent.updates > got.state.agent.updates
 
@@ -292,7 +292,9 @@ def test_asynchronous_learns_within_its_bounds(queue_size, num_actors):
 @pytest.mark.slow
 def test_actors_have_seeds_of_their_own():
     program = walk.program(num_envs=4)
-    got = train.pipelined(program, KEY, 400, hyper=walk.HYPER, deterministic=False, num_actors=2)
+    got = train.pipelined(
+        program, KEY, 400, hyper=walk.HYPER, executor="asynchronous", num_actors=2
+    )
     positions = np.asarray(got.state.replay.store.data.observation)[:, 0].reshape(-1, 4)
     assert not any((positions[:60, :2] == positions[:60, 2:]).all(axis=0))
 
@@ -338,7 +340,7 @@ def test_overlap(lags, overlaps):
 
 
 @pytest.mark.long  # trains three times
-def test_host_environments_in_deterministic_mode():
+def test_host_environments_of_the_deterministic_executor():
     def run(backend, **kwargs):
         with envs.host_environment(walk.HostWalk, 4, backend) as env:
             program = walk.program("prioritised", env=env.environment, rollout=2, policy_lag=1)
@@ -390,7 +392,7 @@ def tabular_rule():
 _td_error = functools.cache(jax.jit)
 
 
-def judged(agent, critics, steps, n, gamma):
+def reference_priorities(agent, critics, steps, n, gamma):
     """Priorities of steps [R, E], written as a loop."""
     rollout, num_envs = steps.reward.shape
     found = np.zeros((rollout, num_envs))
@@ -429,9 +431,13 @@ def test_actors_judge_by_n_step_targets():
     agent = walk.program().agent
     critics = agent.critics(agent.init(jax.random.key(0)))
     for n in (1, 3, 9):
-        judging = jax.jit(lambda critics, steps, n=n: judge(agent, critics, steps, n, 0.9, KEY))
+        judging = jax.jit(
+            lambda critics, steps, n=n: initial_priorities(agent, critics, steps, n, 0.9, KEY)
+        )
         got = judging(critics, jax.tree.map(jnp.asarray, steps))
-        np.testing.assert_allclose(got, judged(agent, critics, steps, n, 0.9), rtol=1e-4)
+        np.testing.assert_allclose(
+            got, reference_priorities(agent, critics, steps, n, 0.9), rtol=1e-4
+        )
 
 
 @pytest.mark.long  # compiles a training and a judge
@@ -443,10 +449,10 @@ def test_priorities_of_actors_reach_the_memory():
         168,
         hyper={**walk.HYPER, "replay": {"alpha": 1.0}},
         actor_priorities=2,
-        exploration=train.ape_x_exploration(4),
-        deterministic=False,
+        exploration=agents.ape_x_exploration(4),
+        executor="asynchronous",
     )
-    # Acting ended before the first update was published: all is judged by the first networks.
+    # Acting ended before the first update was published: the first networks give all priorities.
     agent = program.agent
     first = jax.jit(program.init)(KEY, **walk.HYPER).agent
     data = got.state.replay.store.data
@@ -455,14 +461,14 @@ def test_priorities_of_actors_reach_the_memory():
     )
     wanted = np.stack(
         [
-            judged(
+            reference_priorities(
                 agent, agent.critics(first), jax.tree.map(lambda leaf, n=n: leaf[n], steps), 2, 0.9
             )
             for n in range(21)
         ]
     ).ravel()
     samples = [
-        program.memory.sample(got.state.replay, jax.random.key(n), 1.0, 0.9) for n in range(8)
+        program.buffer.sample(got.state.replay, jax.random.key(n), 1.0, 0.9) for n in range(8)
     ]
     slots = np.concatenate([sample.indices for sample in samples])
     odds = np.concatenate([sample.probabilities for sample in samples])
@@ -479,12 +485,12 @@ def test_epsilon_of_ape_x_reaches_a_wrapped_agent():
     plain_agent = agents.dqn(env.observation_space, env.action_space, hidden=(4,))
     agent = agents.normalise_observations(plain_agent)
     policy = agent.policy(agent.init(jax.random.key(0)))
-    changed = train.ape_x_exploration(8, 0.4, 7.0)(policy, jnp.arange(8))
+    changed = agents.ape_x_exploration(8, 0.4, 7.0)(policy, jnp.arange(8))
     assert changed.inner.exploration.start.shape == (8,)
 
 
 def test_epsilon_of_ape_x():
-    exploration = train.ape_x_exploration(8, 0.4, 7.0)
+    exploration = agents.ape_x_exploration(8, 0.4, 7.0)
     policy = walk.program().agent.policy(walk.program().agent.init(KEY))
     got = exploration(policy, jnp.arange(2, 6, dtype=jnp.int32)).exploration.epsilon(10_000)
     np.testing.assert_allclose(got, [0.4 ** (1 + i / 7 * 7) for i in range(2, 6)], rtol=1e-5)
@@ -492,7 +498,7 @@ def test_epsilon_of_ape_x():
         exploration(__import__("types").SimpleNamespace(), jnp.arange(2))
     for arguments, name in (((0,), "num_envs"), ((2, 1.5), "epsilon"), ((2, 0.5, -1), "alpha")):
         with pytest.raises(ValueError, match=name):
-            train.ape_x_exploration(*arguments)
+            agents.ape_x_exploration(*arguments)
 
 
 class Failing(train.LocalPort):
@@ -513,26 +519,26 @@ class Failing(train.LocalPort):
 
 
 @pytest.mark.parametrize(
-    ("method", "worker", "deterministic"),
+    ("method", "worker", "executor"),
     [
-        ("add", "memory", True),
-        ("sample", "sampler", False),
-        pytest.param("add", "inserter", False, marks=pytest.mark.slow),
-        pytest.param("update", "updater", False, marks=pytest.mark.slow),
-        pytest.param("sample", "memory", True, marks=pytest.mark.slow),
-        pytest.param("update", "memory", True, marks=pytest.mark.slow),
+        ("add", "buffer", "deterministic"),
+        ("sample", "sampler", "asynchronous"),
+        pytest.param("add", "inserter", "asynchronous", marks=pytest.mark.slow),
+        pytest.param("update", "updater", "asynchronous", marks=pytest.mark.slow),
+        pytest.param("sample", "buffer", "deterministic", marks=pytest.mark.slow),
+        pytest.param("update", "buffer", "deterministic", marks=pytest.mark.slow),
     ],
 )
-def test_errors_of_the_memory(method, worker, deterministic):
+def test_errors_of_the_memory(method, worker, executor):
     port = functools.partial(Failing, method=method)
     program = walk.program("prioritised", policy_lag=1, priority_lag=1, port=port)
     before = threading.active_count()
     with pytest.raises(ConnectionError, match="line is dead") as error:
-        train.pipelined(program, KEY, STEPS, deterministic=deterministic)
+        train.pipelined(program, KEY, STEPS, executor=executor)
     assert error.value.__notes__ == [f"in the pipeline's worker {worker!r}"]
     assert threading.active_count() == before
     with pytest.raises(RuntimeError, match="closed"):
-        program.memory.can_sample()
+        program.buffer.can_sample()
 
 
 class Falling(walk.HostWalk):
@@ -549,7 +555,12 @@ def test_errors_of_environments(num_actors):
     program = walk.program(env=hosts[0].environment, num_envs=2 * num_actors)
     with pytest.raises(FloatingPointError, match="a leg broke") as error:
         train.pipelined(
-            program, KEY, STEPS, env=hosts, num_actors=num_actors, deterministic=num_actors == 1
+            program,
+            KEY,
+            STEPS,
+            env=hosts,
+            num_actors=num_actors,
+            executor="deterministic" if num_actors == 1 else "asynchronous",
         )
     assert error.value.__notes__[0].startswith("in host environment number")
     assert error.value.__notes__[1].startswith("in the pipeline's worker 'actor")
@@ -587,7 +598,7 @@ def test_ctrl_c():
         before = threading.active_count()
         with pytest.raises(KeyboardInterrupt):
             train.pipelined(
-                program, KEY, 100_000, env=env, deterministic=False, period=64, on_row=on_row
+                program, KEY, 100_000, env=env, executor="asynchronous", period=64, on_row=on_row
             )
         interrupt.join()
         assert threading.active_count() == before
@@ -599,16 +610,19 @@ def test_a_host_environment_must_be_given():
         with pytest.raises(TypeError, match="HostWalk steps on the host: train with the pipelined"):
             train.pipelined(program, KEY, STEPS)
         with pytest.raises(TypeError, match="HostWalk steps on the host"):
-            jax.eval_shape(train.whole(program, STEPS), KEY)
+            jax.eval_shape(train.fused(program, STEPS), KEY)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_actors": 2}, "num_actors are for the asynchronous mode"),
-        ({"queue_size": 2}, "queue_size and num_actors are for the asynchronous mode"),
-        ({"queue_size": 0, "deterministic": False}, "queue_size must be at least 1, got 0"),
-        ({"num_actors": 3, "deterministic": False}, "num_actors must divide num_envs, 4, got 3"),
+        ({"num_actors": 2}, "num_actors are for the asynchronous executor"),
+        ({"queue_size": 2}, "queue_size and num_actors are for the asynchronous executor"),
+        ({"queue_size": 0, "executor": "asynchronous"}, "queue_size must be at least 1, got 0"),
+        (
+            {"num_actors": 3, "executor": "asynchronous"},
+            "num_actors must divide num_envs, 4, got 3",
+        ),
         ({"actor_priorities": -1}, "actor_priorities must be at least 0, got -1"),
         ({"steps": 10}, "steps must be more than learning_starts"),
         ({"period": 0}, "period must be at least 1, got 0"),
@@ -627,7 +641,7 @@ def test_bad_starts_and_environments():
     with pytest.raises(ValueError, match="start must be a single key"):
         train.pipelined(program, jax.random.split(KEY), STEPS)
     state = dataclasses.replace(program.init(KEY), iteration=jnp.int32(50))
-    with pytest.raises(ValueError, match="hyper is the state's"):
+    with pytest.raises(ValueError, match="hyper must be None where start is a state"):
         train.pipelined(program, state, STEPS, hyper=walk.HYPER)
     with pytest.raises(ValueError, match="steps must be more than the 200 of the state, got 200"):
         train.pipelined(program, state, 200)

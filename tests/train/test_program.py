@@ -27,7 +27,7 @@ def first(program, **hyper):
 
 def python_loop(program, iterations):
     """Memory, weight, versions and episodes after a training that Python loops through."""
-    plan, agent, memory, env = program.schedule, program.agent, program.memory, program.env
+    plan, agent, memory, env = program.schedule, program.agent, program.buffer, program.env
     envs, state = plan.num_envs, first(program)
     add, sample, update = (jax.jit(each) for each in (memory.add, memory.sample, memory.update))
     learn, act, step = jax.jit(agent.learn), jax.jit(agent.act), jax.jit(jax.vmap(env.step))
@@ -198,7 +198,7 @@ def test_metrics_of_learning_are_means_over_updates():
     """Of the weight before each update, of which Python's loop knows every other."""
     program, weights = line_program(updates=2), []
     state, _ = jax.jit(program.segment, static_argnums=2)(first(program), 16, False)
-    sample, learn = jax.jit(program.memory.sample), jax.jit(program.agent.learn)
+    sample, learn = jax.jit(program.buffer.sample), jax.jit(program.agent.learn)
     iterate = jax.jit(program.iterate, static_argnums=3)
     totals = program._zeros(state)
     for number in range(16, 26):
@@ -237,7 +237,7 @@ def test_priorities_of_learning_reach_the_memory():
     program = train.make(
         program.env,
         program.agent._replace(learn=learn),
-        program.memory,
+        program.buffer,
         num_envs=2,
         learning_starts=400,
         updates=40,
@@ -277,12 +277,12 @@ def test_the_memory_is_changed_in_place(sampler):
 def fitting(**changes):
     """Arguments of `train.make`, of which some are wrong."""
     env, agent = wander(), line_agent()
-    memory = replay.make(train.example(env, agent), 100, 8, num_envs=2)
-    parts = {"env": env, "agent": agent, "memory": memory, "num_envs": 2, "learning_starts": 16}
+    buffer = replay.make(train.example(env, agent), 100, 8, num_envs=2)
+    parts = {"env": env, "agent": agent, "buffer": buffer, "num_envs": 2, "learning_starts": 16}
     return {**parts, **changes}
 
 
-def memory_of(**options):
+def buffer_of(**options):
     example = train.example(wander(), line_agent())
     return replay.make(example, 100, 8, **{"num_envs": 2, **options})
 
@@ -292,18 +292,18 @@ def memory_of(**options):
     [
         ({"env": wander()._replace(observation_space=Discrete(3))}, "observation_space must be"),
         ({"env": wander()._replace(action_space=Box((0,), (1,), (1,)))}, "action_space must be"),
-        ({"num_envs": 4}, "memory must be made with num_envs=4"),
-        ({"memory": memory_of(num_envs=None)}, "memory must be made with num_envs=2"),
-        ({"memory": memory_of(sequence_length=3)}, "must sample a types.Batch"),
-        ({"memory": memory_of(frame_stack=2)}, "must sample a types.Batch"),
+        ({"num_envs": 4}, "buffer must be made with num_envs=4"),
+        ({"buffer": buffer_of(num_envs=None)}, "buffer must be made with num_envs=2"),
+        ({"buffer": buffer_of(sequence_length=3)}, "must sample a types.Batch"),
+        ({"buffer": buffer_of(frame_stack=2)}, "must sample a types.Batch"),
         ({"learning_starts": 0}, "learning_starts must be at least 7, so that there are 8"),
         ({"learning_starts": 6}, "learning_starts must be at least 7, so that there are 8"),
-        ({"memory": memory_of(n_step=3), "learning_starts": 10}, "must be at least 11, so that"),
-        ({"rollout": 51}, "rollout must be at most 50 for this memory, got 51"),
-        ({"rollout": 49, "memory": memory_of(n_step=3)}, "rollout must be at most 48"),
+        ({"buffer": buffer_of(n_step=3), "learning_starts": 10}, "must be at least 11, so that"),
+        ({"rollout": 51}, "rollout must be at most 50 for this buffer, got 51"),
+        ({"rollout": 49, "buffer": buffer_of(n_step=3)}, "rollout must be at most 48"),
         ({"updates": 0}, "updates must be at least 1, got 0"),
         ({"agent": line_agent(needs_next_action=True)}, "made for example"),
-        ({"memory": replay.make({"x": np.float32(0)}, 8, 2, num_envs=2)}, "made for example"),
+        ({"buffer": replay.make({"x": np.float32(0)}, 8, 2, num_envs=2)}, "made for example"),
     ],
 )
 def test_parts_that_do_not_fit(changes, match):
@@ -316,11 +316,11 @@ def test_the_least_learning_starts_is_enough():
     for options in ({}, {"n_step": 3}, {"rollout": 3, "n_step": 2}, {"rollout": 2}):
         options = dict(options)
         n_step, rollout = options.pop("n_step", 1), options.pop("rollout", 1)
-        memory = memory_of(n_step=n_step)
+        buffer = buffer_of(n_step=n_step)
         for starts in range(40):
             try:
                 program = train.make(
-                    **fitting(memory=memory, learning_starts=starts, rollout=rollout)
+                    **fitting(buffer=buffer, learning_starts=starts, rollout=rollout)
                 )
             except ValueError:
                 continue
@@ -332,9 +332,9 @@ def test_the_least_learning_starts_is_enough():
 
 def test_next_actions_go_with_single_steps():
     agent = line_agent(needs_next_action=True)
-    memory = replay.make(train.example(wander(), agent), 100, 8, num_envs=2, n_step=2)
-    with pytest.raises(ValueError, match="memory must have n_step=1"):
-        train.make(**fitting(agent=agent, memory=memory))
+    buffer = replay.make(train.example(wander(), agent), 100, 8, num_envs=2, n_step=2)
+    with pytest.raises(ValueError, match="buffer must have n_step=1"):
+        train.make(**fitting(agent=agent, buffer=buffer))
 
 
 def test_bad_hyperparameters():
@@ -346,7 +346,7 @@ def test_bad_hyperparameters():
     with pytest.raises(TypeError, match="no hyper-parameter 'lr'"):
         program.init(KEY, agent={"lr": 0.1})
     with pytest.raises(
-        TypeError, match=r"'rate'; .*; the agent's go into agent=\{\.\.\.\}, the mem"
+        TypeError, match=r"'rate'; .*; the agent's go into agent=\{\.\.\.\}, the rep"
     ):
         program.init(KEY, rate=0.1)
     with pytest.raises(TypeError, match="'nothing' of the memory; this sampler has none"):

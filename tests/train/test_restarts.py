@@ -1,4 +1,4 @@
-"""Actors that fail and are started anew."""
+"""Actors that fail and are restarted."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ import pytest
 import walk
 
 from accel_rl import envs, train
-from accel_rl.train.actors import DeviceActor, Published, Seat, Setting, Version
+from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Published, Version
 
 STEPS = 120
 KEY = jax.random.key(5)
@@ -55,7 +55,7 @@ class Flaky(walk.HostWalk):
 
 
 def train_with(env, program, **kwargs):
-    arguments = {"hyper": walk.HYPER, "deterministic": False, "period": 40, **kwargs}
+    arguments = {"hyper": walk.HYPER, "executor": "asynchronous", "period": 40, **kwargs}
     with within(120):
         return train.pipelined(program, KEY, STEPS, env=env, **arguments)
 
@@ -89,7 +89,7 @@ def check_complete(got, restarts):
 @pytest.mark.parametrize("num_actors", [1, 2])
 def test_a_training_goes_on(num_actors, tmp_path):
     opened, before = [], threading.active_count()
-    with pytest.warns(RuntimeWarning, match="started anew") as warned:
+    with pytest.warns(RuntimeWarning, match="restarts after") as warned:
         got = train_with(
             opener(opened, tmp_path, 2, each=4 // num_actors),
             host_program(),
@@ -125,7 +125,7 @@ def test_a_process_that_died(tmp_path):
 def test_the_limit(tmp_path):
     opened, before = [], threading.active_count()
     with (
-        pytest.warns(RuntimeWarning, match="started anew") as warned,
+        pytest.warns(RuntimeWarning, match="restarts after") as warned,
         pytest.raises(FloatingPointError, match="a leg broke") as error,
     ):
         train_with(opener(opened, tmp_path, 9), host_program(), restarts=2)
@@ -141,12 +141,12 @@ def test_the_limit(tmp_path):
 def test_environments_that_are_closed_cannot_be_started_anew(tmp_path):
     with (
         envs.host_environment(Flaky, 4, folder=tmp_path, times=1) as env,
-        pytest.warns(RuntimeWarning, match="started anew"),
+        pytest.warns(RuntimeWarning, match="restarts after"),
         pytest.raises(FloatingPointError, match="a leg broke") as error,
     ):
         train_with(env, host_program(), restarts=2)
     assert error.value.__notes__[1:] == [
-        "the actor could not be started anew: RuntimeError: Flaky is closed",
+        "the actor could not be restarted: RuntimeError: Flaky is closed",
         "in the pipeline's worker 'actor'",
     ]
 
@@ -213,8 +213,8 @@ def test_each_start_has_keys_of_its_own():
     version = Version(Published(program.agent.policy(state.agent), None), 0)
 
     def starts(number):
-        seat = Seat(Setting(program, 2, 0, None), number, jax.devices()[0], state.key, 0.9)
-        actor = DeviceActor(seat, jax.tree.map(lambda leaf: leaf[2 * number :][:2], state.actor))
+        slot = ActorSlot(ActorConfig(program, 2, 0, None), number, jax.devices()[0], state.key, 0.9)
+        actor = DeviceActor(slot, jax.tree.map(lambda leaf: leaf[2 * number :][:2], state.actor))
         keys, stood = [np.array(actor._key)], []
         for _ in range(3):
             actor.restart(version)
@@ -245,8 +245,8 @@ def test_nothing_is_restarted_that_need_not_be():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"restarts": 1}, "restarts are for the asynchronous mode"),
-        ({"restarts": -1, "deterministic": False}, "restarts must be at least 0, got -1"),
+        ({"restarts": 1}, "restarts are for the asynchronous executor"),
+        ({"restarts": -1, "executor": "asynchronous"}, "restarts must be at least 0, got -1"),
     ],
 )
 def test_bad_arguments(arguments, message):

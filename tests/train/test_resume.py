@@ -18,7 +18,7 @@ from tiny_training import HYPER, PERIOD, STEPS, Kept, assert_same, key, program,
 
 from accel_rl import io, train
 from accel_rl.io import checkpoints as module
-from accel_rl.train import origin
+from accel_rl.train import checkpoint_metadata
 
 HERE = pathlib.Path(__file__).parent
 
@@ -27,7 +27,7 @@ def go(of, folder, number=None, steps=STEPS, **arguments):
     arguments = {"period": PERIOD, "hyper": HYPER, **arguments}
     settings = {"every": arguments.pop("every", None), "keep": arguments.pop("keep", 2)}
     into = io.Checkpoints(folder, **settings) if folder else None
-    return train.chunked(of, key(number), steps, checkpoints=into, **arguments)
+    return train.run(of, key(number), steps, checkpoints=into, **arguments)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def stopped(tmp_path_factory, one):
     ],
 )
 def test_another_training_is_refused_by_name(stopped, one, changed, message):
-    with pytest.raises(ValueError, match=f"to go on exactly, {message}"):
+    with pytest.raises(ValueError, match=f"to resume exactly, {message}"):
         go(one, stopped, resume=True, **changed)
 
 
@@ -175,7 +175,7 @@ def test_another_schedule_key_or_environment_is_refused_by_name(stopped, one):
     ):
         go(program(updates=2), stopped, resume=True)
     with pytest.raises(ValueError, match="keys must be as in the checkpoint"):
-        train.chunked(
+        train.run(
             one,
             jax.random.key(8),
             STEPS,
@@ -207,8 +207,8 @@ def test_another_program_is_refused_by_the_leaf(stopped, changes, message):
 
 
 def test_other_versions_and_devices_are_warned_of(stopped, one, monkeypatch):
-    monkeypatch.setattr(origin.jax, "device_count", lambda: 3)
-    monkeypatch.setattr(origin.platform, "python_version", lambda: "4.0")
+    monkeypatch.setattr(checkpoint_metadata.jax, "device_count", lambda: 3)
+    monkeypatch.setattr(checkpoint_metadata.platform, "python_version", lambda: "4.0")
     with pytest.warns(
         UserWarning,
         match=r"not bit for bit: devices.count was 8, is 3; versions.python was \S+, is 4\.0",
@@ -309,5 +309,5 @@ def test_killed_the_end_is_the_same(tmp_path, kills):
 def test_a_checkpoint_that_says_of_no_training_is_refused():
     ours = {"training": {"period": 1}, "setting": {}}
     with pytest.raises(ValueError, match="does not say of which training it is"):
-        origin.check_origin({"format": 1, "settings": {}}, ours)
-    origin.check_origin({"format": 1, **ours}, ours)
+        checkpoint_metadata.check_metadata({"format": 1, "settings": {}}, ours)
+    checkpoint_metadata.check_metadata({"format": 1, **ours}, ours)

@@ -31,7 +31,7 @@ def tabular_run():
     agent = agents.tabular(rule, env.observation_space, env.action_space)
     memory = replay.newest(train.example(env, agent), 2)
     program = train.make(env, agent, memory, num_envs=2, learning_starts=2)
-    whole = train.whole(program, 2000, period=500)
+    whole = train.fused(program, 2000, period=500)
     hyper = {"epsilon_steps": 1000.0, "alpha": 0.25, "initial_value": 1.0}  # or few have rewards
     run = jax.jit(lambda key: whole(key, agent=hyper))
     return run, [run(key) for key in KEYS]
@@ -43,7 +43,7 @@ def network_run():
     agent = agents.dqn(*walk.SPACES, hidden=(8,))
     memory = replay.make(train.example(env, agent), 128, 8, num_envs=2)
     program = train.make(env, agent, memory, num_envs=2, learning_starts=64)
-    run = jax.jit(train.whole(program, 160))
+    run = jax.jit(train.fused(program, 160))
     return run, [run(key) for key in KEYS]
 
 
@@ -102,7 +102,7 @@ def test_some_arguments_are_shared():
 
 @pytest.mark.slow  # as test_whole sweeps them, in chunks
 def test_rates_are_swept_with_seeds():
-    run = train.whole(line_program(), 100)
+    run = train.fused(line_program(), 100)
     fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "chunked", chunk=2)
     rates = jnp.linspace(0.1, 0.8, 4)
     result = jax.jit(fn)(KEYS[:4], rates)

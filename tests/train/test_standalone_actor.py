@@ -6,7 +6,7 @@ import pytest
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.train.actors import Published, Version
+from accel_rl.train.pipeline.actors import Published, Version
 from accel_rl.types import Environment
 
 ENVS, ACTORS, ROLLOUT = 4, 2, 3
@@ -41,7 +41,7 @@ def program_of(parts, whole=True):
     return program, port
 
 
-OPTIONS = {"actor_priorities": 1, "exploration": train.ape_x_exploration(ENVS)}
+OPTIONS = {"actor_priorities": 1, "exploration": agents.ape_x_exploration(ENVS)}
 
 
 @pytest.mark.long  # compiles three actors
@@ -49,7 +49,7 @@ def test_an_actor_elsewhere_does_what_one_of_pipelined_does(parts):
     """In all iterations before learning, in which the policy is that of the key."""
     program, together = program_of(parts)
     train.pipelined(
-        program, KEY, 120, deterministic=False, num_actors=ACTORS, queue_size=1, **OPTIONS
+        program, KEY, 120, executor="asynchronous", num_actors=ACTORS, queue_size=1, **OPTIONS
     )
     warmup = program.schedule.warmup
     assert warmup == 9

@@ -105,7 +105,7 @@ def execute(
         directory.mkdir(parents=True, exist_ok=True)
         made = {"settings": dataclasses.asdict(settings), **folders.made_with()}
         folders.write_json(directory / folders.CONFIG, {**made, "steps": steps})
-        learn: Callable[..., train.Pipelined] = run_learner
+        learn: Callable[..., train.PipelineResult] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)
         with _kept(directory / METRICS, on_row) as keep:

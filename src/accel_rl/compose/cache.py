@@ -81,7 +81,9 @@ def _plain(costs: Costs) -> dict[str, Any]:
             if cost.source == "measured"
         ],
         "slowdowns": [[*key, value] for key, value in costs.slowdowns.items()],
-        "whole": [[*key, dataclasses.astuple(cost)] for key, cost in costs.whole.items()],
+        "fused": [
+            [*key, dataclasses.astuple(cost)] for key, cost in costs.fused_iterations.items()
+        ],
         "handoff": costs.handoff,
         "bookkeeping": costs.bookkeeping,
         "stretch": dict(costs.stretch),
@@ -99,7 +101,7 @@ def _costs(held: dict[str, Any]) -> Costs:
         alike=Alike(**held["alike"]),
         steps={key: Cost(*value) for key, value in table("steps").items()},
         slowdowns=table("slowdowns"),
-        whole={key: Cost(*value) for key, value in table("whole").items()},
+        fused_iterations={key: Cost(*value) for key, value in table("fused").items()},
         handoff=float(held["handoff"]),
         bookkeeping=float(held["bookkeeping"]),
         stretch=dict(held["stretch"]),

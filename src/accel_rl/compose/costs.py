@@ -87,7 +87,7 @@ class Costs:
     steps: dict[Key, Cost]
     slowdowns: dict[Key, float]
     """How many times longer the first step takes while the second runs, at least 1."""
-    whole: dict[Key, Cost]
+    fused_iterations: dict[Key, Cost]
     """An iteration of the fused program, by learner and Replay Manager."""
     handoff: float
     """Seconds from an item's being put to the waiting worker's going on."""
@@ -130,12 +130,12 @@ class Costs:
 
     def fused(self, mapping: Mapping) -> Cost:
         """An iteration where everything runs as one program; raises KeyError as `step` does."""
-        return self.whole[whole_key(mapping, self.alike)]
+        return self.fused_iterations[fused_key(mapping, self.alike)]
 
 
-def whole_key(mapping: Mapping, alike: Alike) -> Key:
+def fused_key(mapping: Mapping, alike: Alike) -> Key:
     """Where the cost of a fused iteration stands."""
-    return Key(("whole",), alike.renamed((mapping.learner[0], mapping.replay_manager)))
+    return Key(("fused",), alike.renamed((mapping.learner[0], mapping.replay_manager)))
 
 
 def trial_key(mapping: Mapping, alike: Alike) -> Key:

@@ -11,10 +11,9 @@ from typing import Any
 from accel_rl.arguments import instance
 from accel_rl.compose.workload import ROLES
 
-EXECUTORS = ("whole", "lockstep", "asynchronous")
-"""`whole`: the program fused into one compiled function, on one device. `lockstep`: the pipelined
-executor in deterministic mode. `asynchronous`: the pipelined executor where nobody waits but for
-what is not there."""
+EXECUTORS = ("fused", "deterministic", "asynchronous")
+"""`fused`: the program as one compiled function on one device. `deterministic` and `asynchronous`:
+the pipelined executors, see `train.pipelined`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +77,8 @@ class Mapping:
 
     def __str__(self) -> str:
         """In one line."""
-        if self.executor == "whole":
-            return f"whole on {self.learner[0]}" + (
+        if self.executor == "fused":
+            return f"fused on {self.learner[0]}" + (
                 "" if self.replay_manager == self.learner[0] else f", {self.replay_manager} replay"
             )
         replay = self.replay_manager

@@ -18,7 +18,7 @@ from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.simulate import Get, Put, Tokens, Work, Worker, simulate
 from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
-from accel_rl.train.queues import Span
+from accel_rl.train.pipeline.workers import WorkerSpan
 
 WINDOW = 12  # iterations over which the steady state is read off
 
@@ -33,7 +33,7 @@ class Estimate:
     busy: Table[str, float]  # seconds of each device in an iteration
     joules: float | None  # of an iteration; None where a device's power is not known
     source: Source  # "modelled" or "simulated" if any cost that it rests on is
-    timeline: tuple[Span, ...] = ()
+    timeline: tuple[WorkerSpan, ...] = ()
 
     @property
     def throughput(self) -> float:
@@ -66,11 +66,11 @@ def estimate(
     instance("costs", costs, Costs)
     instance("schedule", schedule, Schedule)
     whole("samples", samples, 1)
-    if mapping.executor == "whole":
+    if mapping.executor == "fused":
         cost = costs.fused(mapping)
         seconds, sources = cost.seconds, {cost.source}
         busy = {mapping.learner[0]: seconds}
-        timeline: tuple[Span, ...] = ()
+        timeline: tuple[WorkerSpan, ...] = ()
     else:
         stretch = costs.stretched(mapping)
         timeline = tuple(
@@ -100,17 +100,17 @@ def least_seconds(
 
     Args:
       executor: of a mapping.
-      cost: seconds of a step, of `STEPS` or "whole".
+      cost: seconds of a step, of `STEPS` or "fused".
       schedule: how many updates an iteration has.
       group: as of `Costs`.
     """
-    if executor == "whole":
-        return cost("whole")
+    if executor == "fused":
+        return cost("fused")
     calls = _calls(schedule, group)
     memory = [cost("insert"), calls * cost("sample")]
     if group is None:
         memory.append(calls * cost("update"))
-    longest = sum(memory) if executor == "lockstep" else max(memory)
+    longest = sum(memory) if executor == "deterministic" else max(memory)
     return max(cost("collect"), longest, calls * cost("learn") + cost("sync"))
 
 
@@ -119,7 +119,7 @@ def _calls(schedule: Schedule, group: int | None) -> int:
     return schedule.updates // (group or 1)
 
 
-def _busy(name: str, mapping: Mapping, timeline: tuple[Span, ...]) -> float:
+def _busy(name: str, mapping: Mapping, timeline: tuple[WorkerSpan, ...]) -> float:
     """Seconds in which a device is at one step or more."""
     total, until = 0.0, 0.0
     for span in sorted(timeline, key=lambda span: span.start):
@@ -129,7 +129,7 @@ def _busy(name: str, mapping: Mapping, timeline: tuple[Span, ...]) -> float:
     return total
 
 
-def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[Span]:
+def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[WorkerSpan]:
     around = costs.bookkeeping
     seconds = {step: costs.step(mapping, step).seconds + around for step in STEPS}
 
@@ -138,7 +138,7 @@ def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[Span]
             return 1.0
         return costs.slowdown(mapping, step, other)
 
-    make = _lockstep if mapping.executor == "lockstep" else _asynchronous
+    make = _deterministic if mapping.executor == "deterministic" else _asynchronous
     workers, queues = make(seconds, schedule, costs.group)
     return simulate(workers, queues, slowdown, costs.handoff)
 
@@ -153,7 +153,7 @@ def _total(schedule: Schedule) -> int:
     return 2 * _fill(schedule) + WINDOW
 
 
-def _steady(spans: list[Span], schedule: Schedule) -> tuple[Span, ...]:
+def _steady(spans: list[WorkerSpan], schedule: Schedule) -> tuple[WorkerSpan, ...]:
     """What happens between the ends of two iterations, as the learner counts them."""
     ends = [span.end for span in spans if span.step == "sync"]
     start, end = ends[_fill(schedule)], ends[_fill(schedule) + WINDOW]
@@ -165,10 +165,10 @@ def _steady(spans: list[Span], schedule: Schedule) -> tuple[Span, ...]:
     return tuple(inside)
 
 
-def _lockstep(
+def _deterministic(
     seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
-    """The workers of `train.pipelined` in deterministic mode, in their steady state."""
+    """The workers of `train.pipelined` with the deterministic executor, in steady state."""
     lag, late, total = schedule.policy_lag, schedule.priority_lag, _total(schedule)
     calls = _calls(schedule, group)
     queues = {
@@ -200,7 +200,7 @@ def _lockstep(
 def _asynchronous(
     seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
-    """The workers of `train.pipelined` in asynchronous mode, in their steady state."""
+    """The workers of `train.pipelined` with the asynchronous executor, in steady state."""
     size, total = max(1, schedule.policy_lag), _total(schedule)
     calls = _calls(schedule, group)
     queues = {

@@ -121,7 +121,7 @@ def space_of(
     options |= {"executor": executors, "learner": tuple("+".join(team) for team in teams)}
 
     def one_place(assignment: Assignment) -> bool:
-        if assignment.get("executor") != "whole":
+        if assignment.get("executor") != "fused":
             return True
         names = [assignment[role] for role in ROLES if role in assignment]
         if any("+" in name for name in names):
@@ -189,16 +189,18 @@ class Bound:
 
     def _cost(self, step: str, devices: Assignment) -> float:
         anywhere = next(iter(devices.values())).split("+")[0]
-        mapping = from_names({"executor": "lockstep", **dict.fromkeys(ROLES, anywhere), **devices})
+        mapping = from_names(
+            {"executor": "deterministic", **dict.fromkeys(ROLES, anywhere), **devices}
+        )
         try:
-            if step == "whole":
+            if step == "fused":
                 return self._costs.fused(mapping).seconds
             return self._costs.step(mapping, step).seconds
         except KeyError:
             return float("inf")
 
 
-_NOWHERE = Mapping("lockstep", "", "", "", ("",))
+_NOWHERE = Mapping("deterministic", "", "", "", ("",))
 # The roles whose devices a step's cost depends on; see `Mapping.involved`.
 _ROLES_OF = {
     "collect": ("actor", "learner"),
@@ -207,7 +209,7 @@ _ROLES_OF = {
     "update": ("replay_manager", "learner"),
     "learn": ("learner",),
     "sync": ("learner",),
-    "whole": ("learner", "replay_manager"),
+    "fused": ("learner", "replay_manager"),
 }
 
 

@@ -14,7 +14,7 @@ from accel_rl.arguments import instance, one_of, real
 from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
-from accel_rl.compose.costs import Cost, Costs, trial_key, whole_key
+from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
 from accel_rl.compose.devices import Device
 from accel_rl.compose.devices.links import measured_link
 from accel_rl.compose.mapping import Mapping
@@ -23,8 +23,8 @@ from accel_rl.compose.placing import executable, placement, program_for, stand_i
 from accel_rl.compose.spec import Spec
 from accel_rl.compose.trial import trial
 from accel_rl.compose.workload import STEPS
-from accel_rl.train.pipelined_arguments import state_of
-from accel_rl.train.stand import Stand
+from accel_rl.train.pipeline.arguments import initial_state
+from accel_rl.train.pipeline.profiling import StepHarness
 
 
 def check_seconds(seconds: float) -> None:
@@ -86,7 +86,7 @@ def profile(
         alike=known.alike.including(alike(devices)),
         steps=dict(known.steps),
         slowdowns=dict(known.slowdowns),
-        whole=dict(known.whole),
+        fused_iterations=dict(known.fused_iterations),
         stretch={},
         trials=dict(known.trials),
         links=dict(known.links),
@@ -98,8 +98,8 @@ def profile(
     for number, mapping in enumerate(mappings):
         if progress is not None:
             progress(str(mapping), number, len(mappings))
-        if mapping.executor == "whole":
-            _measure_whole(spec, devices, mapping, costs, seconds)
+        if mapping.executor == "fused":
+            _measure_fused(spec, devices, mapping, costs, seconds)
             continue
         real = stand_ins(mapping, devices)
         _measure(spec, devices, real, costs, seconds, store=real != mapping)
@@ -108,7 +108,7 @@ def profile(
                 found = modelled_cost(step, mapping, devices, workload, costs)
                 costs.steps[costs.key(mapping, step)] = found
             costs.slowdowns.update(modelled_slowdowns(mapping, devices, costs))
-    for executor in ("lockstep", "asynchronous"):
+    for executor in ("deterministic", "asynchronous"):
         able = [each for each in mappings if each.executor == executor]
         able = [each for each in able if stand_ins(each, devices) == each]
         # Spread over the list, whose neighbours differ in one role.
@@ -127,16 +127,16 @@ def profile(
     return costs
 
 
-def _measure_whole(
+def _measure_fused(
     spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
 ) -> None:
     """An iteration of the fused program, in its steady state."""
-    key = whole_key(mapping, costs.alike)
-    if key in costs.whole:
+    key = fused_key(mapping, costs.alike)
+    if key in costs.fused_iterations:
         return
     program = program_for(spec, mapping, devices)
     device = executable(devices, mapping.learner[0]).jax_device
-    state = state_of(program, jax.random.key(0), specs.hyper(spec))
+    state = initial_state(program, jax.random.key(0), specs.hyper(spec))
     state = jax.device_put(state, device, may_alias=False)  # it is given away
     segment = jax.jit(program.segment, static_argnums=2, donate_argnums=0)
     state, _ = segment(state, program.schedule.warmup, False)
@@ -153,7 +153,9 @@ def _measure_whole(
         taken = timing.once(functools.partial(run, iterations))
     iterations = max(1, round(iterations * seconds / taken))
     timed = timing.alone(lambda: run(iterations), timing.REPEATS * seconds)
-    costs.whole[key] = Cost(timed.median / iterations, timed.spread / iterations, "measured")
+    costs.fused_iterations[key] = Cost(
+        timed.median / iterations, timed.spread / iterations, "measured"
+    )
 
 
 def _measure(
@@ -175,7 +177,7 @@ def _measure(
     ):
         return
     program = program_for(spec, mapping, devices)
-    calls = Stand(program, placement(mapping, devices), specs.hyper(spec)).steps
+    calls = StepHarness(program, placement(mapping, devices), specs.hyper(spec)).steps
     for step in (*STEPS, *(STORE.values() if store else ())):
         key = costs.key(mapping, step)
         if key not in costs.steps:

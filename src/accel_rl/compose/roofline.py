@@ -67,7 +67,7 @@ def reached(
       counts: of single updates; a measured step may be of a group, see `Costs.group`.
       costs: of the workload.
     """
-    alone = Mapping("lockstep", device, device, device, (device,))
+    alone = Mapping("deterministic", device, device, device, (device,))
     points = {}
     for step, count in counts.items():
         cost = costs.steps.get(costs.key(alone, step))

@@ -19,7 +19,7 @@ from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
 from accel_rl.compose.spec import Spec
 from accel_rl.train import TrainState
-from accel_rl.train.queues import Span
+from accel_rl.train.pipeline.workers import WorkerSpan
 from accel_rl.types import Array
 
 SPANS = 400  # the last of a run that are kept
@@ -38,7 +38,7 @@ class Ran:
     simulated: bool  # whether devices that cannot run were stood in for: no time is then theirs
     readings: tuple[Reading, ...]  # joules of the whole run, where a meter can be read
     unreadable: tuple[Unreadable, ...]  # and why, where none can
-    timeline: tuple[Span, ...] = ()  # the last steps, in seconds
+    timeline: tuple[WorkerSpan, ...] = ()  # the last steps, in seconds
 
 
 def run(
@@ -66,7 +66,7 @@ def run(
       period: environment steps between rows; if None a hundredth of `steps`, of the fused program,
         whose iterations may take microseconds, a twentieth.
       on_row: called with each row.
-      restarts: of actors that fail, in asynchronous mode; see `train.pipelined`.
+      restarts: of failing actors, with the asynchronous executor; see `train.pipelined`.
 
     Raises:
       TypeError: if an argument is of another type.
@@ -94,13 +94,13 @@ def run(
     real = stand_ins(mapping, devices)
     program = program_for(spec, real, devices)
     given = specs.hyper(spec)
-    timeline: tuple[Span, ...] = ()
+    timeline: tuple[WorkerSpan, ...] = ()
     with Meter() as meter:
-        if real.executor == "whole":
+        if real.executor == "fused":
             # In short rows the loop around them would be measured.
             period = -(-steps // 20) if period is None else period
-            with jax.default_device(placement(real, devices).memory()):
-                done = train.chunked(
+            with jax.default_device(placement(real, devices).index()):
+                done = train.run(
                     program,
                     key,
                     steps,
@@ -116,7 +116,7 @@ def run(
                 steps,
                 placement=placement(real, devices),
                 hyper=given,
-                deterministic=real.executor == "lockstep",
+                executor=real.executor,
                 period=period,
                 on_row=on_row,
                 timeline=SPANS,
@@ -171,9 +171,9 @@ def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
             f"policy_lag={spec.policy_lag}, priority_lag={spec.priority_lag}"
         )
     places = {getattr(devices[name], "jax_device", None) for name in mapping.devices}
-    if mapping.executor == "whole" and (len(places) > 1 or None in places):
+    if mapping.executor == "fused" and (len(places) > 1 or None in places):
         raise ValueError(
-            f"mapping must have one device of JAX for the executor whole, got "
+            f"mapping must have one device of JAX for the executor fused, got "
             f"{', '.join(mapping.devices)}"
         )
 
@@ -209,6 +209,6 @@ class _Telling:
         """Nothing is held."""
 
 
-def _from_zero(timeline: tuple[Span, ...]) -> tuple[Span, ...]:
+def _from_zero(timeline: tuple[WorkerSpan, ...]) -> tuple[WorkerSpan, ...]:
     first = min((span.start for span in timeline), default=0.0)
     return tuple(span._replace(start=span.start - first, end=span.end - first) for span in timeline)

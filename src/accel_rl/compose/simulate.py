@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Generator, Mapping
 from typing import NamedTuple
 
-from accel_rl.train.queues import Span
+from accel_rl.train.pipeline.workers import WorkerSpan
 
 
 class Work(NamedTuple):
@@ -55,7 +55,7 @@ def simulate(
     queues: Mapping[str, Tokens],
     slowdown: Callable[[str, str], float],
     handoff: float = 0.0,
-) -> list[Span]:
+) -> list[WorkerSpan]:
     """Runs the workers until none has anything left to do.
 
     Args:
@@ -113,7 +113,7 @@ def simulate(
         done = [each for each in running if each.left <= 1e-12]
         running[:] = [each for each in running if each.left > 1e-12]
         for each in done:
-            spans.append(Span(each.worker, each.work.step, each.start, now))
+            spans.append(WorkerSpan(each.worker, each.work.step, each.start, now))
             if each.worker in woken:
                 work = woken.pop(each.worker)
                 running.append(_Running(each.worker, work, now, work.seconds))

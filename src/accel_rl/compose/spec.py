@@ -13,7 +13,7 @@ from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
 from accel_rl.arguments import instance, real, whole
 from accel_rl.compose.workload import Workload
-from accel_rl.train.groups import group_size, prioritised
+from accel_rl.train.pipeline.batching import group_size, prioritised
 from accel_rl.types import Box, Discrete, Space
 
 ALGORITHMS: dict[str, Callable[..., Agent]] = {

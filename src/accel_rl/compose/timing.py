@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_rl.train.queues import Queue, Workers
+from accel_rl.train.pipeline.workers import Queue, Workers
 
 REPEATS = 7
 

@@ -1,49 +1,47 @@
-"""Training programs of pure steps, and what runs them."""
+"""Training programs of pure steps, and the executors that run them."""
 
-from accel_rl.train.apex import ape_x_exploration
-from accel_rl.train.chunked import Outcome, chunked
+from accel_rl.train.checkpoint_metadata import restore
 from accel_rl.train.collection import example
 from accel_rl.train.compiled import Evaluation
 from accel_rl.train.evaluate import evaluator
-from accel_rl.train.fence import fenced
-from accel_rl.train.pipelined import Pipelined, pipelined
-from accel_rl.train.placement import Placement
-from accel_rl.train.ports import LocalPort
+from accel_rl.train.fused import FusedResult, fused
+from accel_rl.train.pipeline.buffer_ports import LocalPort
+from accel_rl.train.pipeline.executor import PipelineResult, pipelined
+from accel_rl.train.pipeline.placement import Placement
+from accel_rl.train.pipeline.split_buffer_port import SplitPort
+from accel_rl.train.pipeline.standalone_actor import ActorProgress, act
+from accel_rl.train.prevent_fusion import prevent_fusion
 from accel_rl.train.program import Program, make
-from accel_rl.train.restore import restore
+from accel_rl.train.run import RunResult, run
 from accel_rl.train.schedule import Schedule, segments
 from accel_rl.train.seeds import over_seeds
-from accel_rl.train.split_port import SplitPort
-from accel_rl.train.standalone_actor import Acted, act
 from accel_rl.train.state import TrainState
 from accel_rl.train.stopping import first_of, plateau, stop_at
-from accel_rl.train.whole import Result, whole
 
 __all__ = [
-    "Acted",
+    "ActorProgress",
     "Evaluation",
+    "FusedResult",
     "LocalPort",
-    "Outcome",
-    "Pipelined",
+    "PipelineResult",
     "Placement",
     "Program",
-    "Result",
+    "RunResult",
     "Schedule",
     "SplitPort",
     "TrainState",
     "act",
-    "ape_x_exploration",
-    "chunked",
     "evaluator",
     "example",
-    "fenced",
     "first_of",
+    "fused",
     "make",
     "over_seeds",
     "pipelined",
     "plateau",
+    "prevent_fusion",
     "restore",
+    "run",
     "segments",
     "stop_at",
-    "whole",
 ]

@@ -1,4 +1,4 @@
-"""Acting: environments stepped with a policy, and the transitions that this gives."""
+"""Collection of transitions: step environments with a policy."""
 
 import dataclasses
 from typing import Any
@@ -13,7 +13,7 @@ from accel_rl.types import Array, ArrayLike, Environment, Transition
 
 @dataclasses.dataclass(frozen=True)
 class ActorState:
-    """Where E environments stand; a pytree."""
+    """State of E environments, and of the agent's episodes in them; a pytree."""
 
     env: Any  # leaves [E, ...]
     observation: Any  # [E, *observation]
@@ -41,11 +41,11 @@ jax.tree_util.register_dataclass(Episodes, ["count", "episode_return", "episode_
 
 
 def example(env: Environment, agent: Agent) -> Transition:
-    """What one environment's step is recorded as: shapes and dtypes, for `replay.make`.
+    """Return shapes and dtypes of one environment's transition, for `replay.make`.
 
     Args:
-      env: the environment, for the shapes of its observations.
-      agent: what acts in it, for the shape of its actions.
+      env: its observations have these shapes.
+      agent: its actions have these shapes.
 
     Raises:
       TypeError: if it is no environment, or no agent.

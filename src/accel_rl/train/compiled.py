@@ -1,4 +1,4 @@
-"""A program's parts as compiled functions of one training, or of many at once."""
+"""Compiled functions of a program, for one seed or a batch of seeds."""
 
 import dataclasses
 import functools
@@ -16,13 +16,13 @@ from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array
 
-# Iterations are numbered with an int32, so no key of theirs is made with this.
+# Iterations are int32, so no iteration folds this into the key.
 EVALUATION = np.uint32(1 << 31)
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Greedy episodes at the end of chunks."""
+    """Greedy evaluation at the end of training segments."""
 
     episodes: int = 100  # for each seed
     every: int = 50_000  # environment steps between two evaluations
@@ -34,23 +34,23 @@ class Evaluation:
             whole(field.name, getattr(self, field.name), 1)
 
 
-class Chunk(NamedTuple):
-    """What a segment gives, with a leading axis where there are seeds."""
+class SegmentResult(NamedTuple):
+    """State and metrics after a segment, with a leading axis where there are seeds."""
 
     state: TrainState
     metrics: dict[str, Array]  # [] each
-    finite: Array  # [] bool, whether the agent's state is
+    finite: Array  # [] bool, of the agent's state
 
 
-class Compiled(NamedTuple):
+class CompiledProgram(NamedTuple):
     """Compiled functions of a program."""
 
     init: Callable[[], TrainState]
     """init(): the state before the first iteration."""
 
-    segment: Callable[[TrainState, int, bool], Chunk]
-    """segment(state, iterations, learning): `Program.segment`. One compiled program serves all
-    numbers of iterations. The state's memory is given away."""
+    segment: Callable[[TrainState, int, bool], SegmentResult]
+    """segment(state, iterations, learning): `Program.segment`. Compiled once for any
+    number of iterations. The state is donated."""
 
     evaluate: Callable[[TrainState], Array]
     """evaluate(state): mean return of greedy episodes, [] float32."""
@@ -59,25 +59,25 @@ class Compiled(NamedTuple):
     """The state's shapes, dtypes and shardings."""
 
 
-def compiled(
+def compile_program(
     program: Program,
     key: Array,
     hyper: Mapping[str, Any],
     seeds: Mapping[str, Any],
     evaluation: Evaluation | None = None,
-) -> Compiled:
-    """Compiles what creates a program's state, and prepares the rest.
+) -> CompiledProgram:
+    """Compile the initialisation of a program now, and its segments when they are first called.
 
     Args:
-      program: its memory must be part of it.
-      key: random key of a training, or [seeds] of them.
+      program: its buffer must be a `Replay`.
+      key: PRNG key, or [seeds] of them.
       hyper: arguments of `program.init`; with several keys, leaves are scalars or [seeds].
       seeds: arguments of `over_seeds`; only read where there are several keys.
-      evaluation: what `evaluate` does; `Evaluation()` if None.
+      evaluation: episodes of `evaluate`; `Evaluation()` if None.
 
     Raises:
-      ValueError: if a hyper-parameter is out of range, or not of the seeds' number.
-      TypeError: if there is no such hyper-parameter, or the memory is a replay port.
+      ValueError: if a hyper-parameter is out of range, or has another number of seeds.
+      TypeError: if a hyper-parameter is unknown, or the buffer is a replay port.
     """
     program.require_replay()
     number = number_of_seeds(key)
@@ -91,7 +91,7 @@ def compiled(
         lowered.out_info,
         init.output_shardings,
     )
-    return Compiled(
+    return CompiledProgram(
         init=lambda: init(key, values),
         segment=lambda state, iterations, learning: parts.segments[learning](
             state, np.int32(iterations)
@@ -102,10 +102,10 @@ def compiled(
 
 
 class _Functions(NamedTuple):
-    """What `jax.jit` made of a program."""
+    """Jitted functions of a program."""
 
     init: Any
-    segments: dict[bool, Callable[..., Chunk]]
+    segments: dict[bool, Callable[..., SegmentResult]]
     evaluate: Callable[[TrainState], Array]
 
 
@@ -115,14 +115,14 @@ def _functions(
     sharing: tuple[tuple[str, Any], ...] | None,
     evaluation: Evaluation,
 ) -> _Functions:
-    """Kept, so that a program that is run again, or resumed, is not compiled again."""
+    """Jit once, so that a program that runs again, or resumes, is not compiled again."""
 
     def start(key: Array, hyper: Any) -> TrainState:
         return program.init(key, **hyper)
 
-    def segment(learning: bool, state: TrainState, iterations: Array) -> Chunk:
+    def segment(learning: bool, state: TrainState, iterations: Array) -> SegmentResult:
         state, metrics = program.segment(state, iterations, learning)
-        return Chunk(state, metrics, finite(state.agent))
+        return SegmentResult(state, metrics, finite(state.agent))
 
     def evaluate(state: TrainState) -> Array:
         play = evaluator(program.env, program.agent, evaluation.episodes, evaluation.max_steps)
@@ -133,22 +133,22 @@ def _functions(
     def many(fn: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
         return fn if sharing is None else over_seeds(fn, in_axes=in_axes, **dict(sharing))
 
-    chunks = {
+    by_learning = {
         learning: many(functools.partial(segment, learning), (0, None))
         for learning in (False, True)
     }
     return _Functions(
         init=jax.jit(many(start, (0, 0))),
-        segments={name: jax.jit(fn, donate_argnums=0) for name, fn in chunks.items()},
+        segments={name: jax.jit(fn, donate_argnums=0) for name, fn in by_learning.items()},
         evaluate=jax.jit(many(evaluate, (0,))),
     )
 
 
 def number_of_seeds(key: Array) -> int | None:
-    """How many trainings keys are for; None: one, without an axis of seeds.
+    """Return the length of the axis of seeds; None for a single key.
 
     Raises:
-      TypeError: if it is not a key, or an array of keys with one axis.
+      TypeError: if it is neither a key nor an array [seeds] of keys.
     """
     dtype = getattr(key, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or key.ndim > 1:
@@ -156,24 +156,24 @@ def number_of_seeds(key: Array) -> int | None:
     return None if key.ndim == 0 else key.shape[0]
 
 
-def arrays(hyper: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters as NumPy arrays, in nested dicts."""
+def as_arrays(hyper: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert hyper-parameters to NumPy arrays, in nested dicts."""
     return {
-        name: arrays(value) if isinstance(value, Mapping) else np.asarray(value)
+        name: as_arrays(value) if isinstance(value, Mapping) else np.asarray(value)
         for name, value in hyper.items()
     }
 
 
 def _checked(program: Program, hyper: Mapping[str, Any], number: int | None) -> Any:
-    """Hyper-parameters as float32, with an axis of seeds where there are several."""
-    given = arrays(hyper)
+    """Check hyper-parameters and convert them to float32, [seeds] each where there are seeds."""
+    given = as_arrays(hyper)
     shape = () if number is None else (number,)
     for path, leaf in jax.tree_util.tree_flatten_with_path(given)[0]:
         if leaf.shape not in ((), shape):
             name = jax.tree_util.keystr(path, simple=True, separator=".")
             wanted = "a scalar" if number is None else f"a scalar or [{number}]"
             raise ValueError(f"{name} must be {wanted}, got shape {leaf.shape}")
-    # Ranges are checked where values are known, and they have no holes.
+    # `init` checks ranges of known values. Ranges are intervals: checking the extremes does.
     for extreme in (np.min, np.max):
         known = jax.tree.map(lambda leaf, extreme=extreme: extreme(leaf).item(), given)
         jax.eval_shape(lambda known=known: program.init(jax.random.key(0), **known))
@@ -185,6 +185,6 @@ def _hashable(value: Any) -> Any:
 
 
 def finite(tree: Any) -> Array:
-    """Whether all floats in a tree are finite, [] bool."""
+    """Return whether all floats of a pytree are finite, [] bool."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in floats]))

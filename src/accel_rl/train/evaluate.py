@@ -1,4 +1,4 @@
-"""Greedy episodes: what a policy is worth."""
+"""Greedy evaluation of a policy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +14,13 @@ from accel_rl.types import Array, Environment
 def evaluator(
     env: Environment, agent: Agent, episodes: int = 100, max_steps: int = 10_000
 ) -> Callable[[Any, Array], Array]:
-    """A function that plays episodes with the agent's best actions.
+    """Make a function that runs greedy evaluation episodes.
 
     Args:
       env: one environment.
-      agent: acts, without exploring.
-      episodes: how many, all at once.
-      max_steps: an episode that has not stopped by then counts with its rewards so far.
+      agent: acts with `explore=False`.
+      episodes: number of episodes, run in parallel.
+      max_steps: an episode that has not ended by then counts with its rewards so far.
 
     Returns:
       evaluate(policy, key): returns of the episodes, [episodes] float32.

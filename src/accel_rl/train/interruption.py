@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish that is heard between two steps of a program."""
+"""Ctrl-C and SIGTERM handled between two segments of a training."""
 
 import contextlib
 import signal
@@ -9,13 +9,13 @@ from typing import Any
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """Keep SIGINT and SIGTERM from stopping the program; the second one does what it always did.
+    """Defer the first SIGINT or SIGTERM; the second one has its usual effect.
 
     A signal that the parent ignores stays ignored, as SIGINT behind `&` in a script: SIGTERM stops
     such a training. Outside the main thread, where Python runs no handlers, this does nothing.
 
     Yields:
-      Whether a signal has come.
+      A function that returns whether a signal has come.
     """
     came: list[int] = []
     before: dict[int, Any] = {}

@@ -1,7 +1,7 @@
-"""A training program: environment, agent and memory as pure steps.
+"""Training program: environment, agent and replay buffer as pure steps.
 
-The steps are collect, insert, sample, learn, update and sync; an iteration takes each in turn, and
-a segment is a loop of iterations. What runs them is an executor's business.
+The steps are collect, insert, sample, learn, update and sync. An iteration runs each in turn, and a
+segment is a loop of iterations. Executors place and order the steps.
 """
 
 import dataclasses
@@ -16,31 +16,31 @@ from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
 from accel_rl.arguments import instance
 from accel_rl.replay import Replay, after, td_priority
-from accel_rl.train import collection, delay
+from accel_rl.train import collection, fifo
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.train.fit import check_fit
+from accel_rl.train.compatibility import check_compatible
 from accel_rl.train.schedule import Schedule
-from accel_rl.train.state import Keys, Totals, TrainState
+from accel_rl.train.state import Keys, SegmentSums, TrainState
 from accel_rl.types import Array, ArrayLike, Environment, ReplayPort, Sample
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
-    "beta": Limits(0.4, 0, 1e3, "exponent of importance weights at the first step"),
-    "beta_end": Limits(1, 0, 1e3, "exponent of importance weights after beta_steps"),
+    "beta": Limits(0.4, 0, 1e3, "exponent of importance-sampling weights at the first step"),
+    "beta_end": Limits(1, 0, 1e3, "exponent of importance-sampling weights after beta_steps"),
     "beta_steps": Limits(500_000, 1, 1e12, "environment steps from the first exponent to the last"),
 }
-_OTHERS = "; the agent's go into agent={...}, the memory's into replay={...}"
+_OTHERS = "; the agent's go into agent={...}, the replay buffer's into replay={...}"
 
-BLOCK = 512  # iterations whose random keys are made at once: few calls, little memory
+BLOCK = 512  # iterations whose keys are generated in one call: few calls, little space
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """The steps of a training, as pure functions. Made by `make`; not a pytree, equal to itself."""
+    """Steps of a training, as pure functions. Made by `make`; not a pytree, hashed by identity."""
 
     env: Environment
     agent: Agent
-    memory: Replay | ReplayPort
+    buffer: Replay | ReplayPort
     schedule: Schedule
 
     def init(
@@ -51,12 +51,12 @@ class Program:
         replay: Mapping[str, ArrayLike] | None = None,
         **hyperparameters: ArrayLike,
     ) -> TrainState:
-        """The state before the first iteration.
+        """Return the state before the first iteration.
 
         Args:
-          key: random key of the whole training.
+          key: PRNG key of the training.
           agent: hyper-parameters of the agent's `init`.
-          replay: hyper-parameters of the memory's `init`, such as alpha.
+          replay: hyper-parameters of the buffer's `init`, such as alpha.
           **hyperparameters: of `HYPERPARAMETERS`: gamma, beta, beta_end, beta_steps.
 
         Raises:
@@ -67,22 +67,22 @@ class Program:
         agent_key, actor_key, run_key = jax.random.split(key, 3)
         agent_state = self.agent.init(agent_key, **(agent or {}))
         policy = self.agent.policy(agent_state)
-        schedule, memory = self.schedule, None
-        if isinstance(self.memory, Replay):
-            memory = self.memory.init(**(replay or {}))
+        schedule, buffer = self.schedule, None
+        if isinstance(self.buffer, Replay):
+            buffer = self.buffer.init(**(replay or {}))
         return TrainState(
             agent=agent_state,
-            replay=memory,
+            replay=buffer,
             actor=collection.start(self.env, self.agent, schedule.num_envs, policy, actor_key),
-            policies=delay.start(policy, schedule.policy_lag),
-            late=self._no_priorities(memory),
+            delayed_policies=fifo.init(policy, schedule.policy_lag),
+            delayed_priorities=self._empty_updates(buffer),
             key=jax.random.key_data(run_key),
             iteration=jnp.int32(0),
             hyper=hyper,
         )
 
     def keys(self, key: Array, iteration: ArrayLike) -> Keys:
-        """The random keys of an iteration."""
+        """Derive the keys of an iteration."""
         schedule = self.schedule
         acting = schedule.rollout * (1 + schedule.num_envs)
         number = acting + 2 * schedule.updates
@@ -94,24 +94,23 @@ class Program:
     def collect(
         self, actor: ActorState, policy: Any, keys: Keys, iteration: ArrayLike
     ) -> tuple[ActorState, Any, Episodes]:
-        """Step 1: act. See `collection.collect`."""
+        """Act for one rollout; see `collection.collect`."""
         step = iteration * np.int32(self.schedule.steps)
         return collection.collect(self.env, self.agent, actor, policy, keys.collect, step)
 
     def beta(self, hyper: Mapping[str, Array], iteration: ArrayLike) -> Array:
-        """The exponent of importance weights in an iteration, [] float32."""
+        """Return the exponent of importance-sampling weights in an iteration, [] float32."""
         steps = jnp.asarray(iteration * np.int32(self.schedule.steps)).astype(jnp.float32)
         done = jnp.minimum(steps / hyper["beta_steps"], 1)
         return hyper["beta"] + (hyper["beta_end"] - hyper["beta"]) * done
 
     def iterate(
-        self, state: TrainState, totals: Totals, keys: Keys, learning: bool
-    ) -> tuple[TrainState, Totals]:
-        """One iteration: sample, learn and update as often as asked, sync, collect, insert.
-
-        Learning comes first, so that a compiled loop reads the memory before it writes to it.
-        """
-        carry = (state.agent, state.replay, state.late, totals)
+        self, state: TrainState, sums: SegmentSums, keys: Keys, learning: bool
+    ) -> tuple[TrainState, SegmentSums]:
+        """Sample, learn and update `updates` times, then sync, collect and insert."""
+        # Learning comes first, so that a compiled loop reads the buffer before it writes to it:
+        # otherwise XLA copies the buffer.
+        carry = (state.agent, state.replay, state.delayed_priorities, sums)
         if learning:
             beta = self.beta(state.hyper, state.iteration)
             if self.schedule.updates == 1:
@@ -125,33 +124,31 @@ class Program:
                     ),
                     carry,
                 )
-        agent, memory, late, totals = carry
+        agent, buffer, delayed, sums = carry
         newest = self.agent.policy(agent)
-        policy = delay.oldest(state.policies, newest)
+        policy = fifo.oldest(state.delayed_policies, newest)
         actor, transitions, episodes = self.collect(state.actor, policy, keys, state.iteration)
-        totals = dataclasses.replace(
-            totals, episodes=jax.tree.map(jnp.add, totals.episodes, episodes)
-        )
+        sums = dataclasses.replace(sums, episodes=jax.tree.map(jnp.add, sums.episodes, episodes))
         state = dataclasses.replace(
             state,
             agent=agent,
-            replay=self.require_replay().add(memory, transitions),
+            replay=self.require_replay().add(buffer, transitions),
             actor=actor,
-            policies=delay.push(state.policies, newest),
-            late=late,
+            delayed_policies=fifo.push(state.delayed_policies, newest),
+            delayed_priorities=delayed,
             iteration=state.iteration + np.int32(1),
         )
-        return state, totals
+        return state, sums
 
     def segment(
         self, state: TrainState, iterations: ArrayLike, learning: bool
     ) -> tuple[TrainState, dict[str, Array]]:
-        """A loop of iterations.
+        """Run a loop of iterations.
 
         Args:
-          state: where the training stands.
-          iterations: how many; may be traced, so that one compiled program serves any number.
-          learning: whether they learn; static.
+          state: before the segment.
+          iterations: number of iterations; may be traced, so one compiled program serves all.
+          learning: update the agent; static.
 
         Returns:
           The new state, and metrics of the segment; see `metrics`.
@@ -164,76 +161,74 @@ class Program:
             keys = jax.vmap(self.keys, (None, 0))(state.key, ahead)
 
             def iteration(n: Array, carry: Any) -> Any:
-                state, totals = carry
-                return self.iterate(
-                    state, totals, jax.tree.map(lambda leaf: leaf[n], keys), learning
-                )
+                state, sums = carry
+                return self.iterate(state, sums, jax.tree.map(lambda leaf: leaf[n], keys), learning)
 
             left = jnp.minimum(iterations - number * np.int32(BLOCK), np.int32(BLOCK))
             return jax.lax.fori_loop(0, left, iteration, carry)
 
         blocks = (iterations + np.int32(BLOCK - 1)) // np.int32(BLOCK)
-        state, totals = jax.lax.fori_loop(0, blocks, block, (state, self._zeros(state)))
-        return state, self.metrics(state, totals)
+        state, sums = jax.lax.fori_loop(0, blocks, block, (state, self._zeros(state)))
+        return state, self.metrics(state, sums)
 
-    def metrics(self, state: TrainState, totals: Totals) -> dict[str, Array]:
-        """What a segment's sums say, scalars.
+    def metrics(self, state: TrainState, sums: SegmentSums) -> dict[str, Array]:
+        """Convert the sums of a segment to metrics, scalars.
 
-        `steps`, of environments since the start; `episodes` that stopped in the segment, and the
-        means of their `episode_return` and `episode_length` (NaN if none did); `updates` in the
-        segment, and the mean of each of the agent's metrics over them (NaN if none).
+        `steps`: environment steps since the start. `episodes`: episodes that ended in the segment;
+        `episode_return` and `episode_length`: their means, NaN if none ended. `updates`: updates in
+        the segment; the agent's metrics are means over them, NaN if there were none.
         """
-        episodes = totals.episodes
+        episodes = sums.episodes
         count = _positive(episodes.count)
-        learned = {name: each / _positive(totals.updates) for name, each in totals.learned.items()}
+        learned = {name: each / _positive(sums.updates) for name, each in sums.learned.items()}
         return {
             "steps": state.iteration * np.int32(self.schedule.steps),
             "episodes": episodes.count,
             "episode_return": episodes.episode_return / count,
             "episode_length": episodes.episode_length / count,
-            "updates": totals.updates,
+            "updates": sums.updates,
             **learned,
         }
 
     def _learn(
         self, carry: Any, hyper: Mapping[str, Array], beta: Array, sample_key: Array, key: Array
     ) -> Any:
-        agent, memory, late, totals = carry
+        agent, buffer, delayed, sums = carry
         replay = self.require_replay()
-        sample = replay.sample(memory, sample_key, beta, hyper["gamma"])
+        sample = replay.sample(buffer, sample_key, beta, hyper["gamma"])
         agent, learned = self.agent.learn(agent, sample.batch, sample.weights, key)
-        given = (without_batch(sample), td_priority(learned.td_error), jnp.bool_(True))
-        oldest, priorities, there = delay.oldest(late, given)
-        memory = after(replay.update(memory, oldest, priorities, there), learned.td_error)
-        totals = dataclasses.replace(
-            totals,
-            updates=totals.updates + np.int32(1),
-            learned=jax.tree.map(jnp.add, totals.learned, learned.metrics),
+        newest = (without_batch(sample), td_priority(learned.td_error), jnp.bool_(True))
+        oldest, priorities, valid = fifo.oldest(delayed, newest)
+        buffer = after(replay.update(buffer, oldest, priorities, valid), learned.td_error)
+        sums = dataclasses.replace(
+            sums,
+            updates=sums.updates + np.int32(1),
+            learned=jax.tree.map(jnp.add, sums.learned, learned.metrics),
         )
-        return agent, memory, delay.push(late, given), totals
+        return agent, buffer, fifo.push(delayed, newest), sums
 
     def require_replay(self) -> Replay:
-        """The memory; raises TypeError if it is a replay port."""
-        if not isinstance(self.memory, Replay):
+        """Return the buffer's functions; raise TypeError if it is a replay port."""
+        if not isinstance(self.buffer, Replay):
             raise TypeError(
-                f"{type(self.memory).__name__} is a replay port, outside the program: train with "
-                "the pipelined executor"
+                f"{type(self.buffer).__name__} is a replay port, outside the program: train with "
+                "the deterministic or the asynchronous executor"
             )
-        return self.memory
+        return self.buffer
 
-    def _no_priorities(self, memory: Any) -> Any:
-        """A queue of updates that change nothing; a port, outside the state, has none."""
-        if self.schedule.priority_lag == 0 or memory is None:
+    def _empty_updates(self, buffer: Any) -> Any:
+        """Return a fifo of priority updates that change nothing; None for a replay port."""
+        if self.schedule.priority_lag == 0 or buffer is None:
             return None
         sample = jax.eval_shape(
-            lambda: self.require_replay().sample(memory, jax.random.key(0), 1.0, 1.0)
+            lambda: self.require_replay().sample(buffer, jax.random.key(0), 1.0, 1.0)
         )
         priorities = jax.ShapeDtypeStruct(sample.indices.shape, jnp.float32)
         item = (without_batch(sample), priorities, jax.ShapeDtypeStruct((), bool))
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), item)
-        return delay.start(zeros, self.schedule.priority_lag)
+        return fifo.init(zeros, self.schedule.priority_lag)
 
-    def _zeros(self, state: TrainState) -> Totals:
+    def _zeros(self, state: TrainState) -> SegmentSums:
         def learn() -> dict[str, Array]:
             sample = self.require_replay().sample(state.replay, jax.random.key(0), 1.0, 1.0)
             key = jax.random.key(0)
@@ -243,39 +238,39 @@ class Program:
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(learn)
         )
         zero = jnp.float32(0)
-        return Totals(Episodes(jnp.int32(0), zero, zero), jnp.int32(0), learned)
+        return SegmentSums(Episodes(jnp.int32(0), zero, zero), jnp.int32(0), learned)
 
 
 def make(
     env: Environment,
     agent: Agent,
-    memory: Replay | ReplayPort,
+    buffer: Replay | ReplayPort,
     **schedule: int,
 ) -> Program:
-    """A training program.
+    """Assemble a training program.
 
     Args:
       env: one environment; `envs.environment` makes one by name.
       agent: made for the environment's spaces.
-      memory: made for `example(env, agent)` and the same num_envs; or a replay port.
+      buffer: made for `example(env, agent)` and the same num_envs; or a replay port.
       **schedule: fields of `Schedule`.
 
     Raises:
-      TypeError: if an argument is not what it must be.
-      ValueError: if the parts do not fit each other, or a number is out of range.
+      TypeError: if an argument is of another type.
+      ValueError: if the parts are incompatible, or a number is out of range.
     """
     instance("env", env, Environment, "envs.environment makes one")
     instance("agent", agent, Agent, "agents.dqn and others make one")
     plan = Schedule(**schedule)
-    check_fit(env, agent, memory, plan)
-    return Program(env, agent, memory, plan)
+    check_compatible(env, agent, buffer, plan)
+    return Program(env, agent, buffer, plan)
 
 
 def without_batch(sample: Sample) -> Sample:
-    """What an update of priorities needs of a sample."""
+    """Drop the transitions of a sample: a priority update does not read them."""
     return dataclasses.replace(sample, batch=None)
 
 
 def _positive(count: Array) -> Array:
-    """As float32, NaN where zero."""
+    """Convert to float32, with NaN for zero."""
     return jnp.where(count > 0, count.astype(jnp.float32), np.float32(np.nan))

@@ -1,4 +1,4 @@
-"""When the steps of a training program happen: all static."""
+"""Static schedule of a training program's steps, and its division into segments."""
 
 import dataclasses
 import math
@@ -10,17 +10,17 @@ MOST_STEPS = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """What one iteration holds, and how late its parts may know of each other.
+    """Steps of one iteration, and the staleness allowed between acting and learning.
 
-    Both executors keep to it, so that what they compute is the same.
+    Every executor honours it, so that all compute the same.
     """
 
     num_envs: int = 1  # environments that step together, E
     rollout: int = 1  # steps of each environment in an iteration
-    updates: int = 1  # steps of learning in an iteration
-    learning_starts: int = 1_000  # steps of all environments before the first step of learning
+    updates: int = 1  # agent updates in an iteration
+    learning_starts: int = 1_000  # steps of all environments before the first update
     policy_lag: int = 0  # iterations by which the policy that acts is older than the newest
-    priority_lag: int = 0  # updates of priorities that a sample need not have seen
+    priority_lag: int = 0  # priority updates that a sample need not have seen
 
     def __post_init__(self) -> None:
         """Raises ValueError, or TypeError for what is not an int."""
@@ -35,35 +35,34 @@ class Schedule:
 
     @property
     def warmup(self) -> int:
-        """Iterations before the first that learns."""
+        """Iterations before the first update."""
         return math.ceil(self.learning_starts / self.steps)
 
 
 def default_period(steps: int) -> int:
-    """A hundredth of a training's environment steps, at least 1."""
+    """Return a hundredth of the environment steps, at least 1."""
     return max(1, steps // 100)
 
 
 def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[tuple[int, bool]]:
-    """A training of `steps` environment steps, cut into segments of about `period` of them.
+    """Divide a training of `steps` environment steps into segments of about `period` steps.
 
     The iterations before learning are segments of their own, so that a segment either learns in
     each of its iterations or in none. Boundaries depend on `period`, never on where a training was
     stopped.
 
     Args:
-      schedule: what an iteration holds.
+      schedule: of the program.
       steps: environment steps in all, rounded up to whole iterations.
-      period: environment steps in a segment, rounded up to whole iterations; a hundredth of `steps`
-        if None.
+      period: environment steps in a segment, rounded up to whole iterations; `steps` / 100 if None.
 
     Returns:
-      (iterations, whether they learn) of each segment.
+      (iterations, learning) of each segment; `learning` is a bool.
 
     Raises:
       TypeError: if it is no schedule, or a number no int.
-      ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or no step
-        of learning would be taken.
+      ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or there
+        would be no update.
     """
     instance("schedule", schedule, Schedule)
     whole("steps", steps, 1)

@@ -1,4 +1,4 @@
-"""Independent trainings at once: seeds and hyper-parameters as batch axes."""
+"""Batches of independent trainings: seeds and hyper-parameters as leading axes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,13 +21,13 @@ def over_seeds(
     chunk: int | None = None,
     devices: Sequence[jax.Device] | None = None,
 ) -> Callable[..., Any]:
-    """A function of one training as a function of many, for jit.
+    """Map a function of one training over many, under `jit`.
 
-    Each training gets the same keys whatever the strategy; results are the same but for the
-    rounding of batched matrix products.
+    Keys do not depend on the strategy; results differ only by the rounding of batched matrix
+    products.
 
     Args:
-      fn: a pure function of positional arguments, such as what `whole` returns.
+      fn: a pure function of positional arguments, such as `fused` returns.
       strategy: "vmap": all in one batch, on one device. "chunked": `chunk` at a time, which bounds
         memory. "sharded": a share on each device, in chunks if `chunk` is given; on a CPU, give JAX
         a device for each core (`XLA_FLAGS=--xla_force_host_platform_device_count=2`), and it is the
@@ -77,7 +77,7 @@ def over_seeds(
 
 
 def check_strategy(strategy: str) -> None:
-    """Raises ValueError unless it is the name of a strategy."""
+    """Raise ValueError for an unknown strategy."""
     one_of("strategy", strategy, STRATEGIES)
 
 

@@ -1,4 +1,4 @@
-"""What a training goes on from, what a segment of it sums up, and what an iteration draws from."""
+"""State of a training program, sums over a segment, and the keys of an iteration."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -11,39 +11,48 @@ from accel_rl.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class TrainState:
-    """All that a training goes on from; a pytree. Save it whole to resume exactly."""
+    """Everything needed to continue training: save it whole to resume exactly. A pytree."""
 
     agent: Any
-    replay: Any  # None where the memory is a port
+    replay: Any  # None where the buffer is a replay port
     actor: ActorState
-    policies: Any  # the policies that are not yet old enough to act, leaves [policy_lag, ...]
-    late: Any  # (Sample, priorities, whether there are any) not yet applied, [priority_lag, ...]
-    key: Array  # [2] uint32, from which the keys of each iteration are derived
+    delayed_policies: Any  # fifo of the newest policies, leaves [policy_lag, ...]
+    delayed_priorities: Any  # fifo of (Sample, priorities, valid), leaves [priority_lag, ...]
+    key: Array  # [2] uint32, from which each iteration derives its keys
     iteration: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
 
 
 jax.tree_util.register_dataclass(
     TrainState,
-    ["agent", "replay", "actor", "policies", "late", "key", "iteration", "hyper"],
+    [
+        "agent",
+        "replay",
+        "actor",
+        "delayed_policies",
+        "delayed_priorities",
+        "key",
+        "iteration",
+        "hyper",
+    ],
     [],
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Totals:
-    """Sums over a segment; a pytree."""
+class SegmentSums:
+    """Sums over the iterations of a segment; a pytree."""
 
     episodes: Episodes
     updates: Array  # [] int32
     learned: dict[str, Array]  # [] float32 each, the agent's metrics
 
 
-jax.tree_util.register_dataclass(Totals, ["episodes", "updates", "learned"], [])
+jax.tree_util.register_dataclass(SegmentSums, ["episodes", "updates", "learned"], [])
 
 
 class Keys(NamedTuple):
-    """Random keys of an iteration; functions of the training's key and its number alone."""
+    """PRNG keys of one iteration, a function of the training key and the iteration number."""
 
     collect: Array  # [rollout, 1 + E]
     sample: Array  # [updates]

@@ -1,6 +1,7 @@
-"""When a training stops before its last step: functions of its rows, so that resuming asks again.
+"""Early stopping: rules over the rows logged so far.
 
-A rule takes all rows so far and returns why to stop, or None.
+A rule is a function of all rows that returns a reason to stop, or None. It keeps no state, so a
+resumed training decides as an uninterrupted one does.
 """
 
 import math
@@ -17,8 +18,8 @@ def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
 
     Args:
       metric: an entry of the rows, such as "evaluation".
-      value: the least that will do.
-      every_seed: whether each seed must reach it, rather than their mean.
+      value: threshold.
+      every_seed: require every seed to reach it, rather than their mean.
 
     Returns:
       A rule; it raises ValueError where rows have no such entry.
@@ -44,12 +45,12 @@ def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
 
 
 def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
-    """Stop where a metric has not risen for some time.
+    """Stop where a metric has stopped rising.
 
     Args:
       metric: an entry of the rows, such as "evaluation". Rows in which it is NaN do not count.
-      patience: as many rows in a row must not have risen.
-      least: what is a rise: more than this above the highest of the rows before.
+      patience: consecutive rows without a rise.
+      least: a rise exceeds the highest earlier row by more than this.
 
     Returns:
       A rule; it raises ValueError where rows have no such entry.
@@ -79,7 +80,7 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
 
 
 def first_of(*rules: Rule) -> Rule:
-    """Stop as soon as one of several rules says so.
+    """Stop where any of several rules does.
 
     Raises:
       TypeError: if a rule is no function.

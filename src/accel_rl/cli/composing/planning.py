@@ -64,7 +64,9 @@ def write_plan(directory: Path, found: Plan) -> None:
                 "spread": cost.spread,
                 "source": cost.source,
             }
-            for key, cost in itertools.chain(found.costs.steps.items(), found.costs.whole.items())
+            for key, cost in itertools.chain(
+                found.costs.steps.items(), found.costs.fused_iterations.items()
+            )
         ],
         "slowdowns": [
             {"step": step, "beside": other, "devices": list(devices), "factor": factor}
@@ -82,13 +84,13 @@ def write_plan(directory: Path, found: Plan) -> None:
 
 def _stretch(estimate: Estimate, costs: Costs) -> float | None:
     """What its simulated time was multiplied by; a fused iteration is measured, not simulated."""
-    whole = estimate.mapping.executor == "whole"
-    return None if whole else costs.stretched(estimate.mapping)
+    fused = estimate.mapping.executor == "fused"
+    return None if fused else costs.stretched(estimate.mapping)
 
 
 def _slowdowns(found: Plan) -> dict[Key, float]:
     """Those that the estimates rest on; more may be known."""
-    split = [each.mapping for each in found.estimates if each.mapping.executor != "whole"]
+    split = [each.mapping for each in found.estimates if each.mapping.executor != "fused"]
     used = {
         found.costs.key(mapping, *pair)
         for mapping in split
@@ -136,7 +138,7 @@ def _roofline(found: Plan) -> Figure:
     """Of the learner's device, or of what stands in for it, with the steps as they are there."""
     devices = find(found.spec.devices)
     device = stand_ins(found.best.mapping, devices).learner[0]
-    alone = Mapping("lockstep", device, device, device, (device,))
+    alone = Mapping("deterministic", device, device, device, (device,))
     counts = roofline.counted(program_for(found.spec, alone, devices), specs.hyper(found.spec))
     limits = roofline.peaks(executable(devices, device).jax_device)
     figure = pictures.new_figure(6.5, 4.2)

@@ -85,7 +85,7 @@ def run(
 
     began = time.perf_counter()
     try:
-        outcome = train.chunked(
+        outcome = train.run(
             assembly.program,
             assembly.key,
             complete.training.steps,

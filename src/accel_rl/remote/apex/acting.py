@@ -19,8 +19,8 @@ from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import ConnectionLost
 from accel_rl.remote.port import RemotePort
 from accel_rl.remote.shard import Address, first_of
-from accel_rl.train import Acted
-from accel_rl.train.actors import Published
+from accel_rl.train import ActorProgress
+from accel_rl.train.pipeline.actors import Published
 
 REPORTS = 0.2  # seconds between two reports
 
@@ -102,7 +102,7 @@ def _act(
     first, said = done.iteration + 1, time.monotonic()
     steps = settings.envs_per_actor * settings.rollout
 
-    def on_acted(acted: Acted) -> bool:
+    def on_acted(acted: ActorProgress) -> bool:
         nonlocal done, said
         done = Report(
             done.life,

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, as_text, first_of
-from accel_rl.train import Pipelined
-from accel_rl.train.rows import Row
+from accel_rl.train import PipelineResult
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -37,7 +37,7 @@ def run_learners(
     period: int | None = None,
     ended: Callable[[], str | None] = lambda: None,
     on_row: Callable[[Row], None] | None = None,
-) -> Pipelined:
+) -> PipelineResult:
     """As `run_learner`, with that many processes that average their gradients.
 
     They share their fate: where one dies, all are ended.
@@ -94,7 +94,7 @@ def run_learners(
         with np.load(state, allow_pickle=False) as found:
             leaves = [found[name] for name in found.files]
     leaves = [jnp.asarray(leaf) for leaf in leaves]
-    return Pipelined(jax.tree.unflatten(jax.tree.structure(template), leaves), rows, [])
+    return PipelineResult(jax.tree.unflatten(jax.tree.structure(template), leaves), rows, [])
 
 
 @contextlib.contextmanager

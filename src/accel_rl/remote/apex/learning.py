@@ -8,15 +8,15 @@ import numpy as np
 
 from accel_rl import train
 from accel_rl.arguments import instance
+from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.mailbox import Report
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, first_of
-from accel_rl.train import Pipelined
-from accel_rl.train.actors import Version
-from accel_rl.train.rows import Row
+from accel_rl.train import PipelineResult
+from accel_rl.train.pipeline.actors import Version
 
 
 def run_learner(
@@ -28,7 +28,7 @@ def run_learner(
     period: int | None = None,
     ended: Callable[[], str | None] = lambda: None,
     on_row: Callable[[Row], None] | None = None,
-) -> Pipelined:
+) -> PipelineResult:
     """Learns from what actors add, for as many updates as `steps` environment steps are worth.
 
     In a world of `jax.distributed` of several processes all call this, and are one learner: each
@@ -81,7 +81,7 @@ def run_learner(
                 steps,
                 placement=placement,
                 hyper=settings.hyper,
-                deterministic=False,
+                executor="asynchronous",
                 num_actors=0,
                 actor_priorities=settings.n_step,
                 period=period,

@@ -10,7 +10,7 @@ import numpy as np
 from flax import serialization
 
 from accel_rl.remote.client import ReplayClient
-from accel_rl.train.actors import Published, Version
+from accel_rl.train.pipeline.actors import Published, Version
 
 LIFE = 1 << 40  # versions of an actor's reports go on from here each time it is started again
 

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import replicas
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.settings import ApexSettings
-from accel_rl.train.rows import Row
 
 
 def main() -> None:

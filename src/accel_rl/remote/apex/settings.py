@@ -107,7 +107,7 @@ class ApexSettings:
     @property
     def exploration(self) -> Any:
         """Each environment's own epsilon, for `train`."""
-        return train.ape_x_exploration(self.num_envs, self.epsilon, self.epsilon_spread)
+        return agents.ape_x_exploration(self.num_envs, self.epsilon, self.epsilon_spread)
 
     @functools.cached_property
     def parts(self) -> tuple[Environment, Agent]:

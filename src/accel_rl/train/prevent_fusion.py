@@ -1,4 +1,4 @@
-"""Programs whose steps XLA may not fuse with one another, so that all executors round alike."""
+"""Programs whose steps XLA compiles apart, so that every executor rounds alike."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,31 +13,32 @@ from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike
 
 
-def fenced(program: Program) -> Program:
-    """The same program, with each step compiled as if it were alone.
+def prevent_fusion(program: Program) -> Program:
+    """Return the same program with each step compiled as if it were alone.
 
-    A compiler that has a whole training before it fuses across steps, and where a product and a sum
-    meet in one loop a CPU rounds once instead of twice. So `whole` and `pipelined`, which compiles
-    steps apart, differ in last bits, and after many updates in more. Of a fenced program they agree
-    bit for bit on one kind of CPU, with the same lags. Its cost to `whole` depends on the program:
-    see docs/pipelined.md.
+    XLA fuses across the steps of a fused training, and a fused multiply-add on a CPU rounds once
+    where two operations round twice. So `fused` and the pipelined executors, which compile each
+    step apart, differ in the last bits, and after many updates in more. With fusion across steps
+    prevented, they agree bit for bit on one kind of CPU, with the same lags. docs/pipelined.md says
+    what it costs.
 
     Args:
-      program: its memory may be a port.
+      program: its buffer may be a replay port.
 
     Raises:
       TypeError: if it is no program.
     """
     instance("program", program, Program, "train.make makes one")
-    env, agent, memory = program.env, program.agent, program.memory
+    env, agent, buffer = program.env, program.agent, program.buffer
 
     def init(key: Array, **hyperparameters: ArrayLike) -> Any:
-        jax.eval_shape(lambda: agent.init(key, **hyperparameters))  # which checks known values
+        # Ranges are checked where values are known, which they are not inside a jitted function.
+        jax.eval_shape(lambda: agent.init(key, **hyperparameters))
         return _apart(agent.init)(key, **hyperparameters)
 
-    if isinstance(memory, Replay):
-        memory = memory._replace(
-            add=_apart(memory.add), sample=_apart(memory.sample), update=_apart(memory.update)
+    if isinstance(buffer, Replay):
+        buffer = buffer._replace(
+            add=_apart(buffer.add), sample=_apart(buffer.sample), update=_apart(buffer.update)
         )
     return dataclasses.replace(
         program,
@@ -48,7 +49,7 @@ def fenced(program: Program) -> Program:
             learn=_apart(agent.learn),
             td_error=_apart(agent.td_error),
         ),
-        memory=memory,
+        buffer=buffer,
     )
 
 
@@ -56,6 +57,7 @@ def _apart(fn: Callable[..., Any], static: Sequence[str] = ()) -> Callable[..., 
     compiled = jax.jit(fn, static_argnames=tuple(static))
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        # XLA fuses within a called function, and inlines calls first unless it is told not to.
         with set_xla_metadata(inlineable="false"):
             return compiled(*args, **kwargs)
 

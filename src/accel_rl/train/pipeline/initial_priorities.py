@@ -1,4 +1,4 @@
-"""Priorities that actors give to their own transitions."""
+"""Initial priorities, which actors compute for the transitions that they collect."""
 
 from typing import Any
 
@@ -11,32 +11,33 @@ from accel_rl.replay import n_step, td_priority
 from accel_rl.types import Array, Batch, Transition
 
 
-def judge(
+def initial_priorities(
     agent: Agent, critics: Any, transitions: Transition, steps: int, gamma: Array, key: Array
 ) -> Array:
-    """Priorities from the errors of n-step targets, as far as the transitions reach.
+    """Compute priorities from n-step TD errors within a rollout.
 
-    The last steps of a rollout have targets of fewer rewards, for nobody knows yet what follows.
+    The last steps of a rollout have targets of fewer rewards: what follows is not yet known.
 
     Args:
-      agent: has `td_error`.
-      critics: of the agent.
+      agent: its `td_error` is called.
+      critics: parameters that `td_error` takes.
       transitions: leaves [rollout, E, ...], with final observations.
-      steps: n, at most the rewards in a target.
+      steps: n, the most rewards in a target.
       gamma: discount factor.
-      key: random key.
+      key: PRNG key.
 
     Returns:
       [rollout, E] float32.
 
-    Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018.
+    Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018,
+      section 3.
     """
     rollout, num_envs = transitions.reward.shape
     reach = min(steps, rollout)
-    # Cut after the last step, where the rollout ends.
+    # The rollout ends after its last step: bootstrap there, as at a truncation.
     truncated = jnp.asarray(transitions.truncated).at[-1].set(True)
     window = np.arange(rollout)[:, None] + np.arange(reach)  # [rollout, reach]
-    window = np.minimum(window, rollout - 1)  # what is beyond the cut is not read
+    window = np.minimum(window, rollout - 1)  # not read beyond the cut
     fields = (transitions.reward, transitions.discount, truncated)
     per_env: Any = jax.vmap(n_step, in_axes=(1, 1, 1, None))
     reward, discount, cut = (each[window] for each in fields)

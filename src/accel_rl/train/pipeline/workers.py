@@ -1,4 +1,4 @@
-"""Threads that wait for one another: queues, counters, and an account of who waited and worked."""
+"""Worker threads, their queues and counters, with accounts of waiting and working time."""
 
 import contextlib
 import threading
@@ -8,15 +8,15 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-PATIENCE = 30.0  # seconds that a worker is given to end its present step
+PATIENCE = 30.0  # seconds for a worker to end its present step
 
 
 class Stopped(Exception):
-    """Raised in a worker that waits when all are to stop."""
+    """Raised in a waiting worker when all workers stop."""
 
 
-class Span(NamedTuple):
-    """A step that a worker took."""
+class WorkerSpan(NamedTuple):
+    """Time that a worker spent in one step."""
 
     worker: str
     step: str
@@ -28,17 +28,17 @@ class Workers:
     """Threads that stop together when one fails.
 
     Args:
-      spans: how many of the last spans are kept.
+      spans: number of latest spans kept.
     """
 
     def __init__(self, spans: int = 0) -> None:
-        # Whether workers run, and what others than they wait for. All conditions share one lock,
-        # but each thing has its own, so that a change wakes only those who wait for it.
+        # All conditions share one lock. Each queue and counter has a condition of its own, so
+        # that a change wakes only its waiters; `changed` is for everything else.
         self._lock = threading.RLock()
         self.changed = threading.Condition(self._lock)
         self._conditions = [self.changed]
         self.error: BaseException | None = None
-        self.timeline: deque[Span] = deque(maxlen=spans)
+        self.timeline: deque[WorkerSpan] = deque(maxlen=spans)
         self.waited: dict[str, float] = defaultdict(float)  # seconds, of each worker
         self.worked: dict[str, float] = defaultdict(float)
         self._overlapped = 0.0
@@ -49,7 +49,7 @@ class Workers:
         self._began = self._noted = time.perf_counter()
 
     def start(self, name: str, work: Callable[[], None]) -> None:
-        """Starts a worker."""
+        """Start a worker."""
 
         def run() -> None:
             try:
@@ -76,20 +76,20 @@ class Workers:
         thread.start()
 
     def condition(self) -> threading.Condition:
-        """For one thing that workers wait for; its lock is that of `changed`."""
+        """Make a condition that shares the lock of `changed`."""
         with self.changed:
             self._conditions.append(threading.Condition(self._lock))
             return self._conditions[-1]
 
     def stop(self) -> None:
-        """Lets all workers end where they next wait."""
+        """Stop all workers where they next wait."""
         with self.changed:
             self._stopped = True
             for each in self._conditions:
                 each.notify_all()
 
     def join(self) -> None:
-        """Waits for the workers to end; warns of one that does not."""
+        """Join all workers; warn of one that does not end."""
         deadline = time.perf_counter() + PATIENCE
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.perf_counter()))
@@ -98,19 +98,19 @@ class Workers:
 
     @property
     def ended(self) -> bool:
-        """Whether no worker has anything left to do."""
+        """Whether all workers have stopped or finished."""
         return self._stopped or self._running == 0
 
     @property
     def seconds(self) -> float:
-        """Since the workers began."""
+        """Seconds since the workers began."""
         return time.perf_counter() - self._began
 
     def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
-        """Waits in a worker; `changed`, one of `condition`, must be held.
+        """Wait in a worker until `ready`; `changed`, from `condition`, must be held.
 
         Raises:
-          Stopped: if all are to stop.
+          Stopped: if the workers stop.
         """
         began = time.perf_counter()
         changed.wait_for(lambda: self._stopped or ready())
@@ -120,17 +120,17 @@ class Workers:
 
     @contextlib.contextmanager
     def working(self, step: str) -> Iterator[None]:
-        """Notes that the worker is at a step."""
+        """Account for the time of a step."""
         name, start = threading.current_thread().name, self._note(1)
         try:
             yield
         finally:
             end = self._note(-1)
             self.worked[name] += end - start
-            self.timeline.append(Span(name, step, start, end))
+            self.timeline.append(WorkerSpan(name, step, start, end))
 
     def overlapped(self) -> float:
-        """Seconds during which two workers or more were at a step."""
+        """Return the seconds during which two or more workers were in a step."""
         self._note(0)
         return self._overlapped
 
@@ -145,12 +145,12 @@ class Workers:
 
 
 class Queue:
-    """First in, first out; `put` waits while it is full, `get` while it is empty.
+    """First-in first-out queue; `put` waits while it is full, `get` while it is empty.
 
     Args:
-      workers: who put and get.
-      size: most items; None: no limit.
-      items: that are in it from the start.
+      workers: the threads that put and get.
+      size: most items; None for no limit.
+      items: initial items.
     """
 
     def __init__(
@@ -159,10 +159,10 @@ class Queue:
         self._workers, self._changed = workers, workers.condition()
         self._size = size
         self._items = deque(items)
-        self.found = [0, 0]  # items that were there at the gets so far, in all; and the gets
+        self.found = [0, 0]  # sum over gets of the items found; number of gets
 
     def put(self, item: Any) -> None:
-        """Adds an item. Raises Stopped if all are to stop."""
+        """Append an item; raise Stopped if the workers stop."""
         with self._changed:
             self._workers.wait_for(
                 self._changed, lambda: self._size is None or len(self._items) < self._size
@@ -171,7 +171,7 @@ class Queue:
             self._changed.notify_all()
 
     def get(self) -> Any:
-        """The oldest item, taken out. Raises Stopped if all are to stop."""
+        """Take the oldest item; raise Stopped if the workers stop."""
         with self._changed:
             self.found[0] += len(self._items)
             self.found[1] += 1
@@ -180,24 +180,52 @@ class Queue:
             return self._items.popleft()
 
     def rest(self) -> list[Any]:
-        """What nobody has taken."""
+        """Return the items left."""
         return list(self._items)
 
 
 class Counter:
-    """A number that only grows, and that can be waited for."""
+    """Monotonic counter that workers can wait for."""
 
     def __init__(self, workers: Workers, value: int = 0) -> None:
         self._workers, self._changed = workers, workers.condition()
         self.value = value
 
     def advance(self, value: int) -> None:
-        """Sets it."""
+        """Set the value and wake its waiters."""
         with self._changed:
             self.value = value
             self._changed.notify_all()
 
     def wait_for(self, value: int) -> None:
-        """Waits until it is at least so much. Raises Stopped if all are to stop."""
+        """Wait until the value is at least this; raise Stopped if the workers stop."""
         with self._changed:
             self._workers.wait_for(self._changed, lambda: self.value >= value)
+
+
+class Restarts:
+    """Budget of actor restarts, shared by all actors.
+
+    Args:
+      limit: restarts of all actors together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.count = 0  # so far
+        self._limit = limit
+        self._lock = threading.Lock()
+
+    def take(self, error: Exception) -> bool:
+        """Return whether this thread's actor may restart after the error; if so, count and warn."""
+        with self._lock:
+            if self.count == self._limit:
+                return False
+            self.count += 1
+            left = self._limit - self.count
+        warnings.warn(
+            f"{threading.current_thread().name!r} restarts after "
+            f"{type(error).__name__}: {error} ({left} restarts left)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return True

@@ -29,7 +29,7 @@ def dqn_program():
 def trained(kind):
     """Program, the compiled function, and its result."""
     program = dqn_program() if kind == "dqn" else line_program(updates=2, policy_lag=1)
-    run = jax.jit(train.whole(program, STEPS, period=PERIOD))
+    run = jax.jit(train.fused(program, STEPS, period=PERIOD))
     return program, run, run(KEY, gamma=0.9)
 
 
@@ -82,7 +82,7 @@ def test_one_row_of_metrics_for_each_segment():
 
 def test_compiles_once_for_all_keys_and_hyperparameters():
     program = line_program()
-    run = jax.jit(chex.assert_max_traces(train.whole(program, 100), n=1))
+    run = jax.jit(chex.assert_max_traces(train.fused(program, 100), n=1))
     for seed in range(3):
         hyper = {"rate": jnp.float32(0.1 * seed)}
         run(jax.random.key(seed), agent=hyper, gamma=jnp.float32(0.5 + seed / 10))
@@ -93,7 +93,7 @@ def test_compiles_once_for_all_keys_and_hyperparameters():
 @pytest.mark.long  # compiles two trainings
 def test_hyperparameters_are_swept_by_vmap():
     program = line_program()
-    run = train.whole(program, 100, period=50)
+    run = train.fused(program, 100, period=50)
     rates, gammas = jnp.array([0.1, 0.9]), jnp.array([0.2, 0.95])
 
     def swept(rate, gamma):
@@ -127,14 +127,14 @@ def test_a_port_that_lacks_something_is_refused():
     class Half:
         add = can_sample = sample = update = close = Port.add  # and no `limited`
 
-    with pytest.raises(TypeError, match="memory must be a replay memory"):
+    with pytest.raises(TypeError, match="buffer must be a Replay"):
         train.make(wander(), line_agent(), Half(), num_envs=2, learning_starts=32)
 
 
 def test_a_replay_port_is_refused_by_name():
     program = train.make(wander(), line_agent(), Port(), num_envs=2, learning_starts=32)
     with pytest.raises(TypeError, match="Port is a replay port, outside the program"):
-        train.whole(program, 100)
+        train.fused(program, 100)
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_a_replay_port_is_refused_by_name():
 )
 def test_bad_input(steps, options, match):
     with pytest.raises(ValueError, match=match):
-        train.whole(line_program(), steps, **options)
+        train.fused(line_program(), steps, **options)

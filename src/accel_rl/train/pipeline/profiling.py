@@ -1,4 +1,4 @@
-"""The parts of a pipelined training outside of it, so that each step can be taken by itself."""
+"""Steps of a pipelined training run one at a time, for profiling."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -7,49 +7,49 @@ from typing import Any
 import jax
 import numpy as np
 
-from accel_rl.train.actors import DeviceActor, Rollout, Seat, Setting
-from accel_rl.train.groups import group_size, prioritised
-from accel_rl.train.learning import Learner
-from accel_rl.train.pipelined_arguments import port_of, state_of
-from accel_rl.train.placement import Placement
+from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Rollout
+from accel_rl.train.pipeline.arguments import initial_state, port_of
+from accel_rl.train.pipeline.batching import group_size, prioritised
+from accel_rl.train.pipeline.learner import Learner
+from accel_rl.train.pipeline.placement import Placement
+from accel_rl.train.pipeline.split_buffer_port import for_each_sample
 from accel_rl.train.program import Program, without_batch
-from accel_rl.train.split_port import for_each_sample
 
 
-class Stand:
-    """A training in the middle of learning, whose steps are taken on demand.
+class StepHarness:
+    """Training past its warm-up whose steps are called one at a time.
 
-    What is timed here is what `pipelined` does: transfers between devices are part of the step
-    whose worker makes them, and a step has ended when what it computed is there. `sample` and
-    `learn` are of a group of updates where the executor takes them so, see `groups.group_size`.
+    Each step does what the pipelined executors do: transfers between devices are part of the step
+    whose worker makes them, and a step ends when its results are computed. `sample` and `learn` are
+    for a group of updates where the executors group them, see `batching.group_size`.
 
     Args:
-      program: its memory must be a `Replay`, its environment pure functions.
+      program: its buffer must be a `Replay`, its environment pure functions.
       placement: devices of its steps.
       hyper: arguments of `program.init`.
 
     Attributes:
-      steps: the steps of a program by name, `collect`, `insert`, `sample`, `update`, `learn` and
-        `sync`; and `write` and `gather`, the memory's store's part of `insert` and `sample`.
+      steps: functions by name: `collect`, `insert`, `sample`, `update`, `learn` and `sync`; and
+        `write` and `gather`, the part of `insert` and `sample` in the buffer's store.
     """
 
     def __init__(self, program: Program, placement: Placement, hyper: Mapping[str, Any]) -> None:
-        state = state_of(program, jax.random.key(0), hyper)
+        state = initial_state(program, jax.random.key(0), hyper)
         replay = program.require_replay()
         self._gamma = float(jax.device_get(state.hyper["gamma"]))
         self._iteration = 0
         self._learner = Learner(program, state, placement, False, 0)
-        setting = Setting(program, 1, 0, None)
-        seat = Seat(
-            setting, 0, placement.actor(0), jax.device_get(state.key), np.float32(self._gamma)
+        config = ActorConfig(program, 1, 0, None)
+        slot = ActorSlot(
+            config, 0, placement.actor(0), jax.device_get(state.key), np.float32(self._gamma)
         )
-        self._actor = DeviceActor(seat, state.actor)
+        self._actor = DeviceActor(slot, state.actor)
         self._port = port_of(program, state, placement)
         keys = jax.random.split(jax.random.key(1), group_size(program))
-        # Of a single update without an axis for the group, as the executor has it.
+        # A single update has no axis of the group, as in the executors.
         key = keys if len(keys) > 1 else keys[0]
         self._prioritised = prioritised(program)
-        self._key = jax.device_put(key, placement.memory())
+        self._key = jax.device_put(key, placement.index())
         self._learn_key = np.asarray(jax.random.key_data(key))
         self._rollout = self._collect()
         while not self._port.can_sample():
@@ -79,20 +79,20 @@ class Stand:
 
     def _insert(self) -> None:
         self._port.add(self._rollout.transitions)
-        self._port.can_sample()  # which waits for what was changed
+        self._port.can_sample()  # waits for the update
 
     def _sample(self) -> None:
         self._drawn = self._port.sample(self._key, 0.5, self._gamma)
-        self._lesson = self._learner.lesson(self._drawn)
+        self._batch = self._learner.load(self._drawn)
 
     def _update(self) -> None:
         if not self._prioritised:
-            return  # the executor does not either
+            return  # nor do the executors
         self._port.update(without_batch(self._drawn), self._priorities)
-        self._port.can_sample()  # which waits for what was changed
+        self._port.can_sample()  # waits for the update
 
     def _learn(self) -> None:
-        self._priorities, _ = self._learner.learn(self._lesson, self._learn_key)
+        self._priorities, _ = self._learner.learn(self._batch, self._learn_key)
 
     def _write(self) -> None:
         transitions = jax.device_put(self._rollout.transitions, self._store_device)
@@ -103,4 +103,4 @@ class Stand:
     def _gather(self) -> None:
         slots = jax.device_put(self._drawn.indices, self._store_device)
         batch = self._gather_rows(self._store, slots, np.float32(self._gamma))
-        self._learner.lesson(dataclasses.replace(self._drawn, batch=batch))
+        self._learner.load(dataclasses.replace(self._drawn, batch=batch))

@@ -1,4 +1,4 @@
-"""The whole training as one pure function, for jit, and for vmap over seeds and rates."""
+"""The fused executor: a whole training as one pure function, for `jit` and `vmap`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,35 +14,35 @@ from accel_rl.train.state import TrainState
 from accel_rl.types import Array, ArrayLike
 
 
-class Result(NamedTuple):
-    """What a training ends with."""
+class FusedResult(NamedTuple):
+    """Final state and metrics of a fused training; a pytree."""
 
     state: TrainState
-    metrics: dict[str, Array]  # leaves [N], one for each segment
+    metrics: dict[str, Array]  # leaves [N], one entry for each segment
 
 
-def whole(program: Program, steps: int, *, period: int | None = None) -> Callable[..., Result]:
-    """A function from a key, and hyper-parameters as of `Program.init`, to the trained state.
+def fused(program: Program, steps: int, *, period: int | None = None) -> Callable[..., FusedResult]:
+    """Make a pure function from a PRNG key and hyper-parameters to the trained state.
 
     Args:
-      program: what to run; its memory must be part of it.
+      program: its buffer must be a `Replay`.
       steps: environment steps, over all environments.
-      period: environment steps between two rows of metrics; a hundredth of `steps` if None.
+      period: environment steps between two entries of the metrics; `steps` / 100 if None.
 
     Returns:
-      run(key, **hyper-parameters) -> Result.
+      run(key, **hyper-parameters of `Program.init`) -> FusedResult.
 
     Raises:
       ValueError: if a number is out of range.
-      TypeError: if it is no program, a number no int, or the memory a replay port.
+      TypeError: if it is no program, a number no int, or the buffer a replay port.
     """
     instance("program", program, Program, "train.make makes one")
     program.require_replay()
     plan = segments(program.schedule, steps, period)
 
-    def run(key: Array, **hyperparameters: Any) -> Result:
+    def run(key: Array, **hyperparameters: Any) -> FusedResult:
         state = program.init(key, **hyperparameters)
-        rows = []
+        metrics = []
         for learning in (False, True):
             lengths = np.array([n for n, learns in plan if learns == learning], np.int32)
             if lengths.size:
@@ -50,8 +50,8 @@ def whole(program: Program, steps: int, *, period: int | None = None) -> Callabl
                 def body(state: TrainState, length: ArrayLike, learning: bool = learning) -> Any:
                     return program.segment(state, length, learning)
 
-                state, metrics = jax.lax.scan(body, state, lengths)
-                rows.append(metrics)
-        return Result(state, jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *rows))
+                state, measured = jax.lax.scan(body, state, lengths)
+                metrics.append(measured)
+        return FusedResult(state, jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *metrics))
 
     return run

@@ -1,4 +1,4 @@
-"""The host environments of a pipelined training's actors."""
+"""Host environments of the actors of a pipelined training."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -6,25 +6,28 @@ from typing import TypeAlias
 from accel_rl.envs import HostEnvironment
 from accel_rl.train.program import Program
 
-Given: TypeAlias = HostEnvironment | Sequence[HostEnvironment] | Callable[[int], HostEnvironment]
+HostEnvironmentSource: TypeAlias = (
+    HostEnvironment | Sequence[HostEnvironment] | Callable[[int], HostEnvironment]
+)
+"""Environments of the only actor or of each, or a function of the actor's index that opens them."""
 
 
-class Hosts:
-    """One `HostEnvironment` for each actor: given, or opened by a function of the actor's number.
-
-    A context manager, which closes those that it opened.
+class HostEnvironments:
+    """One `HostEnvironment` for each actor; a context manager that closes those that it opened.
 
     Args:
-      program: whose environments they are.
-      env: the only actor's, or one for each; or what opens them; None: there are none.
-      num_actors: how many share the program's environments.
+      program: with the same spaces and number of environments.
+      env: None for a program whose environment is compiled.
+      num_actors: that share the program's environments.
 
     Raises:
-      ValueError: if those given are too few or too many, or do not fit the program.
+      ValueError: if there are too few or too many, or they do not match the program.
       TypeError: if `env` is none of these.
     """
 
-    def __init__(self, program: Program, env: Given | None, num_actors: int) -> None:
+    def __init__(
+        self, program: Program, env: HostEnvironmentSource | None, num_actors: int
+    ) -> None:
         self._program, self._share = program, program.schedule.num_envs // num_actors
         self._hosts: dict[int, HostEnvironment] = {}
         self._open: Callable[[int], HostEnvironment] | None = None
@@ -34,7 +37,7 @@ class Hosts:
             if not callable(env):
                 raise TypeError(
                     "env must be a HostEnvironment, one for each actor, or a function of the "
-                    f"actor's number that opens it, got {env!r}"
+                    f"actor's index that opens it, got {env!r}"
                 )
             self._open = env
             return
@@ -46,10 +49,10 @@ class Hosts:
             self._hosts[number] = host
 
     def of(self, number: int) -> HostEnvironment:
-        """An actor's, to be reset: that which was given, or else a new one in place of the last.
+        """Return an actor's environments, to be reset; opened anew where a function opens them.
 
         Raises:
-          ValueError: if what was opened does not fit the program.
+          ValueError: if opened environments do not match the program.
         """
         if self._open is not None:
             if number in self._hosts:
@@ -58,7 +61,7 @@ class Hosts:
             self._check(self._hosts[number])
         return self._hosts[number]
 
-    def __enter__(self) -> "Hosts":
+    def __enter__(self) -> "HostEnvironments":
         return self
 
     def __exit__(self, *error: object) -> None:

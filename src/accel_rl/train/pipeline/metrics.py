@@ -1,4 +1,4 @@
-"""Rows of a pipelined training: metrics of the program, staleness, who waited and who worked."""
+"""Metrics of a pipelined training: those of the program, staleness, waiting and working time."""
 
 import bisect
 import dataclasses
@@ -9,37 +9,37 @@ from typing import Any
 import jax
 import numpy as np
 
-from accel_rl.train.actors import CACHED, stopped
+from accel_rl.io.loggers import Row
 from accel_rl.train.collection import Episodes
+from accel_rl.train.metrics import row
+from accel_rl.train.pipeline.actors import CACHED, host_episodes
+from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
 from accel_rl.train.program import Program
-from accel_rl.train.queues import Queue, Workers
-from accel_rl.train.restarts import Restarts
-from accel_rl.train.rows import Row, row
-from accel_rl.train.state import Totals, TrainState
+from accel_rl.train.state import SegmentSums, TrainState
 from accel_rl.types import Array
 
 
 @dataclasses.dataclass
 class _Sums:
-    """Of the iterations of one row, in their order."""
+    """Sums over the iterations of one row, added in order."""
 
-    episodes: Episodes = dataclasses.field(default_factory=lambda: stopped(0, 0, 0))
+    episodes: Episodes = dataclasses.field(default_factory=lambda: host_episodes(0, 0, 0))
     updates: int = 0
     learned: dict[str, Any] = dataclasses.field(default_factory=dict)
     policy_ages: list[int] = dataclasses.field(default_factory=list)
     priority_ages: list[int] = dataclasses.field(default_factory=list)
 
 
-class Ledger:
-    """What workers did, iteration by iteration, as rows.
+class MetricsRecorder:
+    """Collects metrics from the workers, iteration by iteration, into rows.
 
     Args:
-      program: what is run.
-      state: from which.
-      ends: the iteration after the last of each row.
-      metrics: names of the agent's.
-      workers: who works.
-      queues: by name, some of which rows say how full they were on average.
+      program: that is trained.
+      state: at the start.
+      ends: one past the last iteration of each row.
+      metrics: names of the agent's metrics.
+      workers: of the training.
+      queues: by name; rows have their mean fill.
       restarts: of actors.
     """
 
@@ -58,27 +58,27 @@ class Ledger:
         self._sums = [_Sums(learned={name: np.float32(0) for name in metrics}) for _ in ends]
         self._inserted = self._learned = int(state.iteration)
         self._next = 0
-        self._before = self._accounts()
+        self._before = self._counters()
         self._metrics = _metrics(program)
 
     def inserted(self, iteration: int, episodes: Episodes, ages: Sequence[int]) -> None:
-        """Notes an iteration's transitions, and how many updates old their policies were."""
+        """Record an iteration's episodes, and by how many updates the acting policies were old."""
         with self._workers.changed:
             sums = self._of(iteration)
             sums.episodes = jax.tree.map(np.add, sums.episodes, episodes)
             sums.policy_ages.extend(ages)
             self._inserted = iteration + 1
-            self._tell()
+            self._notify()
 
     def learned(
         self, iteration: int, metrics: Sequence[Mapping[str, Any]], ages: Sequence[int]
     ) -> None:
-        """Notes an iteration's updates, and how many updates' priorities their samples lacked.
+        """Record an iteration's updates, and how many priority updates their samples had not seen.
 
         Args:
-          iteration: which.
+          iteration: its number.
           metrics: of the agent, scalars of an update or [n] of a group of updates.
-          ages: of each update.
+          ages: for each update.
         """
         with self._workers.changed:
             sums = self._of(iteration)
@@ -89,23 +89,23 @@ class Ledger:
             sums.updates += len(ages)
             sums.priority_ages.extend(ages)
             self._learned = iteration + 1
-            self._tell()
+            self._notify()
 
     @property
     def ready(self) -> bool:
-        """Whether a row is complete."""
+        """Whether the next row is complete."""
         done = min(self._inserted, self._learned)
         return self._next < len(self._ends) and self._ends[self._next] <= done
 
     def row(self) -> Row:
-        """The next complete row."""
+        """Return the next row; it must be complete."""
         with self._workers.changed:
             sums, end = self._sums[self._next], self._ends[self._next]
             self._sums[self._next] = _Sums()
             self._next += 1
-            before, self._before = self._before, self._accounts()
+            before, self._before = self._before, self._counters()
         updates: Any = np.int32(sums.updates)
-        totals = Totals(sums.episodes, updates, sums.learned)
+        totals = SegmentSums(sums.episodes, updates, sums.learned)
         values = row(jax.device_get(self._metrics(np.int32(end), totals)), self._workers.seconds)
         for name, ages in (("policy", sums.policy_ages), ("priority", sums.priority_ages)):
             values[f"{name}_age_mean"] = float(np.mean(ages)) if ages else float("nan")
@@ -117,28 +117,28 @@ class Ledger:
         values["actor_restarts"] = self._restarts.count
         return values | spent
 
-    def _tell(self) -> None:
-        if self.ready:  # what else there is to note, nobody waits for
+    def _notify(self) -> None:
+        if self.ready:  # nobody waits for an incomplete row
             self._workers.changed.notify_all()
 
     def _of(self, iteration: int) -> _Sums:
         return self._sums[bisect.bisect_right(self._ends, iteration)]
 
-    def _accounts(self) -> dict[str, float]:
-        """What only grows."""
-        accounts = {"overlap_seconds": self._workers.overlapped()}
+    def _counters(self) -> dict[str, float]:
+        """Return counters that only grow; rows have their differences."""
+        counters = {"overlap_seconds": self._workers.overlapped()}
         for name, seconds in self._workers.waited.items():
-            accounts[f"waited_seconds_{name}"] = seconds
+            counters[f"waited_seconds_{name}"] = seconds
         for name, seconds in self._workers.worked.items():
-            accounts[f"worked_seconds_{name}"] = seconds
+            counters[f"worked_seconds_{name}"] = seconds
         for name, queues in self._queues.items():
             found = np.sum([queue.found for queue in queues], axis=0)
-            accounts[f"{name}_items"], accounts[f"{name}_gets"] = found.tolist()
-        return accounts
+            counters[f"{name}_items"], counters[f"{name}_gets"] = found.tolist()
+        return counters
 
 
 def _total(total: Any, values: np.ndarray) -> Any:
-    """With a value or several [n] added, one after the other as `whole` does."""
+    """Add a value, or several [n] one after the other: float addition rounds as in `fused`."""
     if values.ndim == 0:
         return total + values
     return np.add.accumulate(np.append(total, values), dtype=values.dtype)[-1]
@@ -146,8 +146,8 @@ def _total(total: Any, values: np.ndarray) -> Any:
 
 @functools.lru_cache(maxsize=CACHED)
 def _metrics(program: Program) -> Callable[..., Any]:
-    def metrics(iteration: Array, totals: Totals) -> dict[str, Array]:
-        # Of a state, metrics say nothing but how far it has come.
+    def metrics(iteration: Array, totals: SegmentSums) -> dict[str, Array]:
+        # `metrics` reads nothing of the state but its iteration.
         fields: Any = {field.name: None for field in dataclasses.fields(TrainState)}
         return program.metrics(TrainState(**{**fields, "iteration": iteration}), totals)
 

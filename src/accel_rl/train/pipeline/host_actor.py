@@ -1,4 +1,4 @@
-"""Actors on host environments."""
+"""Actors whose environments step on the host, such as Gymnasium's."""
 
 import functools
 from collections.abc import Callable
@@ -9,59 +9,67 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import HostEnvironment, HostStep
-from accel_rl.train.actors import CACHED, Published, Rollout, Seat, Setting, Version, stopped
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.train.placement import placed
+from accel_rl.train.pipeline.actors import (
+    CACHED,
+    ActorConfig,
+    ActorSlot,
+    Published,
+    Rollout,
+    Version,
+    host_episodes,
+)
+from accel_rl.train.pipeline.placement import place
 from accel_rl.types import Array, Transition
 
 
 class HostActor:
-    """Environments on the host; what chooses their actions is compiled, on the seat's device.
+    """Actor with host environments; its policy is compiled for the slot's device.
 
     Args:
-      seat: where it acts.
-      environments: gives it its environments, at the start and at each restart.
-      state: what is said of an actor before its first step, whatever this one does.
-      begin: iteration at which it begins, of which its seeds are a function.
+      slot: index, device and keys.
+      environments: returns the actor's environments; called at the start and at each restart.
+      state: actor state of the training state, returned unchanged at the end.
+      begin: first iteration; environment seeds derive from it.
     """
 
     def __init__(
         self,
-        seat: Seat,
+        slot: ActorSlot,
         environments: Callable[[], HostEnvironment],
         state: ActorState,
         begin: int,
     ) -> None:
-        self._compiled = _compiled(seat.setting)
-        self._seat, self._environments, self._state = seat, environments, state
+        self._compiled = _compiled(slot.config)
+        self._slot, self._environments, self._state = slot, environments, state
         self._begin, self._restarts = begin, 0
         self._start()
 
     def _start(self) -> None:
-        """With new episodes."""
-        seat = self._seat
-        self._key = seat.own_key(self._restarts)
-        self._memory = seat.setting.program.agent.memory(seat.setting.num_envs)
-        self._action: Any = None  # chosen already, where the agent learns from it
+        """Start new episodes."""
+        slot = self._slot
+        self._key = slot.own_key(self._restarts)
+        self._memory = slot.config.program.agent.memory(slot.config.num_envs)
+        self._action: Any = None  # the next action, already chosen where the agent learns from it
         self._env = self._environments()
-        self._observation = self._env.reset(_seed(seat, self._begin, self._restarts))
+        self._observation = self._env.reset(_seed(slot, self._begin, self._restarts))
 
     def restart(self, version: Version) -> None:
-        """See `acting.Actor`; raises RuntimeError if the environments are closed."""
+        """See `Actor`; raises RuntimeError if the environments are closed."""
         self._restarts += 1
         self._start()
 
     @property
     def state(self) -> ActorState:
-        """Host environments cannot be saved: they start new episodes."""
+        """Unchanged: host environments cannot be saved, and start new episodes."""
         return self._state
 
     def collect(self, version: Version, iteration: int) -> Rollout:
-        """See `acting.Actor`."""
-        seat, rollout = self._seat, self._seat.setting.program.schedule.rollout
-        published = placed(version.published, seat.device)
+        """See `Actor`."""
+        slot, rollout = self._slot, self._slot.config.program.schedule.rollout
+        published = place(version.published, slot.device)
         keys = self._compiled.keys(self._key, np.int32(iteration))
-        rows, episodes = [], stopped(0, 0, 0)
+        rows, episodes = [], host_episodes(0, 0, 0)
         for row in range(rollout):
             done, transition = self._step(published, keys, np.int32(iteration), np.int32(row))
             rows.append(transition)
@@ -70,15 +78,15 @@ class HostActor:
         if rollout > 1:
             transitions = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
         priorities = None
-        if seat.setting.priority_steps:
-            priorities = self._compiled.priorities(published, transitions, keys[0, 0], seat.gamma)
+        if slot.config.priority_steps:
+            priorities = self._compiled.priorities(published, transitions, keys[0, 0], slot.gamma)
         return Rollout(transitions, priorities, episodes, version.updates)
 
     def _step(
         self, published: Published, keys: Array, iteration: np.int32, row: np.int32
     ) -> tuple[HostStep, Transition]:
-        needs_next_action = self._seat.setting.program.agent.needs_next_action
-        numbers = iteration, row, self._seat.first
+        needs_next_action = self._slot.config.program.agent.needs_next_action
+        numbers = iteration, row, self._slot.first
 
         def act(memory: Any, observation: Any) -> Any:
             return self._compiled.act(published, memory, observation, keys, *numbers)
@@ -88,10 +96,10 @@ class HostActor:
             action, memory = act(memory, before)
         done = self._env.step(action)
         if jax.tree.leaves(memory):
-            memory = self._compiled.forget(memory, done.terminated | done.truncated)
+            memory = self._compiled.reset_memory(memory, done.terminated | done.truncated)
         extras = None
         if needs_next_action:
-            # As environments that are compiled do it: see `actor.collect`.
+            # In the order of `collection.collect`.
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
         self._observation, self._memory = done.observation, memory
@@ -109,28 +117,30 @@ class HostActor:
 
 def _episodes(done: HostStep) -> Episodes:
     ends = done.terminated | done.truncated
-    return stopped(ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum())
+    return host_episodes(
+        ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum()
+    )
 
 
-def _seed(seat: Seat, begin: int, restarts: int) -> int:
-    """Of the first of its environments: seeds of all actors' are different."""
-    key = jax.random.wrap_key_data(seat.start_key(restarts))
+def _seed(slot: ActorSlot, begin: int, restarts: int) -> int:
+    """Return the seed of the first environment; seeds of all actors differ."""
+    key = jax.random.wrap_key_data(slot.shared_key(restarts))
     key = jax.random.fold_in(key, np.uint32(7 << 29))
     bits = int(jax.random.bits(jax.random.fold_in(key, begin), (), jnp.uint32))
-    return (bits >> 2) + int(seat.first)
+    return (bits >> 2) + int(slot.first)
 
 
 class _Compiled(NamedTuple):
     act: Callable[..., Any]
-    forget: Callable[..., Any]
+    reset_memory: Callable[..., Any]
     keys: Callable[..., Any]
     priorities: Callable[..., Any]
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _compiled(setting: Setting) -> _Compiled:
-    agent, schedule = setting.program.agent, setting.program.schedule
-    # Steps of all environments, as schedules of exploration count them.
+def _compiled(config: ActorConfig) -> _Compiled:
+    agent, schedule = config.program.agent, config.program.schedule
+    # Exploration schedules count the steps of all environments.
     steps, in_row = np.int32(schedule.steps), np.int32(schedule.num_envs)
 
     def act(
@@ -142,15 +152,15 @@ def _compiled(setting: Setting) -> _Compiled:
         row: Array,
         first: Array,
     ) -> Any:
-        policy, step = setting.policy(published, first), iteration * steps + row * in_row
+        policy, step = config.policy(published, first), iteration * steps + row * in_row
         return agent.act(policy, memory, observation, keys[row, 0], step)
 
-    def forget(memory: Any, stopped: Array) -> Any:
+    def reset_memory(memory: Any, stopped: Array) -> Any:
         def one(stopped: Array, new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(stopped, a, b), new, old)
 
-        return jax.vmap(one)(stopped, agent.memory(setting.num_envs), memory)
+        return jax.vmap(one)(stopped, agent.memory(config.num_envs), memory)
 
     return _Compiled(
-        jax.jit(act), jax.jit(forget), jax.jit(setting.keys), jax.jit(setting.priorities)
+        jax.jit(act), jax.jit(reset_memory), jax.jit(config.keys), jax.jit(config.priorities)
     )

@@ -1,4 +1,4 @@
-"""Updates that the pipelined executor takes in one call, where nothing need come between them."""
+"""Groups of updates that the pipelined executors run in one call."""
 
 import functools
 import math
@@ -6,24 +6,24 @@ import math
 import jax
 
 from accel_rl.replay import Replay
-from accel_rl.train.actors import CACHED
+from accel_rl.train.pipeline.actors import CACHED
 from accel_rl.train.program import Program
 
-MOST_BYTES = 2**24  # of batches that are sampled in one call
+MOST_BYTES = 2**24  # of the batches sampled in one call
 
 
 def prioritised(program: Program) -> bool:
-    """Whether what is sampled depends on priorities; a memory outside the program may."""
-    memory = program.memory
-    return not isinstance(memory, Replay) or memory.parts[0].sampler.prioritised
+    """Return whether sampling depends on priorities; assumed so for a replay port."""
+    buffer = program.buffer
+    return not isinstance(buffer, Replay) or buffer.parts[0].sampler.prioritised
 
 
 @functools.lru_cache(maxsize=CACHED)
 def group_size(program: Program) -> int:
-    """Updates whose batches are sampled in one call, and learned from in one.
+    """Return the number of updates whose batches are sampled, and learned from, in one call.
 
-    Of a memory without priorities no batch depends on what was learned from another, so all of an
-    iteration's are drawn at once: as many as divide them, and together stay below `MOST_BYTES`.
+    Without priorities no batch depends on what was learned from another, so the batches of an
+    iteration are drawn together: the largest divisor of `updates` that stays below `MOST_BYTES`.
     """
     updates = program.schedule.updates
     if updates == 1 or prioritised(program):

@@ -1,4 +1,4 @@
-"""A training as a host loop over compiled chunks: watched, evaluated, stopped and resumed."""
+"""The fused executor in segments, with logging, evaluation and checkpoints between them."""
 
 import contextlib
 import pathlib
@@ -12,12 +12,11 @@ import numpy as np
 from accel_rl.arguments import instance, whole
 from accel_rl.io import Checkpoint, Checkpoints, Logger
 from accel_rl.io.loggers import Row
-from accel_rl.train.compiled import Evaluation, compiled
-from accel_rl.train.divergence import divergence
+from accel_rl.train.checkpoint_metadata import check_metadata, checkpoint_metadata
+from accel_rl.train.compiled import Evaluation, compile_program
 from accel_rl.train.interruption import deferred
-from accel_rl.train.origin import check_origin, origin
+from accel_rl.train.metrics import divergence, row
 from accel_rl.train.program import Program
-from accel_rl.train.rows import row
 from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.seeds import check_strategy
 from accel_rl.train.state import TrainState
@@ -25,16 +24,16 @@ from accel_rl.train.stopping import Rule
 from accel_rl.types import Array
 
 
-class Outcome(NamedTuple):
-    """What a training ended with."""
+class RunResult(NamedTuple):
+    """Final state, logged rows and the reason why training ended."""
 
     state: TrainState  # with a leading axis where there are seeds
-    rows: list[Row]  # one for each chunk, from the first
+    rows: list[Row]  # one for each segment, from the first
     reason: str  # "done", "stopped: ...", "interrupted" or "diverged: ..."
     checkpoint: pathlib.Path | None  # the last
 
 
-def chunked(
+def run(
     program: Program,
     key: Array,
     steps: int,
@@ -48,44 +47,42 @@ def chunked(
     checkpoints: Checkpoints | None = None,
     resume: bool = False,
     stop_diverged: bool = True,
-) -> Outcome:
-    """Trains as `whole` does, in chunks between which the host has its say.
+) -> RunResult:
+    """Train as `fused` does, in segments, with logging, evaluation and checkpoints between them.
 
-    After each chunk there is a row for the loggers, perhaps an evaluation and perhaps a checkpoint.
-    Ctrl-C and SIGTERM end the training after the present chunk, with a checkpoint; a second one
-    ends it at once. A training that was stopped, or killed at any moment, and is resumed ends with
-    the same bits as one that was not, on the same versions and devices.
+    Ctrl-C and SIGTERM end the training after the present segment, with a checkpoint; a second
+    signal ends it at once. A training that was stopped, or killed at any moment, and is resumed is
+    bit-identical to an uninterrupted one, on the same versions and devices.
 
     Args:
-      program: what to run; its memory must be part of it.
-      key: random key of a training, or [seeds] of them, for as many at once.
-      steps: environment steps of each training.
-      period: environment steps in a chunk; a hundredth of `steps` if None.
-      hyper: arguments of `program.init`; where there are several keys, leaves are scalars or
-        [seeds].
-      seeds: how trainings share the devices: a strategy of `over_seeds`, or its arguments.
-      evaluation: at the first end of a chunk after each `every` steps, and after the last chunk,
-        rows have the mean return of greedy episodes as `evaluation`; elsewhere it is NaN.
-      stop: a function of all rows so far that says why to stop, or None; asked after each chunk.
-        `stop_at("evaluation", 475)` makes one.
-      loggers: told of each row. They are begun here, and closed.
-      checkpoints: where they go, and when; None: nowhere.
-      resume: go on from the newest whole checkpoint, or start where there is none. With more steps
-        than before, a last chunk that was cut short is completed first.
-      stop_diverged: whether the training ends where a seed diverges. If not, the others go on, as
-        in a sweep, and the evaluation of those whose agent's state is not finite is NaN.
+      program: its buffer must be a `Replay`.
+      key: PRNG key, or [seeds] of them to train as many at once.
+      steps: environment steps for each seed.
+      period: environment steps in a segment; `steps` / 100 if None.
+      hyper: arguments of `program.init`; with several keys, leaves are scalars or [seeds].
+      seeds: how seeds share the devices: a strategy of `over_seeds`, or its arguments.
+      evaluation: at the first end of a segment after each `every` steps, and at the end, rows have
+        the mean return of greedy episodes as `evaluation`; elsewhere it is NaN.
+      stop: a function of all rows so far that returns a reason to stop, or None; called after each
+        segment. `stop_at("evaluation", 475)` makes one.
+      loggers: receive each row. They are begun and closed here.
+      checkpoints: folder and frequency of checkpoints; None for no checkpoints.
+      resume: continue from the newest complete checkpoint, or start where there is none. With more
+        steps than before, a last segment that was cut short is completed first.
+      stop_diverged: end the training where a seed diverges. If False, the other seeds continue, as
+        in a sweep, and the evaluation of a seed whose state is not finite is NaN.
 
     Returns:
-      The last state, rows, why it ended, and the last checkpoint. A training diverges where a
-      metric of the agent, or its state, is not finite for any seed: its checkpoint is then one from
-      before.
+      The final state, rows, reason, and the last checkpoint. A training diverges where a metric of
+      the agent, or its state, is not finite for any seed; its last checkpoint is then an earlier
+      one.
 
     Raises:
       ValueError: if a number is out of range; if a checkpoint is of another training or program.
-      TypeError: if an argument is of another type, or the memory is a replay port.
+      TypeError: if an argument is of another type, or the buffer is a replay port.
       FileExistsError: if the training starts where there are checkpoints, or a log, of another.
       BlockingIOError: if another process writes checkpoints there.
-      DamagedError: if no checkpoint is whole.
+      DamagedError: if no checkpoint is complete.
     """
     if resume and checkpoints is None:
         raise ValueError("resume needs checkpoints, got None")
@@ -93,7 +90,7 @@ def chunked(
     program.require_replay()
     whole("steps", steps, 1)
     period = default_period(steps) if period is None else period
-    left = segments(program.schedule, steps, period)
+    plan = segments(program.schedule, steps, period)
     arguments = {"strategy": seeds} if isinstance(seeds, str) else dict(seeds)
     check_strategy(str(arguments.get("strategy", "auto")))
     for name, value, kind in (
@@ -103,35 +100,35 @@ def chunked(
         if value is not None:
             instance(name, value, kind)
     instance("loggers", loggers, Sequence)
-    parts = compiled(program, key, hyper or {}, arguments, evaluation)
-    about = origin(program, key, period, hyper or {}, arguments, evaluation)
+    compiled = compile_program(program, key, hyper or {}, arguments, evaluation)
+    about = checkpoint_metadata(program, key, period, hyper or {}, arguments, evaluation)
     with contextlib.ExitStack() as stack:
         found = None
         if checkpoints is not None:
             stack.enter_context(checkpoints.writing())
             found = _found(checkpoints, resume)
         if found is None:
-            state, rows, last = parts.init(), [], None
+            state, rows, last = compiled.init(), [], None
         else:
-            check_origin(found.about, about)
-            left = _left(found, program, left)
-            state, rows, last = found.state(parts.template), found.rows, found.path
+            check_metadata(found.about, about)
+            plan = _remaining(found, program, plan)
+            state, rows, last = found.state(compiled.template), found.rows, found.path
         for logger in loggers:
             logger.begin(rows if resume else None)
             stack.callback(logger.close)
         interrupted = stack.enter_context(deferred())
         began = time.perf_counter() - (rows[-1]["seconds"] if rows else 0)
-        reason = _reason(rows, left, stop)
+        reason = _reason(rows, plan, stop)
         while reason is None:
-            (iterations, learning), *left = left
-            state, measured, finite = parts.segment(state, iterations, learning)
+            (iterations, learning), *plan = plan
+            state, measured, finite = compiled.segment(state, iterations, learning)
             metrics = {name: np.array(value) for name, value in measured.items()}
-            sound = np.array(finite)
-            diverged = divergence(metrics, sound, state.agent) if stop_diverged else None
+            healthy = np.array(finite)
+            diverged = divergence(metrics, healthy, state.agent) if stop_diverged else None
             if evaluation is not None:
-                asked = not diverged and (not left or _due(rows, metrics, evaluation))
-                played = np.array(parts.evaluate(state)) if asked else np.float32(np.nan)
-                metrics["evaluation"] = np.where(sound, played, np.float32(np.nan))
+                due = not diverged and (not plan or _due(rows, metrics, evaluation))
+                returns = np.array(compiled.evaluate(state)) if due else np.float32(np.nan)
+                metrics["evaluation"] = np.where(healthy, returns, np.float32(np.nan))
             rows.append(row(metrics, time.perf_counter() - began))
             for logger in loggers:
                 logger.log(rows[-1])
@@ -139,10 +136,10 @@ def chunked(
                 kept = f"the last good checkpoint is {last}" if last else "there is no checkpoint"
                 reason = f"diverged: {diverged}; {kept}"
                 break
-            reason = _reason(rows, left, stop) or ("interrupted" if interrupted() else None)
+            reason = _reason(rows, plan, stop) or ("interrupted" if interrupted() else None)
             if checkpoints is not None and (reason or checkpoints.due(rows)):
                 last = _save(checkpoints, state, about, rows, last)
-        return Outcome(state, rows, reason, last)
+        return RunResult(state, rows, reason, last)
 
 
 def _found(checkpoints: Checkpoints, resume: bool) -> Checkpoint | None:
@@ -156,10 +153,10 @@ def _found(checkpoints: Checkpoints, resume: bool) -> Checkpoint | None:
     return None
 
 
-def _left(
+def _remaining(
     found: Checkpoint, program: Program, plan: Sequence[tuple[int, bool]]
 ) -> list[tuple[int, bool]]:
-    """What of the plan comes after a checkpoint; the first chunk is what is left of its own."""
+    """Return the plan from a checkpoint on; the first segment is completed."""
     steps = program.schedule.steps
     total, done = sum(iterations for iterations, _ in plan), found.step // steps
     if done > total:
@@ -174,14 +171,14 @@ def _left(
     return left
 
 
-def _reason(rows: Sequence[Row], left: Sequence[Any], stop: Rule | None) -> str | None:
+def _reason(rows: Sequence[Row], plan: Sequence[Any], stop: Rule | None) -> str | None:
     if rows and stop is not None and (why := stop(rows)):
         return f"stopped: {why}"
-    return None if left else "done"
+    return None if plan else "done"
 
 
 def _due(rows: Sequence[Row], metrics: Mapping[str, np.ndarray], evaluation: Evaluation) -> bool:
-    """Whether the chunk that follows the rows ends with an evaluation, if it is not the last."""
+    """Return whether the segment after the rows ends with an evaluation, unless it is the last."""
     before, after = rows[-1]["steps"] if rows else 0, metrics["steps"].flat[0]
     return after // evaluation.every > before // evaluation.every
 

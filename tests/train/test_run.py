@@ -17,11 +17,10 @@ from tiny_training import HYPER, PERIOD, STEPS, Kept, assert_same, key, program,
 
 from accel_rl import agents, envs, io, train
 from accel_rl.io.leaves import to_host
-from accel_rl.train import compiled as compiling
-from accel_rl.train.compiled import compiled
-from accel_rl.train.divergence import divergence
+from accel_rl.train import compiled
+from accel_rl.train.compiled import compile_program
 from accel_rl.train.interruption import deferred
-from accel_rl.train.rows import row
+from accel_rl.train.metrics import divergence, row
 
 EVALUATION = train.Evaluation(episodes=5, every=300, max_steps=100)
 
@@ -31,14 +30,14 @@ def one():
     return program()
 
 
-def whole(one, steps=STEPS, number=None, sharing=None):
-    run = functools.partial(train.whole(one, steps, period=PERIOD), **HYPER)
+def fused(one, steps=STEPS, number=None, sharing=None):
+    run = functools.partial(train.fused(one, steps, period=PERIOD), **HYPER)
     return jax.jit(run if number is None else train.over_seeds(run, sharing))(key(number))
 
 
 def go(one, number=None, steps=STEPS, **arguments):
     arguments = {"period": PERIOD, "hyper": HYPER, **arguments}
-    return train.chunked(one, key(number), steps, **arguments)
+    return train.run(one, key(number), steps, **arguments)
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +45,10 @@ def outcome(one):
     return go(one, evaluation=EVALUATION)
 
 
-def test_state_and_rows_are_those_of_whole(one, outcome):
+def test_state_and_rows_are_those_of_fused(one, outcome):
     assert outcome.reason == "done"
     assert outcome.checkpoint is None
-    result = whole(one)
+    result = fused(one)
     chex.assert_trees_all_close(outcome.state, result.state, rtol=1e-5, atol=1e-6)
     for name, values in result.metrics.items():
         found = [row[name] for row in outcome.rows]
@@ -62,8 +61,8 @@ def test_state_and_rows_are_those_of_whole(one, outcome):
 
 
 @pytest.mark.long  # wants XLA's optimisation: without it, another program is rounded otherwise
-def test_state_and_rows_are_those_of_whole_to_the_bit(one, outcome):
-    result = whole(one)
+def test_state_and_rows_are_those_of_fused_to_the_bit(one, outcome):
+    result = fused(one)
     assert_same(outcome.state, result.state)
     for name, values in result.metrics.items():
         assert np.array_equal([row[name] for row in outcome.rows], values, equal_nan=True), name
@@ -88,9 +87,9 @@ def test_evaluation_and_logging_change_nothing(one, outcome):
 
 
 @pytest.mark.slow
-def test_seeds_train_as_in_whole(one):
+def test_seeds_train_as_in_fused(one):
     found = go(one, 2, steps=300, seeds="sharded", evaluation=EVALUATION)
-    result = whole(one, 300, 2, "sharded")
+    result = fused(one, 300, 2, "sharded")
     # Batched products may be rounded in another order in another program.
     chex.assert_trees_all_close(found.state, result.state, rtol=1e-4, atol=1e-4)
     assert len(jax.tree.leaves(found.state.agent.params)[0].devices()) == 2
@@ -108,14 +107,14 @@ def test_seeds_train_as_in_whole(one):
 
 
 def test_one_program_serves_all_chunks_and_runs(one, outcome):
-    parts = compiling._functions(one, None, EVALUATION)
+    parts = compiled._functions(one, None, EVALUATION)
     go(one, evaluation=EVALUATION, period=170)
     assert {name: fn._cache_size() for name, fn in parts.segments.items()} == {True: 1, False: 1}
-    assert compiling._functions(one, None, EVALUATION) is parts
+    assert compiled._functions(one, None, EVALUATION) is parts
 
 
 def test_the_states_memory_is_given_away(one):
-    parts = compiled(one, key(), HYPER, {})
+    parts = compile_program(one, key(), HYPER, {})
     state = parts.init()
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
         lambda leaf: (leaf.shape, leaf.dtype), parts.template
@@ -409,7 +408,7 @@ def test_rows_are_means_of_what_is_known():
 def test_bad_arguments(one, arguments, error, message):
     given = {"key": key(), "steps": STEPS, "period": PERIOD, **arguments}
     with pytest.raises(error, match=message):
-        train.chunked(one, given.pop("key"), given.pop("steps"), **given)
+        train.run(one, given.pop("key"), given.pop("steps"), **given)
 
 
 @pytest.mark.parametrize("name", ["episodes", "every", "max_steps"])
@@ -423,4 +422,4 @@ def test_a_port_is_refused():
     agent = agents.dqn(env.observation_space, env.action_space, hidden=(16,))
     port = mock.Mock(spec=["limited", "add", "can_sample", "sample", "update", "close"])
     with pytest.raises(TypeError, match="is a replay port"):
-        train.chunked(train.make(env, agent, port), key(), 1000)
+        train.run(train.make(env, agent, port), key(), 1000)

@@ -7,26 +7,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from accel_rl.train import delay
+from accel_rl.train import fifo
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_comes_out_as_of_a_queue(length):
     first = {"x": np.float32([9, 9]), "n": np.int32(9)}
     reference = collections.deque([first] * length)
-    queue = delay.start(first, length)
+    held = fifo.init(first, length)
     for number in range(12):
         item = {"x": np.float32([number, -number]), "n": np.int32(number)}
         reference.append(item)
-        jax.tree.map(np.testing.assert_array_equal, delay.oldest(queue, item), reference.popleft())
-        queue = delay.push(queue, item)
+        jax.tree.map(np.testing.assert_array_equal, fifo.oldest(held, item), reference.popleft())
+        held = fifo.push(held, item)
         for slot, kept in enumerate(reference):
-            found = jax.tree.map(lambda leaf, slot=slot: leaf[slot], queue)
+            found = jax.tree.map(lambda leaf, slot=slot: leaf[slot], held)
             jax.tree.map(np.testing.assert_array_equal, found, kept)
 
 
 def test_no_length_is_no_queue():
-    queue = delay.start({"x": jnp.zeros(3)}, 0)
-    assert queue is None
-    assert delay.push(queue, 5) is None
-    assert delay.oldest(queue, 5) == 5
+    held = fifo.init({"x": jnp.zeros(3)}, 0)
+    assert held is None
+    assert fifo.push(held, 5) is None
+    assert fifo.oldest(held, 5) == 5

@@ -1,4 +1,4 @@
-"""Which devices the steps of a program run on."""
+"""Devices of the steps of a program."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ Devices: TypeAlias = jax.Device | Sequence[jax.Device] | None
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Devices of the pipelined executor; None: JAX's default device."""
+    """Devices of the pipelined executors; None: JAX's default device."""
 
-    act: Devices = None  # several: actors take them in turn
+    act: Devices = None  # several: assigned to actors round-robin
     replay: jax.Device | None = None
-    # Several: each learns from an equal part of the batch. Where some are other processes', each
-    # process runs the program with its own part of the batch: see docs/pipelined.md.
+    # Several: data parallel over equal shards of the batch. Where some belong to other processes,
+    # each process runs the program with its own shard: see docs/pipelined.md.
     learn: Devices = None
-    store: jax.Device | None = None  # what slots of the memory hold; None: as `replay`
+    store: jax.Device | None = None  # transitions of the replay buffer; None: as `replay`
 
     def __post_init__(self) -> None:
-        """Raises ValueError of what is no device, or several where there is to be one."""
+        """Raise ValueError for what is no device, or several where there is to be one."""
         for name in ("act", "learn"):
             if getattr(self, name) is not None:
                 _devices(name, getattr(self, name))
@@ -35,20 +35,20 @@ class Placement:
                 raise ValueError(f"placement.{name} must be a device, got {device!r}")
 
     def actor(self, number: int) -> jax.Device:
-        """The device of an actor."""
+        """Return the device of an actor."""
         devices = _devices("act", self.act)
         return devices[number % len(devices)]
 
-    def memory(self) -> jax.Device:
-        """The device of the replay memory; of its index, if the store has another."""
+    def index(self) -> jax.Device:
+        """Return the device of the replay buffer, or of its index if the store has another."""
         return _devices("replay", self.replay)[0]
 
     def storage(self) -> jax.Device:
-        """The device of the replay memory's store."""
-        return self.memory() if self.store is None else _devices("store", self.store)[0]
+        """Return the device of the replay buffer's store."""
+        return self.index() if self.store is None else _devices("store", self.store)[0]
 
     def learner(self, grouped: bool = False) -> tuple[Sharding, Sharding]:
-        """How the learner's state and its batches, or groups of them, lie on its devices."""
+        """Return the shardings of the learner's state and of its batches, or groups of batches."""
         devices = _devices("learn", self.learn)
         if len(devices) == 1:
             return (SingleDeviceSharding(devices[0]),) * 2
@@ -57,8 +57,9 @@ class Placement:
         return NamedSharding(mesh, P()), NamedSharding(mesh, parts)
 
 
-def placed(tree: Any, where: jax.Device | Sharding) -> Any:
-    """The tree there: as `jax.device_put`, which is slow also where there is nothing to move."""
+def place(tree: Any, where: jax.Device | Sharding) -> Any:
+    """Move a pytree to a device or sharding; return it as it is where nothing has to move."""
+    # `jax.device_put` takes tens of microseconds also where nothing has to move.
     there = SingleDeviceSharding(where) if isinstance(where, jax.Device) else where
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, jax.Array) or not leaf.committed or leaf.sharding != there:
@@ -67,29 +68,29 @@ def placed(tree: Any, where: jax.Device | Sharding) -> Any:
 
 
 def spans_processes(where: Sharding) -> bool:
-    """Whether some of its devices are other processes'."""
+    """Return whether some of its devices belong to other processes."""
     return not where.is_fully_addressable
 
 
-def from_here(tree: Any, where: Sharding) -> Any:
-    """Arrays over all processes' devices, from what this process has of them.
+def to_global(tree: Any, where: Sharding) -> Any:
+    """Make arrays over all processes' devices from this process's data.
 
-    That is all of what is to be on every device, and else this process's part of the batch.
+    That is the whole array where the sharding replicates, else this process's shard of the batch.
     """
 
-    def placed(leaf: Any) -> jax.Array:
+    def globally(leaf: Any) -> jax.Array:
         return jax.make_array_from_process_local_data(where, np.asarray(leaf))
 
-    return jax.tree.map(placed, tree)
+    return jax.tree.map(globally, tree)
 
 
-def whole_here(tree: Any) -> Any:
-    """This process's copy of arrays that all devices have."""
+def local_replica(tree: Any) -> Any:
+    """Return this process's copy of replicated arrays."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 
-def part_here(array: jax.Array) -> np.ndarray:
-    """This process's part of an array that is split along its last axis."""
+def local_shard(array: jax.Array) -> np.ndarray:
+    """Return this process's shard of an array that is sharded along its last axis."""
     parts = sorted(array.addressable_shards, key=lambda part: part.index[-1].start or 0)
     return np.concatenate([np.asarray(part.data) for part in parts], axis=-1)
 

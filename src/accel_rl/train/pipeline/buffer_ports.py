@@ -1,4 +1,4 @@
-"""Replay memories of this process behind the interface of a replay port."""
+"""Replay buffers of this process as replay ports."""
 
 import dataclasses
 import functools
@@ -12,14 +12,14 @@ import numpy as np
 
 from accel_rl.arguments import instance
 from accel_rl.replay import Replay, ReplayState
-from accel_rl.train.placement import placed
+from accel_rl.train.pipeline.placement import place
 from accel_rl.types import Array, ArrayLike, Sample, Transition
 
 
-class Held(NamedTuple):
-    """What a port does with its memory's state; what changes it also says whether it has samples.
+class BufferFunctions(NamedTuple):
+    """Compiled functions of a buffer; `add` and `update` also return whether it can be sampled.
 
-    States that `add` and `update` are given, they give away.
+    `add` and `update` donate the state.
     """
 
     add: Callable[..., tuple[ReplayState, Array]]  # (state, transitions, priorities or None)
@@ -28,47 +28,47 @@ class Held(NamedTuple):
     can_sample: Callable[[ReplayState], Array]
 
 
-class HeldPort:
-    """A memory in this process, as a `types.ReplayPort`.
+class BufferPort:
+    """Replay buffer of this process as a `types.ReplayPort`.
 
-    Any number of threads may call any method. Calls change the state in place, one after the other.
+    Thread-safe: a lock serialises calls, which update the state in place.
 
     Args:
-      held: what is done with the state.
-      state: on its devices, and nobody else's.
+      functions: of the buffer.
+      state: on its devices; must not be aliased, as it is donated.
     """
 
     limited = False
 
-    def __init__(self, held: Held, state: ReplayState) -> None:
-        self._held, self._state = held, state
+    def __init__(self, functions: BufferFunctions, state: ReplayState) -> None:
+        self._functions, self._state = functions, state
         self._changed = threading.Condition()
         self._open = True
         (self._index_device,) = state.index.cursor.row.devices()
         (self._store_device,) = state.store.cursor.row.devices()
-        self._ready: Any = held.can_sample(state)
+        self._ready: Any = functions.can_sample(state)
 
     @property
     def state(self) -> ReplayState:
-        """The memory's state, where it lies; the next `add` or `update` gives its arrays away."""
+        """Present state of the buffer; the next `add` or `update` donates it."""
         return self._state
 
     def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
-        """Adds steps, leaves [envs, ...] or [steps, envs, ...]; priorities [envs], [steps, envs].
+        """Add transitions, leaves [E, ...] or [T, E, ...], with priorities [E] or [T, E].
 
         Raises:
-          ValueError: if shapes do not fit.
-          TypeError: if dtypes do not fit.
+          ValueError: if shapes differ from the buffer's.
+          TypeError: if dtypes differ.
           RuntimeError: if the port is closed.
         """
-        transitions, priorities = placed((transitions, priorities), self._store_device)
+        transitions, priorities = place((transitions, priorities), self._store_device)
         with self._changed:
             self._check_open()
-            self._state, self._ready = self._held.add(self._state, transitions, priorities)
+            self._state, self._ready = self._functions.add(self._state, transitions, priorities)
             self._changed.notify_all()
 
     def can_sample(self) -> bool:
-        """Whether `sample` would answer at once.
+        """Return whether `sample` would return at once.
 
         Raises:
           RuntimeError: if the port is closed.
@@ -78,11 +78,11 @@ class HeldPort:
             return self._is_ready()
 
     def sample(self, key: Array, beta: float, gamma: float) -> Sample:
-        """A sample, its leaves where the memory's are; waits until there is one.
+        """Sample a batch on the buffer's device; wait until the buffer can be sampled.
 
         Args:
-          key: all the randomness there is in it; or keys [n], for n samples, leaves [n, ...].
-          beta: exponent of importance weights, finite, at least 0.
+          key: PRNG key; or keys [n] for n samples, leaves [n, ...].
+          beta: exponent of importance-sampling weights, finite, at least 0.
           gamma: discount factor, 0 to 1.
 
         Raises:
@@ -97,30 +97,30 @@ class HeldPort:
             while not self._is_ready():
                 self._changed.wait()
                 self._check_open()
-            return self._held.sample(self._state, key, np.float32(beta), np.float32(gamma))
+            return self._functions.sample(self._state, key, np.float32(beta), np.float32(gamma))
 
     def update(self, sample: Sample, priorities: ArrayLike) -> None:
-        """New priorities [B] of what was sampled; its batch may be None.
+        """Update the priorities [B] of a sample, whose batch may be None.
 
         Raises:
-          ValueError: if shapes do not fit.
+          ValueError: if shapes differ.
           RuntimeError: if the port is closed.
         """
         sample = dataclasses.replace(sample, batch=None)
-        sample, priorities = placed((sample, priorities), self._index_device)
+        sample, priorities = place((sample, priorities), self._index_device)
         with self._changed:
             self._check_open()
-            self._state, self._ready = self._held.update(self._state, sample, priorities)
+            self._state, self._ready = self._functions.update(self._state, sample, priorities)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends calls that wait with an error; may be called again. `state` stays."""
+        """End waiting calls with an error; `state` remains. Idempotent."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
 
     def _is_ready(self) -> bool:
-        self._ready = bool(self._ready)  # waited for and read once, however often it is asked
+        self._ready = bool(self._ready)  # transferred once, however often it is read
         return self._ready
 
     def _check_open(self) -> None:
@@ -129,26 +129,26 @@ class HeldPort:
 
 
 def check_sampling(beta: float, gamma: float) -> None:
-    """Raises ValueError if an exponent of importance weights or a discount is out of range."""
+    """Raise ValueError if beta or gamma is out of range."""
     if not 0 <= beta < math.inf:
         raise ValueError(f"beta must be finite and at least 0, got {beta}")
     if not 0 <= gamma <= 1:
         raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
 
 
-class LocalPort(HeldPort):
-    """A memory on a device of this process, as a `types.ReplayPort`.
+class LocalPort(BufferPort):
+    """Replay buffer on one device of this process, as a `types.ReplayPort`.
 
-    Any number of threads may call any method. Calls change the state in place, one after the other.
+    Thread-safe: a lock serialises calls, which update the state in place.
 
     Args:
-      replay: the memory's functions.
+      replay: functions of the buffer.
       hyper: of `replay.init`, such as alpha.
-      device: where the state lives; the default device if None.
-      state: to go on from, which is copied; an empty memory if None.
+      device: of the state; the default device if None.
+      state: initial state, which is copied; an empty buffer if None.
 
     Raises:
-      TypeError: if it is no memory, or the device none.
+      TypeError: if `replay` is no `Replay`, or `device` no device.
       ValueError: if hyper-parameters are given with a state.
     """
 
@@ -164,7 +164,7 @@ class LocalPort(HeldPort):
             instance("device", device, jax.Device)
         own_state = first_state(replay, hyper, state)
         functions = replay.add, replay.sample, replay.update, replay.can_sample
-        # A copy: what is given away must be nobody else's.
+        # A copy: donated buffers must not be aliased.
         own = jax.device_put(own_state, device, may_alias=False)
         super().__init__(_compiled(*functions), own)
 
@@ -172,7 +172,7 @@ class LocalPort(HeldPort):
 def first_state(
     replay: Replay, hyper: Mapping[str, ArrayLike] | None, state: ReplayState | None
 ) -> ReplayState:
-    """The state given, or that of an empty memory; raises ValueError if both are asked for."""
+    """Return the given state or that of an empty buffer; raise ValueError for state and hyper."""
     instance("replay", replay, Replay, "replay.make makes one")
     if state is not None and hyper:
         raise ValueError(f"hyper-parameters are the state's where one is given, got {hyper}")
@@ -180,7 +180,7 @@ def first_state(
 
 
 def for_each_key(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """draw(state, key, ...) that takes keys [n], too, and then gives leaves [n, ...]."""
+    """Let draw(state, key, ...) also take keys [n], and return leaves [n, ...]."""
 
     def call(state: Any, key: Array, *args: Any) -> Any:
         if key.ndim == 0:
@@ -196,20 +196,19 @@ def _compiled(
     sample: Callable[..., Sample],
     update: Callable[..., ReplayState],
     can_sample: Callable[..., Array],
-) -> Held:
-    """Of a memory's functions."""
+) -> BufferFunctions:
 
-    def add_and_look(state: ReplayState, transitions: Any, priorities: Any) -> Any:
+    def add_and_check(state: ReplayState, transitions: Any, priorities: Any) -> Any:
         state = add(state, transitions, priorities)
         return state, can_sample(state)
 
-    def update_and_look(state: ReplayState, sample: Sample, priorities: Array) -> Any:
+    def update_and_check(state: ReplayState, sample: Sample, priorities: Array) -> Any:
         state = update(state, sample, priorities)
         return state, can_sample(state)
 
-    return Held(
-        jax.jit(add_and_look, donate_argnums=0),
+    return BufferFunctions(
+        jax.jit(add_and_check, donate_argnums=0),
         jax.jit(for_each_key(sample)),
-        jax.jit(update_and_look, donate_argnums=0),
+        jax.jit(update_and_check, donate_argnums=0),
         jax.jit(can_sample),
     )

@@ -1,4 +1,4 @@
-"""What the workers of a pipelined training share."""
+"""Context that the workers of a pipelined training share: the steps, timed, and their queues."""
 
 import dataclasses
 import functools
@@ -10,43 +10,42 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents import Agent
-from accel_rl.train.actors import CACHED, Actor, Rollout, Version
 from accel_rl.train.collection import example
-from accel_rl.train.learning import Drawing, Learner, Lesson
-from accel_rl.train.ledger import Ledger
+from accel_rl.train.pipeline.actors import CACHED, Actor, Rollout, Version
+from accel_rl.train.pipeline.learner import Learner, LearnerBatch, UpdateInputs
+from accel_rl.train.pipeline.metrics import MetricsRecorder
+from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
 from accel_rl.train.program import Program, without_batch
-from accel_rl.train.queues import Queue, Workers
-from accel_rl.train.restarts import Restarts
 from accel_rl.train.schedule import Schedule
 from accel_rl.types import Array, Batch, ReplayPort, Sample
 
 
 @dataclasses.dataclass
-class Job:
-    """A pipelined training under way."""
+class Context:
+    """Parts of a running pipelined training."""
 
     program: Program
-    first: int  # iteration
-    last: int  # the iteration after the last
+    first: int  # first iteration
+    last: int  # one past the last iteration
     actors: Sequence[Actor]
     port: ReplayPort
     learner: Learner
-    drawing: Drawing
+    inputs: UpdateInputs
     workers: Workers
-    ledger: Ledger
+    recorder: MetricsRecorder
     restarts: Restarts
-    rollouts: Sequence[Queue]  # one for each actor
+    rollouts: Sequence[Queue]  # indexed by actor
     batches: Queue
     on_publish: Callable[[Version], None] | None = None
 
     def collect(self, number: int, version: Version, iteration: int) -> None:
-        """An actor's part of an iteration, to its queue."""
+        """Collect an actor's rollout of an iteration into its queue."""
         with self.workers.working("collect"):
             rollout = self._collected(self.actors[number], version, iteration)
         self.rollouts[number].put(rollout)
 
     def _collected(self, actor: Actor, version: Version, iteration: int) -> Rollout:
-        """Again after each restart: what failed has handed on nothing."""
+        """Re-collect after a restart; a failed actor publishes no rollout."""
         while True:
             try:
                 return actor.collect(version, iteration)
@@ -57,32 +56,32 @@ class Job:
                     actor.restart(version)
                 except Exception as why:
                     what = f"{type(why).__name__}: {why}"
-                    error.add_note(f"the actor could not be started anew: {what}")
+                    error.add_note(f"the actor could not be restarted: {what}")
                     raise error from why
 
     def insert(self, rollout: Rollout) -> None:
-        """Adds transitions to the memory."""
+        """Add transitions to the replay buffer."""
         with self.workers.working("insert"):
             self.port.add(rollout.transitions, rollout.priorities)
 
-    def sample(self, key: Array, beta: float) -> tuple[Lesson, Sample]:
-        """A batch from the memory, where the learner is; and what is left, for its priorities."""
+    def sample(self, key: Array, beta: float) -> tuple[LearnerBatch, Sample]:
+        """Sample a batch to the learner's devices; return the rest for the priority update."""
         with self.workers.working("sample"):
-            sample = self.port.sample(key, beta, self.drawing.gamma)
-            return self.learner.lesson(sample), without_batch(sample)
+            sample = self.port.sample(key, beta, self.inputs.gamma)
+            return self.learner.load(sample), without_batch(sample)
 
-    def learn(self, lesson: Lesson, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
-        """An update; priorities and metrics."""
+    def learn(self, batch: LearnerBatch, key: np.ndarray) -> tuple[Array, dict[str, np.ndarray]]:
+        """Update the agent; return priorities and metrics."""
         with self.workers.working("learn"):
-            return self.learner.learn(lesson, key)
+            return self.learner.learn(batch, key)
 
     def update(self, sample: Sample, priorities: Array) -> None:
-        """Gives priorities to the memory."""
+        """Update priorities in the replay buffer."""
         with self.workers.working("update"):
             self.port.update(sample, priorities)
 
     def publish(self) -> Version:
-        """A copy of the newest policy."""
+        """Publish a copy of the newest policy."""
         with self.workers.working("sync"):
             version = self.learner.publish()
             if self.on_publish is not None:
@@ -91,22 +90,22 @@ class Job:
 
     @property
     def updates(self) -> int:
-        """From the start of the training to its end."""
+        """Updates from the start of the training to its end."""
         return updates_until(self.program.schedule, self.last - 1)
 
     def learns(self, iteration: int) -> bool:
-        """Whether there are updates in an iteration."""
+        """Return whether an iteration has updates."""
         return iteration >= self.program.schedule.warmup
 
 
 def updates_until(schedule: Schedule, iteration: int) -> int:
-    """Updates from the start to the end of an iteration, in the order of the program."""
+    """Count the updates until the end of an iteration, in program order."""
     return schedule.updates * max(0, iteration + 1 - schedule.warmup)
 
 
 @functools.lru_cache(maxsize=CACHED)
 def metric_names(program: Program) -> list[str]:
-    """Of the agent's metrics."""
+    """Return the names of the agent's metrics."""
     step = example(program.env, program.agent)
 
     def learn() -> dict[str, Any]:

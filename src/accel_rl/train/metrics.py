@@ -1,0 +1,72 @@
+"""Metrics of a training segment: as a row of a log, and checked for divergence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from accel_rl.io.loggers import Row
+
+# Entries of `Program.metrics` besides the agent's own metrics.
+COUNTERS = ("steps", "episodes", "episode_return", "episode_length", "updates")
+
+
+def row(metrics: Mapping[str, np.ndarray], seconds: float) -> Row:
+    """Convert metrics to a row for loggers.
+
+    Args:
+      metrics: scalars, or [seeds] each.
+      seconds: wall-clock time of training so far.
+
+    Returns:
+      `steps`, `seconds`, and the mean of each other metric over the seeds for which it is not NaN.
+      With an axis of seeds also `per_seed`, a list for each metric but `steps`.
+    """
+    values: Row = {"steps": int(np.ravel(metrics["steps"])[0])}
+    others = {name: np.asarray(metrics[name]) for name in metrics if name != "steps"}
+    values.update({name: _mean(value) for name, value in others.items()})
+    values["seconds"] = seconds
+    if np.ndim(metrics["steps"]):
+        values["per_seed"] = {name: value.tolist() for name, value in others.items()}
+    return values
+
+
+def divergence(metrics: Mapping[str, np.ndarray], finite: np.ndarray, agent: Any) -> str | None:
+    """Describe the first NaN or infinity among metrics and parameters; None if there is none.
+
+    Args:
+      metrics: from `Program.metrics`, scalars or [seeds]. The agent's count where it learned.
+      finite: whether the agent's state is finite, bool, a scalar or [seeds].
+      agent: the agent's state, read only where it is not finite.
+
+    Returns:
+      The metric or part of the state, its value, the seeds and the step.
+    """
+    step = np.ravel(metrics["steps"])[0]
+    for name in metrics:
+        if name not in COUNTERS:
+            bad = ~np.isfinite(metrics[name]) & (metrics["updates"] > 0)
+            if bad.any():
+                return f"{name} is {metrics[name][bad][0]}{_for_seeds(bad)} at step {step}"
+    if finite.all():
+        return None
+    for path, leaf in jax.tree_util.tree_flatten_with_path(agent)[0]:
+        values = np.array(leaf, np.float32).reshape(*finite.shape, -1)
+        bad = np.asarray(~np.isfinite(values).all(axis=-1))
+        if bad.any():
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            return f"the agent's {name} is not finite{_for_seeds(bad)} at step {step}"
+    raise AssertionError("the agent's state was not finite, and is now")
+
+
+def _mean(value: np.ndarray) -> float | int:
+    if value.ndim == 0:
+        return value.item()
+    known = value[~np.isnan(value)].astype(np.float64)
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _for_seeds(bad: np.ndarray) -> str:
+    seeds = ", ".join(map(str, np.flatnonzero(bad)))
+    return f" for seed {seeds}" if bad.ndim else ""

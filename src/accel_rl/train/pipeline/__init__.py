@@ -1,0 +1,1 @@
+"""Executors on the host: acting, replay and learning in threads, on devices of their own."""

@@ -1,0 +1,224 @@
+"""Actors: step environments with a published policy."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.agents.exploration import Exploration
+from accel_rl.train import collection
+from accel_rl.train.collection import ActorState, Episodes
+from accel_rl.train.pipeline.initial_priorities import initial_priorities
+from accel_rl.train.pipeline.placement import place
+from accel_rl.train.program import Program
+from accel_rl.types import Array, ArrayLike, Transition
+
+CACHED = 16  # programs whose compiled functions are kept
+
+# Iterations are int32, so no iteration folds these into a key.
+_ACTOR_STREAM = np.uint32(3 << 30)
+_RESTART_STREAM = np.uint32(5 << 29)
+
+
+class Published(NamedTuple):
+    """Part of the agent that actors read; a pytree that is never donated."""
+
+    policy: Any
+    critics: Any  # None unless actors compute initial priorities
+
+
+class Version(NamedTuple):
+    """Published policy and the number of updates it has seen."""
+
+    published: Published
+    updates: int
+
+
+class Rollout(NamedTuple):
+    """Transitions that an actor collects in one iteration."""
+
+    transitions: Transition  # leaves [E, ...], or [rollout, E, ...] if rollout is above 1
+    priorities: Array | None  # of the transitions, with the same leading axes
+    episodes: Episodes  # NumPy scalars
+    updates: int  # seen by the policy
+
+
+def host_episodes(count: Any, episode_return: Any, episode_length: Any) -> Episodes:
+    """Make sums over episodes of NumPy scalars."""
+    numbers: Any = np.int32(count), np.float32(episode_return), np.float32(episode_length)
+    return Episodes(*numbers)
+
+
+class Actor(Protocol):
+    """Owner of a share of the environments."""
+
+    def collect(self, version: Version, iteration: int) -> Rollout:
+        """Step the environments for one iteration; return once the transitions are computed."""
+
+    def restart(self, version: Version) -> None:
+        """Start new episodes, with fresh keys, from whatever state the actor is in."""
+
+    @property
+    def state(self) -> ActorState:
+        """Present state of the environments."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorConfig:
+    """Static configuration shared by the actors of a program."""
+
+    program: Program
+    actors: int  # that share the environments
+    priority_steps: int  # n of the n-step targets of initial priorities; 0: none are computed
+    exploration: Exploration | None
+
+    @property
+    def num_envs(self) -> int:
+        """Environments of each actor."""
+        return self.program.schedule.num_envs // self.actors
+
+    def keys(self, key: Array, iteration: Array) -> Array:
+        """Derive an actor's keys of an iteration, [rollout, 1 + its environments]."""
+        plan = dataclasses.replace(self.program.schedule, num_envs=self.num_envs)
+        return dataclasses.replace(self.program, schedule=plan).keys(key, iteration).collect
+
+    def policy(self, published: Published, first: Array) -> Any:
+        """Return the policy of the actor whose first environment has index `first`."""
+        if self.exploration is None:
+            return published.policy
+        indices = first + jnp.arange(self.num_envs, dtype=jnp.int32)
+        return self.exploration(published.policy, indices)
+
+    def priorities(
+        self, published: Published, transitions: Transition, key: Array, gamma: Array
+    ) -> Array | None:
+        """Return initial priorities, [E] or [rollout, E]; None where the buffer assigns them."""
+        if not self.priority_steps:
+            return None
+        single = self.program.schedule.rollout == 1
+        rows = jax.tree.map(lambda leaf: leaf[None], transitions) if single else transitions
+        key = jax.random.fold_in(key, 1)  # the key itself has chosen the actions
+        found = initial_priorities(
+            self.program.agent, published.critics, rows, self.priority_steps, gamma, key
+        )
+        return found[0] if single else found
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorSlot:
+    """Index, device and keys of one actor."""
+
+    config: ActorConfig
+    number: int
+    device: jax.Device
+    key: ArrayLike  # [2] uint32, of the training
+    gamma: ArrayLike
+
+    @property
+    def first(self) -> np.int32:
+        """Index of the actor's first environment."""
+        return np.int32(self.number * self.config.num_envs)
+
+    def own_key(self, restarts: int) -> Array:
+        """Return this actor's key after `restarts` restarts, [2] uint32, on its device.
+
+        A single actor that was never restarted has the key of the training, as the fused executor.
+        """
+        key = self.shared_key(restarts)
+        if self.config.actors > 1:
+            folded = jax.random.fold_in(
+                jax.random.wrap_key_data(key), _ACTOR_STREAM + np.uint32(self.first)
+            )
+            key = jax.random.key_data(folded)
+        return jax.device_put(key, self.device)
+
+    def shared_key(self, restarts: int) -> Array:
+        """Return the key of all actors after `restarts` restarts, [2] uint32."""
+        key = jnp.asarray(self.key)
+        if restarts:
+            folded = jax.random.fold_in(
+                jax.random.wrap_key_data(key), _RESTART_STREAM + np.uint32(restarts)
+            )
+            key = jax.random.key_data(folded)
+        return key
+
+
+class DeviceActor:
+    """Actor whose environments are pure functions on a device.
+
+    Args:
+      slot: index, device and keys.
+      state: of its own environments; copied.
+    """
+
+    def __init__(self, slot: ActorSlot, state: ActorState) -> None:
+        self._collect, self._slot, self._restarts = _collect(slot.config), slot, 0
+        self._key = slot.own_key(self._restarts)
+        # A copy: each call of `collect` donates the state.
+        self._state = jax.device_put(state, slot.device, may_alias=False)
+
+    @property
+    def state(self) -> ActorState:
+        """See `Actor`."""
+        return self._state
+
+    def collect(self, version: Version, iteration: int) -> Rollout:
+        """See `Actor`."""
+        published = place(version.published, self._slot.device)
+        numbers = np.int32(iteration), self._slot.first, self._slot.gamma
+        self._state, transitions, priorities, episodes = self._collect(
+            self._state, published, self._key, *numbers
+        )
+        jax.block_until_ready(transitions)
+        # np.asarray is several times faster than `jax.device_get` for scalars.
+        episodes = jax.tree.map(np.asarray, episodes)
+        return Rollout(transitions, priorities, episodes, version.updates)
+
+    def restart(self, version: Version, times: int = 1) -> None:
+        """See `Actor`; counts as `times` restarts."""
+        self._restarts += times
+        self._key = self._slot.own_key(self._restarts)
+        published = place(version.published, self._slot.device)
+        # A new state, because the failed call was given the last one.
+        self._state = _start(self._slot.config)(published, self._key, self._slot.first)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _collect(config: ActorConfig) -> Callable[..., Any]:
+    program = config.program
+    # Exploration schedules count the steps of all environments.
+    steps = np.int32(program.schedule.steps)
+
+    def collect(
+        state: ActorState,
+        published: Published,
+        key: Array,
+        iteration: Array,
+        first: Array,
+        gamma: Array,
+    ) -> Any:
+        keys = config.keys(key, iteration)
+        policy = config.policy(published, first)
+        state, transitions, episodes = collection.collect(
+            program.env, program.agent, state, policy, keys, iteration * steps
+        )
+        priorities = config.priorities(published, transitions, keys[0, 0], gamma)
+        return state, transitions, priorities, episodes
+
+    return jax.jit(collect, donate_argnums=0)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _start(config: ActorConfig) -> Callable[..., Any]:
+    program = config.program
+
+    def start(published: Published, key: Array, first: Array) -> ActorState:
+        policy = config.policy(published, first)
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), _RESTART_STREAM)
+        return collection.start(program.env, program.agent, config.num_envs, policy, key)
+
+    return jax.jit(start)

@@ -1,0 +1,95 @@
+"""Standalone actor: acts with a policy published elsewhere, and adds to a replay port."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from accel_rl.agents.exploration import Exploration
+from accel_rl.arguments import function, instance, integer, whole
+from accel_rl.train.collection import Episodes
+from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Version
+from accel_rl.train.pipeline.arguments import initial_state
+from accel_rl.train.pipeline.placement import Placement
+from accel_rl.train.program import Program
+from accel_rl.types import Array, ReplayPort
+
+
+class ActorProgress(NamedTuple):
+    """Result of one iteration of a standalone actor."""
+
+    iteration: int
+    updates: int  # seen by its policy
+    episodes: Episodes  # NumPy scalars
+
+
+def act(
+    program: Program,
+    key: Array,
+    port: ReplayPort,
+    newest: Callable[[], Version],
+    *,
+    number: int = 0,
+    num_actors: int = 1,
+    first: int = 0,
+    restarts: int = 0,
+    hyper: Mapping[str, Any] | None = None,
+    actor_priorities: int = 0,
+    exploration: Exploration | None = None,
+    placement: Placement | None = None,
+    on_acted: Callable[[ActorProgress], bool],
+) -> None:
+    """Act with a share of the program's environments until told to stop.
+
+    Steps, keys and priorities are those of an actor of the asynchronous executor; the learner is
+    `pipelined` with `num_actors=0`, in any process.
+
+    Args:
+      program: the learner's, except for its buffer.
+      key: PRNG key of the training, equal for all processes.
+      port: receives the transitions.
+      newest: returns the newest policy; called before each iteration.
+      number: index of this actor, 0 to num_actors - 1.
+      num_actors: that share the program's environments.
+      first: first iteration, from which exploration schedules count.
+      restarts: how often this actor was started before; its keys and initial environment states
+        depend on it.
+      hyper: arguments of `program.init`.
+      actor_priorities: n of the n-step TD errors of initial priorities; 0: none are computed.
+      exploration: see `pipelined`.
+      placement: its `act` is the device.
+      on_acted: called after each iteration; returns whether to continue.
+
+    Raises:
+      ValueError: if a number is out of range.
+      TypeError: if an argument is of another type, or the environment steps on the host.
+    """
+    instance("program", program, Program, "train.make makes one")
+    function("newest", newest)
+    function("on_acted", on_acted)
+    if integer("num_actors", num_actors) < 1 or program.schedule.num_envs % num_actors:
+        raise ValueError(
+            f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
+        )
+    for name, value, most in (
+        ("number", number, num_actors - 1),
+        ("first", first, 2**29),
+        ("restarts", restarts, 2**29),
+    ):
+        whole(name, value, 0, most)
+    placement = Placement() if placement is None else placement
+    state = initial_state(program, key, hyper)
+    config = ActorConfig(program, num_actors, actor_priorities, exploration)
+    gamma = np.float32(jax.device_get(state.hyper["gamma"]))
+    slot = ActorSlot(config, number, placement.actor(number), jax.device_get(state.key), gamma)
+    own = slice(int(slot.first), int(slot.first) + config.num_envs)
+    actor = DeviceActor(slot, jax.tree.map(lambda leaf: leaf[own], state.actor))
+    if restarts:
+        actor.restart(newest(), restarts)
+    iteration, going = first, True
+    while going:
+        rollout = actor.collect(newest(), iteration)
+        port.add(rollout.transitions, rollout.priorities)
+        going = on_acted(ActorProgress(iteration, rollout.updates, rollout.episodes))
+        iteration += 1
