@@ -36,14 +36,14 @@ def turns_per_second() -> float:
 def program(seconds: Mapping[str, float], speed: float) -> Program:
     """A training whose steps `insert`, `sample`, `update` and `learn` take so many seconds more."""
     made = specs.program(SPEC)
-    memory, agent = made.require_replay(), made.agent
+    buffer, agent = made.require_replay(), made.agent
     turns = {step: int(value * speed) for step, value in seconds.items()}
     return dataclasses.replace(
         made,
-        memory=memory._replace(
-            add=_slowed(memory.add, turns["insert"]),
-            sample=_slowed(memory.sample, turns["sample"]),
-            update=_slowed(memory.update, turns["update"]),
+        buffer=buffer._replace(
+            add=_slowed(buffer.add, turns["insert"]),
+            sample=_slowed(buffer.sample, turns["sample"]),
+            update=_slowed(buffer.update, turns["update"]),
         ),
         agent=agent._replace(learn=_slowed(agent.learn, turns["learn"])),
     )

@@ -326,16 +326,16 @@ def test_overlap(lags, overlaps):
     wall = got.rows[-1]["seconds"] - got.rows[-3]["seconds"]
     worked = {
         name: sum(row[f"worked_seconds_{name}"] for row in got.rows[-2:])
-        for name in ("actor", "memory", "learner")
+        for name in ("actor", "buffer", "learner")
     }
     assert worked["actor"] > 40 * seconds
-    assert worked["memory"] > 40 * seconds
+    assert worked["buffer"] > 40 * seconds
     overlap = sum(row["overlap_seconds"] for row in got.rows[-2:])
     if overlaps:
         assert wall < 0.8 * sum(worked.values())
         assert overlap > 20 * seconds
     else:
-        assert wall > 0.9 * (worked["actor"] + worked["memory"])
+        assert wall > 0.9 * (worked["actor"] + worked["buffer"])
         assert overlap < 20 * seconds
 
 

@@ -178,7 +178,7 @@ def _deterministic(
         "priorities": Tokens(late),
     }
 
-    def remember() -> Worker:
+    def insert_and_sample() -> Worker:
         for _ in range(total):
             for _ in range(calls):
                 yield Work("sample", seconds["sample"])
@@ -191,7 +191,7 @@ def _deterministic(
 
     workers = {
         "actor": _actor(seconds, schedule),
-        "memory": remember(),
+        "buffer": insert_and_sample(),
         "learner": _learner(seconds, schedule, group),
     }
     return workers, queues
@@ -210,14 +210,14 @@ def _asynchronous(
         "batches": Tokens(0, max(1, schedule.priority_lag)),
         # Unlimited where nobody takes from it.
         "priorities": Tokens(0, size * schedule.updates if group is None else math.inf),
-        "memory": Tokens(1),
+        "buffer": Tokens(1),
     }
 
     def step(name: str) -> Iterator[Work | Put | Get]:
-        """One call of the memory at a time."""
-        yield Get("memory")
+        """Run one call of the buffer at a time."""
+        yield Get("buffer")
         yield Work(name, seconds[name])
-        yield Put("memory")
+        yield Put("buffer")
 
     def insert() -> Worker:
         for _ in range(total):

@@ -61,7 +61,7 @@ def draw_timeline(
 
 
 def _order(worker: str) -> tuple[int, str]:
-    """As transitions flow: from actors through the memory to the learner."""
-    flow = ("actor", "inserter", "memory", "sampler", "learner", "updater")
+    """Order workers as transitions flow: from actors through the buffer to the learner."""
+    flow = ("actor", "inserter", "buffer", "sampler", "learner", "updater")
     name = worker.split("_")[0]
     return flow.index(name) if name in flow else len(flow), worker
