@@ -1,14 +1,18 @@
 """A server among clients that are wrong, slow or hostile: they are refused and counted, no more."""
 
+import json
 import os
+import pathlib
 import socket
 import stat
 import struct
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from processes import LIMIT, wait_until
+from processes import LIMIT, start, wait_until
 
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
@@ -259,6 +263,26 @@ def test_a_killed_server_leaves_its_snapshot_to_the_next(serve, tmp_path):
         killed.process.kill()
         killed.process.wait()
         serve(snapshot_path=path)
+
+
+def test_what_a_server_process_prints_is_no_answer(built, monkeypatch, tmp_path):
+    """As DPDK does, to standard output; and what is no answer ends the process."""
+    program = (
+        "import os\nfrom accel_rl.remote import process\nServer = process.ReplayServer\n"
+        "process.ReplayServer = lambda **named: os.write(1, b'usage\\n') and Server(**named)\n"
+        "process.main()\n"
+    )
+    with start("-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        said = server.communicate('{"host": null, "unix_path": "%s"}\n' % (tmp_path / "s"), LIMIT)
+    assert json.loads(said[0]) == {"addresses": [f"unix:{tmp_path / 's'}"]}
+
+    chatter = tmp_path / "python"
+    chatter.write_text("#!/bin/sh\necho $$ > $0.pid\necho usage\nexec cat > /dev/null\n")
+    chatter.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(chatter))
+    with pytest.raises(ValueError, match="Expecting value"):
+        remote.ReplayServerProcess()
+    assert not pathlib.Path("/proc", chatter.with_name("python.pid").read_text().strip()).exists()
 
 
 def test_where_no_snapshot_can_be_written(serve, tmp_path):

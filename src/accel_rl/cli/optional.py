@@ -85,6 +85,13 @@ def _of_server(why_absent: Callable[[Any], str]) -> Callable[[], str | None]:
     return asked
 
 
+def _why_no_dpdk(module: Any) -> str:
+    cores = "/sys/devices/system/cpu"
+    if os.path.isdir(cores):
+        return module.describe_dpdk()["why"]
+    return f"no {cores}, where DPDK looks for cores: mount /sys"
+
+
 def _network_namespaces() -> str | None:
     return _programs("ip")() if os.geteuid() == 0 else "takes root"
 
@@ -122,7 +129,7 @@ PARTS: dict[str, Part] = {
     "DPDK": Part(
         "replay server without the kernel's sockets",
         f"apt-get install dpdk-dev pkg-config, {_REINSTALL}",
-        _of_server(lambda module: module.describe_dpdk()["why"]),
+        _of_server(_why_no_dpdk),
     ),
     "network namespaces": Part(
         "tests of the replay server over DPDK between networks",

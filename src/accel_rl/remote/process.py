@@ -44,6 +44,14 @@ class ReplayServerProcess(Closing):
             stdout=subprocess.PIPE,
             text=True,
         )
+        try:
+            self.addresses: list[str] = self._start(order)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, order: str) -> list[str]:
+        """Send the arguments, and return the addresses that the server listens at."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         # Not on the command line, which everybody can read. The pipe stays open: its end says that
@@ -52,9 +60,8 @@ class ReplayServerProcess(Closing):
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
         if "error" in answer:
-            self.close()
             raise RuntimeError(f"the replay memory server did not start: {answer['error']}")
-        self.addresses: list[str] = answer["addresses"]
+        return answer["addresses"]
 
     @property
     def address(self) -> str:
@@ -77,18 +84,21 @@ class ReplayServerProcess(Closing):
 def main() -> None:
     """Serves until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one gets it too
+    # The pipe is for answers alone: libraries such as DPDK print to standard output.
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     arguments = json.loads(sys.stdin.readline())
     if arguments.get("secret") is not None:
         arguments["secret"] = base64.b64decode(arguments["secret"])
     try:
         server = ReplayServer(**arguments)
     except Exception as error:
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=pipe, flush=True)
         return
     with server:
         if not server.addresses:
             why = "host, unix_path, shm_path or dpdk must say where to listen"
-            print(json.dumps({"error": f"ValueError: {why}"}), flush=True)
+            print(json.dumps({"error": f"ValueError: {why}"}), file=pipe, flush=True)
             return
-        print(json.dumps({"addresses": server.addresses}), flush=True)
+        print(json.dumps({"addresses": server.addresses}), file=pipe, flush=True)
         sys.stdin.read()
