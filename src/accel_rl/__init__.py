@@ -1,6 +1,6 @@
 """accel_rl: reinforcement learning in JAX for when memory is the bottleneck.
 
-`import accel_rl` imports nothing else: `accel_rl.replay` and its like are imported when first used.
+`import accel_rl` imports no subpackage: each, such as `accel_rl.replay`, is imported on first use.
 """
 
 import importlib

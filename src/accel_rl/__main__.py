@@ -1,4 +1,4 @@
-"""`python -m accel_rl` is `accel-rl`."""
+"""Entry point of `python -m accel_rl`, the same as `accel-rl`."""
 
 from accel_rl.cli import main
 

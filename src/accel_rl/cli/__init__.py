@@ -1,7 +1,7 @@
-"""The `accel-rl` command.
+"""Command-line interface `accel-rl`.
 
-Importing it imports no jax: each command imports what it needs once it is asked to run, after
-`runtime.prepare_jax` has set what jax reads only at its first import.
+Importing this package does not import jax. Each command imports its modules when it runs, after
+`runtime.prepare_jax` has set the variables that jax reads only at its first import.
 """
 
 from accel_rl.cli.app import main

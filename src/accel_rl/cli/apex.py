@@ -1,4 +1,4 @@
-"""`accel-rl apex ENV`: Ape-X, actors and a learner around a replay memory server."""
+"""`accel-rl apex ENV`: Ape-X, actors and a learner around a replay server."""
 
 import enum
 from pathlib import Path
@@ -18,7 +18,7 @@ EXAMPLES = console.examples(
 
 
 class Launcher(enum.StrEnum):
-    """What starts actors."""
+    """Launchers of actor processes."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -127,7 +127,7 @@ def apex(
 
 
 def _check(servers: list[str]) -> None:
-    """Raises ValueError if one is no address, or is there twice."""
+    """Raise ValueError if a server's address is malformed or given twice."""
     from accel_rl.remote.links import parse_address
 
     for server in servers:
@@ -137,7 +137,7 @@ def _check(servers: list[str]) -> None:
 
 
 def _look(server: str, secret: bytes | None, run: str) -> None:
-    """Raises ValueError if nobody listens there, or there was a training of that name."""
+    """Raise ValueError if no server listens there, or it has had a training of that name."""
     from accel_rl.remote import RemoteError, ReplayClient
     from accel_rl.remote.apex import mailbox
 

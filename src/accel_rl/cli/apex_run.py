@@ -1,4 +1,4 @@
-"""What `accel-rl apex` runs and writes."""
+"""Ape-X runs of `accel-rl apex` and their files."""
 
 import contextlib
 import dataclasses
@@ -22,12 +22,12 @@ from accel_rl.remote.apex import (
     run_learners,
 )
 
-EPISODES = 20  # of the evaluation
+EPISODES = 20  # of the final evaluation
 METRICS, RESULTS, CHECKPOINTS = folder.METRICS, folder.RESULTS, folder.CHECKPOINTS
 
 
 def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
-    """Settings from words like batch_size=128.
+    """Parse settings from words like batch_size=128.
 
     Raises:
       ValueError: if a name is unknown, or a value is of the wrong type or out of range.
@@ -65,24 +65,24 @@ def execute(
     restarts: int,
     on_row: Callable[[Any], None],
 ) -> dict[str, Any]:
-    """Trains, evaluates the last policy, and writes both.
+    """Train, evaluate the final policy, and write the run's folder.
 
     Args:
       directory: the run's folder.
-      settings: the training's.
-      steps: environment steps of all actors.
-      servers: that run; none: so many are started as `shards` says.
-      shards: servers that hold a part of the memory each.
-      learners: processes that are one learner; 1: this one.
-      ray: actors are Ray's, and not processes of this machine.
-      ray_address: of its cluster; None: one of this machine alone.
-      secret: what servers and clients know.
-      restarts: how often actors that fail are started again, in all.
-      on_row: called with each row.
+      settings: of the training.
+      steps: environment steps, summed over actors.
+      servers: addresses of running servers; if empty, `shards` servers are started.
+      shards: number of servers to start, each with a shard of the replay buffer.
+      learners: number of data-parallel learner processes; 1: this process learns.
+      ray: run actors on Ray instead of in processes of this machine.
+      ray_address: of the Ray cluster; None starts one on this machine.
+      secret: shared secret of servers and clients.
+      restarts: total number of restarts of failed actors.
+      on_row: called with each row of metrics.
 
     Raises:
-      ValueError: if the server has had a training of that name.
-      ImportError: if the server was not built, or Ray is to be used and not installed.
+      ValueError: if the server has already had a training of that name.
+      ImportError: if the server was not built, or `ray` is True and Ray is not installed.
       RuntimeError: if all actors have ended; a `RemoteError` if the server is lost.
     """
     runtime.import_gymnax()
@@ -100,7 +100,8 @@ def execute(
         else:
             actors = LocalActors(settings, address, secret=secret, restarts=restarts)
         stack.enter_context(actors)
-        # Not before there are servers and actors, and not after a long training.
+        # After servers and actors have started: a failed start keeps the earlier run. Before the
+        # training: a folder that cannot be cleared fails early.
         clearing.clear(directory)
         directory.mkdir(parents=True, exist_ok=True)
         made = {"settings": dataclasses.asdict(settings), **folders.made_with()}
@@ -133,7 +134,7 @@ def execute(
 
 @contextlib.contextmanager
 def _kept(path: Path, on_row: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
-    """A function for rows, which are in the file at once, also where the training fails later."""
+    """Yield a function that writes each row at once, so that a failed training keeps its rows."""
     file = JsonLines(path)
     file.begin([])
 

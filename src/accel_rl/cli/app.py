@@ -1,4 +1,4 @@
-"""The command's tree, and its exit codes.
+"""Command tree of `accel-rl`, and its exit codes.
 
 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM.
 """
@@ -31,13 +31,13 @@ from accel_rl.cli import (
 )
 from accel_rl.cli.console import examples
 
-# Newer typers carry their own copy of click, so its exceptions are reached by inheritance.
+# Newer versions of typer bundle click, so its exceptions are reached as base classes.
 _UsageError: Any = typer.BadParameter.__base__
 _Complaint: Any = _UsageError.__base__
 
 
 class _OneLineErrors(typer.core.TyperGroup):
-    """A command whose complaints are one line on stderr, never a traceback or a box."""
+    """Command group that reports errors as one line on stderr, without traceback or box."""
 
     def main(
         self,
@@ -48,9 +48,9 @@ class _OneLineErrors(typer.core.TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Runs the command; see `click.Command.main`."""
+        """Run the command; see `click.Command.main`."""
         words = sys.argv[1:] if args is None else list(args)
-        extra.setdefault("obj", shlex.join(["accel-rl", *words]))  # as it was given, for the record
+        extra.setdefault("obj", shlex.join(["accel-rl", *words]))  # the command line, for records
         try:
             with console.warnings_in_a_line(), console.terminable():
                 code = super().main(
@@ -67,7 +67,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         except console.Terminated:
             code = _complain("terminated", 143)
         except RuntimeError as error:
-            dpus = sys.modules.get("accel_rl.pim.upmem")  # not imported for this
+            dpus = sys.modules.get("accel_rl.pim.upmem")  # None unless already imported
             if dpus is None or not isinstance(error, dpus.UpmemError):
                 raise
             code = _complain(f"{type(error).__name__}: {error} {error.log}", 1)
@@ -135,6 +135,6 @@ app.command(epilog=demo.EXAMPLES)(demo.demo)
 
 
 def main() -> None:
-    """The console entry point."""
-    sys.path.append("")  # the present folder, for environments named MODULE:NAME
+    """Run the console entry point."""
+    sys.path.append("")  # the working directory, for environments named MODULE:NAME
     app(prog_name="accel-rl")

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what they resolve to."""
+"""Arguments that several commands share, and their resolution."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
     from accel_rl.types import MDP
 
-# Names that the library knows, repeated here so that --help needs no jax; a test compares them.
+# Names of the library, repeated so that --help does not import jax; a test compares them.
 Rule = Literal["q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning"]
 Numerics = Literal["fp32", "int32_scaled", "int32_pow2"]
 OrderName = Literal["SEQ", "STR", "RAN", "RAN_REPLACEMENT"]
@@ -30,7 +30,7 @@ Transitions = Annotated[int, typer.Option("--num", min=1, max=2**31 - 1, help="T
 
 
 def make_mdp(name: str, argument: str) -> "MDP":
-    """The tables of the environment called `name`; an unknown name blames `argument`."""
+    """Make the tables of an environment; an unknown name is reported for `argument`."""
     from accel_rl import envs
 
     with bad_input(argument):
@@ -38,7 +38,7 @@ def make_mdp(name: str, argument: str) -> "MDP":
 
 
 def load_dataset(path: str, argument: str) -> "TabularDataset":
-    """The dataset in a file; a bad file blames `argument`."""
+    """Load a dataset; a bad file is reported for `argument`."""
     from accel_rl import datasets
 
     with bad_input(argument):
@@ -46,16 +46,16 @@ def load_dataset(path: str, argument: str) -> "TabularDataset":
 
 
 def names_file(value: str) -> bool:
-    """Whether an argument that may name an environment or a file names a file."""
+    """Return whether an argument for an environment or a file names a file."""
     return value.endswith((".npz", ".csv", ".tsv", ".txt")) or Path(value).is_file()
 
 
 def check_dataset_file(path: Path, overwrite: bool) -> None:
-    """Refuses before the work, not after it, a dataset's file that cannot or must not be written.
+    """Check, before any work, that a dataset's file can be written.
 
     Raises:
-        ValueError: it is not named .npz, its folder is absent, it is a folder itself, or it exists
-            and `overwrite` is False.
+        ValueError: it does not end in .npz, its folder is absent, it is a folder itself, or it
+            exists and `overwrite` is False.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a directory")
@@ -68,7 +68,7 @@ def check_dataset_file(path: Path, overwrite: bool) -> None:
 
 
 def summary(dataset: "TabularDataset") -> dict[str, Any]:
-    """Counts that say what a dataset holds."""
+    """Summarise a dataset: metadata, counts, and reward per episode."""
     import numpy as np
 
     rewards = np.asarray(dataset.transitions.reward, np.float64)

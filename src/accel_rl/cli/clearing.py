@@ -1,4 +1,4 @@
-"""Making a folder free for another run."""
+"""Removal of a run's files from its folder."""
 
 import shutil
 from pathlib import Path
@@ -8,11 +8,11 @@ from accel_rl.cli.training import folder, sweeping
 
 
 def clear(directory: Path) -> None:
-    """Removes what any command wrote of a run there, but for pictures, and nothing else.
+    """Remove the files that commands wrote for a run, except pictures.
 
     Raises:
       ValueError: if `sweep.json` is damaged.
-      BlockingIOError: if a process trains there.
+      BlockingIOError: if another process trains in the folder.
     """
     if not directory.is_dir():
         return

@@ -1,4 +1,4 @@
-"""`accel-rl collect`: logged experience of an environment, into a file."""
+"""`accel-rl collect`: a dataset of logged transitions in a tabular environment."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +26,7 @@ EXAMPLES = console.examples(
     "accel-rl collect Taxi-v3 --policy runs/taxi --out again.npz",
 )
 
-_PLANNING_GAMMA = 0.95  # of the value iteration behind --policy epsilon-greedy
+_PLANNING_GAMMA = 0.95  # discount of value iteration for --policy epsilon-greedy
 
 
 def collect(

@@ -1,4 +1,4 @@
-"""`accel-rl compose`: plan a training over devices, run the plan, and show both."""
+"""`accel-rl compose`: plans of trainings over devices, their runs and reports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,7 +119,7 @@ def _show(directory: Path, as_json: bool) -> None:
 
 @contextmanager
 def _told(what: str) -> Iterator[Any]:
-    """progress(description, done, total), on a bar."""
+    """Show a progress bar; yield progress(description, done, total), which updates it."""
     with console.progress(what, 1.0) as advance:
         before = 0.0
 

@@ -1,4 +1,4 @@
-"""What commands say: results on stdout, everything else on stderr."""
+"""Output of commands: results on stdout, everything else on stderr."""
 
 import contextlib
 import errno
@@ -15,10 +15,10 @@ import typer
 
 @contextlib.contextmanager
 def bad_input(argument: str | None = None) -> Iterator[None]:
-    """Turns a refusal by the library into one line and exit code 2.
+    """Report ValueError and OSError of the block as one line, with exit code 2.
 
-    Only around calls that check what the user gave, so that a defect of ours keeps its traceback.
-    A full disk is no bad input, and passes.
+    Use it only around calls that check user input, so that bugs keep their traceback. Errors of a
+    full disk pass unchanged.
 
     Args:
         argument: the argument or option to blame; None where the message names it.
@@ -34,27 +34,27 @@ def bad_input(argument: str | None = None) -> Iterator[None]:
 
 
 def of_system(error: OSError) -> str:
-    """What an operation of the system failed at, and why, as far as the error tells."""
+    """Format an OSError as its file and reason, as far as they are known."""
     if not error.strerror:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def print_json(value: Any) -> None:
-    """Writes a value to stdout as JSON, which is then all that stdout holds."""
+    """Write a value to stdout as JSON; the command writes nothing else there."""
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers_from: int = 1
 ) -> None:
-    """Writes a table to stdout, never cutting it short where stdout is not a terminal.
+    """Write a table to stdout, 200 columns wide where stdout is not a terminal.
 
     Args:
         title: above the table.
         columns: headings; if all are empty, none is shown.
         rows: cells, in the order of the headings; shown with `str`.
-        numbers_from: the columns from here on are aligned to the right.
+        numbers_from: index of the first right-aligned column.
     """
     from rich import box
     from rich.console import Console
@@ -71,18 +71,18 @@ def print_table(
 
 
 def print_line(message: str) -> None:
-    """Writes a line to stdout."""
+    """Write a line to stdout."""
     typer.echo(message)
 
 
 def note(message: str) -> None:
-    """Writes a line to stderr."""
+    """Write a line to stderr."""
     typer.echo(message, err=True)
 
 
 @contextlib.contextmanager
 def warnings_in_a_line() -> Iterator[None]:
-    """Shows warnings as a line on stderr each, without the place in the code they come from."""
+    """Show each warning of the block as one line on stderr, without its source location."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         note(f"accel-rl: warning: {' '.join(str(message).split())}")
@@ -93,16 +93,16 @@ def warnings_in_a_line() -> Iterator[None]:
 
 
 class Terminated(BaseException):
-    """SIGTERM came: a command ends as after Ctrl-C, and clears away what is half written."""
+    """Exception on SIGTERM: the command unwinds as after Ctrl-C, and removes partial files."""
 
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM, which would otherwise end the process where it stands.
+    """Raise `Terminated` on SIGTERM, which would otherwise end the process without clean-up.
 
-    A handler of the program stays, and so does a signal that the parent ignores (by custom a
-    command keeps ignoring it: SIGHUP under nohup, SIGINT behind `&` in a script). Outside the
-    main thread, where Python runs no handlers, this does nothing.
+    An existing handler stays, and so does a signal that the parent ignores (by custom a command
+    keeps ignoring it: SIGHUP under nohup, SIGINT behind `&` in a script). Outside the main thread,
+    where Python runs no handlers, this does nothing.
     """
 
     def hear(number: int, frame: Any) -> None:
@@ -121,14 +121,14 @@ def terminable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(description: str, total: float | None = None) -> Iterator[Callable[..., None]]:
-    """A progress bar on stderr, only where that is a terminal.
+    """Show a progress bar on stderr, if it is a terminal.
 
     Args:
-        description: what is going on.
-        total: how much there is to do; None where only the time can be shown.
+        description: of the current task.
+        total: amount of work; None shows elapsed time only.
 
     Yields:
-        advance(amount=0, description=None): moves the bar and renames what is going on.
+        advance(amount=0, description=None): moves the bar and changes the description.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -152,5 +152,5 @@ def progress(description: str, total: float | None = None) -> Iterator[Callable[
 
 
 def examples(*commands: str) -> str:
-    """The examples that end a command's help, as Markdown."""
+    """Format the examples at the end of a command's help, as Markdown."""
     return "\n\n".join(["Examples:", *(f"- `{line}`" for line in commands)])

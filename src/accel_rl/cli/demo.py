@@ -1,4 +1,4 @@
-"""`accel-rl demo`: SwiftRL's experiment from data to policy, table and pictures."""
+"""`accel-rl demo`: SwiftRL's experiment, from data collection to tables and pictures."""
 
 import dataclasses
 import sys
@@ -16,7 +16,7 @@ from accel_rl.io.machine import core_count
 if TYPE_CHECKING:
     from accel_rl.cli.experiment import Findings
 
-_SILENCE = 3.0  # seconds, at least, between two lines of progress where there is no terminal
+_SILENCE = 3.0  # least seconds between lines of progress where stderr is not a terminal
 
 EXAMPLES = console.examples("accel-rl demo", "accel-rl demo --quick --out runs/quick --json")
 
@@ -68,7 +68,8 @@ def demo(
             experiment.explore(environment, scale, seed, pool, step)
             for environment in experiment.ENVIRONMENTS
         ]
-        (out / folders.RESULTS).unlink(missing_ok=True)  # written last, it says: all is of one run
+        # Written last: its presence shows that all files belong to one run.
+        (out / folders.RESULTS).unlink(missing_ok=True)
         figures = demo_pictures.draw(findings, scale, tasklets)
         for name, figure in figures.items():
             pictures.save(figure, out / name)

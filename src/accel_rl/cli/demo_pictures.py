@@ -1,4 +1,4 @@
-"""The demo's pictures, from its findings."""
+"""Pictures of the demo's findings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +18,12 @@ _MEAN_COLOR = plot.COLORS[4]
 
 
 def draw(findings: Sequence[Findings], scale: Scale, tasklets: int) -> dict[str, Figure]:
-    """All pictures by file name.
+    """Draw all pictures, by file name.
 
     Args:
         findings: of each environment.
-        scale: how large the experiment was.
-        tasklets: of a DPU, for the titles of what is modelled.
+        scale: size of the experiment.
+        tasklets: per DPU, for the titles of modelled figures.
     """
     figures = {
         "learning_curves.png": _curves(findings, scale),
@@ -75,7 +75,7 @@ def _label(run: Trained) -> str:
 def _style(settings: Settings) -> dict[str, Any]:
     if settings.merge == "mean":
         return {"color": _MEAN_COLOR, "linewidth": 1.6}
-    # Curves that coincide stay visible: dashes over a wider, paler line.
+    # Dashes over a wider, paler line keep curves that coincide visible.
     width = 2.6 if settings.numerics == "fp32" else 1.4
     return {
         "color": _ORDER_COLORS[settings.order],

@@ -1,4 +1,4 @@
-"""`accel-rl doctor`: what this machine has, what it lacks, and why."""
+"""`accel-rl doctor`: versions, devices, backends, transports and optional parts."""
 
 import collections
 import dataclasses
@@ -71,7 +71,7 @@ def doctor(json: Json = False) -> None:
 
 
 def _backends() -> list[dict[str, Any]]:
-    """Each backend by name, with what it is or why it is absent."""
+    """List the backends, each with its description or the reason of its absence."""
     from accel_rl import native, pim
 
     found = []
@@ -94,7 +94,7 @@ def _backends() -> list[dict[str, Any]]:
 
 
 def _transports() -> list[dict[str, Any]]:
-    """How clients reach a replay memory server that runs here."""
+    """List the transports by which clients reach a replay server on this machine."""
     from accel_rl.remote.module import native
 
     what = {
@@ -117,7 +117,7 @@ def _transports() -> list[dict[str, Any]]:
 
 
 def _optional_parts() -> list[dict[str, Any]]:
-    """List the optional parts: present, or absent with the reason and what brings them."""
+    """List the optional parts, with the reason of absence and how to install them."""
     found = []
     for name, part in PARTS.items():
         why = part.why_absent()
@@ -134,7 +134,7 @@ def _optional_parts() -> list[dict[str, Any]]:
 
 
 def _upmem_backend() -> dict[str, Any]:
-    """Whether backend "upmem" is present, without building anything for it."""
+    """Describe backend "upmem", without building anything for it."""
     from accel_rl import pim
 
     why = pim.upmem.why_absent()
@@ -146,7 +146,7 @@ def _upmem_backend() -> dict[str, Any]:
 
 
 def _upmem() -> dict[str, Any]:
-    """UPMEM's SDK, our emulator of it, and real DPUs so far as an unopened device tells."""
+    """Describe UPMEM's SDK, its emulator, and real DPUs, without opening a device."""
     from accel_rl.pim.upmem import sdk as upmem_sdk
 
     why = upmem_sdk.why_no_emulator()

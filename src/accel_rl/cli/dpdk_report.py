@@ -1,4 +1,4 @@
-"""What this machine has of DPDK, for `accel-rl doctor`."""
+"""DPDK transports of this machine, for `accel-rl doctor`."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ _NEEDS_ROOT = ("af_packet", "af_xdp")
 
 
 def dpdk_transports() -> list[dict[str, Any]]:
-    """The transports over DPDK: whether they are present, and why."""
+    """List the transports over DPDK, present or absent, with the reason."""
     from accel_rl.remote.module import native
 
     try:
@@ -45,7 +45,7 @@ def dpdk_transports() -> list[dict[str, Any]]:
 
 
 def _hugepages() -> int:
-    """How many there are, free or not."""
+    """Count hugepages of all sizes, free or in use; 0 where the kernel does not list them."""
     try:
         return sum(
             int(path.read_text())

@@ -1,4 +1,4 @@
-"""`accel-rl envs`: which environments there are, and what they look like."""
+"""`accel-rl envs`: list of environments, and their maps."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`accel-rl evaluate`: what a run has learned, by its kind."""
+"""`accel-rl evaluate`: scores of agents and of tables."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,7 +88,7 @@ def evaluate(
 
 
 def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
-    """Says what has not ended, and how it goes on."""
+    """Note trainings that have not ended, and how to resume them."""
     from accel_rl.cli.training import sweeping
 
     for each in unfinished:

@@ -1,4 +1,4 @@
-"""What a trained table is worth, for `accel-rl evaluate`."""
+"""Evaluation of a trained table, for `accel-rl evaluate`."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import typer
 from accel_rl.cli import console
 from accel_rl.cli.arguments import make_mdp
 
-EPISODES = 100_000  # to simulate, unless the command says otherwise
+EPISODES = 100_000  # simulated by default
 
 
 def evaluate_table(
@@ -19,19 +19,19 @@ def evaluate_table(
     seed: int,
     json: bool,
 ) -> None:
-    """Scores a table's policy: exactly, and by simulation as a check on the exact value.
+    """Print the exact return of a table's policy, and a simulated one that checks it.
 
     Args:
       run: the run's folder, or its table file.
       env: environment to score in; the run's if None.
-      epsilon: share of random actions; 0 is greedy.
-      episodes: to simulate, at least 2; `EPISODES` if None.
-      horizon: steps that cut an episode; the environment's, or 1,000, if None.
+      epsilon: probability of a random action; 0 is greedy.
+      episodes: number of simulated episodes, at least 2; `EPISODES` if None.
+      horizon: steps after which episodes are truncated; the environment's limit, or 1,000, if None.
       seed: of the simulation.
       json: print JSON.
 
     Raises:
-      typer.BadParameter: if there is no such table, or an argument does not fit it.
+      typer.BadParameter: if there is no such table, or an argument does not match it.
     """
     import jax
 

@@ -1,9 +1,9 @@
-"""SwiftRL's experiment: which runs the demo makes, and the figures that come of them.
+"""SwiftRL's experiment: the runs of the demo and their results.
 
 {Q-learning, SARSA} x {SEQ, STR, RAN} x {FP32, INT32} on FrozenLake and Taxi, split over emulated
 DPUs. SARSA is `sarsa_epsilon_greedy`, as SwiftRL's is remembered: its next action comes from the
-DPU's own table. Beside it: the third numerics, what the merge does to Taxi, what SARSA's two modes
-estimate, and how the modelled time scales.
+DPU's own table. In addition: the third numerics, the effect of the merge on Taxi, the value
+estimates of SARSA's two modes, and the scaling of modelled time.
 
 Reference: Gogineni et al., "SwiftRL", ISPASS 2024, arXiv:2405.03967.
 """
@@ -28,7 +28,7 @@ ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
 RULES = ("q_learning", "sarsa_epsilon_greedy")
 ORDERS = ("SEQ", "STR", "RAN")
 NUMERICS = ("fp32", "int32_scaled")
-SWEEP_ENVIRONMENT = "Taxi-v3"  # the one whose many pairs (s, a) a DPU covers thinly
+SWEEP_ENVIRONMENT = "Taxi-v3"  # has many pairs (s, a), which each DPU covers sparsely
 SCALING_DPUS = (125, 250, 500, 1000, 2000)
 SCALING_NUMERICS = (*NUMERICS, "int32_pow2")
 
@@ -37,27 +37,27 @@ Step = Callable[[str], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How large the experiment is."""
+    """Size of the experiment."""
 
     transitions: int
     dpus: int
     passes: int
-    few_dpus: int  # logged SARSA runs on so many too
-    sweep_transitions: int  # merge x period is drawn from smaller runs
+    few_dpus: int  # second number of DPUs for SARSA with logged next actions
+    sweep_transitions: int  # of the smaller runs of the sweep over merge x period
     sweep_dpus: int
     sweep_passes: int
     sweep_periods: tuple[int, ...]
-    scaling_transitions: int  # beside `transitions`
+    scaling_transitions: int  # second size of the scaling study, beside `transitions`
 
 
 FULL = Scale(1_000_000, 2000, 100, 20, 250_000, 500, 50, (1, 5, 10, 50), 5_000_000)
-# Equal sizes share compiled programs, which take most of a quick run.
+# Equal sizes share compiled programs: compilation takes most of a quick run.
 QUICK = Scale(20_000, 40, 4, 40, 20_000, 40, 4, (1, 4), 100_000)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
-    """One run."""
+    """Run of the experiment."""
 
     settings: Settings
     outcome: Outcome
@@ -67,12 +67,12 @@ class Trained:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything about one environment."""
+    """Results in one environment."""
 
     environment: str
     dataset: dict[str, Any]  # see `folders.describe`
-    optimal: float  # the best return that any policy reaches
-    trained: list[Trained]  # the main runs, visits-weighted
+    optimal: float  # return of an optimal policy
+    trained: list[Trained]  # main runs, merged by visits
     mean: Trained  # Q-learning with the plain mean of the tables
     sarsa: list[dict[str, Any]]  # see `sarsa_error`
     sweep: list[dict[str, Any]]  # records of merge x period; empty but in SWEEP_ENVIRONMENT
@@ -80,24 +80,24 @@ class Findings:
 
 
 class Laboratory:
-    """One environment's data, and the runs on it."""
+    """Runner of trainings on one environment's data."""
 
     def __init__(self, environment: str, dataset: TabularDataset):
-        """Prepares the data for training and for the cost model."""
+        """Prepare the data for training and for the cost model."""
         self.environment = environment
         self.mdp = envs.make_mdp(environment)
         self.dataset = dataset
         self.load = modelled.load_of(dataset)
         self._machine = load_machine()
         self._probe = runs.return_probe(self.mdp, runs.horizon_of(self.mdp))
-        # Runs on equally many DPUs share their chunks.
+        # Runs on the same number of DPUs share their chunks.
         self._chunks = functools.cache(functools.partial(runs.chunks_of, dataset))
 
     def train_all(self, settings: Iterable[Settings], pool: Executor, step: Step) -> list[Trained]:
-        """Train with each settings, as many at a time as the pool has threads."""
+        """Train with each of the settings, in parallel on the pool's threads."""
         settings = list(settings)
         for dpus in {each.dpus for each in settings}:
-            self._chunks(dpus)  # threads would each cut the log anew
+            self._chunks(dpus)  # fill the cache first: concurrent misses would each split the log
         done = []
         for each, run in zip(settings, pool.map(self.train, settings), strict=True):
             done.append(run)
@@ -105,7 +105,7 @@ class Laboratory:
         return done
 
     def train(self, settings: Settings) -> Trained:
-        """Train, and model the time on DPUs."""
+        """Train with the settings, and model the time on DPUs."""
         run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
         outcome = runs.train(self._chunks(settings.dpus), settings, self._probe, segmented=False)
         returns = np.asarray(outcome.returns)
@@ -114,7 +114,7 @@ class Laboratory:
         return Trained(settings, outcome, returns, record)
 
     def first(self, transitions: int) -> "Laboratory":
-        """The same with the first rows alone."""
+        """Return a laboratory with the first transitions only."""
         columns, episode = jax.tree.map(
             lambda column: column[:transitions], (self.dataset.transitions, self.dataset.episode)
         )
@@ -122,7 +122,7 @@ class Laboratory:
 
 
 def steps(scale: Scale) -> int:
-    """Count the calls that `explore` makes to its step, in all environments together."""
+    """Count the calls of `step` by `explore`, summed over all environments."""
     each = len(list(_main_settings(scale, 0))) + len(list(_sarsa_settings(scale, 0))) + 3
     return len(ENVIRONMENTS) * each + len(list(_sweep_settings(scale, 0)))
 
@@ -132,10 +132,10 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
 
     Args:
         environment: a tabular environment's name.
-        scale: how large.
+        scale: size of the experiment.
         seed: of the data and of the runs.
-        pool: threads that runs are shared out over; results do not depend on their number.
-        step: told what was done, `steps(scale)` times in all environments.
+        pool: threads for the runs; results do not depend on their number.
+        step: called with a description of finished work, `steps(scale)` times in all environments.
     """
     base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     laboratory = Laboratory(environment, _collect(environment, scale.transitions, seed))
@@ -183,11 +183,11 @@ def _describe(settings: Settings) -> str:
 
 
 def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Any]:
-    """SARSA's values beside the exact values of the policy that it estimates.
+    """Compare SARSA's values with the exact values of the policy that it estimates.
 
-    With logged next actions that is the behaviour policy, uniformly random here; with next actions
-    of its own, the epsilon-greedy policy of the values that it learned. Compared are the pairs
-    (s, a) that the data holds; the mean weighs them by their rows.
+    With logged next actions this is the behaviour policy, uniformly random here; with its own next
+    actions, the epsilon-greedy policy of the learned values. Errors cover the pairs (s, a) in the
+    data; the mean weights pairs by their number of transitions.
     """
     settings, values, mdp = trained.settings, trained.outcome.values, laboratory.mdp
     if settings.rule == "sarsa":
@@ -216,7 +216,7 @@ def _collect(environment: str, transitions: int, seed: int) -> TabularDataset:
 
 
 def _main_settings(scale: Scale, seed: int) -> Iterator[Settings]:
-    """The twelve variants of the paper, and Q-learning in the third numerics."""
+    """Yield the twelve variants of the paper, and Q-learning in the third numerics."""
     base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     for rule, order in itertools.product(RULES, ORDERS):
         first = (rule, order) == (RULES[0], ORDERS[0])
@@ -231,7 +231,10 @@ def _sweep_settings(scale: Scale, seed: int) -> Iterator[Settings]:
 
 
 def _sarsa_settings(scale: Scale, seed: int) -> Iterator[Settings]:
-    """SARSA with logged next actions. Fewer DPUs see each pair more often in a pass."""
+    """Yield settings of SARSA with logged next actions, on many and on few DPUs.
+
+    With fewer DPUs, each DPU sees each pair more often in a pass.
+    """
     base = Settings(rule="sarsa", passes=scale.passes, seed=seed)
     for dpus in (scale.dpus, scale.few_dpus):
         yield dataclasses.replace(base, dpus=dpus)

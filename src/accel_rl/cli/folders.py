@@ -1,13 +1,13 @@
-"""A run's folder: what was asked, what was learned, and what it is worth.
+"""Folder of a tabular run: configuration, tables, history and results.
 
 | file | |
 | --- | --- |
-| `config.json` | every argument, versions, and which data it was (with its checksum) |
+| `config.json` | every argument, versions, and the dataset with its checksum |
 | `table.npz` | `tables` [K, S, A] as trained, `values` [S, A] float32, and a JSON header |
 | `history.json` | return of the greedy policy at each merge |
-| `results.json` | the final figures; written last, so its presence says that the run is complete |
+| `results.json` | final figures; written last, so its presence shows that the run is complete |
 
-Each file appears whole or not at all.
+Each file is written atomically.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
 
 CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
-DETAILS = "details.json"  # of the demo, and of no other command
+DETAILS = "details.json"  # of the demo only
 METRICS = "metrics.jsonl"  # of agents, of apex and of compose
 SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
 _FORMAT = "accel_rl.table"
@@ -41,19 +41,19 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
-    """What `table.npz` holds."""
+    """Action values of `table.npz`, with their environment."""
 
     values: np.ndarray  # [S, A] float32
-    environment: str | None
+    environment: str | None  # name, if known
 
 
 def part_of_a_path(name: str) -> str:
-    """An environment's name as a part of a folder's, on every system."""
+    """Make an environment's name a valid part of a path on every system."""
     return name.replace("/", "_").replace(":", "_")
 
 
 def versions() -> dict[str, str | None]:
-    """Of accel_rl, of Python and of the packages that results depend on; None where absent."""
+    """Return versions of accel_rl, Python and packages that affect results; None if absent."""
     found: dict[str, str | None] = {
         "accel_rl": __version__,
         "python": platform.python_version(),
@@ -67,12 +67,12 @@ def versions() -> dict[str, str | None]:
 
 
 def made_with() -> dict[str, Any]:
-    """Versions, and the machine, as files record them."""
+    """Return versions and the machine, for records."""
     return {"versions": versions(), "host": describe_machine()}
 
 
 def describe(dataset: "TabularDataset") -> dict[str, Any]:
-    """Where a dataset comes from, its number of rows, and a SHA-256 of its columns."""
+    """Return a dataset's metadata, number of transitions, and a SHA-256 of its columns."""
     from accel_rl.datasets.validation import columns
 
     digest = hashlib.sha256()
@@ -83,11 +83,11 @@ def describe(dataset: "TabularDataset") -> dict[str, Any]:
 
 
 def check_free(directory: Path, overwrite: bool) -> None:
-    """Refuses, before the work, a folder that holds something.
+    """Check, before any work, that a run can be written into a folder.
 
     Raises:
-        ValueError: it is a file, or a folder with content and `overwrite` is False, or it cannot be
-            made or written to.
+        ValueError: it is a file, cannot be created or written to, or is not empty and `overwrite`
+            is False.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is not a directory")
@@ -103,12 +103,12 @@ def check_free(directory: Path, overwrite: bool) -> None:
 
 
 def is_apex(directory: Path) -> bool:
-    """Whether a folder that is no agent's is that of `accel-rl apex`, complete or not."""
+    """Return whether a folder, known not to be an agent's, is a run of `accel-rl apex`."""
     return (directory / METRICS).is_file() and not (directory / PLAN).is_file()
 
 
 def refuse_tableless(directory: Path) -> None:
-    """Raises ValueError of a demo's folder or of an Ape-X run's, for commands that take tables."""
+    """Raise ValueError for the folder of a demo or an Ape-X run, which holds no table."""
     refuse_demo(directory)
     if is_apex(directory):
         raise ValueError(
@@ -124,13 +124,13 @@ def write(
     environment: str | None,
     results: Mapping[str, Any],
 ) -> None:
-    """Writes a run.
+    """Write a run's folder.
 
     Args:
-        directory: made where it is absent.
+        directory: created if absent.
         config: the content of `config.json`.
         outcome: from `runs.train`.
-        environment: the name that the table belongs to, if it is known.
+        environment: name of the table's environment, if known.
         results: the content of `results.json`.
 
     Raises:
@@ -155,14 +155,14 @@ def write(
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON, atomically."""
+    """Write JSON atomically."""
     with atomic_write(path, "w") as file:
         json.dump(value, file, indent=2, allow_nan=False)
         file.write("\n")
 
 
 def read_json(directory: Path, name: str) -> Any:
-    """Reads one of a run's JSON files.
+    """Read one of a run's JSON files.
 
     Raises:
         ValueError: it is absent or damaged.
@@ -177,23 +177,23 @@ def read_json(directory: Path, name: str) -> Any:
 
 
 def refuse_demo(path: Path) -> None:
-    """Refuses the folder of a demo, which holds the results of several runs and no run itself.
+    """Raise ValueError for the folder of a demo, which holds results of several runs.
 
     Raises:
-        ValueError: it is one.
+        ValueError: the folder is a demo's.
     """
     if (path / DETAILS).is_file():
         raise ValueError(f"{path} is the folder of a demo: accel-rl report {path} shows it")
 
 
 def load_table(path: Path) -> Table:
-    """Reads a run's table.
+    """Read a run's table.
 
     Args:
         path: the run's folder, or its table file.
 
     Raises:
-        ValueError: the file is absent, damaged, or not one that `write` made.
+        ValueError: the file is absent, damaged, or was not written by `write`.
     """
     file = path / TABLE if path.is_dir() else path
     refuse_tableless(path)

@@ -1,4 +1,4 @@
-"""`accel-rl import`: a log of the user's own, into a dataset's file."""
+"""`accel-rl import`: a dataset from a log of the user's own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -160,14 +160,14 @@ def _dataset(
     sizes: tuple[int | None, int | None],
     require_next_action: bool,
 ) -> "tuple[TabularDataset, dict[str, str]]":
-    """The dataset, and what the file calls its columns."""
+    """Read a log as a dataset; return it with the names of its columns in the file."""
     import numpy as np
 
     from accel_rl import datasets, envs
     from accel_rl.cli import log_files
     from accel_rl.datasets.arrays import ENDS, RowError, assembled
 
-    # Not under the name of an environment that the log is not said to be of.
+    # Without --env, never use the name of a known environment: train would score in it.
     name = env or ("unnamed" if file.stem in envs.list_environments() else file.stem)
     policy = f"unknown, imported from {file.name}"
     if mdp is not None and episode_end is None and log_files.is_text(file):
@@ -181,7 +181,8 @@ def _dataset(
         done = wanted["terminated"] is None and columns.names.get("terminated") == log_files.DONE
         truncated = arrays.get("truncated")
         if done and truncated is not None and truncated.shape == arrays["terminated"].shape:
-            # Some mean by done any end, others a termination: a row that was cut is neither's.
+            # done means any end of an episode in some logs, a termination in others. A truncated
+            # row is not a termination either way.
             arrays["terminated"] = np.where(truncated == 1, 0, arrays["terminated"])
         if not any(end in arrays for end in ENDS):
             if episode_end is None:

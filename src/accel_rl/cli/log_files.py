@@ -1,4 +1,4 @@
-"""Files of other people's logs, read as columns: CSV, blank-separated text, and plain NPZ."""
+"""Readers of external logs as columns: CSV, blank-separated text, and plain NPZ."""
 
 import csv
 import dataclasses
@@ -15,22 +15,22 @@ from accel_rl.datasets.arrays import ENDS, REQUIRED, RowError
 from accel_rl.datasets.storage import DAMAGE
 from accel_rl.datasets.validation import COLUMNS
 
-DONE = "done"  # in the place of terminated
+DONE = "done"  # a column that stands for terminated
 
 _FLAGS = {"true": "1", "false": "0"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """A log's columns under the library's names, and where their rows stand."""
+    """Columns of a log under the library's names, and the locations of its rows."""
 
     arrays: dict[str, np.ndarray]
-    names: dict[str, str]  # what the file calls them
-    where: Callable[[int], str]  # of a row counted from 0, for messages
+    names: dict[str, str]  # names in the file
+    where: Callable[[int], str]  # location of a row, counted from 0, for messages
 
 
 def is_text(path: Path) -> bool:
-    """Whether the file is blank-separated numbers without a header, as `load_text` reads it."""
+    """Return whether a file is blank-separated numbers without header, for `load_text`."""
     if zipfile.is_zipfile(path):
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -39,18 +39,18 @@ def is_text(path: Path) -> bool:
 
 
 def read(path: Path, wanted: Mapping[str, str | None]) -> Columns:
-    """Reads a log.
+    """Read a log.
 
     Args:
-        path: the file; what it holds tells its kind, not its name.
-        wanted: names of columns in the file by those of the library; None stands for the natural
-            ones, and those of columns that are absent are left out unless a log needs them.
+        path: the file; its kind is detected from its content, not from its name.
+        wanted: names of columns in the file, by the library's names. None stands for the same
+            name; optional columns that are absent are then skipped.
 
     Returns:
         The columns.
 
     Raises:
-        DatasetError: the file is empty or damaged, lacks a column, or a field is no number. The
+        DatasetError: the file is empty or damaged, lacks a column, or a field is not a number. The
             message does not name the file.
         OSError: it cannot be opened.
     """
@@ -67,11 +67,12 @@ def read(path: Path, wanted: Mapping[str, str | None]) -> Columns:
 
 
 def _chosen(wanted: Mapping[str, str | None], found: Iterable[str]) -> dict[str, str]:
-    """What the file calls each column that is wanted and there."""
+    """Return the names in the file of the wanted columns that are present."""
     found = list(found)
     chosen = {name: given for name, given in wanted.items() if given is not None}
     natural = [(name, name) for name in wanted]
-    # One column of those that say what terminated; a discount is often the algorithm's, not 0 or 1.
+    # Take one column for terminations: terminated, done or discount. discount comes last, as it is
+    # often the algorithm's constant, not 0 or 1.
     natural.insert(natural.index(("terminated", "terminated")) + 1, ("terminated", DONE))
     for name, column in natural:
         told = name in chosen or (name == "discount" and "terminated" in chosen)
@@ -121,7 +122,7 @@ def _read_csv(path: Path, wanted: Mapping[str, str | None]) -> Columns:
 
 
 def _of_rows(rows: Any, wanted: Mapping[str, str | None], blanks: bool) -> Columns:
-    """The columns of what a `csv.reader` yields; blanks at the end of a line part nothing."""
+    """Build columns from the rows of a `csv.reader`; with `blanks`, ignore empty fields."""
     header: list[str] = []
     names: dict[str, str] = {}
     fields: dict[str, list[str]] = {}

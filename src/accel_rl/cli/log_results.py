@@ -1,4 +1,4 @@
-"""What training on a log came to, for `results.json` and the terminal."""
+"""Results of training on a log, for `results.json` and the terminal."""
 
 import shlex
 from pathlib import Path
@@ -17,7 +17,7 @@ def gather(
     seconds: dict[str, float],
     mdp: MDP | None,
 ) -> dict[str, Any]:
-    """The figures of a run; returns are None without tables of the environment."""
+    """Collect the results of a run; returns are None without the environment's tables."""
     final = None if outcome.returns is None else float(outcome.returns[-1])
     best = None if mdp is None else float(tabular.optimal_return(mdp, runs.horizon_of(mdp)))
     return {
@@ -31,7 +31,7 @@ def gather(
 
 
 def show(directory: Path, results: dict[str, Any]) -> None:
-    """Prints them."""
+    """Print the results of a run as a table."""
     worth = results["episode_return"]
     score = (
         ("return", "not known: no environment to score in")

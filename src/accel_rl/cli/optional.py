@@ -1,6 +1,6 @@
-"""Optional parts: what works only where something else is installed, and what brings it.
+"""Optional parts: features that need other software, and how to install it.
 
-`accel-rl doctor` and the end of a test run name absent parts in the same words.
+`accel-rl doctor` and the end of a test run describe absent parts in the same words.
 """
 
 import importlib.util
@@ -13,12 +13,12 @@ _REINSTALL = "then reinstall accel_rl"
 
 
 class Part(NamedTuple):
-    """An optional part.
+    """Optional part.
 
     Attributes:
-      purpose: what works with it alone.
-      package: what brings it, as a command or a noun phrase.
-      why_absent: returns the reason of its absence, or None where it is present.
+      purpose: features that need the part.
+      package: how to install it, as a command or a noun phrase.
+      why_absent: returns the reason of its absence, or None if it is present.
     """
 
     purpose: str
@@ -72,7 +72,7 @@ def _real_dpus() -> str | None:
 
 
 def _of_server(why_absent: Callable[[Any], str]) -> Callable[[], str | None]:
-    """Return a check that asks the replay server's module."""
+    """Return a check that queries the replay server's module."""
 
     def asked() -> str | None:
         from accel_rl.remote.module import native
@@ -163,6 +163,6 @@ PARTS: dict[str, Part] = {
 
 
 def describe_absence(name: str) -> str | None:
-    """Name an absent part and what brings it, in one line; None where it is present."""
+    """Return one line that names an absent part and how to install it; None if present."""
     part = PARTS[name]
     return f"{name}: absent: {part.package}" if part.why_absent() else None

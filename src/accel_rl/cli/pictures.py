@@ -1,4 +1,4 @@
-"""Whole figures from the drawings of `accel_rl.plot`, and the files they go to.
+"""Figures composed of the drawings of `accel_rl.plot`, and their files.
 
 Figures are made without pyplot: no display, no global state.
 """
@@ -17,13 +17,13 @@ _DPI = 120
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG, atomically."""
+    """Write a figure as PNG atomically."""
     with atomic_write(path) as file:
         figure.savefig(file, format="png", dpi=_DPI)
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """An empty figure of so many inches, whose parts make room for each other."""
+    """Make an empty figure, in inches, with constrained layout."""
     figure = Figure(figsize=(width, height), layout="constrained")
     if title:
         figure.suptitle(title)
@@ -31,12 +31,12 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 
 def policy_figure(environment: str, values: Any, title: str) -> Figure:
-    """State values and greedy policy; for Taxi before and after the passenger is picked up.
+    """Draw state values and greedy policy; for Taxi before and after the pick-up.
 
     Args:
         environment: a tabular environment's name.
         values: [S, A] action values.
-        title: which run they are from.
+        title: names the run.
     """
     table = np.asarray(values)
     policy = table.argmax(axis=1)
@@ -55,7 +55,7 @@ def policy_figure(environment: str, values: Any, title: str) -> Figure:
 def curve_figure(
     environment: str, passes: Any, returns: Any, label: str, optimal: float | None
 ) -> Figure:
-    """The learning curve of one run."""
+    """Draw the learning curve of one run."""
     figure = new_figure(6.4, 4.0, f"{environment}: exact return of the greedy policy")
     reference = None if optimal is None else ("best possible", optimal)
     plot.draw_curves(figure.subplots(), passes, {label: returns}, reference=reference)
@@ -63,7 +63,7 @@ def curve_figure(
 
 
 def parts_figure(title: str, runs: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Modelled time parts of one or more runs."""
+    """Draw the modelled time parts of one or more runs."""
     figure = new_figure(7.2, 1.4 + 0.32 * len(runs), title)
     plot.draw_breakdown(figure.subplots(), runs)
     return figure

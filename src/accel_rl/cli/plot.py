@@ -1,4 +1,4 @@
-"""`accel-rl plot`: pictures of runs, by their kind."""
+"""`accel-rl plot`: pictures of agents' and tabular runs."""
 
 from pathlib import Path
 from typing import Annotated

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def figures(run: Path) -> "dict[str, Figure]":
-    """Modelled time parts, and where they are known learning curve and policy, by file name.
+    """Draw modelled time parts, and learning curve and policy if known, by file name.
 
     Raises:
-      typer.BadParameter: if it is not the folder of a complete run.
+      typer.BadParameter: if the folder does not hold a complete run.
     """
     from accel_rl.cli import folders, pictures
     from accel_rl.envs.registry import has_tables

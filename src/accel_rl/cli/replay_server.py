@@ -1,4 +1,4 @@
-"""`accel-rl replay-server`: the replay memory server, until it is interrupted."""
+"""`accel-rl replay-server`: a replay server that runs until it is interrupted."""
 
 import shlex
 import time
@@ -13,8 +13,8 @@ from accel_rl.cli.arguments import Json
 if TYPE_CHECKING:
     from accel_rl.remote import ReplayServer
 
-BUSY = 16  # the status of a server that is writing a snapshot
-LAST_SECONDS = 60.0  # for which the last snapshot waits for another
+BUSY = 16  # status of a server that is writing a snapshot
+LAST_SECONDS = 60.0  # most that the last snapshot waits for one in progress
 
 EXAMPLES = console.examples(
     "accel-rl replay-server --port 7077",
@@ -34,10 +34,10 @@ SecretFile = Annotated[
 
 
 def secret_of(path: Path | None) -> bytes | None:
-    """What a file holds, without the end of its line.
+    """Read a secret from a file, without the newline at its end; None without a file.
 
     Raises:
-      OSError: if it cannot be read.
+      OSError: if the file cannot be read.
     """
     return None if path is None else path.read_bytes().rstrip(b"\r\n")
 
@@ -126,7 +126,7 @@ def replay_server(
             in_network=in_network,
         )
     with server:
-        try:  # who reads the addresses may end it at once
+        try:  # from the first output on: its reader may send a signal at once
             if json:
                 console.print_json({"addresses": server.addresses})
             else:
@@ -136,7 +136,7 @@ def replay_server(
                 if every:
                     try:
                         server.snapshot()
-                    except remote.SnapshotFailed as error:  # the next may do: the memory is kept
+                    except remote.SnapshotFailed as error:  # tables stay; the next may succeed
                         console.note(f"no snapshot this time: {error}")
         except (KeyboardInterrupt, console.Terminated):
             if snapshot is None:
@@ -153,7 +153,7 @@ def replay_server(
 
 
 def _last_snapshot(server: "ReplayServer") -> None:
-    """Waits for one that a client asked for, which began before the end."""
+    """Write the last snapshot; wait for one in progress that a client requested."""
     from accel_rl.remote import SnapshotFailed
 
     until = time.monotonic() + LAST_SECONDS

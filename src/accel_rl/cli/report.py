@@ -1,4 +1,4 @@
-"""`accel-rl report`: a run or benchmark results as one page of HTML."""
+"""`accel-rl report`: a run or benchmark results as one HTML page."""
 
 from pathlib import Path
 from typing import Annotated

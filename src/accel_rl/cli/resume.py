@@ -1,4 +1,4 @@
-"""`accel-rl resume`: a training that was stopped goes on, bit for bit."""
+"""`accel-rl resume`: bit-identical continuation of a stopped training or sweep."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def resume(
 
 
 def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
-    """Says so where no training has a step left."""
+    """Note if no training has a step left."""
     from accel_rl import io
     from accel_rl.cli.training import folder
 
@@ -67,7 +67,7 @@ def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
             return
         try:
             checkpoints.open(done)
-        except io.DamagedError:  # it goes on from the one before
+        except io.DamagedError:  # the training continues from an earlier checkpoint
             return
     console.note(
         f"accel-rl: nothing is left to do, {done:,} steps are done; --steps N trains longer"
@@ -75,12 +75,12 @@ def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
 
 
 def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Assembly":
-    """What the folder's configuration describes, with another number of steps."""
+    """Assemble the folder's configuration, with another number of steps if given."""
     from accel_rl.cli.training import assemble, execute, folder, values
 
     if steps is not None:
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
-        with console.bad_input():  # not RUN_DIR is to blame
+        with console.bad_input():  # blames --steps, not RUN_DIR
             number: Any = values.conform(int, values.parse(steps), "--steps")
             if number < done:
                 raise ValueError(f"--steps must be at least {done}, which are done, got {number}")

@@ -1,4 +1,4 @@
-"""What kind of run a path holds, and its page."""
+"""Report pages of runs, datasets and benchmarks."""
 
 import datetime
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from accel_rl.report.results import Basis
 
-# What is drawn in a picture's file, told apart by its stem; of others the name alone is told.
+# Title and basis of a picture by its file's stem; other pictures are titled by their stem.
 _DRAWN: dict[str, "tuple[str, Basis | None]"] = {
     "learning_curves": (
         "Learning curves: exact return of the greedy policy by passes over the data, for each "
@@ -40,12 +40,11 @@ _DRAWN: dict[str, "tuple[str, Basis | None]"] = {
 
 
 def page_of(path: Path) -> Page:
-    """The page of a run's folder, a dataset, a benchmark's JSON file or a folder of such files.
+    """Make the page of a run's folder, a dataset, a benchmark's JSON file or a folder of those.
 
     Raises:
       OSError: a file cannot be read.
-      ValueError: there is nothing, nothing of this library's, or a damaged file; the message names
-        it.
+      ValueError: the path is absent, not of this library, or damaged; the message names it.
     """
     if not path.exists():
         raise ValueError(f"{path} does not exist")
@@ -56,7 +55,7 @@ def page_of(path: Path) -> Page:
     try:
         page = _of_folder(path)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        # Kinds of runs check what they are known by; deeper damage is told of here.
+        # Readers check only the keys that identify a run; this reports any other damage.
         raise ValueError(f"{path} holds a damaged run: {type(error).__name__} {error}") from error
     if page is not None:
         return page
@@ -66,7 +65,7 @@ def page_of(path: Path) -> Page:
 
 
 def _of_folder(path: Path) -> Page | None:
-    """The page of a run; None where the folder holds none."""
+    """Make the page of a run; return None if the folder holds none."""
     from accel_rl.cli.training import folder, sweeping
 
     if (path / "plan.json").is_file():
@@ -126,7 +125,7 @@ def _sweep(path: Path) -> Page:
 
 
 def _curves(path: Path, rows: list[Any]) -> "dict[str, Figure]":
-    """Of every metric that there is a curve of; none of a training that has just begun."""
+    """Draw learning curves of all metrics that have values; none before the first row."""
     from accel_rl.cli.training import drawing
 
     names = {name for row in rows for name in row.get("per_seed", row)}
@@ -214,7 +213,7 @@ def _picture(stem: str, uri: str) -> Picture:
 
 
 def _when(path: Path) -> str:
-    """When the run was written last, by the time of its newest JSON file or of itself."""
+    """Format the modification time of a file, or of the newest JSON file in a folder."""
     files = [path] if path.is_file() else [*path.glob("*.json"), *path.glob("*.jsonl")]
     newest = max(file.stat().st_mtime for file in files)
     when = datetime.datetime.fromtimestamp(newest, datetime.UTC)

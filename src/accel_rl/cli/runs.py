@@ -1,6 +1,6 @@
-"""A tabular run: dataset -> chunks -> training on emulated DPUs -> exact return, modelled seconds.
+"""Tabular runs: dataset -> chunks -> training on emulated DPUs -> exact return, modelled seconds.
 
-`accel-rl train` and `accel-rl demo` share it.
+`accel-rl train` and `accel-rl demo` share this module.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ from accel_rl.datasets import TabularDataset
 from accel_rl.pim import Machine, modelled
 from accel_rl.types import MDP, Array
 
-_SEGMENTS = 10  # a training is cut into about so many calls, between which Ctrl-C is heard
+_SEGMENTS = 10  # approximate number of calls in a training; Ctrl-C takes effect between calls
 
-LONGEST_EPISODE = 1000  # steps, for environments that set no limit themselves (CliffWalking)
+LONGEST_EPISODE = 1000  # steps, for environments without a time limit (CliffWalking)
 
 Probe = Callable[[Array], Array]
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """All that decides a run, beside its data. Names and numbers only: it is written as JSON."""
+    """Settings of a run, except its data; names and numbers only, as they are written as JSON."""
 
     rule: str = "q_learning"
     numerics: str = "fp32"
@@ -46,7 +46,7 @@ class Settings:
 
     @property
     def kernel(self) -> modelled.Kernel:
-        """What the cost model needs of it."""
+        """Settings that the cost model depends on."""
         return modelled.Kernel(
             rule=self.rule,
             numerics=self.numerics,
@@ -61,35 +61,35 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run learned, on the host."""
+    """Results of a run, on the host."""
 
     tables: np.ndarray  # [K, S, A] in the numerics' dtype
     values: np.ndarray  # [S, A] float32
     passes: np.ndarray  # [M] int, passes done at each merge
-    returns: np.ndarray | None  # [M] float32, the greedy policy's exact returns, if probed
+    returns: np.ndarray | None  # [M] float32, the greedy policy's exact returns; None unless probed
     effective: dict[str, float]  # alpha, gamma, epsilon as the numerics represent them
     measured_seconds: float  # of the emulation on this machine, compilation included
 
 
 def chunks_of(dataset: TabularDataset, dpus: int) -> pim.Chunks:
-    """The dataset, split over `dpus` DPUs.
+    """Split a dataset over `dpus` DPUs.
 
     Raises:
-        ValueError: there are fewer rows than DPUs.
+        ValueError: there are fewer transitions than DPUs.
     """
     info = dataset.info
     return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions)
 
 
 def horizon_of(mdp: MDP) -> int:
-    """Steps after which an episode is cut when policies are scored."""
+    """Return the number of steps after which episodes are truncated in evaluation."""
     return LONGEST_EPISODE if mdp.time_limit is None else mdp.time_limit
 
 
 def return_probe(mdp: MDP, horizon: int) -> Probe:
-    """A function of action values [S, A]: the exact return per episode of their greedy policy.
+    """Make a function from action values [S, A] to the exact return of their greedy policy.
 
-    Make it once for many trainings: each new function is compiled anew.
+    Make it once for many trainings: each new function triggers recompilation.
     """
 
     def probe(values: Array) -> Array:
@@ -107,17 +107,18 @@ def train(
     segmented: bool = True,
     machine: Machine | None = None,
 ) -> Outcome:
-    """Trains, in calls of equal length so that each is compiled once.
+    """Train in calls of equal length, which share a compiled program.
 
-    The result does not depend on the cuts: each falls on a merge, where the next call goes on.
+    The result does not depend on the segmentation: each call ends at a merge, and the next
+    continues from the merged tables.
 
     Args:
         chunks: from `chunks_of`.
-        settings: what to train and how.
+        settings: of the run.
         probe: from `return_probe`; None records no returns.
-        on_passes: told after each call how many passes it did.
-        segmented: False trains in a single call, without the cost of loading the DPUs again.
-        machine: what the run must fit, and what backend "upmem" emulates.
+        on_passes: called after each call with its number of passes.
+        segmented: False trains in a single call, which loads the DPUs only once.
+        machine: whose limits the run must meet, and which backend "upmem" emulates.
 
     Returns:
         The outcome.
@@ -162,9 +163,9 @@ def train(
 
 
 def segments(passes: int, period: int) -> list[int]:
-    """Passes of each call: about ten equal calls of whole periods, then one with what is left.
+    """Return the passes of each call: about ten equal calls of whole periods, then the rest.
 
-    Each length is compiled for itself, so a number of calls that leaves nothing over is preferred.
+    Each length is compiled separately, so a number of calls without remainder is preferred.
 
     Raises:
         ValueError: a number is below 1.
@@ -184,7 +185,7 @@ def segments(passes: int, period: int) -> list[int]:
 
 
 def merge_passes(passes: int, period: int) -> np.ndarray:
-    """[M] int: passes done at each merge, the last included."""
+    """Return the number of passes done at each merge, the last included, [M] int."""
     return np.append(np.arange(period, passes, period), passes)
 
 
@@ -194,7 +195,7 @@ def record(
     episode_return: float | None,
     modelled_seconds: dict[str, float],
 ) -> dict[str, Any]:
-    """A run in one line of `results.json`."""
+    """Return the entry of a run in `results.json`."""
     return {
         "environment": environment,
         "rule": settings.rule,

@@ -1,4 +1,4 @@
-"""Start-up: settings that jax reads once, at its first import, and imports that are slow."""
+"""Start-up of commands: settings that jax reads at its first import, and slow imports."""
 
 import importlib
 import os
@@ -16,10 +16,10 @@ _CACHE_LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
 
 def prepare_jax() -> None:
-    """Gives jax one CPU device for each core, and a compilation cache that outlives the process.
+    """Configure jax with one CPU device per core and a persistent compilation cache.
 
-    What the user has set in the environment stays. Does nothing once jax is imported, because it
-    would no longer be read.
+    Variables that the user has set stay. Once jax is imported this does nothing, because jax no
+    longer reads them.
     """
     if "jax" in sys.modules:
         return
@@ -30,15 +30,15 @@ def prepare_jax() -> None:
         directory = cache_directory()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-        except OSError:  # a read-only home: compile anew each time
+        except OSError:  # a read-only home: no persistent cache
             return
         os.environ[_CACHE_VARIABLE] = str(directory)
-        # Tabular programs compile in half a second to two; jax keeps only those above one.
+        # Tabular programs compile in 0.5 to 2 s; by default, jax caches only those above 1 s.
         os.environ.setdefault(_CACHE_LEAST_SECONDS, "0.2")
 
 
 def cache_directory() -> Path:
-    """Where compiled programs are kept, unless JAX_COMPILATION_CACHE_DIR says otherwise."""
+    """Return the folder of the compilation cache: JAX_COMPILATION_CACHE_DIR, or a default."""
     named = os.environ.get(_CACHE_VARIABLE)
     if named:
         return Path(named)
@@ -46,10 +46,10 @@ def cache_directory() -> Path:
 
 
 def import_gymnax() -> None:
-    """Imports gymnax in a tenth of the time.
+    """Import gymnax in a tenth of the time.
 
-    Some of its modules import what they draw with, pyplot and seaborn, which bring pandas and
-    SciPy. Modules that import themselves on first use stand in for these meanwhile.
+    Some of its modules import pyplot and seaborn for drawing, which import pandas and SciPy.
+    Placeholders, which import these modules on first use, replace them during the import.
     """
     if "gymnax" in sys.modules:
         return
@@ -64,11 +64,11 @@ def import_gymnax() -> None:
 
 
 class _StandIn(types.ModuleType):
-    """What `import` gives for a module that is imported only when it is used."""
+    """Placeholder that imports its module on the first use of an attribute."""
 
     def __getattr__(self, attribute: str) -> Any:
         name = self.__name__
-        if attribute.startswith("__"):  # asked by who looks through all modules
+        if attribute.startswith("__"):  # asked by code that inspects all modules
             raise AttributeError(attribute)
         if sys.modules.get(name) is self:
             del sys.modules[name]

@@ -1,4 +1,4 @@
-"""`accel-rl sweep`: an agent with every combination of some settings."""
+"""`accel-rl sweep`: trainings of an agent with every combination of some settings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

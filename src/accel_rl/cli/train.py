@@ -1,4 +1,4 @@
-"""`accel-rl train`: agents in environments, and tabular rules on logs."""
+"""`accel-rl train`: training of agents in environments, and of tabular rules on logs."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ _LOG = "log"
 
 
 class _AgentsOrLog(typer.core.TyperGroup):
-    """Commands by the names of agents; anything else is the argument of `log`."""
+    """Command group by names of agents; any other first word is an argument of `log`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The agent's command, however its name is spelt, or that of a log."""
+        """Resolve to the agent's command, in either spelling of its name, or to `log`."""
         name = args[0].replace("_", "-")
         if name in self.commands:
             return name, self.commands[name], args[1:]
@@ -25,7 +25,7 @@ class _AgentsOrLog(typer.core.TyperGroup):
 
 
 def _is_agents(words: list[str]) -> bool:
-    """Whether the first word can only be meant as an agent's name: an environment follows it."""
+    """Return whether the first word must be an agent's name, as an environment follows it."""
     first, *rest = words
     if first.startswith("-") or names_file(first):
         return False
@@ -34,7 +34,7 @@ def _is_agents(words: list[str]) -> bool:
 
 app = typer.Typer(
     cls=_AgentsOrLog,
-    # Options may come before the log's name, as those of other commands may.
+    # Options may come before the log's name, as in other commands.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     subcommand_metavar="AGENT ENV [section.name=value]... | ENV|DATASET.npz",
     epilog=console.examples(

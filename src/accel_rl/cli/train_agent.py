@@ -1,4 +1,4 @@
-"""`accel-rl train AGENT ENV`: an agent that learns while it acts, on many seeds at once."""
+"""`accel-rl train AGENT ENV`: an agent trained online, on many seeds at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from accel_rl.cli.arguments import Json, Overwrite
 if TYPE_CHECKING:
     from accel_rl.cli.training.assemble import Assembly
 
-# Names that the library knows, repeated here so that --help needs no jax; a test compares them.
+# Names of the library, repeated so that --help does not import jax; a test compares them.
 AGENTS = {
     "dqn": "DQN: double, dueling, prioritised; for a finite number of actions",
     "ddpg": "DDPG, for bounded continuous actions",
@@ -68,10 +68,10 @@ Out = Annotated[Path | None, typer.Option(help="The run's folder. Default: runs/
 
 
 class AgentCommand(typer.core.TyperCommand):
-    """A command whose help ends with what its agent accepts."""
+    """Command whose help ends with the settings of its agent."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Writes the help, then the agent's settings, for which the library is imported."""
+        """Write the help, then the agent's settings, for which the library is imported."""
         super().format_help(ctx, formatter)
         runtime.prepare_jax()
         from accel_rl.cli.training import catalogue, values
@@ -90,7 +90,7 @@ class AgentCommand(typer.core.TyperCommand):
 
 
 def command(agent: str) -> Callable[..., None]:
-    """The function behind `accel-rl train AGENT`."""
+    """Make the function of `accel-rl train AGENT`."""
 
     def train_agent(
         context: typer.Context,
@@ -137,14 +137,14 @@ def command(agent: str) -> Callable[..., None]:
 
 
 def no_agent(name: str) -> typer.BadParameter:
-    """The complaint about a word that stands where an agent's name must."""
+    """Return the error for a word that is not an agent's name."""
     return typer.BadParameter(
         f"no agent is named {name!r}; {meant(name, AGENTS)}", param_hint="AGENT"
     )
 
 
 def epilog(agent: str) -> str:
-    """The examples of an agent's help."""
+    """Return the examples of an agent's help."""
     environment = _ENVIRONMENTS.get(agent, "CartPole-v1")
     return console.examples(
         f"accel-rl train {agent} {environment} --seeds 4 --out runs/{agent}",
@@ -162,7 +162,7 @@ def options(
     seed: int | None,
     log: str | None,
 ) -> dict[str, Any]:
-    """The options that were given, by the names of their settings."""
+    """Return the options that were given, by dotted names of their settings."""
     from accel_rl.cli.training import values
 
     given = {
@@ -183,7 +183,7 @@ def assemble(
     given: Mapping[str, Any],
     sweep: Mapping[str, Sequence[float]] | None = None,
 ) -> "Assembly":
-    """What the command's words describe, made and checked."""
+    """Assemble and check the training that a command describes."""
     from accel_rl.cli.training import assemble as assembly
     from accel_rl.cli.training import configuration, execute, layers
 
@@ -200,7 +200,7 @@ def assemble(
 
 
 def default_directory(assembly: "Assembly") -> Path:
-    """runs/, and what was asked."""
+    """Return the default folder: `runs/` and a name made of the main settings."""
     from accel_rl.cli import folders
 
     complete = assembly.configuration
@@ -216,12 +216,12 @@ def default_directory(assembly: "Assembly") -> Path:
 
 
 def said(context: typer.Context) -> str:
-    """The command as it was given."""
+    """Return the command line as it was given."""
     return context.obj or context.command_path
 
 
 def bar() -> bool:
-    """Whether there is somebody to show a progress bar to."""
+    """Return whether to show a progress bar: stderr is a terminal."""
     import sys
 
     return sys.stderr.isatty()

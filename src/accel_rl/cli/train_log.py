@@ -1,4 +1,4 @@
-"""`accel-rl train ENV|DATASET.npz`: a tabular rule on a log, split over emulated DPUs."""
+"""`accel-rl train ENV|DATASET.npz`: a tabular rule trained on a log, on emulated DPUs."""
 
 import dataclasses
 from pathlib import Path
@@ -197,7 +197,7 @@ def train_log(
         console.bad_input(),
         pim.upmem.recording() as recorded,
     ):
-        # On DPUs in one call: each would send the rows again.
+        # Backend upmem trains in one call: each call would transfer the log to the DPUs again.
         outcome = runs.train(
             chunks, settings, probe, advance, segmented=not on_dpus, machine=described
         )
@@ -229,7 +229,7 @@ def train_log(
 def _data(
     data: str, env: str | None, num: int, seed: int
 ) -> "tuple[TabularDataset, MDP | None, str | None]":
-    """The dataset, and the environment to score in, where there is one."""
+    """Return the dataset, and tables and name of the environment to score in, or None."""
     from accel_rl import datasets
     from accel_rl.envs.registry import has_tables
 

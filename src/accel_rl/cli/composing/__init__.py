@@ -1,1 +1,1 @@
-"""What `accel-rl compose` does behind its commands."""
+"""Implementation of the commands of `accel-rl compose`."""

@@ -1,14 +1,14 @@
-"""A plan's folder.
+"""Folder of a plan.
 
 | file | |
 | --- | --- |
-| `spec.toml` | what was asked for |
-| `mapping.toml` | which device takes which role; may be edited before `compose run` |
-| `plan.json` | what the model says of each mapping, and the predicted timeline |
-| `run.json` | what the last run measured; written last |
-| `metrics.jsonl` | rows of the last run |
+| `spec.toml` | the spec that was planned |
+| `mapping.toml` | device of each role; may be edited before `compose run` |
+| `plan.json` | estimates of each mapping, and the predicted timeline |
+| `run.json` | measurements of the last run; written last |
+| `metrics.jsonl` | metrics of the last run |
 
-Each file appears whole or not at all.
+Each file is written atomically.
 """
 
 import json
@@ -29,15 +29,15 @@ METRICS = folders.METRICS
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]
-"""Keys of a table in JSON, and the types of their values."""
+"""Keys of a JSON table, and the types of their values."""
 
 
 def read_spec(path: Path, words: Sequence[str]) -> Spec:
-    """A spec of a TOML file, with `name=value` settings in place of the file's.
+    """Read a spec from a TOML file; `name=value` words override its settings.
 
     Raises:
       OSError: if the file cannot be read.
-      ValueError: if something in it is unknown, of the wrong type or out of range.
+      ValueError: if a setting is unknown, of the wrong type or out of range.
     """
     table = mappings.read_toml(path)
     for word in words:
@@ -55,23 +55,23 @@ def read_spec(path: Path, words: Sequence[str]) -> Spec:
 
 
 def read_mapping(directory: Path) -> tuple[Spec, Mapping]:
-    """A folder's spec and mapping; errors as `read_spec`."""
+    """Read a folder's spec and mapping; errors as in `read_spec`."""
     spec = _spec(mappings.read_toml(directory / SPEC))
     return spec, mappings.from_table(mappings.read_toml(directory / MAPPING))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file, whole or not at all."""
+    """Write a text file atomically."""
     with atomic_write(path, "w") as file:
         file.write(text)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A table that was written as JSON.
+    """Read a table from a JSON file.
 
     Raises:
       OSError: if the file cannot be read.
-      ValueError: if it is no JSON; the message names the file.
+      ValueError: if it is not a JSON table; the message names the file.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -83,13 +83,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
-    """Raises ValueError, naming file and key, where a table lacks one or holds another type.
+    """Raise ValueError, naming file and key, if a table lacks a key or a value's type is wrong.
 
     Args:
-      path: the file that it is from.
-      table: what may be a table.
+      path: the table's file.
+      table: value to check; not necessarily a table.
       wanted: keys and the types of their values.
-      inside: where the table is in the file, such as "estimates[3]".
+      inside: location of the table in the file, such as "estimates[3]".
     """
     if not isinstance(table, dict):
         raise ValueError(f"{path}: {inside} must hold a table, got {type(table).__name__}")
@@ -107,5 +107,5 @@ def _spec(table: dict[str, Any]) -> Spec:
         runtime.import_gymnax()
         specs.check(spec)
         return spec
-    except TypeError as error:  # the library blames types; here it is what the user wrote
+    except TypeError as error:  # wrong types come from the user's file here
         raise ValueError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Planning, and what is written of a plan."""
+"""Planning of mappings, and the files and pictures of a plan."""
 
 import contextlib
 import dataclasses
@@ -25,20 +25,20 @@ TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 
 
 def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
-    """A plan, of what was measured before if that is wanted; what was measured is kept.
+    """Plan mappings, with cached costs if `cache` is True; save measured costs in the cache.
 
     Raises:
       ValueError: if a device is unknown, or no mapping is possible; the message says why.
     """
     known = costs.load(spec) if cache else None
     found = compose.plan(spec, costs=known, progress=progress)
-    with contextlib.suppress(OSError):  # a home that cannot be written: measured anew next time
+    with contextlib.suppress(OSError):  # a read-only home: no cache
         costs.save(found.costs, spec)
     return found
 
 
 def write_plan(directory: Path, found: Plan) -> None:
-    """Writes spec, mapping and plan."""
+    """Write spec, mapping and plan; remove an earlier run and its pictures."""
     clearing.clear(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for stale in (folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
@@ -83,13 +83,13 @@ def write_plan(directory: Path, found: Plan) -> None:
 
 
 def _stretch(estimate: Estimate, costs: Costs) -> float | None:
-    """What its simulated time was multiplied by; a fused iteration is measured, not simulated."""
+    """Return the factor on an estimate's simulated time; None if fused, as that is measured."""
     fused = estimate.mapping.executor == "fused"
     return None if fused else costs.stretched(estimate.mapping)
 
 
 def _slowdowns(found: Plan) -> dict[Key, float]:
-    """Those that the estimates rest on; more may be known."""
+    """Return the slowdowns that the estimates use; the costs may hold more."""
     split = [each.mapping for each in found.estimates if each.mapping.executor != "fused"]
     used = {
         found.costs.key(mapping, *pair)
@@ -100,7 +100,7 @@ def _slowdowns(found: Plan) -> dict[Key, float]:
 
 
 def estimate_table(estimate: Estimate) -> dict[str, Any]:
-    """An estimate in JSON."""
+    """Convert an estimate to a JSON table."""
     watts = estimate.joules
     return {
         "mapping": mappings.to_table(estimate.mapping),
@@ -115,7 +115,7 @@ def estimate_table(estimate: Estimate) -> dict[str, Any]:
 
 
 def draw(directory: Path, found: Plan) -> list[Path]:
-    """Pictures of a plan: its timeline, the Pareto front where watts are known, and a roofline."""
+    """Draw a plan's timeline, its Pareto front if power is known, and a roofline."""
     files = []
     best = found.best
     if best.timeline:
@@ -135,7 +135,7 @@ def draw(directory: Path, found: Plan) -> list[Path]:
 
 
 def _roofline(found: Plan) -> Figure:
-    """Of the learner's device, or of what stands in for it, with the steps as they are there."""
+    """Draw the roofline of the learner's device, or its stand-in, with the steps on it."""
     devices = find(found.spec.devices)
     device = stand_ins(found.best.mapping, devices).learner[0]
     alone = Mapping("deterministic", device, device, device, (device,))
@@ -153,14 +153,14 @@ def _roofline(found: Plan) -> Figure:
 
 
 def _source(estimate: Estimate) -> str:
-    """What a predicted timeline rests on."""
+    """Describe the costs behind a predicted timeline."""
     if estimate.source == "measured":
         return "simulated from measured steps"
     return f"simulated from steps of which some are {estimate.source}"
 
 
 def _place(estimate: Estimate) -> tuple[float, float]:
-    """Samples a second and a joule."""
+    """Return samples per second and samples per joule."""
     assert estimate.joules is not None
     return estimate.throughput, estimate.samples / estimate.joules
 

@@ -1,4 +1,4 @@
-"""What a folder says of its plan and its run, as JSON and as tables."""
+"""Plan and run of a folder, as JSON and as tables."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from accel_rl.cli import console
 from accel_rl.cli.composing import folder
 
-SHOWN = 12  # mappings in the table; all are in `plan.json`
+SHOWN = 12  # most mappings in the table; all are in `plan.json`
 
-# What is read of the files, and the types of it.
+# Keys that are read from the files, and the types of their values.
 _NUMBER = (int, float)
 _MAYBE = (int, float, type(None))
 _PLAN: folder.Kinds = {
@@ -46,11 +46,11 @@ _RUN: folder.Kinds = {
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """The plan, and the run if there is one.
+    """Read the plan, the run if there is one, and the names of pictures.
 
     Raises:
       OSError: if there is no plan.
-      ValueError: if a file is damaged or lacks what is shown; the message names file and key.
+      ValueError: if a file is damaged or lacks a key; the message names file and key.
     """
     plan = read_plan(directory)
     run = _read_run(directory / folder.RUN)
@@ -59,7 +59,7 @@ def read(directory: Path) -> dict[str, Any]:
 
 
 def read_plan(directory: Path) -> dict[str, Any]:
-    """The plan; errors as `read`."""
+    """Read the plan; errors as in `read`."""
     path = directory / folder.PLAN
     plan = folder.read_json(path)
     folder.check_keys(path, plan, _PLAN)
@@ -91,7 +91,7 @@ def _check_each(path: Path, table: dict[str, Any], name: str, wanted: folder.Kin
 
 
 def show(found: dict[str, Any]) -> None:
-    """Prints both as tables."""
+    """Print plan and run as tables."""
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
     most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
@@ -143,7 +143,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _beyond(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    """What predictions rest on besides seconds of steps."""
+    """Return the quantities that predictions depend on, other than durations of steps."""
     rows = [
         ("hand-off to a worker that waits", _time(plan["handoff_seconds"])),
         ("bookkeeping around a step", _time(plan["bookkeeping_seconds"])),

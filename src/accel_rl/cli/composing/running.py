@@ -1,4 +1,4 @@
-"""Running a folder's mapping, and what is written of it."""
+"""Runs of a folder's mapping, and their files."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from accel_rl.compose import spec as specs
 from accel_rl.compose.profile import Progress
 from accel_rl.io import JsonLines
 
-ITERATIONS = 4  # that a picture shows
+ITERATIONS = 4  # in a timeline picture
 
 
 def run(
@@ -32,19 +32,19 @@ def run(
     restarts: int,
     progress: Progress,
 ) -> Ran:
-    """Trains, and writes what was measured beside what was predicted.
+    """Train, and write measured times beside predicted ones.
 
     Raises:
       OSError: if the folder has no plan.
       ValueError: as `compose.run`, and if the plan is damaged.
     """
-    plan = reporting.read_plan(directory)  # before, not after a long training
+    plan = reporting.read_plan(directory)  # fails before the training, not after it
     runtime.import_gymnax()
     rows: list[dict[str, Any]] = []
     metrics = JsonLines(directory / folder.METRICS)
 
     def on_row(row: Any) -> None:
-        if not rows:  # not before: what is refused leaves the last run as it was
+        if not rows:  # not earlier: a refused run leaves the files of the last one
             (directory / folder.RUN).unlink(missing_ok=True)
             metrics.begin([])
         rows.append({name: value for name, value in row.items() if name != "per_seed"})
@@ -73,7 +73,7 @@ def run(
             "ended": ran.ended,
             "seed": seed,
             "simulated": ran.simulated,
-            # Times of a simulated run are the host's, and say nothing of the mapping.
+            # Times of a simulated run are the host's, not the mapping's.
             "measured_iteration_seconds": None if ran.simulated else _plain(ran.seconds),
             "measured_spread_seconds": None if ran.simulated else _plain(ran.spread),
             "predicted_iteration_seconds": (
@@ -89,7 +89,7 @@ def run(
 
 
 def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
-    """Of what was measured before; None if the mapping was not."""
+    """Estimate a mapping from cached measurements; return None if they do not cover it."""
     known = costs.load(spec)
     if known is None:
         return None
@@ -101,7 +101,7 @@ def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
 
 
 def _planned(plan: dict[str, Any], mapping: Mapping) -> float | None:
-    """What the folder's plan says of a mapping, such as one with devices that are modelled."""
+    """Return the iteration time in the folder's plan, or None; covers modelled devices too."""
     table = mappings.to_table(mapping)
     found = [e["predicted_iteration_seconds"] for e in plan["estimates"] if e["mapping"] == table]
     return found[0] if found else None
@@ -124,5 +124,5 @@ def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
+    """Replace a float that is not finite by None, as JSON has no NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,1 +1,1 @@
-"""Training agents from the command line: configuration, assembly, execution, folders, sweeps."""
+"""Training of agents from the command line: configuration, assembly, execution, sweeps."""

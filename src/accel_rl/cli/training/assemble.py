@@ -1,4 +1,4 @@
-"""A configuration as what it describes: environment, agent, memory, program."""
+"""Environment, agent, replay buffer and program of a configuration."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ from accel_rl.cli.training import catalogue, configuration, values
 from accel_rl.cli.training.configuration import Configuration
 from accel_rl.types import Array, Environment
 
-# Hyper-parameters of the program, and where a configuration has them.
+# Hyper-parameters of the program, with their dotted names in a configuration.
 _PROGRAM = {
     "gamma": "agent.gamma",
     "beta": "replay.beta",
@@ -29,29 +29,27 @@ _CAPACITY, _BATCH = 10_000, 128
 
 @dataclasses.dataclass(frozen=True)
 class Assembly:
-    """What a configuration describes."""
+    """Program of a configuration, with its environments, hyper-parameters and keys."""
 
-    configuration: Configuration  # complete: nothing in it is left to a default
-    env: Environment  # as it is learned from
-    scored: Environment  # the same with the rewards that are reported
+    configuration: Configuration  # complete: all defaults are filled in
+    env: Environment  # with scaled rewards, for training
+    scored: Environment  # with the rewards that are reported, for evaluation
     program: train.Program
-    hyper: dict[
-        str, Any
-    ]  # arguments of `program.init`: floats, or [trainings] where they are swept
-    key: Array  # of the training, or [trainings] of them
+    hyper: dict[str, Any]  # arguments of `program.init`: floats, or [trainings] if swept
+    key: Array  # PRNG key, or [trainings] of them
     leaves: tuple[str, ...]  # dotted names of all hyper-parameters
 
     @property
     def trainings(self) -> int:
-        """How many run at once: seeds times combinations of the sweep."""
+        """Number of trainings that run at once: seeds times combinations of the sweep."""
         return math.prod(self.key.shape)
 
 
 def assemble(wanted: Configuration) -> Assembly:
-    """Makes everything, and fills in what the configuration leaves to defaults.
+    """Assemble the program of a configuration, and fill in the configuration's defaults.
 
     Raises:
-      ValueError: if something is unknown, out of range or does not fit.
+      ValueError: if a name is unknown, a value is out of range, or parts do not match.
     """
     with _as_value_errors():
         scored, env = _environments(wanted.environment)
@@ -68,7 +66,7 @@ def assemble(wanted: Configuration) -> Assembly:
         for combination in complete.combinations():
             hyper = _hyper(complete, paths, combination)
             jax.eval_shape(lambda hyper=hyper: program.init(jax.random.key(0), **hyper))
-            memory.parts[0].sampler.init(**hyper["replay"])  # it checks values, not tracers
+            memory.parts[0].sampler.init(**hyper["replay"])  # checks values, but not tracers
     if len(complete.combinations()) > 1:
         hyper = _swept(complete, paths)
     return Assembly(complete, env, scored, program, hyper, _keys(complete), tuple(paths))
@@ -76,7 +74,7 @@ def assemble(wanted: Configuration) -> Assembly:
 
 @contextlib.contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """The library blames types where a program is wrong; here it is what the user wrote."""
+    """Re-raise TypeError as ValueError: wrong types come from the user's settings here."""
     try:
         yield
     except TypeError as error:
@@ -84,7 +82,7 @@ def _as_value_errors() -> Iterator[None]:
 
 
 def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
-    if wanted.reward_scale <= 0:  # it would turn good into bad
+    if wanted.reward_scale <= 0:  # a negative scale would invert the objective
         raise ValueError(f"environment.reward_scale must be more than 0, got {wanted.reward_scale}")
     runtime.import_gymnax()
     env = envs.environment(wanted.name, **wanted.arguments)
@@ -154,7 +152,7 @@ def _memory(
 
 
 def _paths(agent: Agent, memory: replay.Replay) -> dict[str, tuple[str, ...]]:
-    """Where `program.init` takes each hyper-parameter, by dotted name."""
+    """Map dotted names of hyper-parameters to their paths in the arguments of `program.init`."""
     return {
         **{f"agent.{name}": ("agent", name) for name in agent.hyperparameters},
         **{f"replay.{name}": ("replay", name) for name in catalogue.sampler_leaves(memory)},
@@ -167,7 +165,7 @@ def _hyper(
     paths: Mapping[str, tuple[str, ...]],
     instead: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of `program.init`: the configuration's values, others for what is in `instead`."""
+    """Return arguments of `program.init`: values in `instead`, else the configuration's."""
     tables = configuration.to_mapping(complete)
     hyper: dict[str, Any] = {"agent": {}, "replay": {}}
     for dotted, path in paths.items():
@@ -186,7 +184,7 @@ def _check_sweep(complete: Configuration, paths: Mapping[str, Any]) -> None:
 
 
 def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Hyper-parameters [combinations * seeds] in place of those that are swept."""
+    """Return arguments of `program.init` with swept values as arrays [combinations * seeds]."""
     combinations, seeds = complete.combinations(), complete.training.seeds
     arrays = {
         name: np.repeat(np.array([each[name] for each in combinations], np.float32), seeds)
@@ -196,9 +194,9 @@ def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dic
 
 
 def _keys(complete: Configuration) -> Array:
-    """A key for each seed, the same ones for each combination; without an axis if it is one.
+    """Return one key for each seed, tiled over combinations; a scalar key for one training.
 
-    Seed number n has the same key however many there are.
+    Keys are [combinations * seeds]. The key of seed n does not depend on the number of seeds.
     """
     training = complete.training
     if training.seeds < 1:

@@ -1,4 +1,4 @@
-"""The agents and samplers that can be named, and what each accepts."""
+"""Catalogue of agents and samplers by name, with the settings of each."""
 
 import functools
 import inspect
@@ -12,17 +12,17 @@ from accel_rl.agents import Agent
 from accel_rl.cli.training import values
 from accel_rl.types import Box, Discrete, Space
 
-NEWEST = "newest"  # the memory of on-line learning
+NEWEST = "newest"  # replay buffer of the newest transitions, for online learning
 TABULAR = ("q_learning", "sarsa", "expected_sarsa", "double_q_learning")
 
 
 class Setting(NamedTuple):
-    """What an agent or a sampler accepts under a name."""
+    """Setting of an agent or a sampler."""
 
     kind: Any  # type
     default: Any
     meaning: str
-    leaf: bool  # an array of the state, so that a sweep over it compiles once
+    leaf: bool  # True for an array of the state: a sweep over it compiles once
 
 
 def _dqn(
@@ -33,7 +33,7 @@ def _dqn(
     filters: Sequence[int] = (16,),
     **options: Any,
 ) -> Agent:
-    """A DQN agent whose torso is chosen by name.
+    """Make a DQN agent whose torso is chosen by name.
 
     Args:
       observation_space: as of `agents.dqn`.
@@ -54,7 +54,7 @@ def _rule(name: str) -> Callable[..., Agent]:
         *,
         numerics: Literal["fp32", "int32_scaled", "int32_pow2"] = "fp32",
     ) -> Agent:
-        """A tabular rule as an agent.
+        """Make an agent of a tabular rule.
 
         Args:
           observation_space: Discrete.
@@ -74,12 +74,13 @@ AGENTS: dict[str, Callable[..., Agent]] = {
     "sac": agents.sac,
     **{name: _rule(name) for name in TABULAR},
 }
-_PASSED_ON: dict[Callable[..., Any], Callable[..., Any]] = {_dqn: agents.dqn}  # other arguments
+# Factories whose `**options` are passed on, and the factory that takes them.
+_PASSED_ON: dict[Callable[..., Any], Callable[..., Any]] = {_dqn: agents.dqn}
 SAMPLERS: dict[str, Callable[..., Any]] = {**replay.SAMPLERS, NEWEST: lambda: None}
 
 
 def static_settings(factory: Callable[..., Any]) -> dict[str, Setting]:
-    """Arguments of a factory, besides its first two spaces, for which text can stand."""
+    """Return the optional arguments of a factory whose values can be given as text."""
     hints = typing.get_type_hints(factory)
     meanings = documented(factory)
     found = static_settings(_PASSED_ON[factory]) if factory in _PASSED_ON else {}
@@ -92,7 +93,7 @@ def static_settings(factory: Callable[..., Any]) -> dict[str, Setting]:
 
 
 def agent_leaves(agent: Agent) -> dict[str, Setting]:
-    """An agent's hyper-parameters."""
+    """Return an agent's hyper-parameters as settings."""
     return {
         name: Setting(float, limits.default, limits.meaning, True)
         for name, limits in agent.hyperparameters.items()
@@ -100,7 +101,7 @@ def agent_leaves(agent: Agent) -> dict[str, Setting]:
 
 
 def sampler_leaves(memory: replay.Replay) -> dict[str, Setting]:
-    """The hyper-parameters of a memory's sampler."""
+    """Return the hyper-parameters of a replay buffer's sampler as settings."""
     accepted = inspect.signature(memory.parts[0].sampler.init).parameters
     return {
         name: Setting(float, parameter.default, "", True) for name, parameter in accepted.items()
@@ -108,7 +109,7 @@ def sampler_leaves(memory: replay.Replay) -> dict[str, Setting]:
 
 
 def chosen(section: str, given: Mapping[str, Any], static: Mapping[str, Setting]) -> dict[str, Any]:
-    """Arguments of a factory: what was given of them, over their defaults.
+    """Return the arguments of a factory: given values over defaults; other names are ignored.
 
     Raises:
       ValueError: if a value is of the wrong type.
@@ -123,17 +124,17 @@ def check(
     known: Mapping[str, Setting],
     own: Iterable[str],
 ) -> dict[str, Any]:
-    """What was given, as the types of the settings, over their defaults.
+    """Convert given values to the types of the settings, over their defaults.
 
     Args:
       section: of the configuration.
-      what: whose settings they are, for the message.
-      given: names and values.
-      known: what it accepts.
+      what: name of the agent or sampler, for the message.
+      given: values by name.
+      known: settings by name.
       own: names of the section's own fields, for the message.
 
     Raises:
-      ValueError: if a name is unknown or a value of the wrong type.
+      ValueError: if a name is unknown or a value is of the wrong type.
     """
     for name in given:
         if name not in known:
@@ -147,7 +148,7 @@ def check(
 
 @functools.cache
 def documented(factory: Callable[..., Any]) -> dict[str, str]:
-    """What a docstring of Google's style says of each argument, on one line."""
+    """Return the text on each argument in a factory's Google-style docstring, on one line."""
     text = inspect.getdoc(factory) or ""
     _, _, section = text.partition("\nArgs:\n")
     section = re.split(r"\n\n", section)[0]
@@ -156,7 +157,7 @@ def documented(factory: Callable[..., Any]) -> dict[str, str]:
 
 
 def accepted(agent: str) -> list[str]:
-    """The dotted names of what an agent accepts, if there is one of the name, and any sampler."""
+    """List dotted names of the settings of an agent, if it is known, and of all samplers."""
     found = [f"agent.{each}" for each in describe_agent(agent)] if agent in AGENTS else []
     for factory in replay.SAMPLERS.values():
         memory = replay.make(0.0, 1, 1, factory())
@@ -166,7 +167,7 @@ def accepted(agent: str) -> list[str]:
 
 
 def describe_agent(name: str) -> dict[str, Setting]:
-    """Everything that an agent accepts, in spaces for which it is made."""
+    """Return all settings of an agent, made for example spaces that it supports."""
     factory = AGENTS[name]
     for actions in (Discrete(2), Box((-1.0,), (1.0,), (1,))):
         try:

@@ -1,9 +1,9 @@
-"""A training run as pure data: all that decides it, in frozen dataclasses.
+"""Configuration of a training run as plain data, in frozen dataclasses.
 
-It is written as JSON with the run, and read from JSON or TOML; no value in it is of a type that
-these do not have. The sections `agent` and `replay` hold, besides their own fields, what the agent
-and the sampler that they name accept; in files and on the command line these stand beside the
-others (`agent.learning_rate`), here they are in `options`.
+It is written as JSON with the run, and read from JSON or TOML; all values have types of these
+formats. The sections `agent` and `replay` also hold the settings of the agent and the sampler that
+they name. In files and on the command line these stand beside the section's own fields
+(`agent.learning_rate`); here they are in `options`.
 """
 
 import dataclasses
@@ -19,44 +19,44 @@ Options = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentConfig:
-    """Where the agent acts."""
+    """Environment and its wrappers."""
 
     name: str
-    arguments: Options = dataclasses.field(default_factory=dict)  # of the environment's maker
-    time_limit: int | None = None  # steps after which episodes are truncated, beside its own limit
-    reward_scale: float = 1.0  # factor of the rewards that are learned from, not of those reported
-    flatten: bool = False  # observations as vectors
-    dtype: str | None = None  # that observations are held in, such as uint8
+    arguments: Options = dataclasses.field(default_factory=dict)  # of the environment's constructor
+    time_limit: int | None = None  # truncate episodes after so many steps, beside its own limit
+    reward_scale: float = 1.0  # factor of rewards in training; reported returns are unscaled
+    flatten: bool = False  # observations to vectors
+    dtype: str | None = None  # of stored observations, such as uint8
 
 
 @dataclasses.dataclass(frozen=True)
 class AgentConfig:
-    """What learns."""
+    """Agent and its settings."""
 
     name: str
-    gamma: float = 0.99  # discount factor of an environment step
+    gamma: float = 0.99  # discount factor per environment step
     options: Options = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReplayConfig:
-    """What remembers."""
+    """Replay buffer and its sampler."""
 
     sampler: str = "uniform"
-    capacity: int | None = None  # items over all environments; None: 10,000, of newest: num_envs
-    batch_size: int | None = None  # None: 128, of newest: num_envs
-    n_step: int = 1  # rewards in a target
+    capacity: int | None = None  # items over all environments; None: 10,000, for newest: num_envs
+    batch_size: int | None = None  # None: 128, for newest: num_envs
+    n_step: int = 1  # of n-step targets
     stratified: bool = True
     weights_over: Literal["batch", "buffer"] = "batch"
-    beta: float = 0.4  # exponent of importance weights at the first step
-    beta_end: float = 1.0  # and after beta_steps
+    beta: float = 0.4  # initial exponent of importance-sampling weights
+    beta_end: float = 1.0  # exponent after beta_steps
     beta_steps: float = 500_000  # environment steps
     options: Options = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class ScheduleConfig:
-    """What an iteration of the program holds; see `train.Schedule`."""
+    """Schedule of an iteration; see `train.Schedule`."""
 
     num_envs: int = 1
     rollout: int = 1
@@ -68,38 +68,38 @@ class ScheduleConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How long, how often, on which seeds."""
+    """Length, logging and seeds of a training."""
 
-    steps: int = 100_000  # of the environment, for each seed
-    period: int = 1_000  # steps between rows of metrics
+    steps: int = 100_000  # environment steps for each seed
+    period: int = 1_000  # environment steps between rows of metrics
     seeds: int = 1  # independent trainings
-    seed: int = 0  # of everything random
+    seed: int = 0  # of all random numbers
     strategy: Literal["auto", "vmap", "chunked", "sharded"] = "auto"  # see `train.over_seeds`
-    chunk: int | None = None  # seeds at a time
+    chunk: int | None = None  # size of a seed batch on a device
     log: tuple[Literal["console", "jsonl", "csv", "tensorboard"], ...] = ("jsonl",)
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-    """Greedy episodes."""
+    """Evaluation by greedy episodes."""
 
     episodes: int = 100
-    every: int = 10_000  # steps
+    every: int = 10_000  # environment steps
     max_steps: int = 10_000  # of an episode
-    stop_at: float | None = None  # training ends once every seed is worth so much
+    stop_at: float | None = None  # stop once every seed's evaluation return reaches it
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointsConfig:
-    """Saved states, to resume from."""
+    """Checkpoints, from which a training can be resumed."""
 
     every: int | None = None  # environment steps; None: only the best and the last
-    keep: int = 2  # of the newest; the best stays besides
+    keep: int = 2  # newest checkpoints to keep, in addition to the best
 
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """A run."""
+    """Configuration of a run."""
 
     environment: EnvironmentConfig
     agent: AgentConfig
@@ -109,11 +109,11 @@ class Configuration:
     evaluation: EvaluationConfig
     checkpoints: CheckpointsConfig
     sweep: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
-    """Values of hyper-parameters by dotted name. All their combinations are trained at once, each
-    with all seeds, the last name's values changing fastest."""
+    """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
+    all seeds; the values of the last name change fastest."""
 
     def combinations(self) -> list[dict[str, float]]:
-        """The hyper-parameters of each; one, empty, without a sweep."""
+        """Return the hyper-parameters of each combination; one empty dict without a sweep."""
         return [
             dict(zip(self.sweep, each, strict=True))
             for each in itertools.product(*self.sweep.values())
@@ -127,28 +127,28 @@ SECTIONS: dict[str, type] = {
 
 
 def fields(section: str) -> dict[str, Any]:
-    """Names and types of a section's own fields, `options` left out."""
+    """Return names and types of a section's own fields, without `options`."""
     hints = typing.get_type_hints(SECTIONS[section])
     return {name: kind for name, kind in hints.items() if name != "options"}
 
 
 def is_open(section: str) -> bool:
-    """Whether a section also holds what its agent or sampler accepts."""
+    """Return whether a section also holds settings of its agent or sampler."""
     return "options" in typing.get_type_hints(SECTIONS[section])
 
 
 def settings() -> Iterator[str]:
-    """Every dotted name that does not depend on agent, sampler or environment."""
+    """Yield every dotted name that does not depend on agent, sampler or environment."""
     for section in SECTIONS:
         yield from (f"{section}.{name}" for name in fields(section))
 
 
 def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
-    """A configuration of tables within a table, as files hold it.
+    """Build a configuration from nested tables, the format of files.
 
     Raises:
-      ValueError: if a name is unknown (the message tells the one that was meant) or missing, or a
-        value is of the wrong type.
+      ValueError: if a name is unknown (the message suggests a known one) or missing, or a value is
+        of the wrong type.
     """
     for name in mapping:
         if name not in (*SECTIONS, SWEEP):
@@ -163,7 +163,7 @@ def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
 
 
 def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """The tables that `from_mapping` reads."""
+    """Convert a configuration to the tables that `from_mapping` reads."""
     tables = {}
     for section in SECTIONS:
         table = dict(vars(getattr(configuration, section)))
@@ -195,7 +195,7 @@ def _section(section: str, table: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Convert a value to types of JSON."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value

@@ -1,4 +1,4 @@
-"""Learning curves of trainings and sweeps: what is drawn, and under which label."""
+"""Learning curves of trainings and sweeps, and their labels."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from accel_rl.cli.training import configuration, execute, folder, sweeping, valu
 from accel_rl.io.loggers import Row
 from accel_rl.plot import Curve
 
-# Settings that two runs may differ in without learning differently, or only by chance.
+# Settings that do not change what is learned, or only by chance; labels omit them.
 _ASIDE = ("training.seed", "training.seeds", "training.strategy", "training.log", "training.period")
-_MOST = 3  # settings in a label
-_COMMON = ("steps", "seconds")  # all seeds have the same
+_MOST = 3  # most settings in a label
+_COMMON = ("steps", "seconds")  # metrics with one value for all seeds
 
 
 class _Drawn(NamedTuple):
-    """A curve, and what it is of."""
+    """Curve with the run, environment and settings it belongs to."""
 
     path: Path
     environment: str
@@ -30,16 +30,16 @@ class _Drawn(NamedTuple):
 
 
 def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, Figure]:
-    """One figure, with a part for each environment.
+    """Draw the curves of runs in one figure, with a panel for each environment.
 
     Args:
       runs: folders of trainings or sweeps.
       metric: an entry of `metrics.jsonl`.
-      confidence: of the intervals over seeds.
+      confidence: level of the bootstrap intervals over seeds.
 
     Raises:
-      ValueError: if a run has no metrics, or none of the name, or nowhere a value for all seeds,
-        or `confidence` is out of range.
+      ValueError: if a run has no metrics or lacks the metric, no run has a value for all seeds, or
+        `confidence` is out of range.
     """
     found = [_curves(run, metric) for run in runs]
     drawn = [each for curves, _ in found for each in curves]
@@ -75,12 +75,12 @@ _YLABELS = {
 
 
 def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
-    """The curves of a training's combinations, or of all of a sweep's; and which have none."""
+    """Return curves of all combinations of a training or a sweep, and names of those without."""
     sweep = sweeping.is_sweep(run)
     inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
     found, without = [], []
     for path in inside:
-        if sweep and not folder.is_training(path):  # it was stopped before
+        if sweep and not folder.is_training(path):  # the sweep was stopped before this group
             without.append(str(path))
             continue
         complete, rows = folder.read(path), folder.read_rows(path)
@@ -101,7 +101,7 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
 
 
 def _instead(runs: Sequence[Path], metric: str) -> str:
-    """What else can be drawn: a run that was stopped early has episodes, but no evaluation."""
+    """Suggest another metric: a run that was stopped early has episodes, but no evaluation."""
     other = "episode_return"
     if metric == other or not any(_curves(run, other)[0] for run in runs):
         return ""
@@ -109,18 +109,19 @@ def _instead(runs: Sequence[Path], metric: str) -> str:
 
 
 def _of_seeds(rows: Sequence[Row]) -> Mapping[str, Any]:
-    """What a row has of each seed; a training of one seed has nothing else."""
+    """Return the per-seed metrics of the first row; with one seed, all of its metrics."""
     return rows[0].get("per_seed", rows[0]) if rows else {}
 
 
 def _curve(
     complete: configuration.Configuration, rows: Sequence[Row], metric: str, number: int
 ) -> Curve | None:
-    """Steps at which a combination's seeds were scored, and their scores.
+    """Return a combination's curve: steps [points] and scores [seeds, points]; None if empty.
 
-    A seed that has none in a row, as no episode of it ended, keeps the one before. Rows before all
-    have one, and where none has one, are left out. Evaluations are not kept: a seed without one,
-    where others have it, has diverged, and there the curve ends.
+    A seed without a value in a row, because none of its episodes ended, keeps its previous value.
+    Rows before every seed has a value, and rows in which no seed has one, are skipped. Evaluations
+    are not carried forward: a seed that lacks one where others have it has diverged, and the curve
+    ends there.
     """
     keeps = metric != "evaluation"
     steps, scores = [], []
@@ -136,13 +137,13 @@ def _curve(
 
 
 def _labels(drawn: Sequence[_Drawn]) -> list[str]:
-    """What tells each curve from the others: the settings in which they differ, or the folder."""
+    """Label each curve by the settings in which curves differ, or by its folder."""
     if len(drawn) == 1:
         return [f"{drawn[0].settings['agent.name']}, {drawn[0].settings['replay.sampler']} replay"]
     differ = [
         name
         for name in drawn[0].settings
-        if all(name in each.settings for each in drawn)  # others follow from the sampler, say
+        if all(name in each.settings for each in drawn)  # others depend on the sampler or agent
         and name not in _ASIDE
         and not name.startswith(("evaluation.", "checkpoints.", "sweep.", "environment.name"))
         and len({str(each.settings.get(name)) for each in drawn}) > 1

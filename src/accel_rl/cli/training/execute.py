@@ -1,4 +1,4 @@
-"""Trainings from start to results, and what is said of them."""
+"""Execution of trainings, their results, and tables of scores."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from accel_rl.cli.training.assemble import Assembly
 from accel_rl.cli.training.configuration import Configuration
 from accel_rl.io.loggers import Row
 
-# Of the seeds' scores, by their names in results, and in tables.
+# Statistics of the seeds' scores: names in results, headings in tables.
 FIGURES = {
     "mean": "mean",
     "interquartile_mean": "inter-quartile mean",
@@ -25,7 +25,7 @@ FIGURES = {
 
 
 def check(assembly: Assembly) -> None:
-    """Refuses, before anything is written, what a training would refuse.
+    """Check all arguments of a training before anything is written.
 
     Raises:
       ValueError: if a number is out of range.
@@ -39,39 +39,39 @@ def check(assembly: Assembly) -> None:
 
 
 def evaluation(complete: Configuration) -> train.Evaluation:
-    """When a training is evaluated."""
+    """Return the evaluation settings for `train.run`."""
     settings = complete.evaluation
     return train.Evaluation(settings.episodes, settings.every, settings.max_steps)
 
 
 def seeds(complete: Configuration) -> dict[str, Any]:
-    """How trainings share the devices, for `train.over_seeds`."""
+    """Return arguments of `train.over_seeds`, checked."""
     training = complete.training
     arguments: dict[str, Any] = {"strategy": training.strategy}
     if training.chunk is not None:
         arguments["chunk"] = training.chunk
-    train.over_seeds(lambda key: key, **arguments)
+    train.over_seeds(lambda key: key, **arguments)  # only checks the arguments
     return arguments
 
 
 def run(
     directory: Path, assembly: Assembly, command: str, *, resume: bool, bar: bool
 ) -> dict[str, Any]:
-    """Trains, into a folder.
+    """Train, and write metrics, checkpoints and results into a folder.
 
     Args:
-      directory: the folder; made where it is absent.
+      directory: the folder; created if absent.
       assembly: what to train.
-      command: as it was given.
-      resume: go on from the newest checkpoint in the folder.
-      bar: show progress on stderr.
+      command: the command line, for records.
+      resume: continue from the newest checkpoint in the folder.
+      bar: show a progress bar on stderr.
 
     Returns:
-      What `results.json` holds; it is written unless the training was interrupted.
+      The content of `results.json`, which is written unless the training was interrupted.
 
     Raises:
-      typer.BadParameter: if what is in the folder is of another training, or damaged.
-      OSError: if a file cannot be written, ...
+      typer.BadParameter: if the folder holds another training, or a damaged one.
+      OSError: if a file cannot be written.
     """
     complete = assembly.configuration
     record = folder.Record(directory, complete, command)
@@ -100,7 +100,7 @@ def run(
             stop_diverged=not complete.sweep,  # one combination must not end the others
         )
     except ValueError as error:
-        if record.started:  # a defect of ours: it keeps its traceback
+        if record.started:  # past all checks of user input: a bug, which keeps its traceback
             raise
         raise typer.BadParameter(str(error), param_hint="RUN_DIR") from error
     rows = [folder.unscaled(row, scale) for row in outcome.rows]
@@ -117,7 +117,7 @@ def run(
 
 
 def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:
-    """The figures of a training, from its rows."""
+    """Summarise a training by its last row."""
     last = rows[-1]
     return {
         "environment": complete.environment.name,
@@ -137,7 +137,7 @@ def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:
 
 
 def figures(scores: Any) -> dict[str, Any]:
-    """Mean, inter-quartile mean, least and greatest of the seeds' scores, None where one is NaN."""
+    """Compute statistics of the seeds' scores [seeds]; None if any score is not finite."""
     from accel_rl.plot import interquartile_mean  # late: it imports matplotlib
 
     array = np.asarray(scores, np.float64)
@@ -153,21 +153,21 @@ def figures(scores: Any) -> dict[str, Any]:
 
 
 def per_combination(complete: Configuration, row: Row, name: str) -> np.ndarray:
-    """A metric as [combinations, seeds]; NaN where a row has null."""
+    """Return a metric of a row as [combinations, seeds]; NaN where the row has null."""
     found = row["per_seed"][name] if "per_seed" in row else [row[name]]
     array = np.array([np.nan if each is None else each for each in found], np.float64)
     return array.reshape(len(complete.combinations()), complete.training.seeds)
 
 
 def report(directory: Path, results: dict[str, Any]) -> None:
-    """Says what a training is worth."""
+    """Print the scores of a training."""
     print_figures(results)
     seconds = results["training_seconds"]
     console.print_line(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
 
 
 def print_figures(results: dict[str, Any]) -> None:
-    """Prints the table of scores, with the steps of each where they are not of the same."""
+    """Print the table of scores, with a column of steps where steps differ."""
     shared = results["steps"] is not None
     rows = [
         (
@@ -185,7 +185,7 @@ def print_figures(results: dict[str, Any]) -> None:
 
 
 def in_common(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What tables have in common: values of the first, None where another has another."""
+    """Return the values that all tables share; None for a name whose values differ."""
     first = found[0]
     return {
         name: value if all(each[name] == value for each in found) else None
@@ -194,7 +194,7 @@ def in_common(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def heading(results: dict[str, Any]) -> str:
-    """What a table of scores is of; what its rows differ in is None and left to them."""
+    """Return the title of a table of scores, without entries that are None as rows differ."""
     said = {
         "environment": " in {}",
         "steps": ", {:,} steps",
@@ -206,12 +206,12 @@ def heading(results: dict[str, Any]) -> str:
 
 
 def number(value: float | None) -> str:
-    """A figure as tables show it."""
+    """Format a score for tables."""
     return "none" if value is None else f"{value:.2f}"
 
 
 def finish(directory: Path, results: dict[str, Any], json: bool) -> None:
-    """Prints what came of a training, and leaves with the exit code that says how it ended.
+    """Print the results of a training, and exit with a code unless it is done.
 
     Raises:
       typer.Exit: with 1 if it diverged, 130 if it was interrupted.

@@ -1,14 +1,14 @@
-"""A training's folder: what was asked, how it went, what it is worth, and how to go on.
+"""Folder of a training: configuration, metrics, checkpoints and results.
 
 | file | |
 | --- | --- |
-| `README.txt` | what this is, and the commands that take it further |
-| `config.json` | the configuration, complete; `--config` takes it to train the same again |
-| `metrics.jsonl` | a row for each `training.period` steps: means over seeds, each seed's values |
+| `README.txt` | description of the files, and commands to continue with |
+| `config.json` | the complete configuration; `--config` reads it to repeat the training |
+| `metrics.jsonl` | a row for each `training.period` steps: means over seeds, per-seed values |
 | `checkpoints/` | the newest states and the best, to resume and to evaluate |
-| `results.json` | final figures; written last, so its presence says that the training ended |
+| `results.json` | final scores; written last, so its presence shows that the training ended |
 
-With `training.log`, also `metrics.csv` and `tensorboard/`.
+`training.log` may add `metrics.csv` and `tensorboard/`.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ METRICS = folders.METRICS
 TABLE, EVENTS, CHECKPOINTS = "metrics.csv", "tensorboard", "checkpoints"
 FILES, FOLDERS = (RESULTS, CONFIG, README, METRICS, TABLE), (EVENTS, CHECKPOINTS)
 
-# Metrics that are in units of reward.
+# Metrics in units of reward.
 _REWARDS = ("episode_return", "evaluation")
 
 _README = """\
@@ -50,15 +50,18 @@ Commands:
 
 
 class Record:
-    """A logger that writes what a folder needs to be understood, once a training really starts."""
+    """Logger that writes `config.json` and `README.txt` when the training starts.
+
+    `train.run` begins loggers only after its checks: a refused training leaves these files alone.
+    """
 
     def __init__(self, directory: Path, complete: Configuration, command: str):
-        """Takes the folder, its configuration and the command that was given."""
+        """Initialise with the folder, its configuration and the command line."""
         self._directory, self._complete, self._command = directory, complete, command
         self.started = False
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Writes `config.json` and `README.txt`; `results.json` goes until the training ends."""
+        """Write `config.json` and `README.txt`; remove `results.json` until the training ends."""
         self.started = True
         directory, complete = self._directory, self._complete
         (directory / RESULTS).unlink(missing_ok=True)
@@ -81,17 +84,17 @@ class Record:
         folders.write_json(directory / CONFIG, {**tables, layers.WRITTEN_BY: by})
 
     def log(self, row: Row) -> None:
-        """Rows are the other loggers' business."""
+        """Do nothing: other loggers write rows."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 class Unscaled:
-    """A logger that tells another one of rewards as the environment gives them."""
+    """Logger that passes rows on to another one, with returns in the environment's own units."""
 
     def __init__(self, logger: io.Logger, scale: float):
-        """Takes the logger, and what rewards were multiplied by."""
+        """Initialise with the other logger and the scale of rewards."""
         self._logger, self._scale = logger, scale
 
     def begin(self, rows: Sequence[Row] | None) -> None:
@@ -108,7 +111,7 @@ class Unscaled:
 
 
 def unscaled(row: Mapping[str, Any], scale: float) -> Row:
-    """A row whose returns are sums of the environment's own rewards."""
+    """Return a row with returns divided by the scale of rewards."""
     changed = {name: value / scale if name in _REWARDS else value for name, value in row.items()}
     if "per_seed" in row:
         changed["per_seed"] = {
@@ -119,10 +122,10 @@ def unscaled(row: Mapping[str, Any], scale: float) -> Row:
 
 
 def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logger]:
-    """The loggers that the configuration names, and a progress bar on demand.
+    """Make the loggers that the configuration names, and a progress bar if `bar` is True.
 
     Raises:
-      ValueError: if what a logger needs is not installed.
+      ValueError: if a package that a logger needs is not installed.
     """
     make: dict[str, Any] = {
         "console": io.Console,
@@ -141,7 +144,7 @@ def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logg
 
 
 def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:
-    """The folder's checkpoints.
+    """Return the folder's checkpoints, with the best by evaluation.
 
     Raises:
       ValueError: if a number is out of range.
@@ -153,19 +156,19 @@ def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:
 
 
 def writing(directory: Path) -> contextlib.AbstractContextManager[None]:
-    """Keeps the folder for this process, as a training in it does.
+    """Return a context that locks the folder for this process, as a training does.
 
     Raises:
-      BlockingIOError: on entry, if another process has it.
+      BlockingIOError: on entry, if another process holds the lock.
     """
     return io.Checkpoints(directory / CHECKPOINTS).writing()
 
 
 def is_training(directory: Path) -> bool:
-    """Whether the folder is that of an agent's training, complete or not.
+    """Return whether the folder belongs to an agent's training, complete or not.
 
     Raises:
-      ValueError: if its configuration was damaged.
+      ValueError: if its configuration is damaged.
     """
     if not (directory / CONFIG).is_file():
         return False
@@ -176,10 +179,10 @@ def is_training(directory: Path) -> bool:
 
 
 def read(directory: Path) -> Configuration:
-    """The configuration of a training's folder.
+    """Read the configuration of a training's folder.
 
     Raises:
-      ValueError: if it is not such a folder, or its configuration was damaged.
+      ValueError: if it is not such a folder, or its configuration is damaged.
     """
     if not is_training(directory):
         folders.refuse_demo(directory)
@@ -188,10 +191,10 @@ def read(directory: Path) -> Configuration:
 
 
 def read_rows(directory: Path) -> list[Row]:
-    """The rows of `metrics.jsonl`; a last line that a crash cut short is left out.
+    """Read the rows of `metrics.jsonl`, without a last line that a crash cut short.
 
     Raises:
-      ValueError: if there is none, or it is damaged.
+      ValueError: if the file is absent or damaged.
     """
     import json
 

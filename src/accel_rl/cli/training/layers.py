@@ -1,7 +1,7 @@
-"""Where settings come from, lowest first, and how they become one.
+"""Layers of settings, lowest precedence first, and their merge.
 
 1. the defaults of `configuration` and of the library;
-2. `presets.toml`: of the agent, then of the agent in the environment;
+2. `presets.toml`: for the agent, then for the agent in the environment;
 3. the file of `--config`: TOML, or the `config.json` of another run;
 4. options of the command, such as `--steps`;
 5. words like `agent.learning_rate=1e-3`.
@@ -21,7 +21,7 @@ from typing import Any
 from accel_rl.cli.training import catalogue, configuration, values
 from accel_rl.replay.replay import OTHER_NAMES
 
-WRITTEN_BY = "written_by"  # of a saved configuration: versions and the like, not read
+WRITTEN_BY = "written_by"  # section of a saved configuration: versions and machine, no settings
 
 Tables = dict[str, dict[str, Any]]
 
@@ -36,17 +36,17 @@ def resolve(
     options: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> Tables:
-    """The settings of all layers; library defaults are not yet among them.
+    """Merge the settings of all layers, except library defaults.
 
     Args:
-      agent: the agent's name; the file must not say another.
-      environment: its name, if the command says it.
+      agent: the agent's name; the file must not name another one.
+      environment: its name, if the command gives it.
       file: of `--config`.
-      options: dotted names and values of the command's options that were given.
+      options: command options that were given, by dotted name.
       overrides: words of the form `a.b=c`.
 
     Raises:
-      ValueError: if the file is no configuration, a word is none, or no environment is named.
+      ValueError: if the file or a word is malformed, or no environment is named.
       OSError: if the file cannot be read.
     """
     upper: list[Tables] = [{} if file is None else read(file)]
@@ -72,10 +72,10 @@ def resolve(
 
 
 def read(path: Path) -> Tables:
-    """The tables in a TOML or JSON file, without `written_by`.
+    """Read the tables of a TOML or JSON file, without `written_by`.
 
     Raises:
-      ValueError: if it is neither, or what it holds is no table of tables.
+      ValueError: if it is neither, or does not hold a table of tables.
       OSError: if it cannot be read.
     """
     text = path.read_text(encoding="utf-8")
@@ -97,15 +97,15 @@ def read(path: Path) -> Tables:
 
 
 def written_by(path: Path) -> dict[str, Any]:
-    """What a saved configuration says of who wrote it."""
+    """Read the `written_by` section of a saved configuration."""
     return dict(json.loads(path.read_text(encoding="utf-8")).get(WRITTEN_BY, {}))
 
 
 def preset(agent: str, environment: str) -> list[Tables]:
-    """The layers of an agent in an environment, lowest first.
+    """Return the preset layers of an agent in an environment, lowest precedence first.
 
-    An environment's preset may be that of a family: `MinAtar` is for every name that has it as the
-    part after the last hyphen, such as `Breakout-MinAtar`.
+    A preset may cover a family of environments: `MinAtar` applies to every name that has it after
+    the last hyphen, such as `Breakout-MinAtar`.
     """
     found = presets().get(agent, {})
     of = found.get("environments", {})
@@ -116,9 +116,10 @@ def preset(agent: str, environment: str) -> list[Tables]:
 
 
 def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The settings of complete tables that are as the presets have them, by dotted name."""
+    """Return the settings of complete tables that equal the presets', by dotted name."""
     layers = preset(complete["agent"]["name"], complete["environment"]["name"])
     own = functools.reduce(merge, layers)
+    # Shares refer to the run's steps, but `steps` itself is compared with the preset's.
     numbers = shares(merge(own, {"training": {"steps": complete["training"]["steps"]}}))
     numbers["training"]["steps"] = own.get("training", {}).get("steps")
     return {
@@ -131,17 +132,17 @@ def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 @functools.cache
 def presets() -> dict[str, Any]:
-    """`presets.toml`."""
+    """Load `presets.toml`."""
     file = resources.files("accel_rl.cli.training") / "presets.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
-    """Tables of dotted names.
+    """Convert dotted names to tables.
 
     Args:
-      flat: names and values.
-      agent: whose settings may be meant where a name is unknown.
+      flat: values by dotted name.
+      agent: its settings are suggested where a name is unknown.
 
     Raises:
       ValueError: if a name has no section, or an unknown one.
@@ -162,10 +163,10 @@ def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Tables:
-    """Both layers, the upper one's values where both have one.
+    """Merge two layers; the upper one takes precedence.
 
-    What the lower layer says of an agent, a sampler or an environment that the upper one replaces
-    by another is left out, but for the settings that all have.
+    Where the upper layer names another agent, sampler or environment, the lower layer's settings
+    of that section are dropped, except those that all agents, samplers or environments have.
     """
     merged: Tables = {}
     for section in configuration.SECTIONS:
@@ -183,7 +184,7 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Tables:
 
 
 def shares(merged: Tables) -> Tables:
-    """With numbers in place of shares of `training.steps`.
+    """Replace shares of `training.steps` by numbers of steps, at least 1.
 
     Raises:
       ValueError: if there is a share and `training.steps` is no integer.
@@ -192,7 +193,7 @@ def shares(merged: Tables) -> Tables:
     steps = merged.get("training", {}).get("steps", default)
 
     def number(value: Any) -> Any:
-        if isinstance(value, list):  # of a sweep
+        if isinstance(value, list):  # values of a sweep
             return [number(each) for each in value]
         match = _SHARE.fullmatch(value) if isinstance(value, str) else None
         if not match:
@@ -206,7 +207,7 @@ def shares(merged: Tables) -> Tables:
 
 
 def _spelt(layer: Tables) -> Tables:
-    """With the library's spelling of agents and samplers."""
+    """Replace names of agents and samplers by the library's spelling."""
 
     def name(value: Any) -> Any:
         spelt = value.replace("-", "_") if isinstance(value, str) else value

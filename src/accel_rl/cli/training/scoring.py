@@ -1,4 +1,4 @@
-"""Greedy episodes of the policies in a training's checkpoint."""
+"""Evaluation of the policies in a training's checkpoint, by greedy episodes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,20 +21,19 @@ CHECKPOINTS = ("last", "best")
 def score(
     directory: Path, which: str = "last", episodes: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
-    """Plays episodes with each policy of a training, or of all groups of a sweep.
+    """Evaluate each policy of a training, or of all groups of a sweep.
 
     Args:
       directory: of a training or a sweep.
       which: "last", the newest checkpoint; "best", the one whose evaluation had the highest mean
         over the seeds.
-      episodes: with each policy; as configured if None.
+      episodes: for each policy; as configured if None.
       seed: of the episodes.
 
     Returns:
-      Figures for each combination of settings, with the checkpoint that played and its steps. What
-      all have in common stands outside too, and is None there where they differ. "unfinished" lists
-      the trainings that have not ended, and those of a sweep that are without figures as they have
-      no such checkpoint.
+      Scores of each combination of settings, with its checkpoint and steps. The top level repeats
+      values that all combinations share, with None where they differ. "unfinished" lists trainings
+      that have not ended, and those of a sweep without scores because they lack the checkpoint.
 
     Raises:
       ValueError: if there is no such training or checkpoint, or it is damaged.
@@ -67,13 +66,13 @@ def score(
 def _unfinished(
     directory: Path, settings: Mapping[str, Any], wanted: Configuration, *, scored: bool
 ) -> list[dict[str, Any]]:
-    """What is to be said of a training unless it has ended and has figures.
+    """Describe a training that has not ended or has no scores; return an empty list otherwise.
 
     Args:
-      directory: of the training; a sweep may not have come to it.
-      settings: of a sweep, that it has to itself.
-      wanted: its configuration, or a longer one that the sweep was resumed with.
-      scored: whether it has figures.
+      directory: of the training; absent if the sweep has not reached it.
+      settings: of the group within a sweep.
+      wanted: its configuration, or one with more steps that the sweep was resumed with.
+      scored: True if the training has scores.
     """
     ended = (directory / folder.RESULTS).is_file()
     if ended and scored and folder.read(directory).training.steps >= wanted.training.steps:
@@ -86,7 +85,7 @@ def _unfinished(
 def _training(
     directory: Path, which: str, episodes: int | None, seed: int
 ) -> dict[str, Any] | None:
-    """The figures of a training, or None if it has no such checkpoint."""
+    """Evaluate a training; return None if it lacks the checkpoint."""
     complete = folder.read(directory)
     assembly = assemble(complete)
     checkpoints = folder.checkpoints(directory, assembly.configuration)
@@ -100,7 +99,7 @@ def _training(
 
     def mean(state: Any, key: Array) -> Array:
         played = jnp.mean(play(agent.policy(state), key))
-        return jnp.where(finite(state), played, jnp.nan)  # NaNs choose actions too
+        return jnp.where(finite(state), played, jnp.nan)  # a policy of NaNs still acts
 
     key = jax.random.key(np.uint32(seed))
     if assembly.key.ndim == 0:

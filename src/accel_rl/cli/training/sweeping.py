@@ -1,9 +1,9 @@
-"""Sweeps: trainings with every combination of some settings' values, and which is best.
+"""Sweeps: trainings with every combination of some settings' values, compared by their scores.
 
-Hyper-parameters that are arrays of the agent's or the memory's state are mapped over, together with
-the seeds: all their combinations train in one compiled program, a group. Every other setting makes
-another program, and these run one after the other. A sweep's folder has `sweep.json`, from which it
-can be resumed, a training's folder for each group, and `results.json`.
+Hyper-parameters that are arrays of the agent's or the replay buffer's state are vmapped together
+with the seeds: all their combinations train in one compiled program, a group. Each value of any
+other setting needs its own program; groups run one after the other. A sweep's folder holds
+`sweep.json`, from which it can be resumed, a training's folder for each group, and `results.json`.
 """
 
 import dataclasses
@@ -18,30 +18,30 @@ from accel_rl.cli.training.assemble import Assembly
 from accel_rl.cli.training.configuration import Configuration
 
 SWEEP, RESULTS = "sweep.json", folders.RESULTS
-_GROUP = {"folder": str, "settings": dict, "configuration": dict}  # in `sweep.json`
+_GROUP = {"folder": str, "settings": dict, "configuration": dict}  # types in `sweep.json`
 
 Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Assembly]
-"""make(words, sweep): what is trained with these words in place, sweeping over these values."""
+"""make(words, sweep): assemble the training with these override words and swept values."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Combinations that train together."""
+    """Combinations that train in one compiled program."""
 
-    name: str  # of its folder, in the sweep's
-    settings: dict[str, Any]  # that it has to itself
+    name: str  # of its folder, within the sweep's folder
+    settings: dict[str, Any]  # swept settings that are static, with this group's values
     configuration: Configuration
 
 
 def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
-    """The groups of a sweep.
+    """Plan the groups of a sweep.
 
     Args:
-      words: `a.b=c`, with several values parted by commas where they are swept.
+      words: `a.b=c`, with comma-separated values for swept settings.
       make: as `Make`.
 
     Raises:
-      ValueError: if no word has several values, or one of them is none.
+      ValueError: if no word has several values, or a value is empty or invalid.
     """
     fixed, axes = [], {}
     for word in words:
@@ -55,6 +55,7 @@ def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
             axes[name] = several
     if not axes:
         raise ValueError("a sweep needs a setting with several values: section.name=1,2,3")
+    # The first combination tells which swept settings are hyper-parameters of the state.
     first = make([*fixed, *(f"{name}={each[0]}" for name, each in axes.items())], {})
     together = {name: each for name, each in axes.items() if name in first.leaves}
     apart = {name: each for name, each in axes.items() if name not in first.leaves}
@@ -69,7 +70,7 @@ def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
 
 
 def write(directory: Path, groups: Sequence[Group], command: str) -> None:
-    """Writes `sweep.json`.
+    """Write `sweep.json`.
 
     Raises:
       OSError: if it cannot be written.
@@ -88,12 +89,12 @@ def write(directory: Path, groups: Sequence[Group], command: str) -> None:
 
 
 def is_sweep(directory: Path) -> bool:
-    """Whether the folder is that of a sweep."""
+    """Return whether the folder belongs to a sweep."""
     return (directory / SWEEP).is_file()
 
 
 def read(directory: Path) -> list[Group]:
-    """The groups of a sweep's folder.
+    """Read the groups of a sweep's folder.
 
     Raises:
       ValueError: if `sweep.json` is damaged.
@@ -119,10 +120,10 @@ def _is_group(value: Any) -> bool:
 def run(
     directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, *, bar: bool
 ) -> dict[str, Any]:
-    """Writes `sweep.json`, trains what is not yet trained, and compares.
+    """Write `sweep.json`, train the groups that are not finished, and compare.
 
     Returns:
-      What `results.json` holds; it is written unless the sweep was interrupted.
+      The content of `results.json`, which is written unless the sweep was interrupted.
 
     Raises:
       BlockingIOError: if another process trains or sweeps there.
@@ -152,7 +153,7 @@ def _run(
 
 
 def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> dict[str, Any]:
-    """All combinations, and the one with the highest inter-quartile mean (then mean)."""
+    """Collect all combinations; the best has the highest inter-quartile mean, then mean."""
     combinations = [
         {
             "settings": {**group.settings, **each["settings"]},
@@ -177,7 +178,7 @@ def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> d
 
 
 def report(directory: Path, results: dict[str, Any]) -> None:
-    """Prints the table of a sweep, and how to train the best again."""
+    """Print the table of a sweep, and the settings of the best combination."""
     names = list(results["combinations"][0]["settings"])
     rows = [
         (
@@ -199,12 +200,12 @@ def report(directory: Path, results: dict[str, Any]) -> None:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as words of a command."""
+    """Format settings as words of a command line."""
     return " ".join(f"{name}={values.text(value)}" for name, value in settings.items())
 
 
 def finish(directory: Path, results: dict[str, Any], json: bool) -> None:
-    """Prints what came of a sweep; see `execute.finish`."""
+    """Print the results of a sweep; exit as `execute.finish` does if it was interrupted."""
     if results["reason"] == "interrupted":
         execute.finish(directory, results, json)
     elif json:

@@ -15,9 +15,9 @@ _OPENING, _CLOSING = "[{(", "]})"
 
 
 def parse(text: str) -> Any:
-    """What a word of the command line stands for: a value of TOML, None, or else a string.
+    """Parse a word of the command line as a TOML value or None, else return it as a string.
 
-    `1e-3`, `500_000`, `true`, `[64, 64]` and `"quoted"` are read as TOML does; `none` is None.
+    `1e-3`, `500_000`, `true`, `[64, 64]` and `"quoted"` are TOML; `none` and `null` are None.
     """
     if text.lower() in _NONE:
         return None
@@ -29,7 +29,7 @@ def parse(text: str) -> Any:
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas that are in no bracket and no quotes: `[64,64],[32]` has two.
+    """Split text at commas outside brackets and quotes: `[64,64],[32]` has two parts.
 
     Raises:
       ValueError: if a part is empty.
@@ -55,10 +55,10 @@ def split(text: str) -> list[str]:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """The dotted name and the value's text of `a.b=c`.
+    """Split `a.b=c` into the dotted name and the value's text.
 
     Raises:
-      ValueError: if it is not of that form.
+      ValueError: if the text is not of that form.
     """
     name, equals, value = text.partition("=")
     if not equals or not all(name.split(".")) or not value:
@@ -67,12 +67,13 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueError:
-    """The error for a name that is not known, with the one that was meant, or all there are."""
+    """Return the error for an unknown name; it suggests a similar name, or lists all names."""
     names = list(known)
     section, _, last = name.rpartition(".")
     near = [each for each in names if section and each.startswith(f"{section}.")] or names
     hint = f"there are {', '.join(near)}"
-    for least in (1.0, 0.6):  # the same word, else a like one; of its section, else of another
+    # An equal last part before a similar one; names of the same section before others.
+    for least in (1.0, 0.6):
         for some in (near, names):
             lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
             close = difflib.get_close_matches(last, lasts, n=1, cutoff=least)
@@ -82,9 +83,9 @@ def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueErro
 
 
 def conform(kind: Any, value: Any, name: str) -> Any:
-    """The value as a type that a configuration may have.
+    """Convert a value to a type of the configuration.
 
-    Whole floats become ints, ints become floats and lists tuples where the type asks for them.
+    Whole floats become ints, ints become floats and lists become tuples where the type asks for it.
 
     Args:
       kind: bool, int, float, str, None, Literal, a sequence or mapping of such, or a union.
@@ -92,7 +93,7 @@ def conform(kind: Any, value: Any, name: str) -> Any:
       name: the setting, for the message.
 
     Raises:
-      ValueError: if it does not fit.
+      ValueError: if the value is not of the type.
     """
     for choice in _choices(kind):
         fits, result = _fit(choice, value, name)
@@ -102,7 +103,7 @@ def conform(kind: Any, value: Any, name: str) -> Any:
 
 
 def configurable(kind: Any) -> bool:
-    """Whether text can stand for values of the type."""
+    """Return whether values of a type can be given as text."""
     for choice in _choices(kind):
         origin = typing.get_origin(choice)
         if choice in (bool, int, float, str, None, type(None)) or origin is Literal:
@@ -113,7 +114,7 @@ def configurable(kind: Any) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     named = {bool: "true or false", int: "an integer", float: "a finite number", str: "a string"}
     words = []
     for choice in _choices(kind):
@@ -152,7 +153,7 @@ def _fit(kind: Any, value: Any, name: str) -> tuple[bool, Any]:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether the run's folder can hold it: nothing infinite, no dates."""
+    """Return whether JSON can represent a value: finite numbers only, no dates."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -178,7 +179,7 @@ def _shown(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as a word of the command line that `parse` reads."""
+    """Format a value as a word of the command line that `parse` reads."""
     if value is None:
         return "none"
     if isinstance(value, bool):
