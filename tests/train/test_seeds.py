@@ -100,7 +100,7 @@ def test_some_arguments_are_shared():
         np.testing.assert_allclose(jax.jit(mapped)(KEYS, scale, tree), wanted, rtol=1e-6)
 
 
-@pytest.mark.slow  # as test_whole sweeps them, in chunks
+@pytest.mark.slow  # as test_fused sweeps them, in chunks
 def test_rates_are_swept_with_seeds():
     run = train.fused(line_program(), 100)
     fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "chunked", chunk=2)
