@@ -1,8 +1,7 @@
 """Checks of arguments, before anything is traced.
 
-Errors name the argument, what it may be and what was given. What is only known when a program runs
-passes: its shape alone can be looked at. JAX and NumPy are not imported here, for those who do
-without.
+Errors name the argument, its valid values and the given value. Traced values pass, since only their
+shape and dtype are known. This module does not import JAX or NumPy, for callers that avoid them.
 """
 
 import difflib
@@ -16,12 +15,12 @@ _SHORT.maxstring = _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """A value as error messages show it: long ones are shortened."""
+    """Return a value's text for error messages, shortened if long."""
     return _SHORT.repr(value)
 
 
 def integer(name: str, value: Any) -> int:
-    """A whole number of any integer type, as an int; raises TypeError of others, and of bools."""
+    """Convert an integer of any type to int; raise TypeError for other types and bools."""
     wrong = f"{name} must be an int, got {shown(value)}"
     if isinstance(value, bool) or getattr(value, "dtype", None) == "bool":
         raise TypeError(wrong)
@@ -32,10 +31,10 @@ def integer(name: str, value: Any) -> int:
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """A whole number of any integer type, as an int.
+    """Convert an integer of any type to int, and check its range.
 
     Raises:
-      TypeError: if it is none; a bool is none.
+      TypeError: if it is not an integer, or a bool.
       ValueError: if it is below `low` or above `high`.
     """
     number = integer(name, value)
@@ -46,30 +45,30 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def real(name: str, value: Any) -> Any:
-    """A single real number, known or traced, as it is; its range is the caller's to check.
+    """Return a real scalar, concrete or traced, unchanged; its range is not checked.
 
     Raises:
-      TypeError: if it is no number; a bool is none.
-      ValueError: if it is several.
+      TypeError: if it is not a real number, or a bool.
+      ValueError: if it is not a scalar.
     """
     import numpy as np
 
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
     dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
-    # JAX's small floats are of no kind that NumPy knows.
+    # NumPy does not give JAX's small floats, such as bfloat16, the kind "f".
     if getattr(dtype, "kind", "O") not in "iuf" and "float" not in str(dtype):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     return value
 
 
 def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
-    """What to say after a name that is none of some: the one that was meant, and which there are.
+    """Return a hint for an unknown name: the closest known name, and the list of known names.
 
     Args:
-      name: as it was given; case, and hyphens for underscores, count for nothing.
-      names: those there are.
-      others: further names that one may go by, each with the right one.
+      name: as given; case is ignored, and hyphens count as underscores.
+      names: known names.
+      others: aliases, each with the known name that it stands for.
     """
     names = list(names)
     near = _near(name, names, others or {})
@@ -89,7 +88,7 @@ def _plain(name: str) -> str:
 
 
 def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None = None) -> None:
-    """Raises ValueError unless the value is one of some names; `others` is as of `meant`."""
+    """Raise ValueError unless the value is one of the names; `others` is as of `meant`."""
     if value not in tuple(names):
         near = _near(value, names, others or {}) if isinstance(value, str) else None
         hint = f"; did you mean {near}?" if near else ""
@@ -97,7 +96,7 @@ def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None =
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = "") -> None:
-    """Raises TypeError unless the value is of a type; `maker` says what makes one."""
+    """Raise TypeError unless the value is of a type; `maker` names functions that make one."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         hint = f" ({maker})" if maker else ""
@@ -107,6 +106,6 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = 
 
 
 def function(name: str, value: Any) -> None:
-    """Raises TypeError unless the value can be called."""
+    """Raise TypeError unless the value is callable."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, got {shown(value)}")

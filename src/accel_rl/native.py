@@ -1,8 +1,8 @@
-"""The library of native kernels: where it is, whether it can be used, and its XLA FFI targets.
+"""Shared library of native kernels: discovery, compatibility checks and XLA FFI targets.
 
-It is built when accel_rl is installed, if there is a C compiler, and knows nothing of Python's ABI.
-Nothing is loaded or registered before a kernel is first asked for: a broken library must not keep
-jax from starting.
+The library is built when accel_rl is installed, if there is a C compiler, and does not depend on
+Python's ABI. It is loaded and registered when a kernel is first requested, so that a broken library
+cannot keep jax from starting.
 """
 
 import ctypes
@@ -14,18 +14,18 @@ from pathlib import Path
 
 import jax
 
-VARIABLE = "ACCEL_RL_KERNELS"  # names another library; empty: use none
+VARIABLE = "ACCEL_RL_KERNELS"  # path of another library; empty: disable the kernels
 INTERFACE = 2  # ARL_INTERFACE of kernels/ffi/tabular.c
 _STEM = "accel_rl_kernels"
 
 
 class KernelsAbsent(RuntimeError):
-    """There are no usable native kernels; the message says why, and what to do."""
+    """Error for missing or unusable native kernels; the message has the reason and the remedy."""
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The loaded library.
+    """Load the library, once in a process.
 
     Raises:
       KernelsAbsent: if it was not built, does not load, or was built against headers newer than
@@ -44,7 +44,7 @@ def library() -> ctypes.CDLL:
             "reinstall accel_rl"
         )
     available = _jaxlib_version()
-    # A handler built against newer headers would stop the whole CPU backend of jax.
+    # Registering a handler built against newer headers would break jax's whole CPU backend.
     if version // 1000 != available // 1000 or version > available:
         built, found = (f"{x // 1000}.{x % 1000}" for x in (version, available))
         raise KernelsAbsent(
@@ -55,7 +55,7 @@ def library() -> ctypes.CDLL:
 
 
 def why_absent() -> str | None:
-    """Why there are no native kernels, or None where there are."""
+    """Return the reason why native kernels are unavailable, or None if they are available."""
     try:
         library()
     except KernelsAbsent as error:
@@ -64,23 +64,23 @@ def why_absent() -> str | None:
 
 
 def instruction_set() -> str:
-    """The instruction set that the kernels use on this processor: "base", "avx2" or "avx512".
+    """Return the kernels' instruction set on this CPU: "base", "avx2" or "avx512".
 
     Raises:
-      KernelsAbsent: if there are no kernels.
+      KernelsAbsent: if there are no usable kernels.
     """
     return library().accel_rl_instruction_set().decode()
 
 
 @functools.cache
 def target(symbol: str) -> str:
-    """The name of an XLA FFI target on CPU, registered with jax at the first call.
+    """Return the name of an XLA FFI target on CPU, registering it with jax at the first call.
 
     Args:
       symbol: the handler's name in the library.
 
     Raises:
-      KernelsAbsent: if there are no kernels.
+      KernelsAbsent: if there are no usable kernels, or none of this name.
     """
     try:
         handler = getattr(library(), symbol)

@@ -1,7 +1,7 @@
-"""What flows between the folders of the library: transitions, samples, finite MDPs, their pictures.
+"""Shared types: transitions, batches, samples, finite MDPs, spaces and environments.
 
-Everything here is a frozen dataclass, registered as a pytree unless it says otherwise. Field
-comments give shape and dtype; a leading axis, where one is allowed, is written `[...]`.
+Dataclasses are frozen, and pytrees unless stated otherwise. Field comments give shape and dtype;
+optional leading axes are written `[...]`.
 """
 
 import dataclasses
@@ -31,12 +31,12 @@ def _pytree(cls: type, static: tuple[str, ...] = ()) -> type:
 class Transition:
     """One step (or an array of steps) of an environment, as an actor records it.
 
-    Leaves of `observation` and `action` may be pytrees of any dtype. `discount` is the
-    environment's: 0 only where the episode truly ended. `truncated` says that the episode was cut
-    after this step without ending, so that a target bootstraps from `next_observation`, the
-    observation before any reset; None where no episode is ever truncated. `next_observation` may
-    be None: it is then the observation of the following step, and a truncated step, whose final
-    observation nobody has, is never the last of a target. `extras` goes with the step unread.
+    `observation` and `action` may be pytrees of any dtype. `discount` is the environment's: 0 only
+    where the episode terminated. `truncated` marks the last step of an episode that was cut without
+    terminating; its target bootstraps from `next_observation`, the observation before any reset.
+    `truncated` is None if no episode is ever truncated. If `next_observation` is None, the
+    observation of the following step takes its place; a truncated step, whose final observation is
+    then unknown, is never the last step of a target. `extras` is stored with the step, unread.
     """
 
     observation: Any  # [..., *observation]
@@ -50,11 +50,11 @@ class Transition:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Transitions as a learner reads them: targets are reward + discount * value(next_observation).
+    """Batch of n-step transitions; targets are reward + discount * value(next_observation).
 
-    `reward` is the discounted sum of up to n rewards and `discount` the complete bootstrap
-    coefficient: gamma^k times the environment's discounts, with k <= n cut where the episode ended
-    or was truncated. A learner never multiplies by gamma again.
+    `reward` is the discounted sum of up to n rewards. `discount` is the complete bootstrap
+    coefficient: gamma^k times the environment's discounts, with k <= n cut where the episode
+    terminated or was truncated. A learner never multiplies by gamma again.
     """
 
     observation: Any  # [B, *observation]
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Runs of L consecutive steps, each cut where the episode of its first step stops."""
+    """Sequences of L consecutive steps, masked after the end of the first step's episode."""
 
     steps: Any  # the pytree that was added, with leading axes [B, L]
     valid: Array  # [B, L] bool: the step belongs to the episode of the first one
@@ -75,16 +75,17 @@ class Sequences:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A batch drawn from a replay memory, and what an update of its priorities must know.
+    """Batch sampled from a replay buffer, with the data that a priority update needs.
 
-    `weights` correct for the drawing, (N p)^-beta over their maximum. `generations` tells a slot's
-    present item from later ones, so that an update that comes late does not touch those.
+    `weights` are the importance-sampling weights (N p)^-beta over their maximum. `generations`
+    distinguish a slot's present item from later ones, so that a late priority update does not
+    change these.
     """
 
-    batch: Any  # Batch, Sequences or the pytree that was added, leading axis [B]; None of an index
+    batch: Any  # Batch, Sequences or the added pytree, leading axis [B]; None from an index alone
     indices: Array  # [B] int32, slots
-    probabilities: Array  # [B] float32, of each item for a single draw
-    weights: Array  # [B] float32, in (0, 1]; 0 for what must be left out
+    probabilities: Array  # [B] float32, of each item in a single draw
+    weights: Array  # [B] float32, in (0, 1]; 0 for excluded items
     generations: Array  # [B] uint32
 
 
@@ -92,10 +93,10 @@ class Sample:
 class TabularTransition:
     """One step (or a batch of steps) between states numbered from zero.
 
-    `discount` is the environment's: 0 only where the episode truly ended; a truncated step keeps 1
+    `discount` is the environment's: 0 only where the episode terminated. A truncated step keeps 1
     and bootstraps from `next_state`, the state before any reset. `next_action` is the action that
     the behaviour policy takes in `next_state` (drawn at the final state of a truncated episode,
-    never after the reset); where `discount` is 0 it has no meaning and is 0.
+    never after the reset); where `discount` is 0 it is 0 and meaningless.
     """
 
     state: Array  # [...] int32
@@ -108,9 +109,10 @@ class TabularTransition:
 
 @dataclasses.dataclass(frozen=True)
 class MDP:
-    """A finite Markov decision process as tables, after Gymnasium's `P[state][action]`.
+    """Tables of a finite Markov decision process, after Gymnasium's `P[state][action]`.
 
-    S states, A actions and at most K outcomes for each pair. An unused outcome has probability 0.
+    It has S states, A actions and at most K outcomes for each pair. An unused outcome has
+    probability 0.
     """
 
     probability: Array  # [S, A, K] float32, sums to 1 over K
@@ -122,12 +124,12 @@ class MDP:
 
     @property
     def num_states(self) -> int:
-        """S, the number of states."""
+        """Number of states, S."""
         return self.probability.shape[0]
 
     @property
     def num_actions(self) -> int:
-        """A, the number of actions."""
+        """Number of actions, A."""
         return self.probability.shape[1]
 
 
@@ -143,7 +145,7 @@ class Discrete:
     n: int
 
     def __post_init__(self) -> None:
-        """Raises TypeError if n is no int, ValueError if it is below 1."""
+        """Raise TypeError if n is not an int, ValueError if it is below 1."""
         whole("n", self.n, 1)
 
     @property
@@ -161,12 +163,12 @@ class Discrete:
 class Box:
     """Arrays within bounds, which may be infinite; a description, not a pytree.
 
-    Bounds are kept as tuples of the elements in C order, so that spaces can be compared and hashed.
+    Bounds are tuples of elements in C order, so that spaces can be compared and hashed.
 
     Args:
-        low: the least value of every element, or of each: a sequence or an array, flat or of the
-            shape.
-        high: the greatest, likewise.
+        low: lower bound, a number for all elements or one for each: a sequence or an array, flat or
+            of the given shape.
+        high: upper bound, likewise.
         shape: of an array; a sequence of ints.
         dtype: of an array.
     """
@@ -179,7 +181,7 @@ class Box:
     def __init__(
         self, low: ArrayLike, high: ArrayLike, shape: Sequence[int], dtype: Any = _FLOAT32
     ) -> None:
-        """Raises TypeError if a bound is no number, ValueError if bounds do not fit."""
+        """Raise TypeError if a bound is not a number, ValueError if bounds and shape disagree."""
         if not isinstance(shape, Sequence) or isinstance(shape, str):
             raise TypeError(f"shape must be a tuple of ints, got {shown(shape)}")
         sizes = tuple(whole("shape", size, 0) for size in shape)
@@ -197,12 +199,12 @@ class Box:
 
     @property
     def bounded(self) -> bool:
-        """Whether every bound is finite."""
+        """True if all bounds are finite."""
         return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
 
 
 def _bound(name: str, bound: ArrayLike, shape: tuple[int, ...]) -> tuple[float, ...]:
-    """Its elements in C order; a single number counts for each of the shape's."""
+    """Return a bound's elements in C order; a scalar is repeated for every element of the shape."""
     try:
         values = np.asarray(bound, np.float64)
     except (TypeError, ValueError):
@@ -220,9 +222,9 @@ Space = Discrete | Box
 
 
 class Environment(NamedTuple):
-    """An environment as pure functions, its parameters bound; one, not a batch: `vmap` for more.
+    """Pure functions of a single environment with its parameters bound; `vmap` them for more.
 
-    `step` resets by itself where an episode stops, as gymnax 1.0 does.
+    `step` resets automatically when an episode stops, as gymnax 1.0 does.
     """
 
     name: str
@@ -233,54 +235,54 @@ class Environment(NamedTuple):
 
     step: Callable[[Array, Any, Array], tuple[Any, Any, Array, Array, Array, dict[str, Any]]]
     """step(key, state, action): observation, state, reward (float32), terminated (bool), truncated
-    (bool), info. Observation and state are those after a reset where the episode stopped;
-    `info["final_observation"]` is the observation before it."""
+    (bool), info. Where the episode stopped, observation and state are those after the reset;
+    `info["final_observation"]` is the observation before any reset."""
 
 
 @runtime_checkable
 class ReplayPort(Protocol):
-    """A replay memory outside the program: on another device, in another process or machine.
+    """Replay buffer outside the program: on another device, or in another process or machine.
 
-    Its methods are called from host threads, one at a time for each of them.
+    Host threads call its methods; calls of the same method do not overlap.
     """
 
     @property
     def limited(self) -> bool:
-        """Whether adding and sampling wait for one another, to keep a ratio."""
+        """True if `add` and `sample` block to keep a ratio of samples per insert."""
 
     def add(self, transitions: Transition, priorities: Array | None = None) -> None:
-        """Adds steps, leaves [envs, ...] or [steps, envs, ...]; may wait if the memory is full."""
+        """Add transitions, leaves [envs, ...] or [steps, envs, ...]; may block if full."""
 
     def can_sample(self) -> bool:
-        """Whether `sample` would answer at once."""
+        """Return whether `sample` would not block."""
 
     def sample(self, key: Array, beta: float, gamma: float) -> Sample:
-        """A sample, its batch of n-step targets; waits until there is one."""
+        """Sample a batch of n-step transitions; block until one is available."""
 
     def update(self, sample: Sample, priorities: Array) -> None:
-        """New priorities [B] of what was sampled; its batch may be None."""
+        """Update the priorities [B] of a sample, whose `batch` may be None."""
 
     def close(self) -> None:
-        """Gives back what it holds; calls that wait end with an error."""
+        """Release resources; blocked calls end with an error."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GridLayout:
-    """How to show the states of a grid world: H rows by W columns of cells.
+    """Layout for drawing the states of a grid world, H rows by W columns of cells.
 
-    Plain Python and NumPy, not a pytree: a description for drawing, never for computing.
+    Plain Python and NumPy, not a pytree; for drawing only.
     """
 
     cells: tuple[str, ...]  # H strings of W characters, one for each cell
-    meaning: dict[str, str]  # what a character stands for: start, goal, hole, cliff, floor, ...
-    states: np.ndarray  # [H, W] int, the state that stands for being in the cell
+    meaning: dict[str, str]  # meaning of each character: start, goal, hole, cliff, floor, ...
+    states: np.ndarray  # [H, W] int, the state of an agent in each cell
     actions: tuple[str, ...]  # A names
     moves: tuple[
         tuple[int, int] | None, ...
-    ]  # A (rows, columns) an action moves by, None: not a move
+    ]  # A moves (rows, columns); None for an action that is not a move
     walls: frozenset[tuple[int, int]] = (
         frozenset()
     )  # (row, column) of cells with a wall to the east
-    no_action: str = ""  # characters of the cells in which no action is ever taken
-    marks: tuple[tuple[int, int, str], ...] = ()  # (row, column, what is there) besides the cells
-    caption: str = ""  # which of several pictures of one environment this is
+    no_action: str = ""  # characters of cells in which no action is ever taken
+    marks: tuple[tuple[int, int, str], ...] = ()  # (row, column, label) drawn over the cells
+    caption: str = ""  # distinguishes several layouts of one environment

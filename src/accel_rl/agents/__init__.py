@@ -1,4 +1,4 @@
-"""Agents: what acts on observations and learns from batches."""
+"""Agents: factories of pure functions that act on observations and learn from batches."""
 
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.ddpg import ddpg

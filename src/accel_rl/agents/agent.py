@@ -1,4 +1,4 @@
-"""The contract of an agent: what acts on observations and learns from batches."""
+"""Interface of an agent: pure functions for acting and learning."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ from accel_rl.types import Array, Batch, Space
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """What a step of learning found; a pytree."""
+    """TD errors and metrics of one update; a pytree."""
 
-    td_error: Array  # [B] float32, of each item before the step; priorities are made of them
+    td_error: Array  # [B] float32, before the update; the source of new priorities
     metrics: dict[str, Array]  # [] float32 each
 
 
@@ -24,42 +24,42 @@ jax.tree_util.register_dataclass(Learned, ["td_error", "metrics"], [])
 class Agent(NamedTuple):
     """Pure functions over an agent's state, for jit, vmap and scan.
 
-    E environments act at once; B items are learned from at once.
+    E is the number of environments that act at once, B the batch size.
     """
 
     init: Callable[..., Any]
-    """init(key, **hyper-parameters): state. Every hyper-parameter is a leaf of the state, so that
-    `vmap` over values of one sweeps it; names and limits are in `hyperparameters`."""
+    """init(key, **hyper-parameters): state. Every hyper-parameter is a leaf of the state, so `vmap`
+    over its values sweeps it. Names and limits are in `hyperparameters`."""
 
     policy: Callable[[Any], Any]
-    """policy(state): what acting needs, a small pytree; the state keeps its own."""
+    """policy(state): the part of the state that `act` reads, a small pytree."""
 
     act: Callable[..., tuple[Array, Any]]
     """act(policy, memory, observation [E, ...], key, step, explore=True): actions [E, ...] of the
     action space, and the new memory. `step` (int32) counts the steps of all environments so far,
-    for schedules; without `explore` (static) actions are the policy's best."""
+    for exploration schedules. With `explore=False` (static) actions are greedy."""
 
     learn: Callable[[Any, Batch, Array, Array], tuple[Any, Learned]]
-    """learn(state, batch, weights [B], key): the next state, and `Learned`. `weights` are those of
-    importance, 0 for what must be left out. Targets are reward + discount * value: the batch's
-    discount holds gamma already."""
+    """learn(state, batch, weights [B], key): the next state, and `Learned`. `weights` are
+    importance-sampling weights; 0 excludes an item. Targets are reward + discount * value: the
+    batch's discount already includes gamma."""
 
     td_error: Callable[[Any, Batch, Array], Array]
-    """td_error(critics, batch, key): [B] float32, without learning: initial priorities for who
-    acts."""
+    """td_error(critics, batch, key): TD errors [B] float32 without an update, from which actors
+    compute initial priorities."""
 
     critics: Callable[[Any], Any]
     """critics(state): the networks that `td_error` reads, a pytree."""
 
     memory: Callable[[int], Any]
-    """memory(num_envs): what acting remembers from step to step, leaves [E, ...], as it is at the
-    start of an episode; () if nothing."""
+    """memory(num_envs): state of acting at the start of an episode, carried from step to step,
+    leaves [E, ...]; () for an agent without one."""
 
     observation_space: Space
     action_space: Space
 
     hyperparameters: Mapping[str, Limits]
-    """What `init` accepts."""
+    """Hyper-parameters that `init` accepts, by name."""
 
     needs_next_action: bool = False
-    """Whether `learn` reads the next action actually executed, as `batch.extras`."""
+    """True if `learn` reads the next executed action, as `batch.extras`."""

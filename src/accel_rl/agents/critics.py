@@ -1,4 +1,4 @@
-"""Several critics of one form, as one set of parameters with a leading axis."""
+"""Ensembles of critics with one architecture, as parameters with a leading axis."""
 
 from typing import Any, NamedTuple
 
@@ -10,23 +10,23 @@ from accel_rl.types import Array
 
 
 class Critics(NamedTuple):
-    """C critics that start from parameters of their own."""
+    """Ensemble of C independently initialised critics."""
 
     network: Critic
     num: int
 
     def init(self, key: Array, features: Array, action: Array) -> Any:
-        """Parameters, leaves [C, ...]."""
+        """Return parameters with leaves [C, ...]."""
         return jax.vmap(self.network.init, (0, None, None))(
             jax.random.split(key, self.num), features, action
         )
 
     def values(self, params: Any, features: Array, action: Array) -> Array:
-        """Features [B, ...] and actions [B, D] to [B, C]."""
+        """Return the critics' values [B, C] of features [B, ...] and actions [B, D]."""
         values = jax.vmap(self.network.apply, (0, None, None), -1)(params, features, action)
         return jnp.asarray(values)
 
     def first(self, params: Any, features: Array, action: Array) -> Array:
-        """As `values`, of the first critic only: [B]."""
+        """Return the first critic's values [B]; arguments as of `values`."""
         params = jax.tree.map(lambda leaf: leaf[0], params)
         return jnp.asarray(self.network.apply(params, features, action))

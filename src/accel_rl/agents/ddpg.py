@@ -1,4 +1,4 @@
-"""DDPG: deep deterministic policy gradients."""
+"""Deep deterministic policy gradients (DDPG)."""
 
 from collections.abc import Sequence
 
@@ -20,25 +20,25 @@ def ddpg(
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
 ) -> Agent:
-    """A DDPG agent for actions in a bounded Box.
+    """Make a DDPG agent for actions in a bounded Box.
 
-    n-step targets come with the batch (`replay.make(n_step=...)`); prioritised learning with its
-    weights.
+    The batch determines n-step targets (`replay.make(n_step=...)`), its importance-sampling weights
+    prioritised learning.
 
     Args:
-      observation_space: Discrete, which the networks read one-hot, or a Box.
-      action_space: a Box of floats with bounds.
-      torso: flax module from features [B, ...] to [B, width], before the layers of policy and
-        critic, each with parameters of its own; None: features made flat.
-      hidden: widths of the layers of policy and critic.
-      noise: what is added to actions: "gaussian" or "ornstein_uhlenbeck".
-      loss: of the critic, "squared" (half the square) or "huber".
-      optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
-        does; None: Adam.
+      observation_space: Discrete, encoded one-hot for the networks, or a Box.
+      action_space: a Box of floats with finite bounds.
+      torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
+        and the critic have separate parameters. None: flattened features.
+      hidden: widths of the hidden layers of the policy and of the critic.
+      noise: exploration noise, "gaussian" or "ornstein_uhlenbeck".
+      loss: critic loss, "squared" (half the squared TD error) or "huber".
+      optimiser: an optax transformation without learning-rate scaling, such as
+        `optax.scale_by_adam()`; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit, or an argument is of another type.
-      ValueError: if noise or loss has no such name, or a width is below 1.
+      TypeError: if a space is unsupported, or an argument is of another type.
+      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
 
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016.
     """

@@ -1,4 +1,4 @@
-"""What DDPG and TD3 share: a deterministic policy that climbs a critic."""
+"""Deterministic policy gradients, the shared implementation of DDPG and TD3."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,8 @@ from accel_rl.networks.checks import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
-"""Of hyper-parameters, the target policy's actions [B, D] and a key: actions [B, D]."""
+"""smoothing(hyper-parameters, actions [B, D] of the target policy, key): smoothed actions [B, D].
+"""
 
 RATES = {
     "actor_learning_rate": Limits(1e-3, 0, 1, "of the policy's optimiser"),
@@ -50,22 +51,22 @@ class DeterministicState:
     critics_target: Any  # as critics
     actor_optimiser: Any
     critics_optimiser: Any
-    actor_loss: Array  # [] float32, when the actor last learned
+    actor_loss: Array  # [] float32, at the actor's last update
     updates: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
 
 
 @dataclasses.dataclass(frozen=True)
 class DeterministicPolicy:
-    """What acting needs; a pytree."""
+    """Part of the state that acting reads; a pytree."""
 
     actor: Any
-    hyper: dict[str, Array]  # [] float32 each, of the noise and the first random steps
+    hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
 @dataclasses.dataclass(frozen=True)
 class DeterministicCritics:
-    """What temporal-difference errors need; a pytree."""
+    """Part of the state that TD errors depend on; a pytree."""
 
     critics: Any
     critics_target: Any
@@ -101,16 +102,17 @@ def deterministic(
     loss: str,
     optimiser: optax.GradientTransformation | None,
 ) -> Agent:
-    """An agent with a deterministic policy, one critic or several, and targets that follow slowly.
+    """Make an agent with a deterministic policy, an ensemble of critics and target networks.
 
     Args:
       name: of the agent, for messages.
       observation_space: Discrete or a Box.
-      action_space: a Box of floats with bounds.
-      num_critics: C; the target is made of the least of their values, the policy climbs the first.
-      smoothing: changes the target policy's actions before they are valued; None: nothing does.
-      hyperparameters: `RATES` and those of the agent's own. With `policy_delay` the policy and the
-        targets only move in one of so many updates.
+      action_space: a Box of floats with finite bounds.
+      num_critics: C; targets use the minimum of the target critics' values, the policy maximises
+        the first critic.
+      smoothing: target policy smoothing; None for none.
+      hyperparameters: `RATES` and the agent's own. If they include `policy_delay`, the policy and
+        the target networks are updated once every `policy_delay` updates.
       torso: as of `DeterministicActor`.
       hidden: as of `DeterministicActor`.
       noise: a name of `NOISES`.
@@ -118,8 +120,8 @@ def deterministic(
       optimiser: as of `dqn`.
 
     Raises:
-      TypeError: if a space does not fit, or an argument is of another type.
-      ValueError: if noise or loss has no such name, or a width is below 1.
+      TypeError: if a space is unsupported, or an argument is of another type.
+      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
     """
     require_observations(observation_space)
     space = require_bounded(name, action_space)
@@ -137,7 +139,7 @@ def deterministic(
         return jnp.asarray(actor.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **given: ArrayLike) -> DeterministicState:
-        hyper = resolve(hyperparameters, given)  # first: it may refuse
+        hyper = resolve(hyperparameters, given)  # first, so that errors precede the network's init
         actor_key, critics_key = jax.random.split(key)
         example = example_features(observation_space)
         actor_params = actor.init(actor_key, example)
@@ -189,7 +191,7 @@ def deterministic(
     def improve(
         state: DeterministicState, observation: Array, included: Array
     ) -> DeterministicState:
-        """The policy's step, and that of the targets."""
+        """Update the policy, then the target networks by Polyak averaging."""
 
         def total(params: Any) -> Array:
             q = critics.first(

@@ -1,4 +1,4 @@
-"""DQN, with double, dueling, distributional, n-step and prioritised learning."""
+"""DQN with double, dueling, distributional, n-step and prioritised learning."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ HYPERPARAMETERS = {
 class DQNState:
     """State of a DQN agent; a pytree."""
 
-    params: Any  # of the network that learns
-    target: Any  # as params
+    params: Any  # of the online network
+    target: Any  # of the target network, as params
     optimiser: Any
     updates: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
@@ -46,7 +46,7 @@ class DQNState:
 
 @dataclasses.dataclass(frozen=True)
 class DQNPolicy:
-    """What acting needs; a pytree."""
+    """Part of the state that acting reads; a pytree."""
 
     params: Any
     exploration: EpsilonGreedy
@@ -73,34 +73,35 @@ def dqn(
     optimiser: optax.GradientTransformation | None = None,
     max_gradient_norm: float | None = None,
 ) -> Agent:
-    """A DQN agent for a finite number of actions.
+    """Make a DQN agent for a finite number of actions.
 
-    n-step targets come with the batch (`replay.make(n_step=...)`); prioritised learning with its
-    weights. What the TD error of a transition is, from which priorities are made, depends on the
-    head: target - value of expected values and of quantiles, their mean; the KL divergence of the
-    prediction from the target with C51.
+    The batch determines n-step targets (`replay.make(n_step=...)`), its importance-sampling weights
+    prioritised learning. The TD error of a transition, the source of its priority, depends on the
+    head. For expected values, and for the mean of quantiles, it is target - value. For C51 it is
+    the KL divergence of the prediction from the target.
 
     Args:
-      observation_space: Discrete, which the network reads one-hot, or a Box.
+      observation_space: Discrete, encoded one-hot for the network, or a Box.
       action_space: Discrete.
       torso: flax module from features [B, ...] to [B, width]; None: an MLP of `hidden` layers over
-        features made flat.
-      hidden: widths of that MLP.
-      double: the online network chooses the action whose value the target network gives.
-      dueling: values and advantages from streams of their own.
-      distributional: "c51", probabilities of fixed returns; "quantile", quantiles of the return
-        (QR-DQN); None: its mean alone.
-      num_atoms: how many of them, for each action; at least 2.
-      value_range: the least and the greatest return of C51's atoms.
-      loss: of the mean, "squared" (half the square, also if None) or "huber"; a distribution has
-        its own.
-      optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
-        does; None: Adam.
-      max_gradient_norm: the global norm that Adam's gradients are clipped to; None: they are not.
+        flattened features.
+      hidden: layer widths of that MLP.
+      double: double Q-learning; the online network selects the next action, the target network
+        evaluates it.
+      dueling: separate streams for state value and advantages.
+      distributional: "c51" (probabilities of fixed atoms), "quantile" (quantiles of the return,
+        QR-DQN) or None (the expected return only).
+      num_atoms: atoms or quantiles for each action, at least 2.
+      value_range: smallest and largest return of C51's atoms.
+      loss: loss of expected values, "squared" (half the squared TD error, also if None) or "huber";
+        distributional heads have their own loss.
+      optimiser: an optax transformation without learning-rate scaling, such as
+        `optax.scale_by_adam()`; None: Adam.
+      max_gradient_norm: global norm to which Adam's gradients are clipped; None: no clipping.
 
     Raises:
-      TypeError: if a space does not fit, or an argument is not of its type.
-      ValueError: if a name is unknown, a number out of range, or arguments exclude each other.
+      TypeError: if a space is unsupported, or an argument is of another type.
+      ValueError: if a name is unknown, a number is out of range, or arguments exclude each other.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       for the options, `losses.q_learning`, `networks.QNetwork` and `agents.heads`.
@@ -118,7 +119,7 @@ def dqn(
         return jnp.asarray(network.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **hyperparameters: ArrayLike) -> DQNState:
-        hyper = resolve(HYPERPARAMETERS, hyperparameters)  # first: it may refuse
+        hyper = resolve(HYPERPARAMETERS, hyperparameters)  # first, so that errors precede init
         params = network.init(key, example_features(observation_space))
         return DQNState(
             params=params,
@@ -146,7 +147,7 @@ def dqn(
         return action, memory
 
     def learned(params: Any, target: Any, batch: Batch) -> tuple[Array, Array, Array]:
-        """Losses [B], TD errors [B] and values [B, A]."""
+        """Return losses [B], TD errors [B] and values [B, A]."""
         output_tm1 = outputs(params, batch.observation)
         output_t = outputs(target, batch.next_observation)
         chooses = outputs(params, batch.next_observation) if double else output_t
@@ -158,7 +159,7 @@ def dqn(
     def learn(
         state: DQNState, batch: Batch, weights: Array, key: Array
     ) -> tuple[DQNState, Learned]:
-        del key  # nothing in it is random
+        del key  # learning is deterministic
 
         def total(params: Any) -> tuple[Array, tuple[Array, Array]]:
             losses, errors, values = learned(params, state.target, batch)

@@ -1,4 +1,4 @@
-"""Epsilon-greedy exploration: on a schedule, or with an epsilon for each environment."""
+"""Epsilon-greedy exploration, on a schedule or with one epsilon for each environment."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,8 +13,7 @@ from accel_rl.arguments import real, whole
 from accel_rl.types import Array, ArrayLike
 
 Exploration = Callable[[Any, Array], Any]
-"""exploration(policy, indices [E] int32): policy with which the environments of these indices act;
-pure."""
+"""exploration(policy, indices [E] int32): policy for the environments of these indices; pure."""
 
 EPSILON = {
     "epsilon_start": Limits(1, 0, 1, "share of random actions at the first step"),
@@ -25,19 +24,19 @@ EPSILON = {
 
 @dataclasses.dataclass(frozen=True)
 class EpsilonGreedy:
-    """A share of random actions that changes linearly with the steps taken; a pytree."""
+    """Probability of random actions, linear in the steps taken; a pytree."""
 
-    start: Array  # [] float32, or [E] where environments differ, as in Ape-X
+    start: Array  # [] float32, or [E] if environments differ, as in Ape-X
     end: Array  # as start
     steps: Array  # [] float32
 
     @staticmethod
     def of(hyper: dict[str, Array]) -> "EpsilonGreedy":
-        """From the hyper-parameters of `EPSILON`."""
+        """Make one from the hyper-parameters of `EPSILON`."""
         return EpsilonGreedy(hyper["epsilon_start"], hyper["epsilon_end"], hyper["epsilon_steps"])
 
     def epsilon(self, step: ArrayLike) -> Array:
-        """The share after `step` steps of all environments, as `start`."""
+        """Return epsilon after `step` steps of all environments; shape as of `start`."""
         done = jnp.minimum(jnp.asarray(step).astype(jnp.float32) / self.steps, 1)
         return self.start + (self.end - self.start) * done
 
@@ -48,13 +47,13 @@ jax.tree_util.register_dataclass(EpsilonGreedy, ["start", "end", "steps"], [])
 def epsilon_greedy(
     exploration: EpsilonGreedy, action: Array, num_actions: int, key: Array, step: ArrayLike
 ) -> Array:
-    """Each action with probability epsilon replaced by one drawn uniformly, its own included.
+    """Replace each action, with probability epsilon, by one drawn uniformly from all actions.
 
     Args:
-      exploration: the share.
-      action: [E] int32.
+      exploration: schedule of epsilon.
+      action: [E] int32, greedy actions.
       num_actions: A, at most 65,536.
-      key: random key.
+      key: PRNG key.
       step: steps of all environments so far.
 
     Returns:
@@ -62,13 +61,14 @@ def epsilon_greedy(
     """
     words = jax.random.bits(key, (2, *action.shape), jnp.uint32)
     uniform = (words[0] >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
-    # The upper bits choose: a product of 16 by 16 bits, as even as 65,536 is large.
+    # The upper 16 bits select the action by a 16 x 16 bit product, which fits 32 bits; the bias is
+    # at most 2^-16 for each action.
     drawn = ((words[1] >> np.uint32(16)) * np.uint32(num_actions)) >> np.uint32(16)
     return jnp.where(uniform < exploration.epsilon(step), drawn.astype(jnp.int32), action)
 
 
 def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -> Exploration:
-    """Give environment i of N the constant epsilon^(1 + alpha i / (N - 1)) as its epsilon.
+    """Make Ape-X exploration: environment i of N has epsilon^(1 + alpha i / (N - 1)).
 
     Args:
       num_envs: N, the environments of all actors.
@@ -76,11 +76,11 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
       alpha: at least 0.
 
     Returns:
-      An exploration for `train.pipelined`; it raises TypeError for a policy that does not explore
-      epsilon-greedily.
+      An exploration for `train.pipelined`. It raises TypeError for a policy without epsilon-greedy
+      exploration.
 
     Raises:
-      TypeError: if a number is of another type.
+      TypeError: if an argument is not a number.
       ValueError: if a number is out of range.
 
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.

@@ -1,4 +1,4 @@
-"""What the outputs of a Q-network stand for: values, or distributions of returns."""
+"""Heads of Q-networks: expected values, or distributions of returns."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,28 +11,28 @@ from accel_rl.agents.losses import LOSSES, categorical_q_learning, q_learning, q
 from accel_rl.arguments import one_of, whole
 from accel_rl.types import Array
 
-OWN_LOSS = {"c51": "cross_entropy", "quantile": "huber"}  # of each kind of distribution
+OWN_LOSS = {"c51": "cross_entropy", "quantile": "huber"}  # loss of each distributional head
 
 
 class Head(NamedTuple):
-    """How outputs are read and learned.
+    """Interpretation and loss of a Q-network's output.
 
     An output has shape [A], or [A, N] with atoms.
     """
 
     num_atoms: int | None
-    """N, numbers of an output for each action; None: one, its value."""
+    """N, outputs for each action; None for a single value without an axis."""
 
     values: Callable[[Array], Array]
     """values(output [..., A] or [..., A, N]): expected returns, [..., A]."""
 
     learn: Callable[[Array, Array, Array, Array, Array, Array], tuple[Array, Array]]
-    """learn(output_tm1, a_tm1, r_t, discount_t, output_t, q_t_selector [A]) of one transition: its
-    loss, [], with a gradient with respect to `output_tm1` only, and its TD error, []."""
+    """learn(output_tm1, a_tm1, r_t, discount_t, output_t, q_t_selector [A]) of one transition:
+    loss [], differentiable with respect to `output_tm1` only, and TD error []."""
 
 
 def expected(loss: str = "squared") -> Head:
-    """One value for each action; the TD error is target - value.
+    """Make a head with one value for each action; the TD error is target - value.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015.
     """
@@ -48,10 +48,11 @@ def expected(loss: str = "squared") -> Head:
 
 
 def categorical(num_atoms: int, value_range: tuple[float, float]) -> Head:
-    """Logits of evenly spaced atoms; the TD error is the KL divergence from the target, in nats.
+    """Make a C51 head: logits of evenly spaced atoms; the TD error is a KL divergence.
 
-    So prioritised Rainbow (Hessel et al., AAAI 2018): unlike a difference of means it sees a wrong
-    distribution of the right mean. It is not in units of reward.
+    The divergence of the prediction from the target, in nats, sets priorities as in Rainbow (Hessel
+    et al., AAAI 2018). Unlike a difference of means it is non-zero for a wrong distribution with
+    the right mean. It is not in units of reward.
 
     Reference: Bellemare, Dabney and Munos, "A distributional perspective on reinforcement
       learning", ICML 2017.
@@ -75,7 +76,7 @@ def categorical(num_atoms: int, value_range: tuple[float, float]) -> Head:
 
 
 def quantile(num_atoms: int) -> Head:
-    """Quantiles of the return; the TD error is that of their mean, target - value.
+    """Make a QR-DQN head: quantiles of the return; the TD error is that of their mean.
 
     Reference: Dabney et al., "Distributional reinforcement learning with quantile regression",
       AAAI 2018.
@@ -89,11 +90,11 @@ def make(
     value_range: tuple[float, float],
     loss: str | None,
 ) -> Head:
-    """The head of that name; see `dqn` for the arguments.
+    """Make the head of a name; see `dqn` for the arguments.
 
     Raises:
-      TypeError: if `num_atoms` is no int.
-      ValueError: if a name is unknown, a number out of range, or the head has no such loss.
+      TypeError: if `num_atoms` is not an int.
+      ValueError: if a name is unknown, a number is out of range, or the head has no such loss.
     """
     if distributional is None:
         if loss is not None:

@@ -1,4 +1,4 @@
-"""Hyper-parameters by name: defaults, limits, and the check of what a caller gives."""
+"""Hyper-parameters by name: defaults, limits and validation."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from accel_rl.types import Array, ArrayLike
 
 
 class Limits(NamedTuple):
-    """A hyper-parameter's default and the closed range it must be in."""
+    """Default, closed range and description of a hyper-parameter."""
 
     default: float
     low: float
@@ -23,16 +23,17 @@ class Limits(NamedTuple):
 def resolve(
     limits: Mapping[str, Limits], given: Mapping[str, ArrayLike], others: str = ""
 ) -> dict[str, Array]:
-    """Every hyper-parameter as a float32 scalar: what was given, else its default.
+    """Return every hyper-parameter as a float32 scalar: the given value, else the default.
 
     Args:
-      limits: the known ones.
+      limits: known hyper-parameters.
       given: values by name.
-      others: where others go, for the message about an unknown one.
+      others: hint, appended to the message about an unknown name, where other names belong.
 
     Raises:
-      TypeError: if a name is unknown (the message lists the known ones), or a value no number.
-      ValueError: if a value is no scalar, or is known and out of its range.
+      TypeError: if a name is unknown (the message lists the known ones), or a value is not a
+        number.
+      ValueError: if a value is not a scalar, or is concrete (not traced) and out of range.
     """
     for name in given:
         if name not in limits:

@@ -1,4 +1,4 @@
-"""How an agent with continuous actions tries others than its best."""
+"""Exploration noise for continuous actions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,19 +15,20 @@ RANDOM_STEPS = {
 
 
 class Noise(NamedTuple):
-    """What is added to actions in [-1, 1], as pure functions."""
+    """Additive noise for actions in [-1, 1], as pure functions."""
 
     memory: Callable[[int, int], Any]
-    """memory(num_envs, num): what it remembers at the start of an episode, leaves [E, ...]."""
+    """memory(num_envs, num): the noise's state at the start of an episode, leaves [E, ...]; `num`
+    is D."""
 
     draw: Callable[[Mapping[str, Array], Any, Array, tuple[int, ...]], tuple[Array, Any]]
-    """draw(hyper, memory, key, shape (E, D)): [E, D] float32, and the new memory."""
+    """draw(hyper, memory, key, shape (E, D)): noise [E, D] float32, and the new memory."""
 
     hyperparameters: Mapping[str, Limits]
 
 
 def gaussian() -> Noise:
-    """Normal noise, drawn anew at each step."""
+    """Make Gaussian noise, independent at each step."""
 
     def draw(
         hyper: Mapping[str, Array], memory: Any, key: Array, shape: tuple[int, ...]
@@ -39,10 +40,10 @@ def gaussian() -> Noise:
 
 
 def ornstein_uhlenbeck() -> Noise:
-    """Noise that drifts: dx = -theta x dt + sigma dW, from 0 at the start of each episode.
+    """Make Ornstein-Uhlenbeck noise, dx = -theta x dt + sigma dW, from 0 in each episode.
 
-    Steps of `ou_dt` are exact, not Euler's: a step keeps exp(-theta dt) of the last noise, and the
-    variance tends to sigma^2 / (2 theta) whatever dt.
+    Steps of `ou_dt` use the exact transition, not Euler's: a step keeps exp(-theta dt) of the last
+    noise, and the variance tends to sigma^2 / (2 theta) for any dt.
 
     Reference: Uhlenbeck and Ornstein, "On the theory of the Brownian motion", Physical Review 1930;
       as exploration, Lillicrap et al., "Continuous control with deep reinforcement learning",
@@ -75,11 +76,11 @@ NOISES: dict[str, Callable[[], Noise]] = {
 
 
 def uniform_at_first(action: Array, key: Array, step: ArrayLike, random_steps: Array) -> Array:
-    """Uniform actions in [-1, 1] while fewer than `random_steps` steps have been taken.
+    """Replace actions by uniform ones in [-1, 1] for the first `random_steps` steps.
 
     Args:
-      action: [E, D] float32, what else would be done.
-      key: random key.
+      action: [E, D] float32, returned from step `random_steps` on.
+      key: PRNG key.
       step: steps of all environments so far, int32.
       random_steps: [] float32.
 

@@ -1,4 +1,4 @@
-"""Agents that see observations with mean 0 and variance 1."""
+"""Agents that normalise observations by running statistics."""
 
 import dataclasses
 from typing import Any
@@ -14,7 +14,7 @@ from accel_rl.types import Array, ArrayLike, Batch, Box
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """Mean and variance of each element of the observations seen so far; a pytree."""
+    """Running mean and variance of each element of the observations; a pytree."""
 
     count: Array  # [] float32, observations
     mean: Array  # [*observation] float32
@@ -22,20 +22,20 @@ class Statistics:
 
     @staticmethod
     def start(shape: tuple[int, ...]) -> "Statistics":
-        """Of no observation."""
+        """Return the statistics of no observations: mean 0, variance 1."""
         return Statistics(
             jnp.float32(0), jnp.zeros(shape, jnp.float32), jnp.ones(shape, jnp.float32)
         )
 
     def include(self, observation: Array, included: Array) -> "Statistics":
-        """The statistics with a batch more.
+        """Return the statistics updated by a batch.
 
         Args:
           observation: [B, *observation].
-          included: [B] bool, which of them count.
+          included: [B] bool; False excludes an observation.
 
         Reference: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
-          computing sample variances", 1979, as shares of the whole, which do not grow.
+          computing sample variances", 1979, with means in place of sums, which stay bounded.
         """
         x = jnp.asarray(observation, jnp.float32)
         weight = included.astype(jnp.float32).reshape(-1, *[1] * (x.ndim - 1))
@@ -47,21 +47,21 @@ class Statistics:
         return Statistics(
             count=self.count + count,
             mean=self.mean + share * apart,
-            # Written so that a share of 1, of the first batch, leaves nothing of what was there.
+            # In this form a share of 1 (the first batch) drops the initial variance exactly.
             variance=(1 - share) * self.variance
             + share * variance
             + share * (1 - share) * jnp.square(apart),
         )
 
     def normalise(self, observation: Array, clip: float) -> Array:
-        """Observations [..., *observation], less the mean, over the standard deviation, clipped."""
+        """Return (observation - mean) / standard deviation, clipped; shape [..., *observation]."""
         apart = jnp.asarray(observation, jnp.float32) - self.mean
         return jnp.clip(apart * jax.lax.rsqrt(self.variance + np.float32(1e-8)), -clip, clip)
 
 
 @dataclasses.dataclass(frozen=True)
 class Normalised:
-    """What the wrapped agent needs, and the statistics; a pytree."""
+    """State, policy or critics of the wrapped agent, with the statistics; a pytree."""
 
     inner: Any  # the agent's state, policy or critics
     statistics: Statistics
@@ -72,19 +72,20 @@ jax.tree_util.register_dataclass(Normalised, ["inner", "statistics"], [])
 
 
 def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
-    """The agent, reading observations less their mean, over their standard deviation.
+    """Wrap an agent so that it reads observations with running mean 0 and variance 1.
 
-    Statistics are of the observations that the agent has learned from, those of weight 0 left out;
-    each counts as often as it was drawn. Before the first step of learning observations are only
-    clipped. Memories keep them as they are, so that those drawn late are normalised as those drawn
-    early. State, policy and critics hold the statistics.
+    The statistics are updated in `learn`, from batches: an observation counts each time it is
+    sampled, unless its weight is 0. Before the first update observations are only clipped. The
+    replay buffer stores raw observations, so the current statistics normalise all samples alike.
+    State, policy and critics hold the statistics.
 
     Args:
-      agent: of a Box of observations.
-      clip: the largest size of what the agent reads.
+      agent: with a Box observation space.
+      clip: largest magnitude of normalised observations.
 
     Raises:
-      TypeError: if it is no agent, its observations are not a Box, or `clip` is no number.
+      TypeError: if `agent` is not an agent, its observations are not a Box, or `clip` is not a
+        number.
       ValueError: if `clip` is not above 0.
     """
     instance("agent", agent, Agent, "agents.dqn and others make one")
@@ -118,7 +119,7 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
     def learn(
         state: Normalised, batch: Batch, weights: Array, key: Array
     ) -> tuple[Normalised, Learned]:
-        before = state.statistics  # as who acted has them, and `td_error`
+        before = state.statistics  # the statistics that `act` and `td_error` use
         inner, learned = agent.learn(state.inner, normalised(before, batch), weights, key)
         return Normalised(inner, before.include(batch.observation, weights > 0)), learned
 

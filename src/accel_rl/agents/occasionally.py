@@ -1,4 +1,4 @@
-"""Work that is done in some steps only."""
+"""Conditional work that `vmap` does not turn into unconditional work."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def occasionally(due: Array, work: Callable[[T], T], state: T) -> T:
-    """`work(state)` if due, else the state.
+    """Return `work(state)` if due, else the state.
 
-    As `lax.cond`, but under `vmap` too the work is only done where a member of the batch is due;
-    a `cond` on a batch does it always. No gradients in reverse.
+    Under `vmap`, `lax.cond` becomes a select and always does the work. This function skips the work
+    unless at least one member of the batch is due. It has no reverse-mode derivative.
 
     Args:
       due: [] bool.

@@ -1,4 +1,4 @@
-"""A step of an optax optimiser whose learning rate is a leaf."""
+"""Steps of optax optimisers with a traced learning rate."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from accel_rl.types import Array
 
 
 def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.GradientTransformation:
-    """Adam's directions, before the learning rate, of gradients clipped to a global norm.
+    """Make Adam without learning-rate scaling, with optional clipping to a global gradient norm.
 
     Raises:
-      TypeError: if the norm is no number.
+      TypeError: if the norm is not a number.
       ValueError: if the norm is not above 0.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
@@ -30,12 +30,12 @@ def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.Gra
 def or_adam(
     optimiser: optax.GradientTransformation | None, max_gradient_norm: float | None = None
 ) -> optax.GradientTransformation:
-    """The optimiser if there is one, else Adam.
+    """Return the given optimiser, checked, or Adam if it is None.
 
     Raises:
-      TypeError: if it is no optimiser, or the norm no number.
-      ValueError: if the optimiser has a learning rate in it, as `optax.adam` has, and so goes the
-        other way; if there are both it and a norm, or the norm is not above 0.
+      TypeError: if it is not an optimiser, or the norm is not a number.
+      ValueError: if the optimiser includes a negative learning rate, as `optax.adam` does; if both
+        an optimiser and a norm are given; or if the norm is not above 0.
     """
     if optimiser is None:
         return adam(max_gradient_norm)
@@ -45,6 +45,7 @@ def or_adam(
             f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "
             "chain optax.clip_by_global_norm into it"
         )
+    # One update on a scalar gradient of 1 tells the sign; `optax.adam` and the like return -lr.
     with jax.ensure_compile_time_eval(), jax.numpy_dtype_promotion("standard"):
         zero = jnp.zeros(())
         direction: Any = optimiser.update(jnp.ones(()), optimiser.init(zero), zero)[0]
@@ -63,12 +64,12 @@ def descend(
     params: Any,
     learning_rate: Array,
 ) -> tuple[Any, Any]:
-    """New parameters and the optimiser's new state.
+    """Take one optimiser step; return the new parameters and the optimiser's new state.
 
     Args:
-      optimiser: gives directions of descent, not yet multiplied by a learning rate.
+      optimiser: an optax transformation without learning-rate scaling.
       gradients: as `params`.
-      state: the optimiser's.
+      state: of the optimiser.
       params: pytree of float32.
       learning_rate: [] float32.
     """

@@ -1,4 +1,4 @@
-"""SAC: soft actor-critic with twin critics and a temperature that is learned."""
+"""Soft actor-critic (SAC) with twin critics and a learned temperature."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class SACState:
 
 @dataclasses.dataclass(frozen=True)
 class SACPolicy:
-    """What acting needs; a pytree."""
+    """Part of the state that acting reads; a pytree."""
 
     actor: Any
     random_steps: Array  # [] float32
@@ -61,7 +61,7 @@ class SACPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class SACCritics:
-    """What temporal-difference errors need; a pytree."""
+    """Part of the state that TD errors depend on; a pytree."""
 
     actor: Any
     critics: Any
@@ -92,26 +92,27 @@ def sac(
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
 ) -> Agent:
-    """An SAC agent for actions in a bounded Box.
+    """Make an SAC agent for actions in a bounded Box.
 
-    Actions are of a squashed normal distribution; without exploring, the tanh of its mean. Entropy
-    is that of actions in [-1, 1]; its target is -D for D components unless given. With a
-    `temperature_learning_rate` of 0 the temperature stays what it is. TD errors are those of the
-    critic that errs more.
+    The policy is a squashed Gaussian; greedy actions are the tanh of its mean. Entropy is that of
+    actions in [-1, 1]; the default target entropy is -D for D components. With a
+    `temperature_learning_rate` of 0 the temperature is constant. The TD error of a transition is
+    the larger in magnitude of its two critics' errors.
 
     Args:
-      observation_space: Discrete, which the networks read one-hot, or a Box.
-      action_space: a Box of floats with bounds.
-      torso: flax module from features [B, ...] to [B, width], before the layers of policy and
-        critics, each with parameters of its own; None: features made flat.
-      hidden: widths of the layers of policy and critics.
-      loss: of each critic, "squared" (half the square) or "huber"; both are added.
-      optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
-        does; None: Adam.
+      observation_space: Discrete, encoded one-hot for the networks, or a Box.
+      action_space: a Box of floats with finite bounds.
+      torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
+        and each critic have separate parameters. None: flattened features.
+      hidden: widths of the hidden layers of the policy and of each critic.
+      loss: loss of each critic, "squared" (half the squared TD error) or "huber"; the two losses
+        are added.
+      optimiser: an optax transformation without learning-rate scaling, such as
+        `optax.scale_by_adam()`; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit, or an argument is of another type.
-      ValueError: if the loss has no such name, or a width is below 1.
+      TypeError: if a space is unsupported, or an argument is of another type.
+      ValueError: if the name of the loss is unknown, or a width is below 1.
 
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018; "Soft actor-critic algorithms and applications",
@@ -263,6 +264,7 @@ def sac(
         return SACCritics(state.actor, state.critics, state.critics_target, state.log_temperature)
 
     def td_error(target: SACCritics, batch: Batch, key: Array) -> Array:
+        # The same draw as in `learn`, so that both compute the same error for the same key.
         noise = jax.random.normal(key, (2, batch.reward.shape[0], num), jnp.float32)[0]
         error, _ = errors(target.critics, target, batch, noise)
         return jax.vmap(worst)(error)

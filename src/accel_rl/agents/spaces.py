@@ -1,4 +1,4 @@
-"""Which spaces an agent takes, and observations as what its networks read."""
+"""Checks of an agent's spaces, and conversion of observations to network inputs."""
 
 import jax
 import jax.numpy as jnp
@@ -6,18 +6,18 @@ import numpy as np
 
 from accel_rl.types import Array, Box, Discrete, Space
 
-MOST_ACTIONS = 1 << 16  # random ones are made of 16 bits
+MOST_ACTIONS = 1 << 16  # `exploration.epsilon_greedy` draws random actions from 16 bits
 
 
 def require_observations(space: Space) -> Space:
-    """Raises TypeError unless the space is Discrete or a Box."""
+    """Raise TypeError unless the space is Discrete or a Box."""
     if not isinstance(space, (Discrete, Box)):
         raise TypeError(f"observation_space must be types.Discrete or types.Box, got {space!r}")
     return space
 
 
 def require_discrete(agent: str, space: Space) -> Discrete:
-    """Raises TypeError unless the space of actions is Discrete of 2 to 65,536 elements."""
+    """Raise TypeError unless the action space is Discrete with 2 to 65,536 elements."""
     if not isinstance(space, Discrete) or not 2 <= space.n <= MOST_ACTIONS:
         raise TypeError(
             f"{agent} needs a Discrete action space of 2 to {MOST_ACTIONS:,}, got {space!r}"
@@ -26,14 +26,14 @@ def require_discrete(agent: str, space: Space) -> Discrete:
 
 
 def require_bounded(agent: str, space: Space) -> Box:
-    """Raises TypeError unless the space of actions is a Box of floats with finite bounds."""
+    """Raise TypeError unless the action space is a Box of floats with finite bounds."""
     if not isinstance(space, Box) or not space.bounded or space.dtype.kind != "f":
         raise TypeError(f"{agent} needs a Box action space of floats with bounds, got {space!r}")
     return space
 
 
 def features(space: Space, observation: Array) -> Array:
-    """Observations as float32: one-hot if discrete, else of their own shape.
+    """Convert observations to float32: one-hot if discrete, else of the same shape.
 
     Args:
       space: of one observation.
@@ -48,10 +48,10 @@ def features(space: Space, observation: Array) -> Array:
 
 
 def example_features(space: Space) -> Array:
-    """Zeros as `features` of a batch of one would be, to initialise networks with."""
+    """Return zero `features` of a batch of one, to initialise networks."""
     return features(space, jnp.zeros((1, *space.shape), _held(space.dtype)))
 
 
 def _held(dtype: np.dtype) -> np.dtype:
-    """The dtype that JAX holds such numbers in."""
+    """Return the dtype in which JAX holds values of a dtype."""
     return jax.dtypes.canonicalize_dtype(dtype)

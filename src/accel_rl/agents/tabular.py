@@ -1,4 +1,4 @@
-"""Tabular rules as agents: Q-learning, SARSA and their kin, on-line, in the same loops as DQN."""
+"""Tabular rules (Q-learning, SARSA and others) as agents, for the same executors as DQN."""
 
 import dataclasses
 from typing import Any
@@ -35,7 +35,7 @@ class TabularState:
 
 @dataclasses.dataclass(frozen=True)
 class TabularPolicy:
-    """What acting needs; a pytree."""
+    """Part of the state that acting reads; a pytree."""
 
     tables: Array  # [K, S, A] of the rule's numerics
     exploration: EpsilonGreedy
@@ -46,18 +46,19 @@ jax.tree_util.register_dataclass(TabularPolicy, ["tables", "exploration"], [])
 
 
 def tabular(rule: TabularRule, observation_space: Space, action_space: Space) -> Agent:
-    """An agent that keeps action values in tables and learns them by a tabular rule.
+    """Make an agent that learns tables of action values by a tabular rule.
 
-    It acts epsilon-greedily on the rule's action values; ties take the lowest action. The items of
-    a batch are learned from one after the other, each with step size alpha times its weight, and
-    TD errors are those before an item's own update; with `replay.newest` as memory that is the
-    on-line algorithm of the textbook. Rules that read the
-    next action of the data (SARSA) are given the one that is executed next, and need targets of one
-    step. `expected_sarsa` and `sarsa_epsilon_greedy` learn the value of the policy with
-    `epsilon_end`, which they follow if exploration is constant.
+    It acts epsilon-greedily on the rule's action values; ties go to the lowest action. The items of
+    a batch are processed in sequence, each with step size alpha times its weight. A TD error is
+    computed just before its item's update. With `replay.newest` as the replay buffer this is the
+    online algorithm of the textbook.
 
-    Fixed-point numerics must allow for the rewards and for the gamma of the training (their
-    `reward_range` and `gamma_max`); gamma is rounded to their rates.
+    Rules that read the next action of the data (SARSA) get the next executed action, and support
+    one-step targets only. `expected_sarsa` and `sarsa_epsilon_greedy` learn the value of the policy
+    with `epsilon_end`; it is the behaviour policy if exploration is constant.
+
+    Fixed-point numerics must cover the training's rewards and gamma (`reward_range` and
+    `gamma_max`); gamma is rounded to a rate of the numerics.
 
     Args:
       rule: such as `tabular.q_learning()`, with its numerics.
@@ -65,7 +66,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
       action_space: Discrete.
 
     Raises:
-      TypeError: if the rule is none, or a space is not Discrete.
+      TypeError: if `rule` is not a tabular rule, or a space is not Discrete.
 
     Reference: Sutton and Barto, Reinforcement Learning, 2nd edition, 2018, sections 6.4 to 6.7.
     """
@@ -79,7 +80,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
     on_policy = _reads_next_action(rule)
 
     def init(key: Array, **hyperparameters: ArrayLike) -> TabularState:
-        del key  # nothing in it is random
+        del key  # the initial tables are deterministic
         hyper = resolve(HYPERPARAMETERS, hyperparameters)
         return TabularState(rule.init(num_states, num_actions, hyper["initial_value"]), hyper)
 
@@ -94,7 +95,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
         step: ArrayLike,
         explore: bool = True,
     ) -> tuple[Array, Any]:
-        values = rule.values(policy.tables[:, observation])  # only the rows that are asked for
+        values = rule.values(policy.tables[:, observation])  # gather first: only E rows are read
         action = jnp.argmax(values, axis=-1).astype(jnp.int32)
         if explore:
             action = epsilon_greedy(policy.exploration, action, num_actions, key, step)
@@ -103,7 +104,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
     def read(
         batch: Batch, weights: Array, hyper: dict[str, Array], key: Array
     ) -> tuple[Row, Coefficients]:
-        """Items as the rule reads them, and the rates of each; leaves [B]."""
+        """Encode a batch for the rule; return rows and their coefficients, leaves [B]."""
         transitions = TabularTransition(
             state=batch.observation,
             action=batch.action,
@@ -112,7 +113,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
             discount=batch.discount,
             next_action=batch.extras if on_policy else jnp.zeros_like(batch.action),
         )
-        # A batch's discount holds gamma already: each item has a gamma of its own.
+        # A batch's discount already includes gamma, so each item has its own gamma.
         rates = Hyperparameters(
             alpha=hyper["alpha"] * weights,
             gamma=batch.discount,
@@ -126,7 +127,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
         return encoded, coefficients
 
     def look(flat: Array, row: Row, coefficients: Coefficients) -> tuple[Array, Array, Array]:
-        """Target entry, present entry and temporal difference of one item, [] each."""
+        """Return the target entry, present entry and TD error of one item, [] each."""
         ahead = next_values(flat, row, rule.tables, size, num_actions)
         wanted, old = rule.target(ahead, row, coefficients), flat[row.entry]
         error = jnp.where(row.valid, nx.decode(nx.subtract(wanted, old)), np.float32(0))
@@ -137,7 +138,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
     ) -> tuple[TabularState, Learned]:
         items = read(batch, weights, state.hyper, key)
         count = weights.shape[0]
-        if count == 1:  # XLA dissolves a loop of one step, and then copies the tables
+        if count == 1:  # XLA unrolls a loop of one step, and then copies the tables
             items = jax.tree.map(lambda leaf: jnp.pad(leaf, (0, 1)), items)
 
         def one(n: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -145,8 +146,8 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
             row, coefficients = jax.tree.map(lambda leaf: leaf[n], items)
             wanted, old, error = look(flat, row, coefficients)
             found = found.at[n].set(jnp.stack([error, nx.decode(old)]))
-            # Never true, not of NaN or infinity either, but a compiler does not know: so what is
-            # read of the tables is there before they are written, and they are not copied.
+            # Never true, not even for NaN or infinity, but XLA cannot know. The write thus depends
+            # on what was read, so XLA reads the tables before it writes them, and does not copy.
             impossible = jnp.any(found[0] * 0 == 1)
             new = move_towards(nx, old, wanted, coefficients.alpha)
             return flat.at[row.entry].set(jnp.where(row.valid & ~impossible, new, old)), found
@@ -179,7 +180,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
 
 
 def _reads_next_action(rule: TabularRule) -> bool:
-    """Whether a rule's target depends on the next action of the data, found by trying two."""
+    """Return whether a rule's target depends on the data's next action, by trying two actions."""
     with jax.ensure_compile_time_eval():
         coefficients = rule.coefficients(Hyperparameters(alpha=1.0, gamma=1.0, epsilon=0.0))
         zero, one = (jnp.asarray(entry, rule.numerics.dtype) for entry in (0, 1))

@@ -1,4 +1,4 @@
-"""How target networks follow the networks that learn."""
+"""Updates of target networks: Polyak averaging and periodic copies."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from accel_rl.types import Array
 
 
 def polyak(online: Any, target: Any, tau: Array) -> Any:
-    """(1 - tau) * target + tau * online.
+    """Return the Polyak average (1 - tau) * target + tau * online.
 
     Args:
       online: pytree of parameters.
@@ -19,20 +19,20 @@ def polyak(online: Any, target: Any, tau: Array) -> Any:
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016,
       section 3.
     """
-    # Written so that a share of 1 gives the online parameters exactly.
+    # In this form tau = 1 yields the online parameters exactly.
     return jax.tree.map(lambda new, old: (1 - tau) * old + tau * new, online, target)
 
 
 def follow(online: Any, target: Any, updates: Array, hyper: dict[str, Array]) -> Any:
-    """Polyak's step of share `tau`, taken every `target_period` updates, else the old target.
+    """Return the target network's parameters, averaged with `tau` every `target_period` updates.
 
-    With tau 1 it copies periodically; with a period of 1 it moves a little each time.
+    With tau = 1 this is a periodic copy; with a period of 1, Polyak averaging at every update.
 
     Args:
       online: pytree of parameters after `updates` updates.
       target: as `online`.
       updates: [] int32, at least 1.
-      hyper: "tau" as of `polyak`; "target_period", at least 1, whose fraction is dropped.
+      hyper: "tau" as of `polyak`; "target_period", at least 1, truncated to an integer.
 
     Reference: for the copies, Mnih et al., "Human-level control through deep reinforcement
       learning", Nature 2015.

@@ -1,4 +1,4 @@
-"""TD3: twin delayed deep deterministic policy gradients."""
+"""Twin delayed deep deterministic policy gradients (TD3)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from accel_rl.types import Array, Space
 
 HYPERPARAMETERS = {
     **RATES,
-    "tau": RATES["tau"]._replace(default=0.02),  # the targets move half as often as DDPG's
+    "tau": RATES["tau"]._replace(default=0.02),  # target updates are half as frequent as DDPG's
     "policy_delay": Limits(2, 1, 1e9, "updates between steps of the policy and of the targets"),
     "target_noise": Limits(0.2, 0, 10, "standard deviation of the target policy's noise"),
     "target_noise_clip": Limits(0.5, 0, 10, "the most by which it moves an action in [-1, 1]"),
@@ -32,25 +32,27 @@ def td3(
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
 ) -> Agent:
-    """A TD3 agent for actions in a bounded Box: DDPG with remedies against overestimation.
+    """Make a TD3 agent for actions in a bounded Box.
 
-    Targets are made of the lesser value of two critics, of actions with noise; policy and targets
-    move in one of `policy_delay` updates. TD errors are those of the critic that errs more.
+    TD3 extends DDPG with clipped double Q-learning, target policy smoothing and delayed updates of
+    the policy and the target networks, once every `policy_delay` updates. The TD error of a
+    transition is the larger in magnitude of its two critics' errors.
 
     Args:
-      observation_space: Discrete, which the networks read one-hot, or a Box.
-      action_space: a Box of floats with bounds.
-      torso: flax module from features [B, ...] to [B, width], before the layers of policy and
-        critics, each with parameters of its own; None: features made flat.
-      hidden: widths of the layers of policy and critics.
-      noise: what is added to actions: "gaussian" or "ornstein_uhlenbeck".
-      loss: of each critic, "squared" (half the square) or "huber"; both are added.
-      optimiser: gives directions of descent before the learning rate, as `optax.scale_by_adam`
-        does; None: Adam.
+      observation_space: Discrete, encoded one-hot for the networks, or a Box.
+      action_space: a Box of floats with finite bounds.
+      torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
+        and each critic have separate parameters. None: flattened features.
+      hidden: widths of the hidden layers of the policy and of each critic.
+      noise: exploration noise, "gaussian" or "ornstein_uhlenbeck".
+      loss: loss of each critic, "squared" (half the squared TD error) or "huber"; the two losses
+        are added.
+      optimiser: an optax transformation without learning-rate scaling, such as
+        `optax.scale_by_adam()`; None: Adam.
 
     Raises:
-      TypeError: if a space does not fit, or an argument is of another type.
-      ValueError: if noise or loss has no such name, or a width is below 1.
+      TypeError: if a space is unsupported, or an argument is of another type.
+      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
 
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018.

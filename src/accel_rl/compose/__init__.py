@@ -1,4 +1,4 @@
-"""PEARL's composer: which device takes which part of a training, why, and running it.
+"""Composer after PEARL: plan which device takes which part of a training, and run it.
 
     spec = compose.Spec("dqn", "CartPole-v1", replay="prioritised", devices=("cpu:0", "native"))
     plan = compose.plan(spec)

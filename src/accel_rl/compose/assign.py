@@ -1,9 +1,9 @@
-"""Which device takes which role: search over assignments.
+"""Assignment of roles to devices: exhaustive search, and branch and bound.
 
 An assignment maps each role to one of the devices that offer it. Both searches return the cheapest
-one, and of equals the first in the order of `itertools.product` over the roles' options: the first
-role counts most, an earlier option comes first. So they agree exactly. The exhaustive one is
-PEARL's (its artifact's `SysCon.py`); branch and bound is for spaces that it cannot enumerate.
+one. They break ties by the order of `itertools.product` over the roles' options: the first role
+counts most, an earlier option comes first. So they agree exactly. Exhaustive search is PEARL's (its
+artifact's `SysCon.py`); branch and bound is for spaces that it cannot enumerate.
 """
 
 import dataclasses
@@ -13,32 +13,32 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 Assignment = Mapping[str, str]
-"""Role -> device; partial while it lacks roles."""
+"""Role -> device; partial while roles are missing."""
 
 Cost = Callable[[Assignment], float]
 
 
 @dataclasses.dataclass(frozen=True)
 class Constraint:
-    """What an assignment must satisfy."""
+    """Condition that an assignment must satisfy."""
 
     name: str  # short, for messages
-    message: str  # what it asks for, and why
-    allows: Callable[[Assignment], bool]  # False of a partial one only if no completion is allowed
+    message: str  # requirement and reason
+    allows: Callable[[Assignment], bool]  # False for a partial one only if no completion is allowed
 
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The assignments to search.
+    """Search space of assignments.
 
     Attributes:
       roles: in the order in which they are decided.
-      options: devices that offer a role, for every role, in the order that breaks ties.
-      refused: role -> device -> why it does not offer the role.
-      constraints: what assignments must satisfy besides.
+      options: role -> devices that offer it, in the order that breaks ties; for every role.
+      refused: role -> device -> reason why it does not offer the role.
+      constraints: further conditions on assignments.
 
     Raises:
-      ValueError: if roles or a role's options repeat, or their names do not match.
+      ValueError: if roles or a role's options repeat, or the fields' roles do not match.
     """
 
     roles: tuple[str, ...]
@@ -63,21 +63,21 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of assignments, those that constraints forbid included."""
+        """Number of assignments, including those that constraints forbid."""
         return math.prod(len(self.options[role]) for role in self.roles)
 
     def allows(self, assignment: Assignment) -> bool:
-        """Whether all constraints allow a partial or whole assignment."""
+        """Return True if all constraints allow a partial or complete assignment."""
         return all(constraint.allows(assignment) for constraint in self.constraints)
 
 
 class Infeasible(ValueError):
-    """No assignment is allowed; the message says why.
+    """Error of a space without an allowed assignment; the message has the reasons.
 
     Attributes:
       roles: those that no device offers.
-      constraints: where each role has devices, the smallest sets of constraints, by name, such
-        that without any one of these sets an assignment would be allowed.
+      constraints: if each role has devices, the smallest sets of constraints, by name, such that
+        dropping any one of these sets would allow an assignment.
     """
 
     def __init__(self, space: Space) -> None:
@@ -98,7 +98,7 @@ class Infeasible(ValueError):
 
 
 def _culprits(space: Space) -> list[tuple[str, ...]]:
-    """The smallest sets of constraints without which an assignment is allowed."""
+    """Return the smallest sets of constraints without which an assignment is allowed."""
     for size in range(1, len(space.constraints) + 1):
         sets = [
             tuple(constraint.name for constraint in removed)
@@ -121,20 +121,20 @@ def _completes(space: Space, constraints: list[Constraint], partial: dict[str, s
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The best assignment, and which search found it."""
+    """Best assignment, and the search that found it."""
 
     assignment: Assignment
     cost: float
-    evaluated: int  # whole assignments
+    evaluated: int  # complete assignments
     method: Literal["exhaustive", "branch_and_bound"]
 
 
 def exhaustive(space: Space, evaluate: Cost) -> Found:
-    """Evaluates every allowed assignment.
+    """Evaluate every allowed assignment and return the best.
 
     Args:
       space: what to search.
-      evaluate: scalar cost of a whole assignment, lower is better.
+      evaluate: scalar cost of a complete assignment, lower is better.
 
     Raises:
       Infeasible: if no assignment is allowed.
@@ -156,20 +156,20 @@ def exhaustive(space: Space, evaluate: Cost) -> Found:
 
 
 def branch_and_bound(space: Space, evaluate: Cost, bound: Cost) -> Found:
-    """Decides role after role, cheapest bound first, and leaves what cannot become the best.
+    """Decide role after role, lowest bound first, and prune what cannot become the best.
 
     Args:
       space: what to search.
       evaluate: as for `exhaustive`.
-      bound: of a partial assignment, never above the cost of any allowed completion, as floats:
-        sums and maxima in the order in which `evaluate` takes them, of terms no greater, keep
-        that under rounding. A bound of -inf is always right.
+      bound: lower bound for a partial assignment: never above the cost of any allowed completion,
+        as floats. Sums and maxima of terms no greater, in the order of `evaluate`, keep this under
+        rounding. A bound of -inf is always valid.
 
     Raises:
       Infeasible: if no assignment is allowed.
       ValueError: if a cost or bound is not a number.
     """
-    best: tuple[float, tuple[int, ...]] | None = None  # cost and options taken: the order of ties
+    best: tuple[float, tuple[int, ...]] | None = None  # cost and option indices, which break ties
     evaluated = 0
 
     def named(taken: tuple[int, ...]) -> dict[str, str]:
@@ -190,7 +190,7 @@ def branch_and_bound(space: Space, evaluate: Cost, bound: Cost) -> Found:
                 least = _number("bound", bound(partial), partial)
                 branches.append((least, (*taken, index)))
         for least, branch in sorted(branches):
-            # Of equal cost, a later prefix has only later completions.
+            # At equal cost, a later prefix has only later completions, which lose the tie.
             if best is None or (least, branch) < (best[0], best[1][: len(branch)]):
                 visit(branch)
 
@@ -201,7 +201,7 @@ def branch_and_bound(space: Space, evaluate: Cost, bound: Cost) -> Found:
 
 
 def assign(space: Space, evaluate: Cost, bound: Cost, *, limit: int = 1024) -> Found:
-    """The best assignment: exhaustively where `space.size <= limit`, else by branch and bound.
+    """Return the best assignment: exhaustive if `space.size <= limit`, else branch and bound.
 
     Raises:
       Infeasible: if no assignment is allowed.

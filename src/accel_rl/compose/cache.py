@@ -1,4 +1,4 @@
-"""Measured costs kept between processes, for one machine, one set of versions and one workload."""
+"""Cache of measured costs on disk, by machine, versions and workload."""
 
 import dataclasses
 import hashlib
@@ -20,12 +20,12 @@ from accel_rl.io.machine import cpu_name
 
 FORMAT = 4
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
-# What a spec's costs do not depend on.
+# Fields of a spec that its costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
 
 
 def fingerprint(spec: Spec) -> dict[str, Any]:
-    """What costs depend on: machine, devices, versions and workload."""
+    """Return everything that costs depend on: machine, devices, versions and workload."""
     return {
         "format": FORMAT,
         "machine": [platform.node(), platform.machine(), cpu_name(), os.cpu_count()],
@@ -41,7 +41,7 @@ def fingerprint(spec: Spec) -> dict[str, Any]:
 
 
 def load(spec: Spec, folder: Path | None = None) -> Costs | None:
-    """Costs that were saved for just this; None if there are none, or none that can be read."""
+    """Load the costs saved for a spec; None if there are none, or none that can be read."""
     path, wanted = _place(spec, folder)
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -49,11 +49,11 @@ def load(spec: Spec, folder: Path | None = None) -> Costs | None:
             return None
         return _costs(held["costs"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # measured anew, and written over
+        return None  # costs are then measured again, and the file is overwritten
 
 
 def save(costs: Costs, spec: Spec, folder: Path | None = None) -> Path:
-    """Writes measured costs, whole or not at all; what is modelled is not kept.
+    """Write measured costs atomically; modelled costs are not kept.
 
     Raises:
       OSError: if the folder cannot be written.

@@ -1,4 +1,4 @@
-"""The mappings that there are, and which of them are the same up to the names of like devices."""
+"""Candidates of each role, and equality of mappings up to the names of like devices."""
 
 import itertools
 from collections.abc import Collection, Iterable
@@ -16,7 +16,7 @@ Watts = tuple[float, float]  # idle and active
 def offers(
     devices: Table[str, Device], workload: Workload
 ) -> tuple[dict[str, list[str]], dict[str, dict[str, str]]]:
-    """For each role the devices that take it, and why the others do not."""
+    """Return the devices that accept each role, and the reasons why others refuse it."""
     taken: dict[str, list[str]] = {role: [] for role in ROLES}
     refused: dict[str, dict[str, str]] = {role: {} for role in ROLES}
     for role, (name, device) in itertools.product(ROLES, devices.items()):
@@ -31,10 +31,10 @@ def offers(
 def learners(
     names: list[str], devices: Table[str, Device], batch_size: int
 ) -> list[tuple[str, ...]]:
-    """Each by itself, and all accelerators of a kind together if they divide the batch.
+    """Return each device by itself, and all accelerators of a kind if they divide the batch.
 
-    Devices of one host are not put together: they would share its cores, and XLA's sums over them
-    need a free thread for each, without which they stop the process.
+    CPU devices are never combined: they would share the host's cores, and XLA's sums over them need
+    a free thread for each, or abort the process.
     """
     kinds: dict[str, list[str]] = {}
     for name in names:
@@ -46,11 +46,13 @@ def learners(
 
 
 def alike(devices: Table[str, Device], power: Table[str, Watts] | None = None) -> Alike:
-    """JAX's devices can stand for others of their kind; in joules only if they draw the same.
+    """Return which devices are interchangeable: JAX devices of one kind.
+
+    Where joules matter, they must also have the same power.
 
     Args:
       devices: by name.
-      power: watts given for some, where joules matter; None: likeness in time alone.
+      power: watts of some devices, by name; None where only times matter.
     """
 
     def kind(name: str) -> str:
@@ -68,9 +70,9 @@ def alike(devices: Table[str, Device], power: Table[str, Watts] | None = None) -
 
 
 def enough(names: Collection[str], alike: Alike) -> set[str]:
-    """Those of which every distinct mapping can be made: of like devices one for each role.
+    """Return the devices that suffice for every distinct mapping: of each kind, one per role.
 
-    Besides them those that keep their names, see `Alike.renamed`.
+    Devices that have no kind, or keep their names (see `Alike.renamed`), are all included.
     """
     taken = alike.taken(names)
     free: dict[str, list[str]] = {}
@@ -81,7 +83,7 @@ def enough(names: Collection[str], alike: Alike) -> set[str]:
 
 
 def distinct(mappings: Iterable[Mapping], alike: Alike) -> list[Mapping]:
-    """One of all mappings that are the same up to the names of like devices, in their order."""
+    """Return, in order, the first of mappings that are equal up to the names of like devices."""
     found: dict[object, Mapping] = {}
     for each in mappings:
         found.setdefault(trial_key(each, alike), each)

@@ -1,11 +1,11 @@
-"""Joules: of a modelled iteration from the power of devices, and of a real run from counters.
+"""Energy: joules of a modelled iteration from device power, and of a real run from counters.
 
-PEARL's first version claims power efficiency (arXiv 2311.09445v1), but its artifact holds no energy
-model; the one here is ours. Joules that a `Meter` read and joules that follow from declared watts
-are of different worth: they stand in different types, and nothing adds them.
+PEARL's first version claims power efficiency (arXiv 2311.09445v1), but its artifact has no energy
+model; the one here is ours. Joules measured by a `Meter` and joules computed from declared watts
+have different types and are never added.
 
 RAPL: the kernel's `Documentation/power/powercap/powercap.rst`. NVML: its manual, at
-`nvmlDeviceGetTotalEnergyConsumption`, in millijoules, from Volta on.
+`nvmlDeviceGetTotalEnergyConsumption`, in millijoules, available since Volta.
 """
 
 import dataclasses
@@ -27,16 +27,16 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """Power of a device.
+    """Idle and active power of a device.
 
     Attributes:
       idle: watts while it does nothing.
       active: watts while it runs a task.
-      status: "measured" on this device, or "declared" by whoever states it.
-      source: what was read how, or the data sheet; never empty.
+      status: "measured" on this device, or "declared" by whoever provides it.
+      source: the measurement, or the data sheet; never empty.
 
     Raises:
-      TypeError: if a number is none.
+      TypeError: if the watts are no numbers.
       ValueError: unless 0 <= idle <= active, finite, with a known status and a source.
     """
 
@@ -60,10 +60,10 @@ class Power:
 
 
 def power_status(power: Mapping[str, Power]) -> Status:
-    """The one status of all these figures, which is that of joules computed from them.
+    """Return the common status of all figures, which joules computed from them have too.
 
     Raises:
-      ValueError: if there is none, or if measured and declared ones are mixed.
+      ValueError: if there are no figures, or measured and declared ones are mixed.
     """
     by_status = {
         p.status: [d for d in power if power[d].status == p.status] for p in power.values()
@@ -79,17 +79,17 @@ def power_status(power: Mapping[str, Power]) -> Status:
 def iteration_joules(
     power: Mapping[str, Power], busy: Mapping[str, float], seconds: float
 ) -> float:
-    """Modelled joules: the sum over devices of P_active busy + P_idle (seconds - busy).
+    """Return modelled joules: sum over devices of P_active busy + P_idle (seconds - busy).
 
     Args:
       power: of every device that is switched on, used or not.
-      busy: seconds that a device runs tasks; 0 where it is left out. Tasks that overlap on one
+      busy: seconds in which a device runs tasks; 0 if it is left out. Tasks that overlap on one
         device count once, so no device is busy for longer than the iteration.
       seconds: of the iteration.
 
     Raises:
-      ValueError: if a busy device has no power, a time is negative or not finite, or as
-        `power_status`.
+      ValueError: if a busy device has no power, a time is negative or not finite, or
+        `power_status` raises.
     """
     power_status(power)
     for name, value in {"seconds": seconds, **{f"busy[{d!r}]": b for d, b in busy.items()}}.items():
@@ -106,7 +106,7 @@ def iteration_joules(
 
 
 def samples_per_joule(samples: float, joules: float) -> float:
-    """Trained samples per joule.
+    """Return trained samples per joule.
 
     Raises:
       ValueError: if `joules` is not above 0 or `samples` is negative.
@@ -118,23 +118,26 @@ def samples_per_joule(samples: float, joules: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What one counter saw. Boundaries may nest (a package holds its cores): never add readings."""
+    """Measured joules of one counter.
 
-    boundary: str  # what is counted and how, as "CPU package 0, RAPL"
+    Boundaries may nest (a package contains its cores), so readings must not be added.
+    """
+
+    boundary: str  # counted hardware and counter, such as "CPU package 0, RAPL"
     measured_joules: float  # over `seconds`
     seconds: float  # of wall-clock time
 
 
 @dataclasses.dataclass(frozen=True)
 class Unreadable:
-    """A boundary that gave no joules, and why."""
+    """Boundary without a reading, and the reason."""
 
     boundary: str
     reason: str
 
 
 class _Counter:
-    """A count that only rises, except that it may start again at `wraps_at`."""
+    """Monotonic energy counter that may wrap around at `wraps_at`."""
 
     def __init__(
         self, boundary: str, read: Callable[[], Any], unit: float, wraps_at: int | None = None
@@ -143,7 +146,7 @@ class _Counter:
         self._last = int(read())
 
     def advance(self) -> float:
-        """Joules since the last call, or since it was made."""
+        """Return the joules since the last call, or since construction."""
         last, self._last = self._last, int(self._read())
         counts = self._last - last
         return (counts if self._wraps_at is None else counts % self._wraps_at) * self._unit
@@ -192,18 +195,18 @@ def _nvml(nvml: Any | None) -> Iterator[_Counter | Unreadable]:
 
 
 class Meter:
-    """Counts joules over a `with` block, at every boundary that this machine lets us read.
+    """Context manager that measures joules at every boundary that this machine lets us read.
 
-    A thread looks at the counters now and then, since RAPL's start again after minutes.
+    A thread polls the counters, because those of RAPL wrap around after minutes.
 
     Args:
       powercap: the kernel's folder of power zones.
       nvml: a module with `pynvml`'s functions; by default `pynvml`, if installed.
-      period: seconds between two looks.
+      period: seconds between two polls.
 
     Attributes:
       readings: after the block, one for each counter.
-      unreadable: boundaries that gave nothing, and why, those that failed on the way included.
+      unreadable: boundaries without a reading, and why, including those that failed on the way.
 
     Raises:
       ValueError: if `period` is not above 0.
@@ -247,7 +250,7 @@ class Meter:
         for counter in list(self._joules):
             try:
                 self._joules[counter] += counter.advance()
-            except Exception as error:  # NVML's errors derive from nothing narrower
+            except Exception as error:  # NVML's errors have no narrower base class
                 del self._joules[counter]
                 lost = Unreadable(counter.boundary, f"lost during the run: {error}")
                 self.unreadable = (*self.unreadable, lost)

@@ -1,9 +1,9 @@
-"""FPGAs, modelled: PEARL's analytic model, and the cycles of this library's own RTL.
+"""FPGA models: PEARL's analytic model, and the cycles of this library's own RTL.
 
-PEARL's formulas are those of its artifact (`SysConfig/FPGA_perfmodel.py`), constants stand in
-`fpga.toml`; docs/rtl.md says where we read it otherwise than it computes. Our RTL is `kernels/rtl`:
-its cycles follow from its pipeline, tests count the same with Verilator, and a clock is the
-caller's to give, because none is known for it. Nothing here was run on an FPGA.
+PEARL's formulas are those of its artifact (`SysConfig/FPGA_perfmodel.py`), with constants in
+`fpga.toml`; docs/rtl.md lists where our reading differs from what the artifact computes. Our RTL is
+`kernels/rtl`. Its cycles follow from its pipeline, and tests count the same with Verilator. Callers
+give the clock, because none is known for it. Nothing here was run on an FPGA.
 """
 
 import dataclasses
@@ -14,19 +14,19 @@ from importlib import resources
 
 from accel_rl.am import hardware
 
-WORD_BITS = 32  # of a priority, a weight or an activation in PEARL
-_LARGEST_INDEX = 24  # bits that the RTL takes for a leaf's index
+WORD_BITS = 32  # of a priority, weight or activation in PEARL
+_LARGEST_INDEX = 24  # bits, at most, of a leaf's index in the RTL
 
 
 @dataclasses.dataclass(frozen=True)
 class Fpga:
-    """What a design can use.
+    """Resources of an FPGA.
 
     Attributes:
       name: of the part.
-      m20k_blocks: memories of `m20k_bits` each.
-      mlab_blocks: memories in logic, of `mlab_bits` each.
-      dsps: blocks that multiply and add.
+      m20k_blocks: memory blocks of `m20k_bits` each.
+      mlab_blocks: memory blocks in logic, of `mlab_bits` each.
+      dsps: multiply-add blocks.
       clock: Hz.
       ddr_bandwidth: of external memory, B/s.
     """
@@ -48,18 +48,18 @@ class Fpga:
 
 @dataclasses.dataclass(frozen=True)
 class PearlReplay:
-    """PEARL's Replay Manager on an FPGA. Times are of one batch, transfer included.
+    """Modelled costs of PEARL's Replay Manager on an FPGA, for one batch.
 
     Attributes:
       modelled_sample_cycles: 2 K (B + D), on the chip.
-      modelled_update_cycles: 2 D, whatever the batch; an insertion's, too.
-      modelled_transfer_seconds: 6 words for each of the batch, to and from DDR memory.
+      modelled_update_cycles: 2 D for any batch size; also for an insertion.
+      modelled_transfer_seconds: 6 words per item of the batch, to and from DDR memory.
       modelled_sample_seconds: cycles and transfer.
-      modelled_update_seconds: likewise.
-      modelled_insert_seconds: likewise.
-      modelled_dsps: 2 for each level.
-      modelled_mlab_blocks: of the levels that fit under one M20K.
-      modelled_m20k_blocks: of the other levels.
+      modelled_update_seconds: cycles and transfer.
+      modelled_insert_seconds: cycles and transfer.
+      modelled_dsps: 2 per level.
+      modelled_mlab_blocks: for the levels whose values take less than one M20K.
+      modelled_m20k_blocks: for the other levels.
     """
 
     modelled_sample_cycles: int
@@ -75,14 +75,14 @@ class PearlReplay:
 
 @dataclasses.dataclass(frozen=True)
 class PearlLearner:
-    """PEARL's Learner on an FPGA: a step on one batch.
+    """Modelled costs of PEARL's Learner on an FPGA, for a training step on one batch.
 
     Attributes:
       modelled_cycles: sum of FW + sum of max(BW, WA) + WA of the first layer.
       modelled_seconds: at the FPGA's clock.
       modelled_dsps: by pass, "FW0", "BW1", "WA1" and so on.
-      modelled_memory_bits: of activations and weights.
-      modelled_available_bits: of the memory that the Replay Manager leaves.
+      modelled_memory_bits: for activations and weights.
+      modelled_available_bits: memory that the Replay Manager leaves.
     """
 
     modelled_cycles: float
@@ -97,10 +97,10 @@ class RtlSumTree:
     """Clock cycles of `kernels/rtl/sum_tree.sv`, from the first request to the last response.
 
     Attributes:
-      modelled_sample_cycles: B + 2 D + 2: one a clock, through a pipeline of 2 clocks a level.
-      modelled_update_cycles: the same, as it is for insertions and any mix of operations.
-      modelled_clear_cycles: K ** (D - 1), after a reset, before the first request is taken.
-      modelled_memory_bits: of the levels, and of the second copy of the leaves.
+      modelled_sample_cycles: B + 2 D + 2: one per clock, through a pipeline of 2 clocks a level.
+      modelled_update_cycles: the same; also for insertions and any mix of operations.
+      modelled_clear_cycles: K ** (D - 1), after a reset, before the first request is accepted.
+      modelled_memory_bits: for the levels and a second copy of the leaves.
     """
 
     modelled_sample_cycles: int
@@ -111,7 +111,7 @@ class RtlSumTree:
 
 @dataclasses.dataclass(frozen=True)
 class RtlTcam:
-    """Clock cycles of `kernels/rtl/tcam.sv`, in a sampling of AMPER; the three add up.
+    """Clock cycles of `kernels/rtl/tcam.sv` in one AMPER sampling; the three phases add up.
 
     Attributes:
       modelled_search_cycles: M + 2 for M searches.
@@ -127,10 +127,10 @@ class RtlTcam:
 
 
 def load_fpga(name: str = "agilex_agf014") -> Fpga:
-    """An FPGA of `fpga.toml`; others can be made by `Fpga`.
+    """Load an FPGA of `fpga.toml`; construct others with `Fpga`.
 
     Raises:
-      ValueError: unknown `name`.
+      ValueError: if `name` is unknown.
     """
     file = resources.files("accel_rl.compose") / "fpga.toml"
     known = tomllib.loads(file.read_text(encoding="utf-8"))["fpga"]
@@ -149,7 +149,7 @@ def pearl_replay(fpga: Fpga, *, fanout: int, depth: int, batch_size: int) -> Pea
       batch_size: B.
 
     Raises:
-      ValueError: an argument below its limit, or levels that exceed the FPGA's memory or DSPs.
+      ValueError: if an argument is below its limit, or levels exceed the FPGA's memory or DSPs.
     """
     _check(2, fanout=fanout)
     _check(1, depth=depth, batch_size=batch_size)
@@ -190,18 +190,18 @@ def pearl_learner(
 ) -> PearlLearner:
     """Model PEARL's Learner of a multilayer perceptron.
 
-    DSPs are shared among the passes in proportion to their operations, rounded down to a power of
-    two but at least 1, and at most what a pass can use at once for one sample.
+    Passes share the DSPs in proportion to their operations, rounded down to a power of two. Each
+    gets at least 1, and at most as many as it can use at once for one sample.
 
     Args:
       fpga: from `load_fpga`.
       layers: widths, from the input to the output.
       batch_size: B.
-      replay: a Replay Manager on the same FPGA, which leaves it less.
+      replay: a Replay Manager on the same FPGA, whose resources are not available; None for none.
 
     Raises:
-      ValueError: an argument below its limit, fewer DSPs than passes, or activations and weights
-        that exceed the memory on the chip.
+      ValueError: if an argument is below its limit, there are fewer DSPs than passes, or
+        activations and weights exceed the memory on the chip.
     """
     _check(1, batch_size=batch_size, **{f"layers[{i}]": width for i, width in enumerate(layers)})
     _check(2, **{"number of layers": len(layers)})
@@ -237,16 +237,16 @@ def pearl_learner(
 
 
 def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 16) -> RtlSumTree:
-    """Model our sum tree.
+    """Model the sum tree of our RTL.
 
     Args:
       fanout: K, a power of two.
-      depth: D, levels below the root; it has K ** D leaves.
-      batch_size: B, operations back to back.
+      depth: D, levels below the root; there are K ** D leaves.
+      batch_size: B, back-to-back operations.
       value_bits: of a leaf, 1 to 32.
 
     Raises:
-      ValueError: an argument that the RTL refuses.
+      ValueError: if the RTL does not support an argument.
     """
     _check(2, fanout=fanout)
     _check(1, batch_size=batch_size)
@@ -266,15 +266,17 @@ def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 
 
 
 def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
-    """Model our TCAM, whose cycles `am.hardware` has; it gives ns for a clock's period.
+    """Model the TCAM of our RTL.
+
+    Its cycles are in `am.hardware`, which also gives ns for a clock period.
 
     Args:
       searches: M, one for each group of AMPER-fr.
-      candidates: C, matches that are read out.
+      candidates: C, matches to read out.
       batch_size: B.
 
     Raises:
-      ValueError: an argument below 1.
+      ValueError: if an argument is below 1.
     """
     _check(1, searches=searches, candidates=candidates, batch_size=batch_size)
     first = hardware.load_components(tcam="rtl_tcam")

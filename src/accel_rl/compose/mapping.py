@@ -1,4 +1,4 @@
-"""A mapping: which device takes which role, and by which executor. A file that people can edit."""
+"""Mappings: devices of the roles, and executor; editable as TOML files."""
 
 import dataclasses
 import json
@@ -18,9 +18,9 @@ the pipelined executors, see `train.pipelined`."""
 
 @dataclasses.dataclass(frozen=True)
 class Mapping:
-    """Devices by name.
+    """Device names of the roles, and executor.
 
-    Several learners, joined by `+` in files, take equal parts of each batch, PEARL's sub-batches.
+    Several learners, joined by `+` in files, take equal parts of each batch (PEARL's sub-batches).
     """
 
     executor: str
@@ -30,7 +30,7 @@ class Mapping:
     learner: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a device is no name, ValueError if parts do not fit each other."""
+        """Raise TypeError if a device is no name, ValueError if executor or learner is invalid."""
         if self.executor not in EXECUTORS:
             raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
         for role in ROLES[:-1]:
@@ -43,15 +43,16 @@ class Mapping:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """All of them, each once, in the order of roles."""
+        """All device names, each once, in the order of roles."""
         return tuple(
             dict.fromkeys((self.actor, self.replay_manager, self.data_storage, *self.learner))
         )
 
     def involved(self, step: str) -> tuple[str, ...]:
-        """The devices that a step's time depends on: those that take it, then where it gets from.
+        """Return the devices that a step's time depends on: those that run it, then its peers.
 
-        Each is named once for each part it has, so that equal tuples mean equal work.
+        Peers send or receive the step's data. A device is named once for each part that it takes,
+        so that equal tuples mean equal work.
         """
         return {
             "collect": (self.actor, self.learner[0]),
@@ -65,7 +66,7 @@ class Mapping:
         }[step]
 
     def busy(self, step: str) -> tuple[str, ...]:
-        """The devices that a step keeps busy."""
+        """Return the devices that a step keeps busy."""
         return {
             "collect": (self.actor,),
             "insert": (self.replay_manager, self.data_storage),
@@ -76,7 +77,7 @@ class Mapping:
         }[step]
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return a description in one line."""
         if self.executor == "fused":
             return f"fused on {self.learner[0]}" + (
                 "" if self.replay_manager == self.learner[0] else f", {self.replay_manager} replay"
@@ -88,16 +89,16 @@ class Mapping:
 
 
 def to_table(mapping: Mapping) -> dict[str, str]:
-    """As files hold it."""
+    """Return the TOML table of a mapping."""
     roles = {role: getattr(mapping, role) for role in ROLES[:-1]}
     return {"executor": mapping.executor, **roles, "learner": "+".join(mapping.learner)}
 
 
 def from_table(table: Any) -> Mapping:
-    """Of what `to_table` gives.
+    """Make a mapping from a table of `to_table`.
 
     Raises:
-      ValueError: if a role is missing, unknown or no name of a device.
+      ValueError: if a role is missing or unknown, or its value is no name.
     """
     if not isinstance(table, Table):
         raise ValueError(f"mapping must be a table of roles, got {table!r}")
@@ -115,7 +116,7 @@ def from_table(table: Any) -> Mapping:
 
 
 def from_names(names: Table[str, str]) -> Mapping:
-    """Of an executor and of each role's device, several learners joined by `+`."""
+    """Make a mapping from names of executor and devices; `+` joins several learners."""
     learner = tuple(each.strip() for each in names["learner"].split("+"))
     return Mapping(
         executor=names["executor"],
@@ -130,11 +131,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file.
+    """Read a TOML file.
 
     Raises:
       OSError: if it cannot be read.
-      ValueError: if it is no TOML; the message names the file.
+      ValueError: if it is not valid TOML; the message names the file.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -143,7 +144,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def toml_text(tables: Table[str, Any]) -> str:
-    """TOML of strings, numbers, bools, lists and tables of these."""
+    """Return TOML text of strings, numbers, bools, lists and tables of these."""
     lines = [_line(name, each) for name, each in tables.items() if not _is_table(each)]
     for name, table in tables.items():
         if _is_table(table):
@@ -152,7 +153,7 @@ def toml_text(tables: Table[str, Any]) -> str:
 
 
 def _line(name: str, value: Any) -> str:
-    """JSON's strings, numbers, bools and lists are TOML's too."""
+    """Return a TOML line; strings, numbers, bools and lists are written as in JSON."""
     return f"{_key(name)} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"
 
 

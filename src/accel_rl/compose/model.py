@@ -1,9 +1,8 @@
-"""Our model: an iteration of a mapping, from what its steps cost.
+"""Performance model: iteration time and energy of a mapping, from the costs of its steps.
 
-The executors' workers run in simulated time with the costs of their steps, the slowdowns of steps
-that run at once, and the lags of the schedule; what an iteration takes is read off in the steady
-state. PEARL's closed form, which it contains as a special case, is in `pearl`. See
-`docs/compose-model.md`.
+The executors' workers run in simulated time, with the costs of their steps, the slowdowns of
+concurrent steps, and the lags of the schedule. The iteration time is read off in the steady state.
+PEARL's closed form, a special case of this model, is in `pearl`. See `docs/compose-model.md`.
 """
 
 import dataclasses
@@ -20,19 +19,19 @@ from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
 from accel_rl.train.pipeline.workers import WorkerSpan
 
-WINDOW = 12  # iterations over which the steady state is read off
+WINDOW = 12  # iterations of the steady state that are averaged
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What the model says of a mapping."""
+    """Modelled iteration of a mapping: time, energy, busy devices and timeline."""
 
     mapping: Mapping
     seconds: float  # of an iteration
-    samples: int  # trained in it
-    busy: Table[str, float]  # seconds of each device in an iteration
-    joules: float | None  # of an iteration; None where a device's power is not known
-    source: Source  # "modelled" or "simulated" if any cost that it rests on is
+    samples: int  # trained in an iteration
+    busy: Table[str, float]  # seconds in which each device works in an iteration
+    joules: float | None  # of an iteration; None if a device's power is unknown
+    source: Source  # "modelled" if any cost is, else "simulated" if any is
     timeline: tuple[WorkerSpan, ...] = ()
 
     @property
@@ -48,14 +47,15 @@ def estimate(
     samples: int,
     power: Table[str, energy.Power] | None = None,
 ) -> Estimate:
-    """Predicts an iteration of a mapping.
+    """Predict an iteration of a mapping.
 
     Args:
-      mapping: which device takes which role.
+      mapping: devices of the roles, and executor.
       costs: of its steps.
-      schedule: lags, and how many updates an iteration has.
-      samples: that an iteration trains.
-      power: of every device of the platform, used or not; None or incomplete: no joules.
+      schedule: lags, and updates of an iteration.
+      samples: trained in an iteration.
+      power: of every device of the platform, used or not. The joules are None if it is None or
+        lacks a device of the mapping.
 
     Raises:
       TypeError: if an argument is of another type.
@@ -77,7 +77,7 @@ def estimate(
             span._replace(start=span.start * stretch, end=span.end * stretch)
             for span in _steady(_simulated(mapping, costs, schedule), schedule)
         )
-        # Where queues fill slowly the window may still be too fast.
+        # Where queues fill slowly, the window precedes the steady state and is too fast.
         least = least_seconds(
             mapping.executor, lambda step: costs.step(mapping, step).seconds, schedule, costs.group
         )
@@ -96,13 +96,13 @@ def estimate(
 def least_seconds(
     executor: str, cost: Callable[[str], float], schedule: Schedule, group: int | None = None
 ) -> float:
-    """What no iteration undercuts: the work of the worker that has most of it.
+    """Return a lower bound of the iteration time: the work of the busiest worker.
 
     Args:
-      executor: of a mapping.
-      cost: seconds of a step, of `STEPS` or "fused".
-      schedule: how many updates an iteration has.
-      group: as of `Costs`.
+      executor: of the mapping.
+      cost: maps a step, of `STEPS` or "fused", to its seconds.
+      schedule: sets the updates of an iteration.
+      group: as in `Costs`.
     """
     if executor == "fused":
         return cost("fused")
@@ -110,17 +110,18 @@ def least_seconds(
     memory = [cost("insert"), calls * cost("sample")]
     if group is None:
         memory.append(calls * cost("update"))
+    # Deterministic: one worker takes all buffer steps. Asynchronous: each has its own.
     longest = sum(memory) if executor == "deterministic" else max(memory)
     return max(cost("collect"), longest, calls * cost("learn") + cost("sync"))
 
 
 def _calls(schedule: Schedule, group: int | None) -> int:
-    """Of `sample` and `learn` in an iteration."""
+    """Return the number of `sample` calls in an iteration, which is that of `learn` calls."""
     return schedule.updates // (group or 1)
 
 
 def _busy(name: str, mapping: Mapping, timeline: tuple[WorkerSpan, ...]) -> float:
-    """Seconds in which a device is at one step or more."""
+    """Return the seconds in which a device works on at least one step."""
     total, until = 0.0, 0.0
     for span in sorted(timeline, key=lambda span: span.start):
         if span.step != "handoff" and name in mapping.busy(span.step):
@@ -144,17 +145,20 @@ def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[Worke
 
 
 def _fill(schedule: Schedule) -> int:
-    """Iterations after which queues are as full as they will be."""
+    """Return the number of iterations after which queue lengths are steady."""
     return 8 + 2 * (schedule.policy_lag + schedule.priority_lag)
 
 
 def _total(schedule: Schedule) -> int:
-    """Iterations that are simulated: after the window as many as actors may be ahead."""
+    """Return the number of iterations to simulate.
+
+    Those after the window let actors run ahead of the learner until the window ends.
+    """
     return 2 * _fill(schedule) + WINDOW
 
 
 def _steady(spans: list[WorkerSpan], schedule: Schedule) -> tuple[WorkerSpan, ...]:
-    """What happens between the ends of two iterations, as the learner counts them."""
+    """Return the spans of the learner's steady-state window, clipped to it and shifted to 0."""
     ends = [span.end for span in spans if span.step == "sync"]
     start, end = ends[_fill(schedule)], ends[_fill(schedule) + WINDOW]
     inside = [
@@ -168,7 +172,7 @@ def _steady(spans: list[WorkerSpan], schedule: Schedule) -> tuple[WorkerSpan, ..
 def _deterministic(
     seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
-    """The workers of `train.pipelined` with the deterministic executor, in steady state."""
+    """Make workers and queues of the deterministic executor of `train.pipelined`, after warm-up."""
     lag, late, total = schedule.policy_lag, schedule.priority_lag, _total(schedule)
     calls = _calls(schedule, group)
     queues = {
@@ -200,7 +204,7 @@ def _deterministic(
 def _asynchronous(
     seconds: Table[str, float], schedule: Schedule, group: int | None
 ) -> tuple[dict[str, Worker], dict[str, Tokens]]:
-    """The workers of `train.pipelined` with the asynchronous executor, in steady state."""
+    """Make workers and queues of the asynchronous executor of `train.pipelined`, after warm-up."""
     size, total = max(1, schedule.policy_lag), _total(schedule)
     calls = _calls(schedule, group)
     queues = {
@@ -208,7 +212,7 @@ def _asynchronous(
         "rollouts": Tokens(0, size),
         "inserted": Tokens(1),
         "batches": Tokens(0, max(1, schedule.priority_lag)),
-        # Unlimited where nobody takes from it.
+        # Unbounded where no updater takes from it, so that the learner never blocks on it.
         "priorities": Tokens(0, size * schedule.updates if group is None else math.inf),
         "buffer": Tokens(1),
     }

@@ -1,4 +1,4 @@
-"""Costs of steps on devices that do not run here: a device's own model, and its link."""
+"""Costs of steps on devices that do not run here, from a device's model and its link."""
 
 import itertools
 from collections.abc import Mapping as Table
@@ -11,7 +11,7 @@ from accel_rl.compose.placing import stand_ins
 from accel_rl.compose.workload import STEPS, WORD, Workload
 
 STORE = {"insert": "write", "sample": "gather"}
-"""The Data Storage's part of steps that it shares with the Replay Manager."""
+"""Step -> the Data Storage's part of it, for steps shared with the Replay Manager."""
 
 
 def modelled_cost(
@@ -21,10 +21,10 @@ def modelled_cost(
     workload: Workload,
     costs: Costs,
 ) -> Cost:
-    """What a step costs in a mapping with devices that do not run.
+    """Return the cost of a step in a mapping with devices that do not run here.
 
-    A role on such a device takes what its model says, and what it is handed crosses its link. What
-    runs is measured: with the actor's device in place of those that do not.
+    A role on such a device takes the time of its model, and its data crosses its link. All other
+    roles are measured, with the actor's device in place of those that do not run.
     """
     absent = [name for name in mapping.involved(step) if devices[name].status != "executable"]
     real = stand_ins(mapping, devices)
@@ -32,7 +32,7 @@ def modelled_cost(
         return costs.step(real, step)
     seconds, spread = 0.0, 0.0
     taking = [name for name in dict.fromkeys(mapping.busy(step)) if name in absent]
-    # What the models say is of a single update.
+    # Models give the time of a single update, measured steps that of a group.
     times = (costs.group or 1) if step in ("sample", "learn") else 1
     for name in taking:
         seconds += times * cast(Modelled, devices[name]).modelled_seconds(step, workload)
@@ -40,6 +40,7 @@ def modelled_cost(
         store = costs.step(real, STORE[step])
         both = costs.step(real, step)
         if mapping.replay_manager not in absent:
+            # The measured step includes what the stand-in did for an absent Data Storage.
             there = mapping.data_storage in absent
             seconds += both.seconds - (min(store.seconds, both.seconds) if there else 0)
             spread = both.spread
@@ -59,7 +60,7 @@ def modelled_cost(
 def modelled_slowdowns(
     mapping: Mapping, devices: Table[str, Device], costs: Costs
 ) -> dict[Key, float]:
-    """Slowdowns of steps of which both keep the host busy: as of what runs in their place."""
+    """Return slowdowns between steps that keep the host busy, as measured with stand-ins."""
     real = stand_ins(mapping, devices)
 
     def on_host(step: str) -> bool:
@@ -73,7 +74,7 @@ def modelled_slowdowns(
 
 
 def _crossing(step: str, name: str, mapping: Mapping, workload: Workload) -> int:
-    """Bytes that cross a device's link in a step: what the device is handed, or hands on."""
+    """Return the bytes that a device receives and sends over its link in a step."""
     manages, learns = name == mapping.replay_manager, name in mapping.learner
     stores = name == mapping.data_storage
     if step == "collect":
@@ -83,5 +84,5 @@ def _crossing(step: str, name: str, mapping: Mapping, workload: Workload) -> int
     if step == "sample":  # the batch goes to the learner as soon as it is drawn
         batch = workload.bytes_of("learn") * (learns + stores)
         return workload.index_bytes * (manages + stores) + batch
-    # Priorities do not leave a device that learns and manages.
+    # Priorities do not leave a device that is both learner and Replay Manager.
     return workload.bytes_of("update") if step == "update" and not (manages and learns) else 0

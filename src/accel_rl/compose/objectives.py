@@ -1,35 +1,35 @@
-"""What counts as better: trained samples a second, a joule, or both."""
+"""Objectives: trained samples per second, per joule, or a weighted mean of both."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 
 class Estimate(Protocol):
-    """What objectives read off an estimate, such as `model.Estimate`."""
+    """Properties that objectives read, such as those of `model.Estimate`."""
 
     @property
     def seconds(self) -> float:
-        """Of an iteration."""
+        """Seconds of an iteration."""
 
     @property
     def joules(self) -> float | None:
-        """Of an iteration; None where unknown."""
+        """Joules of an iteration; None if unknown."""
 
     @property
     def samples(self) -> int:
-        """Trained in an iteration."""
+        """Samples trained in an iteration."""
 
 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 
 def throughput(estimate: Estimate) -> float:
-    """Seconds per trained sample, to be minimised: the inverse of PEARL's throughput."""
+    """Return seconds per trained sample, to be minimised: the inverse of PEARL's throughput."""
     return estimate.seconds / estimate.samples
 
 
 def efficiency(estimate: Estimate) -> float:
-    """Joules per trained sample, to be minimised: the inverse of samples per joule.
+    """Return joules per trained sample, to be minimised: the inverse of samples per joule.
 
     Raises:
       ValueError: if the joules are unknown.
@@ -40,10 +40,10 @@ def efficiency(estimate: Estimate) -> float:
 
 
 def weighted(weight: float) -> Callable[[Estimate], float]:
-    """The geometric mean throughput^(1 - weight) efficiency^weight, to be minimised.
+    """Return the geometric mean throughput^(1 - weight) efficiency^weight, to be minimised.
 
-    Its order of mappings is the same in any unit of time and of energy. Powers round: a bound
-    computed with it should be lowered by a part in 1e15.
+    It ranks mappings the same in any unit of time and of energy. Powers round, so lower a bound
+    computed with it by one part in 1e15.
 
     Args:
       weight: 0 is `throughput` alone, 1 is `efficiency` alone.
@@ -54,18 +54,18 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
     if not 0 <= weight <= 1:
         raise ValueError(f"weight must lie within 0 and 1, got {weight}")
     if weight == 0:
-        return throughput  # asks for no joules
+        return throughput  # needs no joules
     return lambda e: throughput(e) ** (1 - weight) * efficiency(e) ** weight
 
 
 def pareto(estimates: Sequence[AnyEstimate]) -> list[AnyEstimate]:
-    """Those that no other one beats in seconds or joules per sample while matching the other.
+    """Return the Pareto-optimal estimates in seconds and joules per sample.
 
     Args:
-      estimates: with joules per sample that are known.
+      estimates: with known joules.
 
     Returns:
-      in the order given; of equals the first.
+      The optimal estimates in the order given; the first of equal ones.
 
     Raises:
       TypeError: if one is no estimate.

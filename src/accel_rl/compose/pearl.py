@@ -1,27 +1,27 @@
-"""PEARL's own performance model and search, as the baseline that other models are compared with.
+"""PEARL's performance model and search, the baseline for other models.
 
 Source: the artifact `CatherineMeng/HeteroRL`, its files `SysConfig/SysCon.py` (both steps) and
-`PerfPopulator.py` (the co-located rule). The full text of the paper (CF'24, DOI
-10.1145/3649153.3649193) could not be read, so nothing here is quoted from it.
+`PerfPopulator.py` (the co-located rule). We had no access to the full text of the paper (CF'24, DOI
+10.1145/3649153.3649193), so nothing here is quoted from it.
 
 Step 1 places computation, exhaustively over pairs of devices (d_RM, d_L):
 
     T_itr = sample(d_RM) + max(update(d_RM) + insert(d_RM), learn(d_L))
 
-with the co-located times where d_RM = d_L. Step 2 then places Data Storage where the traffic with
-Learner, Actors and Replay Manager takes least. Both take the first of equals in the table's order.
+with the co-located times where d_RM = d_L. Step 2 then places Data Storage where its traffic with
+Learner, Actors and Replay Manager takes the least time. Both steps break ties by the table's order.
 
 **Co-located times.** A row may state them, as the artifact's demonstration table does. Otherwise
-they follow from the kind of device: on a CPU or GPU, which serialises, x_co = learn + x for all
-four tasks; on an FPGA, where the two are separate circuits, x_co = x. We read the rule as the
-artifact's program applies it, hence also to `learn` itself (2 learn). Reading learn_co = learn
-changes no iteration time, since update_co + insert_co >= 2 learn is the greater side of the max
-either way. So a serial device pays for learning three times in T_itr; that is the artifact's
-model, pessimistic about co-location, and kept as such.
+they follow from the kind of device. A CPU or GPU serialises the tasks: x_co = learn + x for all
+four tasks. On an FPGA the two are separate circuits: x_co = x. As in the artifact's program, the
+rule also applies to `learn` itself (2 learn). Reading learn_co = learn would change no iteration
+time, because update_co + insert_co >= 2 learn is the greater side of the max either way. A serial
+device thus pays for learning three times in T_itr. The artifact's model is pessimistic about
+co-location; it is kept as it is.
 
 **One departure.** The artifact divides the index traffic of the Replay Manager, counted in words,
-by a bandwidth in GB per ms, and all other traffic in GB: its slip of units decides where Data
-Storage goes. Here every amount is in bytes.
+by a bandwidth in GB per ms, and all other traffic in GB. This unit error decides where Data Storage
+goes. Here every amount is in bytes.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ class TaskSeconds:
     """Seconds of one call of each task on one device, each for its whole batch.
 
     Attributes:
-      insert: of the insertion batch into the Replay Manager.
-      sample: of the training batch's indices.
-      update: of the training batch's priorities.
+      insert: insertion of the insertion batch into the Replay Manager.
+      sample: sampling of the training batch's indices.
+      update: update of the training batch's priorities.
       learn: one training step.
 
     Raises:
@@ -61,15 +61,15 @@ class TaskSeconds:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One device of the profile table.
+    """Row of the profile table: one device.
 
     Attributes:
-      kind: decides the co-located rule.
-      alone: seconds where Replay Manager and Learner are on different devices.
-      stated: co-located seconds, where they were stated; None applies the rule.
+      kind: selects the co-located rule.
+      alone: seconds with Replay Manager and Learner on different devices.
+      stated: co-located seconds, if stated; None applies the rule.
 
     Raises:
-      ValueError: if `kind` is none of those.
+      ValueError: if `kind` is unknown.
     """
 
     kind: Kind
@@ -82,7 +82,7 @@ class Row:
 
     @property
     def co_located(self) -> TaskSeconds:
-        """Seconds where Replay Manager and Learner share this device, as the module says."""
+        """Seconds with Replay Manager and Learner on this device; see the module docstring."""
         if self.stated is not None:
             return self.stated
         if self.kind == "fpga":
@@ -93,7 +93,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A connection of two devices, or of a device with itself.
+    """Connection between two devices, or within one device.
 
     Raises:
       ValueError: if the latency is negative or not finite, or the bandwidth not above 0.
@@ -109,13 +109,13 @@ class Link:
             raise ValueError(f"bandwidth must be above 0 bytes per second, got {self.bandwidth}")
 
     def seconds(self, amount: float) -> float:
-        """Modelled seconds to move so many bytes: latency + amount / bandwidth."""
+        """Return modelled seconds to move `amount` bytes: latency + amount / bandwidth."""
         return self.latency + amount / self.bandwidth
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """The sizes that PEARL's model reads off an algorithm.
+    """Sizes of an algorithm that PEARL's model reads.
 
     Raises:
       ValueError: if a size is below 1.
@@ -133,23 +133,23 @@ class Workload:
 
     @property
     def learner_bytes(self) -> int:
-        """C_L: two states, action, reward, termination and a weight, for each trained sample."""
+        """C_L: two states, action, reward, termination and weight of each trained sample."""
         return self.train_batch * (2 * self.state_size + self.action_size + 3) * _WORD
 
     @property
     def actors_bytes(self) -> int:
-        """C_A: two states, action, reward and termination, for each inserted transition."""
+        """C_A: two states, action, reward and termination of each inserted transition."""
         return self.insert_batch * (2 * self.state_size + self.action_size + 2) * _WORD
 
     @property
     def replay_manager_bytes(self) -> int:
-        """C_RM: one index for each trained sample."""
+        """C_RM: one index of each trained sample."""
         return self.train_batch * _WORD
 
 
 @dataclasses.dataclass(frozen=True)
 class PearlMapping:
-    """What PEARL's composer decides: a device for each role, and what its model says of it."""
+    """Result of PEARL's composer: the device of each role, with modelled figures."""
 
     replay_manager: str
     learner: str
@@ -162,7 +162,7 @@ class PearlMapping:
 def modelled_iteration_seconds(
     table: Mapping[str, Row], replay_manager: str, learner: str
 ) -> float:
-    """T_itr of step 1, in seconds, for one pair of devices (`SysCon.py`, `compute_mapping`).
+    """Return T_itr of step 1, in seconds, for a pair of devices (`SysCon.py`, `compute_mapping`).
 
     Raises:
       ValueError: if a device is not in the table.
@@ -179,16 +179,17 @@ def modelled_iteration_seconds(
 def modelled_traffic_seconds(
     links: Mapping[tuple[str, str], Link], storage: str, other: str, amount: float, host: str
 ) -> float:
-    """Seconds to move `amount` bytes between Data Storage and one other role.
+    """Return the seconds to move `amount` bytes between Data Storage and one other role.
 
-    Two accelerators talk through the host, and pay both hops (`SysCon.py`, `getbwkey`).
+    Traffic of two accelerators passes through the host and pays for both hops (`SysCon.py`,
+    `getbwkey`).
 
     Args:
       links: by pair of devices, in either order; `(d, d)` is within a device.
       storage: Data Storage's device.
       other: the other role's device.
       amount: bytes.
-      host: the CPU that joins the accelerators.
+      host: the CPU that connects the accelerators.
 
     Raises:
       ValueError: if a link is not stated.
@@ -211,13 +212,13 @@ def pearl_mapping(
     *,
     host: str = "CPU",
 ) -> PearlMapping:
-    """Both steps of PEARL's composer: Replay Manager and Learner first, then Data Storage.
+    """Place Replay Manager and Learner, then Data Storage, in the two steps of PEARL's composer.
 
     Args:
-      table: the profile, by device.
+      table: profile rows by device.
       links: as for `modelled_traffic_seconds`.
       workload: sizes; the table's times are for its batches.
-      host: the CPU; the Actors run there.
+      host: the CPU, which runs the Actors.
 
     Raises:
       ValueError: if the table is empty, lacks the host, or a link is not stated.

@@ -1,4 +1,4 @@
-"""A mapping as what `train` runs: a program, and a placement of its steps."""
+"""Conversion of a mapping to what `train` runs: a program and a placement of its steps."""
 
 import functools
 import json
@@ -15,19 +15,19 @@ from accel_rl.train import Placement, Program
 
 
 def program_for(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> Program:
-    """The spec's program, its sampler in the form that the Replay Manager's device runs."""
+    """Return the spec's program, with the sampler form of the Replay Manager's device."""
     form = executable(devices, mapping.replay_manager).sampler_form
     return _program(json.dumps(spec.to_table()), form if spec.replay == "prioritised" else "auto")
 
 
 @functools.lru_cache(maxsize=16)
 def _program(table: str, sampler_form: str) -> Program:
-    """One of each, as compiled functions are kept for a program."""
+    """Build each program once, because compiled functions are cached by program."""
     return specs.program(specs.from_table(json.loads(table)), sampler_form)
 
 
 def placement(mapping: Mapping, devices: Table[str, Device]) -> Placement:
-    """Where the steps of a mapping of executable devices run."""
+    """Return the placement of a mapping whose devices are all executable."""
 
     def place(name: str) -> jax.Device:
         return executable(devices, name).jax_device
@@ -41,7 +41,7 @@ def placement(mapping: Mapping, devices: Table[str, Device]) -> Placement:
 
 
 def stand_ins(mapping: Mapping, devices: Table[str, Device]) -> Mapping:
-    """The mapping with the actor's device, which always runs, in place of those that do not."""
+    """Replace devices that cannot run by the actor's device, which always can."""
 
     def real(name: str) -> str:
         return name if devices[name].status == "executable" else mapping.actor
@@ -56,7 +56,7 @@ def stand_ins(mapping: Mapping, devices: Table[str, Device]) -> Mapping:
 
 
 def executable(devices: Table[str, Device], name: str) -> Executable:
-    """A device that runs; raises ValueError of another."""
+    """Return an executable device; raise ValueError if the device cannot run."""
     device = devices[name]
     if device.status != "executable":
         raise ValueError(

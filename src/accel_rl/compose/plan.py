@@ -1,4 +1,4 @@
-"""A plan: every mapping with what the model says of it, and the one that serves the objective."""
+"""Plans: estimates of all mappings of a spec, and the best for its objective."""
 
 import dataclasses
 import itertools
@@ -22,22 +22,22 @@ from accel_rl.compose.spec import Spec
 from accel_rl.compose.workload import ROLES
 from accel_rl.train import Schedule
 
-LIMIT = 1024  # mappings that are all estimated; of more, those that the search meets
+LIMIT = 1024  # assignments that are all estimated; of more, those that the search visits
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to run where, and why."""
+    """Estimates of a spec's mappings, best first, with the costs behind them."""
 
     spec: Spec
     costs: Costs
-    estimates: tuple[Estimate, ...]  # the objective's best first; like devices count once
-    found: Found  # how the search went
-    refused: Table[str, Table[str, str]]  # role, device, why not
+    estimates: tuple[Estimate, ...]  # by objective, best first; like devices count once
+    found: Found  # result of the search
+    refused: Table[str, Table[str, str]]  # role -> device -> reason
 
     @property
     def best(self) -> Estimate:
-        """The mapping to run."""
+        """Estimate of the mapping to run."""
         return self.estimates[0]
 
 
@@ -51,13 +51,13 @@ def plan(
     seconds: float = 0.15,
     progress: Progress | None = None,
 ) -> Plan:
-    """Profiles what is not known yet, estimates mappings and chooses one.
+    """Profile what is not known yet, estimate mappings and choose one.
 
     Args:
-      spec: what to train, on which devices, what for.
-      devices: by name, one's own among them; those of `find(spec.devices)` if None.
-      costs: known from before, such as `cache.load` gives.
-      executors: those to choose from. Asynchronous ones are left out where the spec allows for no
+      spec: training, devices and objective.
+      devices: by name, custom ones included; those of `find(spec.devices)` if None.
+      costs: known costs, such as those of `cache.load`.
+      executors: those to choose from. The asynchronous one is left out if the spec allows no
         staleness.
       limit: see `assign.assign`.
       seconds: of each measurement.
@@ -65,9 +65,9 @@ def plan(
 
     Raises:
       TypeError: if an argument is of another type.
-      assign.Infeasible: if no mapping is possible; the message says why.
+      assign.Infeasible: if no mapping is possible; the message has the reasons.
       ValueError: if a device is unknown, a number out of range, or the objective needs watts that
-        are not given.
+        are unknown.
     """
     instance("spec", spec, Spec)
     if not executors:
@@ -108,7 +108,7 @@ def plan(
 def space_of(
     spec: Spec, devices: Table[str, Device], executors: tuple[str, ...] = EXECUTORS
 ) -> Space:
-    """The assignments of a spec's roles, and of an executor; of like devices those that matter."""
+    """Return the search space of executor and roles, without redundant like devices."""
     workload = specs.workload(spec)
     taken, refused = offers(devices, workload)
     few = enough(devices, alike(devices, spec.power))
@@ -134,10 +134,11 @@ def space_of(
 
 
 class Bound:
-    """A cost that no completion of a partial assignment undercuts.
+    """Lower bound on the score of every completion of a partial assignment.
 
-    Each step takes at least its least time over the roles that are still open, and an iteration at
-    least the work of its busiest worker; a joule's share is at least what idle devices draw.
+    Each step takes at least its least time over the roles that are still open. An iteration takes
+    at least the work of its busiest worker. Its energy is at least the idle power of all devices
+    over that time.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Bound:
         self._least: dict[tuple[str, ...], float] = {}
 
     def __call__(self, partial: Assignment) -> float:
-        """The bound; infinite if no completion was profiled."""
+        """Return the bound; infinite if no completion was profiled."""
         seconds = min(
             self._costs.least_stretched(executor)
             * least_seconds(
@@ -168,7 +169,7 @@ class Bound:
         )
         if seconds == float("inf"):
             return seconds
-        # Simulated time is a sum of many parts, and so below the bound by rounding.
+        # Simulated time sums many parts, so rounding may put it below the exact bound.
         seconds *= 1 - 1e-9
         least = Estimate(_NOWHERE, seconds, self._samples, {}, self._idle * seconds, "modelled")
         return self._score(least)
@@ -200,8 +201,8 @@ class Bound:
             return float("inf")
 
 
-_NOWHERE = Mapping("deterministic", "", "", "", ("",))
-# The roles whose devices a step's cost depends on; see `Mapping.involved`.
+_NOWHERE = Mapping("deterministic", "", "", "", ("",))  # placeholder; objectives do not read it
+# Roles whose devices a step's cost depends on; see `Mapping.involved`.
 _ROLES_OF = {
     "collect": ("actor", "learner"),
     "insert": ("replay_manager", "data_storage", "actor"),
@@ -214,7 +215,7 @@ _ROLES_OF = {
 
 
 def mappings_of(space: Space) -> Iterator[Mapping]:
-    """All that a space allows, in the order of the search."""
+    """Iterate over all allowed mappings of a space, in search order."""
     names = itertools.product(*(space.options[role] for role in space.roles))
     every = (dict(zip(space.roles, each, strict=True)) for each in names)
     return (from_names(each) for each in every if space.allows(each))
@@ -227,7 +228,7 @@ def _objective(spec: Spec) -> Callable[[Estimated], float]:
 
 
 def _power(spec: Spec, devices: Table[str, Device]) -> dict[str, Power] | None:
-    """Watts of all devices, or None if some are not known."""
+    """Return the watts of all devices, or None if some are unknown."""
     given = {
         name: Power(*watts, status="declared", source="the spec")
         for name, watts in spec.power.items()

@@ -5,7 +5,7 @@ Source: S. J. Pennycook, J. D. Sewall and V. W. Lee, "A Metric for Performance P
 
     PP = |H| / sum over i in H of 1 / e_i,  or 0 where some platform of H is unsupported.
 
-We take their application efficiency: achieved performance over the best known on that platform.
+Here e_i is application efficiency: achieved performance over the best known on that platform.
 """
 
 import math
@@ -15,11 +15,11 @@ from accel_rl.arguments import real
 
 
 def application_efficiency(achieved: float, best: float) -> float:
-    """Achieved performance over the best known one on the same platform.
+    """Return achieved performance over the best known on the same platform.
 
     Args:
-      achieved: as a rate, such as samples per second or per joule; never a time.
-      best: the best known, in the same unit; it counts what was achieved here.
+      achieved: a rate, such as samples per second or per joule; never a time.
+      best: the best known rate, in the same unit, `achieved` included.
 
     Raises:
       ValueError: if `best` is not finite and above 0, or `achieved` not within 0 and `best`.
@@ -32,14 +32,14 @@ def application_efficiency(achieved: float, best: float) -> float:
 
 
 def performance_portability(efficiencies: Mapping[str, float | None]) -> float | None:
-    """The harmonic mean of the efficiencies, PP of the module's source, within 0 and 1.
+    """Return PP, the harmonic mean of the efficiencies, within 0 and 1.
 
     Args:
       efficiencies: by platform, each within 0 and 1; None where the platform is unsupported.
 
     Returns:
-      0 where a platform is unsupported or does nothing; None for fewer than two platforms, of
-      which portability says nothing.
+      PP: 0 if a platform is unsupported or its efficiency is 0. None for fewer than two platforms,
+      where portability is undefined.
 
     Raises:
       TypeError: if an efficiency is no number.

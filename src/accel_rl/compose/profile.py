@@ -1,4 +1,4 @@
-"""Profiling: what steps of a training cost on devices, alone and beside one another."""
+"""Profiling: costs of a training's steps on devices, alone and concurrent."""
 
 import dataclasses
 import functools
@@ -28,15 +28,15 @@ from accel_rl.train.pipeline.profiling import StepHarness
 
 
 def check_seconds(seconds: float) -> None:
-    """Raises TypeError or ValueError unless a measurement can take as long."""
+    """Raise TypeError or ValueError unless `seconds` is a valid measurement time."""
     if not 0 < real("seconds", seconds) < math.inf:
         raise ValueError(f"seconds must be above 0 and finite, got {seconds}")
 
 
 Progress = Callable[[str, int, int], None]
-"""progress(what is measured, how many are done, how many there are)."""
+"""progress(present measurement, number done, total number)."""
 
-TRIED = 12  # mappings of each executor, at most, that are run to see what the model leaves out
+TRIED = 12  # mappings of each executor, at most, that are run to measure what the model omits
 
 
 def profile(
@@ -48,22 +48,22 @@ def profile(
     seconds: float = 0.15,
     progress: Progress | None = None,
 ) -> Costs:
-    """Measures what the model needs of mappings, and models what cannot be measured.
+    """Measure the costs that mappings need, and model those that cannot be measured.
 
-    Each step is warmed and timed in repeats; steps of different workers also while the other
-    repeats in a second thread, since threads of one host contend.
+    Each step is warmed up and timed in repeats. Steps of different workers are also timed while the
+    other repeats in a second thread, because threads of one host contend.
 
     Args:
       spec: the training.
       devices: by name.
-      mappings: those that are to be estimated; each measurement is made once for all.
-      known: costs that were measured before; only what is missing is measured.
-      seconds: of a measurement.
+      mappings: those to estimate; each measurement is made once for all.
+      known: earlier costs; only what is missing is measured.
+      seconds: of each measurement.
       progress: called before each mapping.
 
     Raises:
       TypeError: if an argument is of another type.
-      ValueError: if `seconds` is not above 0 and finite, or a mapping names no device of these.
+      ValueError: if `seconds` is not above 0 and finite, or a mapping names an unknown device.
     """
     instance("spec", spec, Spec)
     check_seconds(seconds)
@@ -111,7 +111,7 @@ def profile(
     for executor in ("deterministic", "asynchronous"):
         able = [each for each in mappings if each.executor == executor]
         able = [each for each in able if stand_ins(each, devices) == each]
-        # Spread over the list, whose neighbours differ in one role.
+        # Spread over the list, because its neighbours differ in one role only.
         able = able[:: max(1, len(able) // TRIED)][:TRIED]
         for mapping in able:
             key = trial_key(mapping, costs.alike)
@@ -130,14 +130,14 @@ def profile(
 def _measure_fused(
     spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
 ) -> None:
-    """An iteration of the fused program, in its steady state."""
+    """Measure an iteration of the fused program in its steady state."""
     key = fused_key(mapping, costs.alike)
     if key in costs.fused_iterations:
         return
     program = program_for(spec, mapping, devices)
     device = executable(devices, mapping.learner[0]).jax_device
     state = initial_state(program, jax.random.key(0), specs.hyper(spec))
-    state = jax.device_put(state, device, may_alias=False)  # it is given away
+    state = jax.device_put(state, device, may_alias=False)  # copied because `segment` donates it
     segment = jax.jit(program.segment, static_argnums=2, donate_argnums=0)
     state, _ = segment(state, program.schedule.warmup, False)
     held = [state]
@@ -148,7 +148,7 @@ def _measure_fused(
 
     run(1)
     iterations, taken = 1, timing.once(lambda: run(1))
-    while taken < seconds / 4:  # a few tell little of many, as each call has its own cost
+    while taken < seconds / 4:  # the overhead of a call dominates short ones
         iterations *= 4
         taken = timing.once(functools.partial(run, iterations))
     iterations = max(1, round(iterations * seconds / taken))
@@ -166,7 +166,7 @@ def _measure(
     seconds: float,
     store: bool,
 ) -> None:
-    """The steps of a mapping that runs, and pairs of them; of the store apart if asked for."""
+    """Measure steps of an executable mapping and pairs of them; if `store`, also its own part."""
     taken_steps = [step for step in STEPS if step != "update" or costs.group is None]
     pairs = [pair for pair in itertools.combinations(taken_steps, 2) if _meet(*pair)]
     wanted = [costs.key(mapping, step) for step in STEPS]
@@ -193,5 +193,5 @@ def _measure(
 
 
 def _meet(first: str, second: str) -> bool:
-    """Whether two steps may run at once: one worker takes both `learn` and `sync`."""
+    """Return True if two steps may overlap; one worker runs both `learn` and `sync`."""
     return {first, second} != {"learn", "sync"}

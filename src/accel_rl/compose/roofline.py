@@ -1,4 +1,4 @@
-"""What steps compute and move, as XLA counts it, and what a device can do at most."""
+"""Roofline data: FLOP and bytes of steps as XLA counts them, and peak rates of a device."""
 
 from collections.abc import Mapping as Table
 from typing import Any, NamedTuple
@@ -14,21 +14,21 @@ from accel_rl.train import Program
 
 
 class Counted(NamedTuple):
-    """Of one call of a step, as XLA's cost analysis of the compiled function has it."""
+    """FLOP and bytes of one call of a step, from XLA's cost analysis of the compiled function."""
 
     flops: float
     bytes: float
 
 
 class Peaks(NamedTuple):
-    """What a device reached with work that suits it."""
+    """Measured peak rates of a device."""
 
-    flops: float  # FLOP a second, of a product of float32 matrices
-    bandwidth: float  # bytes a second, of a sum of arrays that fit no cache
+    flops: float  # FLOP per second, of a product of float32 matrices
+    bandwidth: float  # bytes per second, of an elementwise sum of arrays that fit no cache
 
 
 def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
-    """FLOP and bytes of `collect`, `sample`, `update` and `learn`; kernels in C count 0."""
+    """Count FLOP and bytes of `collect`, `sample`, `update` and `learn`; C kernels count 0."""
     state = jax.eval_shape(lambda: program.init(jax.random.key(0), **hyper))
     replay, agent = program.require_replay(), program.agent
     key = jax.random.key(0)
@@ -58,13 +58,13 @@ def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
 def reached(
     device: str, counts: Table[str, Counted], costs: Costs
 ) -> dict[str, tuple[float, float]]:
-    """FLOP a byte and FLOP a second of the steps that were measured with all roles on a device.
+    """Return FLOP per byte and FLOP per second of steps measured with all roles on one device.
 
-    Times of a step elsewhere, or handed over from elsewhere, would not stand below its roof.
+    Steps on other devices, or with transfers from them, are not bounded by this device's roof.
 
     Args:
-      device: by name.
-      counts: of single updates; a measured step may be of a group, see `Costs.group`.
+      device: its name.
+      counts: for single updates; a measured step may be of a group, see `Costs.group`.
       costs: of the workload.
     """
     alone = Mapping("deterministic", device, device, device, (device,))
@@ -74,14 +74,14 @@ def reached(
         if cost is None or cost.source != "measured" or not count.bytes:
             continue
         if costs.group is not None and step == "update":
-            continue  # none is made
+            continue  # grouped updates have no priority update
         times = (costs.group or 1) if step in ("sample", "learn") else 1
         points[step] = count.flops / count.bytes, times * count.flops / cost.seconds
     return points
 
 
 def peaks(device: jax.Device) -> Peaks:
-    """Measures what a device reaches; takes about a second."""
+    """Measure the peak rates of a device; takes about a second."""
     size, length = 1024, 1 << 25
     left = jax.device_put(np.ones((size, size), np.float32), device)
     long = jax.device_put(np.ones(length, np.float32), device)

@@ -1,4 +1,4 @@
-"""Running a mapping: `train`'s executors take it, and what they took stands beside the model."""
+"""Runs of a mapping with the executors of `train`, and their measured iteration times."""
 
 import dataclasses
 import itertools
@@ -22,23 +22,23 @@ from accel_rl.train import TrainState
 from accel_rl.train.pipeline.workers import WorkerSpan
 from accel_rl.types import Array
 
-SPANS = 400  # the last of a run that are kept
+SPANS = 400  # latest worker steps that a run keeps
 
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """What a run of a mapping took."""
+    """Result of running a mapping: final state, metrics, measured times and joules."""
 
     mapping: Mapping
     state: TrainState
-    rows: Sequence[Table[str, Any]]  # of metrics, as the executor gives them
-    ended: str  # "done", or why it ended before: "interrupted", "diverged: ..."
-    seconds: float  # of an iteration that learns, the median over rows; nan of less than two
-    spread: float  # between the quartiles
-    simulated: bool  # whether devices that cannot run were stood in for: no time is then theirs
-    readings: tuple[Reading, ...]  # joules of the whole run, where a meter can be read
-    unreadable: tuple[Unreadable, ...]  # and why, where none can
-    timeline: tuple[WorkerSpan, ...] = ()  # the last steps, in seconds
+    rows: Sequence[Table[str, Any]]  # metrics, as logged by the executor
+    ended: str  # "done", or the reason of an early end: "interrupted", "diverged: ..."
+    seconds: float  # of an iteration that learns, median over rows; NaN for too few rows
+    spread: float  # interquartile range over rows
+    simulated: bool  # True if stand-ins ran for devices that cannot: times are not theirs
+    readings: tuple[Reading, ...]  # joules of the whole run, from each readable counter
+    unreadable: tuple[Unreadable, ...]  # boundaries without a reading, and why
+    timeline: tuple[WorkerSpan, ...] = ()  # latest worker steps, in seconds
 
 
 def run(
@@ -53,26 +53,26 @@ def run(
     on_row: Callable[[Table[str, Any]], None] | None = None,
     restarts: int = 0,
 ) -> Ran:
-    """Trains as a mapping says.
+    """Train a spec with a mapping.
 
     Args:
       spec: what to train.
-      mapping: of a plan, or one's own.
-      key: random key of the training.
+      mapping: from a plan, or custom.
+      key: PRNG key of the training.
       steps: environment steps.
       devices: by name; those of `find(spec.devices)` if None.
-      simulate: devices that cannot run are stood in for by the actor's: what is computed is what
-        they would compute, the time is not theirs.
-      period: environment steps between rows; if None a hundredth of `steps`, of the fused program,
-        whose iterations may take microseconds, a twentieth.
+      simulate: let the actor's device stand in for devices that cannot run. Results are what they
+        would compute; times are not theirs.
+      period: environment steps between rows; if None, `steps` / 100, or `steps` / 20 for the fused
+        program, whose iterations may take microseconds.
       on_row: called with each row.
-      restarts: of failing actors, with the asynchronous executor; see `train.pipelined`.
+      restarts: of failing actors, asynchronous executor only; see `train.pipelined`.
 
     Raises:
       TypeError: if an argument is of another type.
-      ValueError: if a number is out of range; if the mapping names a device that is not there, that
-        does not take its role, or that cannot run and is not to be simulated; if actors of another
-        executor are to restart.
+      ValueError: if a number is out of range; if the mapping names a device that is unknown,
+        refuses its role, or cannot run and `simulate` is False; if `restarts` is not 0 for another
+        executor.
     """
     instance("spec", spec, specs.Spec)
     instance("mapping", mapping, Mapping)
@@ -97,7 +97,7 @@ def run(
     timeline: tuple[WorkerSpan, ...] = ()
     with Meter() as meter:
         if real.executor == "fused":
-            # In short rows the loop around them would be measured.
+            # Short rows would measure the loop around them.
             period = -(-steps // 20) if period is None else period
             with jax.default_device(placement(real, devices).index()):
                 done = train.run(
@@ -140,7 +140,7 @@ def run(
 
 
 def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
-    """Raises ValueError if a mapping does not fit the devices; names role, device and reason."""
+    """Raise ValueError, with role, device and reason, if a mapping does not fit the devices."""
     workload = specs.workload(spec)
     for role, names in (
         ("actor", (mapping.actor,)),
@@ -181,9 +181,9 @@ def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
 def iteration_seconds(
     rows: Sequence[Table[str, Any]], schedule: train.Schedule
 ) -> tuple[float, float]:
-    """Seconds of an iteration that learns, median and distance of quartiles over rows.
+    """Return seconds of an iteration that learns: median and interquartile range over rows.
 
-    The first row in which there is learning is left out, as what it calls is compiled in it.
+    The first row with updates is left out, because it includes compilation.
     """
     learning = [row for row in rows if row["updates"] > 0][1:]
     each = [
@@ -198,15 +198,15 @@ def iteration_seconds(
 
 @dataclasses.dataclass(frozen=True)
 class _Telling:
-    """A logger that hands rows on."""
+    """Logger that passes rows to a function."""
 
     log: Callable[[Table[str, Any]], None]
 
     def begin(self, rows: Sequence[Table[str, Any]] | None) -> None:
-        """Nothing was logged before."""
+        """Do nothing: there are no earlier rows."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
 
 def _from_zero(timeline: tuple[WorkerSpan, ...]) -> tuple[WorkerSpan, ...]:

@@ -1,7 +1,7 @@
-"""Workers that work and wait, in simulated time: how long steps take when several run at once.
+"""Discrete-event simulation of workers whose steps overlap and who block on queues.
 
-A worker is a generator of what it does next: it works at a step, puts into a queue or gets from
-one. Steps that run at the same time slow each other down, each pair by its own factor.
+A worker is a generator of actions: it works on a step, puts a token into a queue, or gets one.
+Concurrent steps slow each other down, each pair by its own factor.
 """
 
 import dataclasses
@@ -13,20 +13,20 @@ from accel_rl.train.pipeline.workers import WorkerSpan
 
 
 class Work(NamedTuple):
-    """Works at a step, that takes so many seconds alone."""
+    """Step to work on; it takes `seconds` when nothing else runs."""
 
     step: str
     seconds: float
 
 
 class Put(NamedTuple):
-    """Puts a token into a queue; waits while it is full."""
+    """Put of a token into a queue; waits while the queue is full."""
 
     queue: str
 
 
 class Get(NamedTuple):
-    """Takes a token from a queue; waits while it is empty."""
+    """Take of a token from a queue; waits while the queue is empty."""
 
     queue: str
 
@@ -36,7 +36,7 @@ Worker = Generator[Work | Put | Get, None, None]
 
 @dataclasses.dataclass
 class Tokens:
-    """A queue."""
+    """Bounded queue of tokens, which are only counted."""
 
     held: int = 0
     size: float = math.inf
@@ -47,7 +47,7 @@ class _Running:
     worker: str
     work: Work
     start: float
-    left: float  # seconds of work alone
+    left: float  # seconds of work, if alone
 
 
 def simulate(
@@ -56,28 +56,28 @@ def simulate(
     slowdown: Callable[[str, str], float],
     handoff: float = 0.0,
 ) -> list[WorkerSpan]:
-    """Runs the workers until none has anything left to do.
+    """Run the workers until all have finished.
 
     Args:
       workers: by name.
-      queues: by name; they are changed.
-      slowdown: slowdown(step, other): how many times longer a step takes while the other runs. Of
-        more than two, the factors multiply.
-      handoff: seconds before a worker that waited goes on.
+      queues: by name; modified in place.
+      slowdown: slowdown(step, other) is the factor on a step's time while the other runs. The
+        factors of several other steps multiply.
+      handoff: seconds before a worker that waited continues.
 
     Returns:
-      What they did, in the order in which it ended; handing off is a step, "handoff".
+      Spans in the order of their ends; a hand-off is a span of the step "handoff".
 
     Raises:
-      RuntimeError: if they wait for one another.
+      RuntimeError: if the workers are deadlocked.
     """
     now, spans = 0.0, []
     running: list[_Running] = []
     waiting: list[tuple[str, Put | Get]] = []
-    woken: dict[str, Work] = {}  # what a worker does once it is awake
+    woken: dict[str, Work] = {}  # work after the hand-off, by worker
 
     def advance(name: str, waited: bool) -> None:
-        """Lets a worker go on until it works or waits."""
+        """Run a worker until it works or waits."""
         for action in workers[name]:
             if isinstance(action, Work):
                 work = action
@@ -90,7 +90,7 @@ def simulate(
                 return
 
     def settle() -> None:
-        """Lets all go on that need not wait any more; they may wake others in turn."""
+        """Resume all workers that need not wait any more; they may wake others in turn."""
         moved = True
         while moved:
             moved = False
@@ -110,6 +110,7 @@ def simulate(
         now += passed
         for each, rate in zip(running, rates, strict=True):
             each.left -= passed * rate
+        # Rounding may leave a remainder of work in a step that has ended.
         done = [each for each in running if each.left <= 1e-12]
         running[:] = [each for each in running if each.left > 1e-12]
         for each in done:
@@ -126,7 +127,7 @@ def simulate(
 
 
 def _move(queue: Tokens, action: Put | Get) -> bool:
-    """Moves a token if it can be."""
+    """Move a token if the queue allows it; return True if it moved."""
     change = 1 if isinstance(action, Put) else -1
     if not 0 <= queue.held + change <= queue.size:
         return False

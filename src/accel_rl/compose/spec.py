@@ -1,4 +1,4 @@
-"""A spec: what to train, on what, and what for. A plan is made of it."""
+"""Specs: training, devices and objective, from which plans are made."""
 
 import dataclasses
 import inspect
@@ -29,28 +29,28 @@ _TABLES = ("agent", "sampler", "power")
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What to train and on which devices, in names and numbers: everything that TOML can hold.
+    """Training, devices and objective, in names and numbers that TOML can hold.
 
     Attributes:
       algorithm: one of `ALGORITHMS`.
       environment: a name that `envs.environment` knows.
-      replay: a sampler's name, of `replay.SAMPLERS`.
-      devices: names, see `compose.find`; empty: all executable ones of this machine.
-      objective: "throughput", trained samples a second; "efficiency", trained samples a joule;
+      replay: sampler name, one of `replay.SAMPLERS`.
+      devices: names, see `compose.find`; empty for all executable devices of this machine.
+      objective: "throughput", trained samples per second; "efficiency", trained samples per joule;
         "weighted", their weighted geometric mean.
       weight: of efficiency in the weighted objective, 0 to 1.
       batch_size: transitions of an update.
-      capacity: transitions in the memory.
-      n_step: rewards in a target.
+      capacity: transitions in the replay buffer.
+      n_step: n of the n-step targets.
       num_envs: environments that step together.
-      rollout: steps of each in an iteration.
-      updates: of an iteration.
+      rollout: steps of each environment in an iteration.
+      updates: updates in an iteration.
       learning_starts: environment steps before the first update.
-      policy_lag: iterations by which the policy that acts may be older than the newest.
-      priority_lag: updates of priorities that a sample need not have seen.
+      policy_lag: iterations by which the acting policy may be older than the newest.
+      priority_lag: priority updates that a sample need not have seen.
       agent: options of the agent and its hyper-parameters, such as `hidden` or `learning_rate`.
       sampler: the sampler's hyper-parameters, such as `alpha`.
-      power: watts of devices, by name: idle and active. Devices that are not named have none.
+      power: idle and active watts by device name; unlisted devices keep their own, if any.
     """
 
     algorithm: str
@@ -73,7 +73,7 @@ class Spec:
     power: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a name is unknown or a number out of range, TypeError of types."""
+        """Raise ValueError if a name or number is invalid, TypeError if a type is wrong."""
         for name, known in (
             ("algorithm", tuple(ALGORITHMS)),
             ("replay", tuple(replay.SAMPLERS)),
@@ -102,7 +102,7 @@ class Spec:
                 )
 
     def to_table(self) -> dict[str, Any]:
-        """As files hold it: what differs from the defaults, and the names."""
+        """Return the TOML table: `algorithm`, `environment`, and values that are no defaults."""
         table = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -112,7 +112,7 @@ class Spec:
 
 
 def from_table(table: Mapping[str, Any]) -> Spec:
-    """Of a TOML file's table.
+    """Make a spec from a TOML table.
 
     Raises:
       ValueError: if a name is unknown or missing, or a value is out of range.
@@ -136,20 +136,20 @@ def from_table(table: Mapping[str, Any]) -> Spec:
 
 
 def schedule(spec: Spec) -> train.Schedule:
-    """What an iteration holds; raises ValueError or TypeError as `train.Schedule` does."""
+    """Return the schedule; raise ValueError or TypeError as `train.Schedule` does."""
     names = [field.name for field in dataclasses.fields(train.Schedule)]
     return train.Schedule(**{name: getattr(spec, name) for name in names})
 
 
 def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
-    """The training program that a spec describes.
+    """Build the training program of a spec.
 
     Args:
       spec: what to train.
-      sampler_form: of the prioritised sampler, see `replay.prioritised`.
+      sampler_form: form of the prioritised sampler, see `replay.prioritised`.
 
     Raises:
-      ValueError: if the environment is unknown, or parts do not fit each other.
+      ValueError: if the environment is unknown, or parts are incompatible.
       TypeError: if an option of the agent is unknown.
     """
     env = envs.environment(spec.environment)
@@ -170,13 +170,13 @@ def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
 
 
 def group(spec: Spec) -> int | None:
-    """Updates that the pipelined executor takes in one call; None where priorities matter."""
+    """Return the updates per call of the pipelined executors; None if replay is prioritised."""
     made = program(spec)
     return None if prioritised(made) else group_size(made)
 
 
 def hyper(spec: Spec) -> dict[str, Any]:
-    """Arguments of `program.init`: the spec's hyper-parameters."""
+    """Return the arguments of `program.init`: the spec's hyper-parameters."""
     static = _static(spec)
     given = {name: value for name, value in spec.agent.items() if name not in static}
     own = {"gamma": given.pop("gamma")} if "gamma" in given else {}
@@ -184,13 +184,13 @@ def hyper(spec: Spec) -> dict[str, Any]:
 
 
 def check(spec: Spec) -> None:
-    """Raises as `program`, and for hyper-parameters that are unknown or out of range."""
+    """Raise as `program` does, or if a hyper-parameter is unknown or out of range."""
     made, given = program(spec), hyper(spec)
     jax.eval_shape(lambda: made.init(jax.random.key(0), **given))
 
 
 def workload(spec: Spec) -> Workload:
-    """The numbers of a spec's training."""
+    """Return the sizes of a spec's training."""
     made = program(spec)
     policy = jax.eval_shape(lambda: made.agent.policy(made.agent.init(jax.random.key(0))))
     env, action = made.env, made.env.action_space

@@ -1,7 +1,7 @@
-"""Learning tables from a log: one role, the learner, and which backend takes it.
+"""Plans of tabular training from a log: the backend of its only role, the learner.
 
-A training from a log has no actor and no replay: SwiftRL's whole training is one task. It runs on
-JAX's host devices, in the native kernels, or on DPUs; here each is timed, or modelled, for one log.
+Training from a log has no actor and no replay buffer: SwiftRL's whole training is one task. It runs
+on JAX's host devices, in the native kernels, or on DPUs. Each is timed, or modelled, for one log.
 """
 
 import dataclasses
@@ -21,16 +21,16 @@ from accel_rl.tabular import Order, TabularRule, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK
 
 BACKENDS = {"cpu:0": "jax", "native": "cpu", "upmem": "upmem"}
-"""The backend of `pim.train` that a device stands for."""
+"""Device -> backend of `pim.train`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LogPlan:
-    """What each device takes for a training from a log.
+    """Cost of a training from a log on each device.
 
     Attributes:
-      costs: seconds of the whole training by device, the least first.
-      refused: why others do not take it.
+      costs: seconds of the whole training by device, fastest first.
+      refused: device -> reason, for devices that cannot run it.
     """
 
     costs: Table[str, Cost]
@@ -38,12 +38,12 @@ class LogPlan:
 
     @property
     def best(self) -> str:
-        """The device of the least time, measured or modelled."""
+        """Fastest device, by measured or modelled time."""
         return next(iter(self.costs))
 
     @property
     def backend(self) -> str:
-        """Its backend, for `pim.train`."""
+        """Backend of the fastest device, for `pim.train`."""
         return BACKENDS[self.best]
 
 
@@ -60,26 +60,26 @@ def plan_log(
     tasklets: int = 16,
     seconds: float = 1.0,
 ) -> LogPlan:
-    """Times a training on each device that runs here, and models it on DPUs.
+    """Time a training on each device that runs here, and model it on DPUs.
 
-    The log is split into as many chunks as there are DPUs, also where none is there: what is
-    computed is the same everywhere.
+    The log is split into as many chunks as there are DPUs, on every backend, so that all compute
+    the same.
 
     Args:
       dataset: the log.
-      rule: what is learned.
-      schedule: how long, and how tables are merged.
-      dpus: chunks.
-      devices: of `BACKENDS`.
-      order: in which rows of a chunk are visited.
-      target_block: rows whose targets use the table as it is at the block's start.
-      machine: of the DPUs, for `pim.load_machine`.
-      tasklets: of a DPU.
-      seconds: of each measurement, about.
+      rule: update rule.
+      schedule: number of passes, and merging of tables.
+      dpus: number of chunks, and of modelled DPUs.
+      devices: names from `BACKENDS`.
+      order: order in which the rows of a chunk are visited.
+      target_block: rows whose targets use the table at the block's start.
+      machine: machine of the DPUs, for `pim.load_machine`.
+      tasklets: tasklets of a DPU.
+      seconds: approximate time of each measurement.
 
     Raises:
       TypeError: if an argument is of another type.
-      assign.Infeasible: if no device takes it; the message says why each does not.
+      assign.Infeasible: if no device can run it; the message has the reason of each.
       ValueError: if a device is unknown, or an argument out of its range.
     """
     instance("dataset", dataset, TabularDataset)

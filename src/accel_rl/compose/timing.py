@@ -1,4 +1,4 @@
-"""How long calls take: warmed, repeated, alone and while another call repeats beside them."""
+"""Timing of calls: warmed up and repeated, alone or while another call repeats."""
 
 import functools
 import threading
@@ -17,28 +17,28 @@ class Timed(NamedTuple):
     """Seconds of a call."""
 
     median: float  # over repeats, each a mean over calls
-    spread: float  # between the quartiles of the repeats
+    spread: float  # interquartile range of the repeats
 
 
 def alone(call: Callable[[], Any], seconds: float = 0.2) -> Timed:
-    """Times a call by itself, for about so many seconds in all."""
+    """Time a call by itself, for about `seconds` in all."""
     call()
     calls = max(1, int(seconds / REPEATS / max(once(call), 1e-7)))
     return _summary([_mean_of(call, calls) for _ in range(REPEATS)])
 
 
 def once(call: Callable[[], Any]) -> float:
-    """Seconds of a single call."""
+    """Return the seconds of a single call."""
     return _mean_of(call, 1)
 
 
 def together(
     first: Callable[[], Any], second: Callable[[], Any], seconds: float = 0.2
 ) -> tuple[float, float]:
-    """Mean seconds of two calls, each repeated in a thread of its own while the other is, too.
+    """Return mean seconds of two calls that repeat concurrently, each in its own thread.
 
     Raises:
-      Exception: what a call raised.
+      Exception: if a call raises it.
     """
     calls = first, second
     start, stop = threading.Barrier(2), threading.Event()
@@ -71,7 +71,7 @@ def together(
 
 
 def handing_off(times: int = 300) -> float:
-    """Seconds from a thread's notifying another to the other's going on; the median."""
+    """Return median seconds from a thread's notifying another until the other continues."""
     changed, turn = threading.Condition(), [0]
     taken: list[float] = []
 
@@ -99,7 +99,7 @@ def handing_off(times: int = 300) -> float:
 
 
 def around_a_step() -> float:
-    """Seconds that the executor's accounts of a step, and handing on what it made, take."""
+    """Return the executor's overhead of a step, in seconds: accounting, and passing an item on."""
     workers = Workers()
     queue = Queue(workers)
     workers.start("none", lambda: None)

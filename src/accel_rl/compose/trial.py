@@ -1,4 +1,4 @@
-"""Trials: what the executor takes for a mapping, over what the model says."""
+"""Trials: measured over simulated iteration time of a mapping."""
 
 import dataclasses
 from collections.abc import Mapping as Table
@@ -13,17 +13,17 @@ from accel_rl.compose.model import estimate
 from accel_rl.compose.run import run
 from accel_rl.compose.spec import Spec
 
-ROWS = 10  # of a trial, of which the first that learns is left out
+ROWS = 10  # of a trial; the first with updates is left out
 
 
 def trial(
     spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
 ) -> float:
-    """Runs a mapping for about so many seconds a row: measured over simulated iteration time."""
+    """Run a mapping, `seconds` a row or so; return measured over simulated iteration time."""
     schedule = specs.schedule(spec)
     bare = dataclasses.replace(costs, stretch={}, trials={})
     simulated = estimate(mapping, bare, schedule, 1).seconds
-    # Learning starts as soon as it may: what comes before is not looked at.
+    # Learning starts as early as possible, because rows before it are not used.
     start = schedule.steps * (spec.n_step + -(-spec.batch_size // schedule.steps) + 1)
     short = dataclasses.replace(spec, learning_starts=min(spec.learning_starts, start))
     period = max(2, int(seconds / simulated)) * schedule.steps

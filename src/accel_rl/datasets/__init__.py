@@ -1,4 +1,4 @@
-"""Logged experience of finite MDPs: collecting, checking, saving, importing and packing it."""
+"""Datasets of finite MDPs: collection, validation, storage, import and packing."""
 
 from accel_rl.datasets.arrays import from_arrays
 from accel_rl.datasets.collection import collect, rollout

@@ -1,4 +1,4 @@
-"""Import of a log that is arrays already, whatever file they came from."""
+"""Import of logs given as arrays."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _LIMIT = 2**31 - 1  # of states and of actions, held as int32
 
 
 class RowError(DatasetError):
-    """A value that cannot be used, in a row counted from 0."""
+    """Error for an invalid value in a row, counted from 0."""
 
     def __init__(self, row: int, message: str):
         super().__init__(message)
@@ -38,45 +38,46 @@ def from_arrays(
     policy: str = "unknown, imported from arrays",
     require_next_action: bool = True,
 ) -> TabularDataset:
-    """Makes a dataset of a log's columns, N rows in the order in which they happened.
+    """Make a dataset from the columns of a log, N rows in chronological order.
 
-    An episode ends where `terminated` or `truncated` says so, and also where the state of the row
-    below is not this row's next state: what nothing marks as a termination is a truncation, as the
-    end of the log is. So a shuffled log is one of episodes of a single row each. The next action
-    of a row is the action of the row below in the same episode, unless `next_action` gives it.
+    An episode ends at a row marked by `terminated` or `truncated`, and where the state of the row
+    below is not this row's next state. An end that is not marked as a termination is a truncation,
+    as is the end of the log; in a shuffled log almost every row is therefore an episode of its own.
+    The next action of a row is the action of the row below in the same episode, unless
+    `next_action` is given.
 
     Args:
         state: [N] whole numbers of any integer or floating type, from 0.
         action: [N], likewise.
         reward: [N] numbers, finite in float32.
-        next_state: [N], as `state`; where an episode ends the state that it ended in, not the first
+        next_state: [N], as `state`; at the end of an episode its final state, not the first state
             of the next episode.
-        terminated: [N] bool, or 0 and 1: the episode ended by itself in the next state, from which
-            nothing more is to be had.
-        truncated: [N] bool, or 0 and 1: a time limit or the like cut the episode. Where a row is
-            both, it terminated.
+        terminated: [N] bool, or 0 and 1: the next state is terminal.
+        truncated: [N] bool, or 0 and 1: the episode was cut, for example by a time limit. A row
+            that is both counts as terminated.
         discount: [N] of 0 and 1, in place of `terminated`: 0 where the episode terminated.
         next_action: [N] whole numbers, the action that the policy took or would take in the next
             state; ignored in rows that terminated.
-        num_states: S; the largest state and one if None.
-        num_actions: A; the largest action and one if None.
-        environment: the name to keep with the data.
-        policy: the behaviour policy in words, to keep with the data.
-        require_next_action: leave out the rows whose next action is unknown, the last of each
-            truncated episode, counted in `info.dropped`. Otherwise they stay, with next action 0,
-            counted in `info.missing_next_action`, and SARSA from a log refuses them. Without effect
-            where `next_action` is given.
+        num_states: S; the largest state plus 1 if None.
+        num_actions: A; the largest action plus 1 if None.
+        environment: name stored with the data.
+        policy: description of the behaviour policy, stored with the data.
+        require_next_action: drop the rows whose next action is unknown, the last of each truncated
+            episode; `info.dropped` counts them. If False, they are kept with next action 0 and
+            counted in `info.missing_next_action`, and offline SARSA refuses them. Without effect if
+            `next_action` is given.
 
     Returns:
         The dataset.
 
     Raises:
         DatasetError: columns differ in length or are not one-dimensional, a state or an action is
-            no whole number or out of range, a reward is not finite in float32, an end is neither 0
-            nor 1, or no row is left. The message names the column, and the row, counted from 0.
+            not a whole number or is out of range, a reward is not finite in float32, a flag is
+            neither 0 nor 1, or no row is left. The message names the column and the row, counted
+            from 0.
         TypeError: a column does not hold numbers, or another argument is of the wrong type.
-        ValueError: no argument says where episodes end, or both `terminated` and `discount` do; or
-            a size is out of range.
+        ValueError: none of `terminated`, `truncated` and `discount` is given, or both `terminated`
+            and `discount` are; or a size is out of range.
     """
     instance("environment", environment, str)
     instance("policy", policy, str)
@@ -108,7 +109,7 @@ def assembled(
     policy: str,
     require_next_action: bool,
 ) -> TabularDataset:
-    """As `from_arrays`, of columns by name; faults of a row are a `RowError`."""
+    """Implement `from_arrays` for columns by name; raise a `RowError` for an invalid row."""
     columns = _columns(given)
     if not any(name in columns for name in ENDS):
         raise ValueError(
@@ -122,10 +123,10 @@ def assembled(
     terminated = ~ends["discount"] if "discount" in ends else ends.get("terminated", never)
     num_states, state, next_state = _indices(columns, "state", "next_state", num_states)
     actions = dict(columns)
-    if "next_action" in columns:  # of rows that terminated it says nothing
+    if "next_action" in columns:  # meaningless in rows that terminated
         actions["next_action"] = np.where(terminated, 0, columns["next_action"])
     num_actions, action, next_action = _indices(actions, "action", "next_action", num_actions)
-    with np.errstate(over="ignore"):  # beyond float32: becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # values beyond float32 become infinite, and are refused below
         reward = columns["reward"].astype(np.float32)
     _refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
     assert next_state is not None
@@ -139,12 +140,12 @@ def assembled(
 
 
 def _columns(given: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The columns as arrays of numbers, all of one length above 0."""
+    """Convert the columns to arrays of numbers, and check that they have one length above 0."""
     columns = {name: np.asarray(column) for name, column in given.items()}
     rows = columns["state"].size
     for name, column in columns.items():
         kinds = "biuf" if name in ENDS else "iuf"
-        # JAX's small floats are of no kind that NumPy knows.
+        # NumPy does not give JAX's small floats, such as bfloat16, the kind "f".
         if column.dtype.kind not in kinds and "float" not in str(column.dtype):
             raise TypeError(f"{name} must be of numbers, got {column.dtype}")
         if column.shape != (rows,):
@@ -165,7 +166,7 @@ def _flags(name: str, column: np.ndarray) -> np.ndarray:
 def _indices(
     columns: dict[str, np.ndarray], name: str, successor: str, limit: int | None
 ) -> tuple[int, np.ndarray, np.ndarray | None]:
-    """How many states or actions there are, and both columns of them as int32."""
+    """Return the number of states or actions, and both of their columns as int32."""
     names = [each for each in (name, successor) if each in columns]
     if limit is not None:
         limit = whole(f"num_{name}s", limit, 1, _LIMIT)

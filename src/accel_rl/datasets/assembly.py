@@ -1,4 +1,4 @@
-"""From a log's bare rows to a dataset: episodes, discounts and next actions."""
+"""Assembly of datasets from log rows: episodes, discounts and next actions."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from accel_rl.types import TabularTransition
 
 @dataclasses.dataclass(frozen=True)
 class Log:
-    """N rows in the order they happened. `last` closes an episode: the row below starts another."""
+    """Log of N rows in chronological order; `last` marks the final row of each episode."""
 
     state: np.ndarray  # [N] int32
     action: np.ndarray  # [N] int32
@@ -20,20 +20,20 @@ class Log:
     next_state: np.ndarray  # [N] int32
     terminated: np.ndarray  # [N] bool
     last: np.ndarray  # [N] bool, true wherever `terminated` is
-    next_action: np.ndarray | None = None  # [N] int32, where the log holds them: none is missing
+    next_action: np.ndarray | None = None  # [N] int32, complete; None if the log does not have them
 
 
 def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularDataset:
-    """Completes a log to a valid dataset.
+    """Complete a log to a valid dataset.
 
-    The next action of a row is the log's own, or the action of the row below in the same episode.
-    In the second case the last row of an episode that did not terminate has none: it is left out,
-    or stays with a 0 that no rule may use; `info` counts it either way. The row above a dropped one
-    keeps its next action.
+    The next action of a row is the log's own if it has them, else the action of the row below in
+    the same episode. In the latter case the last row of a truncated episode has none. It is
+    dropped, or kept with a 0 that no rule may use; `info` counts it either way. The row above a
+    dropped row keeps its next action.
 
     Args:
         log: the rows.
-        info: what is known; its counts are replaced.
+        info: metadata; its counts are replaced.
         require_next_action: drop the rows whose next action is unknown.
 
     Returns:
@@ -54,7 +54,7 @@ def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularD
             f"none of the {len(keep)} rows has a known next action; "
             "require_next_action=False keeps them, for rules that do not use it"
         )
-    # An episode of which nothing is kept leaves a gap in the numbers.
+    # An episode without kept rows leaves a gap in `kept`, which the renumbering closes.
     kept = np.cumsum(log.last)[keep] - log.last[keep]
     episode = np.cumsum(np.diff(kept, prepend=kept[0]) != 0, dtype=np.int32)
     count = int(missing.sum())

@@ -1,4 +1,4 @@
-"""Collecting experience: many environments step side by side in one compiled program."""
+"""Collection of experience with many environments in parallel, in one compiled program."""
 
 import functools
 
@@ -21,7 +21,7 @@ from accel_rl.types import MDP, Array, ArrayLike, TabularTransition
 _MAX_ENVS = 1000
 _MIN_STEPS = 1000
 
-# State, action about to be taken, steps since the episode began, episode number; each [E] int32.
+# State, next action to take, steps since the episode began, episode number; each [E] int32.
 _Carry = tuple[Array, Array, Array, Array]
 
 
@@ -34,31 +34,31 @@ def collect(
     num_envs: int | None = None,
     environment: str = "unnamed",
 ) -> TabularDataset:
-    """Collects logged experience under a fixed behaviour policy.
+    """Collect a dataset under a fixed behaviour policy.
 
-    Episodes are those of the MDP, truncated after `mdp.time_limit` steps. Each environment's
-    experience is cut once more where the collection ends, which counts as a truncation too. With
-    many environments and few steps each, the data show the beginnings of episodes more often than a
-    single long run would, so by default every environment takes 1,000 steps or more.
+    Episodes are truncated after `mdp.time_limit` steps. Each environment's last episode is cut
+    where the collection ends, which also counts as a truncation. With many environments and few
+    steps each, the beginnings of episodes are over-represented, so by default every environment
+    takes 1,000 steps or more.
 
     Args:
-        mdp: the tables of the environment, with known values (not inside `jit`).
+        mdp: the tables of the environment, with concrete values (not inside `jit`).
         policy: "random", a policy of `accel_rl.datasets`, [S] integer actions, or [S, A] action
             probabilities.
         num_transitions: N, 1 to 2^31 - 1.
-        seed: 0 to 2^32 - 1. The same seed gives the same data, on every device and machine of the
+        seed: 0 to 2^32 - 1. The same seed yields the same data on every device and machine with the
             same jax version.
-        num_envs: E, environments stepping side by side, at most N. By default N / 1,000, but at
-            least 1 and at most 1,000.
-        environment: the name to keep with the data.
+        num_envs: E, parallel environments, at most N. By default N / 1,000, but at least 1 and at
+            most 1,000.
+        environment: name stored with the data.
 
     Returns:
-        N rows, one environment's whole experience after another.
+        N transitions, ordered by environment, then by time.
 
     Raises:
-        TypeError: an argument is of the wrong kind.
-        ValueError: an argument is out of range, or the policy has other states or actions than the
-            MDP.
+        TypeError: an argument is of the wrong type.
+        ValueError: an argument is out of range, or the policy's number of states or actions differs
+            from the MDP's.
     """
     instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     instance("environment", environment, str)
@@ -93,28 +93,30 @@ def rollout(
     num_envs: int,
     time_limit: int | None = None,
 ) -> tuple[TabularTransition, Array]:
-    """The compiled part of `collect`, a pure function: map it over keys for several data sets.
+    """Roll out a policy; the compiled part of `collect`.
 
-    E environments take ceil(N / E) steps each. A step draws one 32-bit word for each environment,
-    which pays for the outcome, the next action, and, should the episode end, the next episode's
-    first state and action (see `envs.dynamics` for how exact that is).
+    It is a pure function: `vmap` it over keys to collect several datasets. E environments take
+    ceil(N / E) steps each. A step draws one 32-bit word for each environment. That word determines
+    the outcome, the next action and, if the episode ends, the next episode's first state and action
+    (see `envs.dynamics` for the exactness).
 
     Args:
         sampler: from `dynamics.make_sampler`.
-        policy: the behaviour policy, of the sampler's states and actions.
-        key: a typed key, [].
+        policy: the behaviour policy, with the sampler's states and actions.
+        key: a typed PRNG key, [].
         num_transitions: N, static.
         num_envs: E, static, 1 to N.
         time_limit: steps after which an episode is truncated, or None, static.
 
     Returns:
-        transitions: columns [N], environment after environment; where E does not divide N, the last
-            environments give fewer rows.
+        transitions: columns [N], ordered by environment, then by time; if E does not divide N, the
+            last environments contribute fewer rows.
         episode: [N] int32, numbered from 0.
 
     Raises:
-        TypeError: a number is no int.
-        ValueError: a number is out of range, or the policy has other actions than the sampler.
+        TypeError: a number is not an int.
+        ValueError: a number is out of range, or the policy's number of actions differs from the
+            sampler's.
     """
     whole("num_transitions", num_transitions, 1, 2**31 - 1)
     whole("num_envs", num_envs, 1, num_transitions)
@@ -154,7 +156,7 @@ def rollout(
     state, action, reward, next_state, terminated, next_action, episode = (
         column.T for column in logged
     )
-    # Each environment counted its episodes from 0; now they follow those of the one before it.
+    # Each environment counts its episodes from 0; offset them by those of earlier environments.
     counts = episode[:, -1] + 1
     episode = episode + (jnp.cumsum(counts) - counts)[:, None]
 
@@ -173,7 +175,7 @@ def rollout(
 
 
 def _policy(policy: Policy | str | ArrayLike, mdp: MDP) -> Policy:
-    """The policy that `collect` was asked for, checked against the MDP."""
+    """Convert the argument of `collect` to a policy, and check it against the MDP."""
     if isinstance(policy, str):
         if policy != "random":
             raise ValueError(f'policy must be "random", a Policy or an array, got {policy!r}')

@@ -1,4 +1,4 @@
-"""The logged experience of a finite MDP: its columns, and what is known about them."""
+"""Dataset of a finite MDP: columns of transitions and metadata."""
 
 import dataclasses
 
@@ -12,30 +12,30 @@ FORMAT_VERSION = 1
 
 
 class DatasetError(ValueError):
-    """Experience that cannot be used. The message names the file, row and column where it can."""
+    """Error for an invalid dataset; the message names file, row and column where known."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DatasetInfo:
-    """Where a dataset comes from. Hashable: it is the static part of `TabularDataset`."""
+    """Metadata of a dataset; hashable, as the static part of `TabularDataset`."""
 
-    environment: str  # the name it was collected in, or was given on import
+    environment: str  # name, from the collection or given on import
     num_states: int  # S
     num_actions: int  # A
-    policy: str  # the behaviour policy, in words
-    seed: int | None = None  # None where it is not known
-    dropped: int = 0  # rows left out on import, because their next action is not in the log
-    missing_next_action: int = 0  # truncated rows whose next action is unknown and stands as 0
-    version: str = __version__  # of the accel_rl that made it
+    policy: str  # description of the behaviour policy
+    seed: int | None = None  # None if unknown
+    dropped: int = 0  # rows dropped on import, because their next action is not in the log
+    missing_next_action: int = 0  # truncated rows whose next action is unknown, stored as 0
+    version: str = __version__  # of the accel_rl that made the dataset
     format_version: int = FORMAT_VERSION  # of the columns and their meaning
 
 
 @dataclasses.dataclass(frozen=True)
 class TabularDataset:
-    """N transitions, episode after episode, each episode's rows in the order they happened.
+    """Dataset of N transitions, ordered by episode, then by time.
 
-    A pytree whose static part is `info`: a jitted function that takes a whole dataset is compiled
-    again for another seed or environment, one that takes `transitions` is not.
+    A pytree whose static part is `info`. A jitted function of a whole dataset is therefore
+    recompiled for another seed or environment; a function of `transitions` is not.
     """
 
     transitions: TabularTransition  # every column [N]
@@ -47,14 +47,14 @@ class TabularDataset:
 
     @property
     def episode_start(self) -> Array:
-        """[N] bool: the row is the first of its episode."""
+        """Mask [N] bool of each episode's first row."""
         return jnp.concatenate([jnp.ones(1, bool), self._episode_changes])
 
     @property
     def truncated(self) -> Array:
-        """[N] bool: the last row of an episode that did not terminate.
+        """Mask [N] bool of the last row of each episode that did not terminate.
 
-        A time limit cut it, or the end of the collection or of the log did.
+        Such an episode was cut by a time limit, or by the end of the collection or of the log.
         """
         last = jnp.concatenate([self._episode_changes, jnp.ones(1, bool)])
         return last & (jnp.asarray(self.transitions.discount) == 1)

@@ -1,4 +1,4 @@
-"""Import of Minari datasets whose observations and actions are numbers (the extra `minari`)."""
+"""Import of Minari datasets with discrete observations and actions (the extra `minari`)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,16 @@ if TYPE_CHECKING:
 def from_minari(
     dataset: "MinariDataset | str", *, require_next_action: bool = True
 ) -> TabularDataset:
-    """Takes over a Minari dataset with discrete observations and actions.
+    """Import a Minari dataset with discrete observations and actions.
 
-    Terminations are Minari's; an episode that ends in none was truncated, whether it says so or was
-    just cut. A space that starts at k is shifted to start at 0. Minari holds the final observation
-    of an episode, not the action there, so the next action of a truncated episode's last row is
-    unknown.
+    Terminations are Minari's; an episode without one counts as truncated. A space that starts at k
+    is shifted to start at 0. Minari stores the final observation of an episode, but no action
+    there, so the next action of a truncated episode's last row is unknown.
 
     Args:
-        dataset: a Minari dataset, or the id of one that is on this machine (nothing is downloaded).
-        require_next_action: leave out the rows whose next action is unknown, counted in
-            `info.dropped`. Otherwise they stay, with next action 0, counted in
-            `info.missing_next_action`.
+        dataset: a Minari dataset, or the id of one on this machine (nothing is downloaded).
+        require_next_action: drop the rows whose next action is unknown; `info.dropped` counts them.
+            If False, they are kept with next action 0 and counted in `info.missing_next_action`.
 
     Returns:
         The dataset, in Minari's order of episodes.
@@ -33,10 +31,10 @@ def from_minari(
     Raises:
         ImportError: Minari is not installed.
         FileNotFoundError: no dataset of this id is on this machine.
-        TypeError: it is neither a dataset nor an id, or the observation or action space is not
-            `Discrete`.
-        DatasetError: an episode does not fit its spaces, has columns of unequal length or goes on
-            after a termination, a reward is not finite in float32, or no row is left.
+        TypeError: `dataset` is neither a dataset nor an id, or the observation or action space is
+            not `Discrete`.
+        DatasetError: an episode does not match its spaces, has columns of unequal length or
+            continues after a termination, a reward is not finite in float32, or no row is left.
     """
     try:
         import minari
@@ -76,7 +74,7 @@ def from_minari(
 def _episode(
     number: int, episode: Any, first_state: int, first_action: int
 ) -> tuple[np.ndarray, ...]:
-    """The columns of one episode, in the order of `Log`."""
+    """Return the columns of one episode, in the order of `Log`."""
     states = np.asarray(episode.observations) - first_state
     actions = np.asarray(episode.actions) - first_action
     terminated = np.asarray(episode.terminations, bool)
@@ -91,7 +89,7 @@ def _episode(
     if terminated[:-1].any():
         step = int(terminated.argmax())
         raise DatasetError(f"episode {number}: goes on after its termination in step {step}")
-    with np.errstate(over="ignore"):  # beyond float32: becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # values beyond float32 become infinite; `validate` refuses
         reward = np.asarray(episode.rewards).astype(np.float32)
     last = np.arange(length) == length - 1
     return (

@@ -1,6 +1,6 @@
-"""Transitions as records of 8 or 16 bytes, for kernels of yours that stream them from DPU memory.
+"""Packing of transitions into 8- or 16-byte records, for user kernels that stream DPU memory.
 
-`docs/datasets.md` states the layout byte by byte. Backend "upmem" packs rows by itself, and with
+`docs/datasets.md` states the layout byte by byte. Backend "upmem" has a packing of its own, with
 fewer rewards: see `pim.rows.record_bytes`.
 """
 
@@ -19,8 +19,8 @@ TERMINATED = 1
 TRUNCATED = 2
 EPISODE_START = 4
 
-# Little-endian, without gaps. `state_action` is s*A + a, and `next_row` is s'*A, where the Q-values
-# of the next state begin.
+# Little-endian, without gaps. `state_action` is s*A + a, and `next_row` is s'*A, the index of the
+# next state's first Q-value.
 NARROW = np.dtype(
     [
         ("state_action", "<u2"),
@@ -40,17 +40,17 @@ WIDE = np.dtype(
     ]
 )
 
-# Most that fits: table entries S*A, actions A, distinct rewards.
+# Capacity of each record: table entries S*A, actions A, distinct rewards.
 _NARROW_LIMITS = {"S*A": 2**16, "A": 2**8, "distinct rewards": 2**15}
 _WIDE_LIMITS = {"S*A": 2**31, "A": 2**16}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PackedDataset:
-    """A dataset as records, on the host."""
+    """Dataset packed into records, on the host."""
 
     records: np.ndarray  # [N] NARROW or WIDE
-    codebook: np.ndarray | None  # [C] float32, ascending, the rewards of NARROW; None with WIDE
+    codebook: np.ndarray | None  # [C] float32, ascending rewards of NARROW records; None with WIDE
     info: DatasetInfo
 
     def __len__(self) -> int:
@@ -58,34 +58,34 @@ class PackedDataset:
 
     @property
     def words(self) -> np.ndarray:
-        """[N, 2] or [N, 4] uint32: the records' little-endian words, without a copy."""
+        """Records as little-endian words, [N, 2] or [N, 4] uint32, without a copy."""
         return self.records.view("<u4").reshape(len(self), -1)
 
 
 def pack(dataset: TabularDataset, wide: bool | None = None) -> PackedDataset:
-    """Packs a dataset into records; `unpack` gives it back to the bit.
+    """Pack a dataset into records; `unpack` restores it bit for bit.
 
-    The 8-byte record holds tables of up to 65,536 entries S*A and 256 actions, and up to 32,768
-    distinct rewards, kept once in a codebook. The 16-byte record holds up to 2^31 entries and
-    65,536 actions, and any reward.
+    The 8-byte record supports up to 65,536 table entries S*A, 256 actions and 32,768 distinct
+    rewards, stored once in a codebook. The 16-byte record supports up to 2^31 entries, 65,536
+    actions and any reward.
 
     Args:
         dataset: the dataset; it is validated first.
-        wide: True for 16 bytes, False for 8, None for the smaller that fits.
+        wide: True for 16 bytes, False for 8, None for the smaller one that fits.
 
     Returns:
         The records.
 
     Raises:
-        TypeError: it is no dataset, or `wide` neither None nor a bool.
+        TypeError: `dataset` is not a dataset, or `wide` is neither None nor a bool.
         DatasetError: the dataset is not valid.
-        ValueError: it does not fit the record asked for, or neither of them.
+        ValueError: the dataset does not fit the requested record, or either of them.
     """
     validate(dataset)
     if wide is not None:
         instance("wide", wide, (bool, np.bool_))
     table, info = columns(dataset), dataset.info
-    # Bits, not values: 0.0 and -0.0 are equal and must both come back.
+    # Compare bits, not values: 0.0 and -0.0 are equal, and both must be restored.
     bits = np.unique(table["reward"].view(np.uint32))
     sizes = {
         "S*A": info.num_states * info.num_actions,
@@ -118,17 +118,17 @@ def pack(dataset: TabularDataset, wide: bool | None = None) -> PackedDataset:
 
 
 def unpack(packed: PackedDataset) -> TabularDataset:
-    """The inverse of `pack`.
+    """Unpack a dataset, the inverse of `pack`.
 
     Args:
         packed: from `pack`.
 
     Returns:
-        The dataset, equal to the packed one in every bit.
+        The dataset, bit-identical to the one that was packed.
 
     Raises:
-        TypeError: it is no packed dataset, the records are neither NARROW nor WIDE, or a codebook
-            is missing.
+        TypeError: `packed` is not a packed dataset, its records are neither NARROW nor WIDE, or the
+            codebook is missing.
     """
     instance("packed", packed, PackedDataset, "datasets.pack makes one")
     records, num_actions = packed.records, packed.info.num_actions

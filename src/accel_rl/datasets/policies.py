@@ -1,7 +1,7 @@
-"""Behaviour policies over a finite state space, drawn from the random words of `envs.dynamics`.
+"""Behaviour policies over a finite state space, sampled from the random words of `envs.dynamics`.
 
-A policy given by probabilities is read as an MDP with one action, whose outcomes are the actions of
-the real one: then one arithmetic draws outcomes, first states and actions.
+A policy given by probabilities is represented as an MDP with one action, whose outcomes are the
+policy's actions. The same arithmetic thus draws outcomes, first states and actions.
 """
 
 import dataclasses
@@ -18,9 +18,9 @@ from accel_rl.types import MDP, Array, ArrayLike
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """What acts in each state. Made by the functions below.
+    """Behaviour policy of a finite MDP, made by the functions below.
 
-    The description is no part of the pytree, so that one compiled program serves every epsilon.
+    The description is not part of the pytree, so that one compiled program serves every epsilon.
     """
 
     num_actions: int  # A, static
@@ -32,7 +32,7 @@ jax.tree_util.register_dataclass(Policy, ["sampler"], ["num_actions"], drop_fiel
 
 
 def random_policy(num_actions: int) -> Policy:
-    """Every action with the same probability in every state.
+    """Make the uniformly random policy.
 
     Args:
         num_actions: A, at least 1.
@@ -41,7 +41,7 @@ def random_policy(num_actions: int) -> Policy:
         The policy.
 
     Raises:
-        TypeError: `num_actions` is no int.
+        TypeError: `num_actions` is not an int.
         ValueError: `num_actions` is below 1.
     """
     whole("num_actions", num_actions, 1)
@@ -49,10 +49,9 @@ def random_policy(num_actions: int) -> Policy:
 
 
 def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
-    """With probability epsilon a uniformly random action, otherwise the greedy one.
+    """Make the epsilon-greedy policy of a table of action values.
 
-    So the greedy action has probability 1 - epsilon + epsilon / A; of actions with equal values the
-    lowest is the greedy one.
+    The greedy action has probability 1 - epsilon + epsilon / A; ties go to the lowest action.
 
     Args:
         q: [S, A] action values.
@@ -62,7 +61,7 @@ def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
         The policy.
 
     Raises:
-        TypeError: `q` is not of numbers, or `epsilon` is none.
+        TypeError: `q` does not hold numbers, or `epsilon` is not a number.
         ValueError: `q` is not a finite [S, A] table, or `epsilon` is outside [0, 1].
     """
     values = _table("q", q)
@@ -75,7 +74,7 @@ def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
 
 
 def stochastic_policy(probability: ArrayLike) -> Policy:
-    """Actions by given probabilities.
+    """Make a policy from action probabilities.
 
     Args:
         probability: [S, A]; each row sums to 1 within 1e-4 and is normalised.
@@ -84,8 +83,9 @@ def stochastic_policy(probability: ArrayLike) -> Policy:
         The policy.
 
     Raises:
-        TypeError: not of numbers.
-        ValueError: not a finite [S, A] table, a probability is negative, or a row's sum is not 1.
+        TypeError: `probability` does not hold numbers.
+        ValueError: `probability` is not a finite [S, A] table, a probability is negative, or a row
+            does not sum to 1.
     """
     table = _table("probability", probability)
     if (table < 0).any():
@@ -99,7 +99,7 @@ def stochastic_policy(probability: ArrayLike) -> Policy:
 
 
 def deterministic_policy(actions: ArrayLike, num_actions: int) -> Policy:
-    """One given action in each state.
+    """Make a policy from one action for each state.
 
     Args:
         actions: [S] integers in [0, A).
@@ -109,7 +109,7 @@ def deterministic_policy(actions: ArrayLike, num_actions: int) -> Policy:
         The policy.
 
     Raises:
-        TypeError: `actions` are not integers, or `num_actions` is none.
+        TypeError: `actions` are not integers, or `num_actions` is not an int.
         ValueError: `actions` is not one-dimensional and non-empty, or an action is out of range.
     """
     whole("num_actions", num_actions, 1)
@@ -127,7 +127,7 @@ def deterministic_policy(actions: ArrayLike, num_actions: int) -> Policy:
 
 
 def draw(policy: Policy, state: Array, bits: Array) -> tuple[Array, Array]:
-    """Draws the policy's action in each of a batch of states.
+    """Sample the policy's actions in a batch of states.
 
     Args:
         policy: the policy.
@@ -145,7 +145,7 @@ def draw(policy: Policy, state: Array, bits: Array) -> tuple[Array, Array]:
 
 
 def _action_sampler(probability: np.ndarray, actions: np.ndarray | None = None) -> dynamics.Sampler:
-    """A sampler with `actions` ([S, K], by default 0..K-1) as the outcomes of its only action."""
+    """Make a sampler whose only action has `actions` ([S, K], by default 0..K-1) as outcomes."""
     num_states, count = probability.shape
     if actions is None:
         actions = np.broadcast_to(np.arange(count), probability.shape)

@@ -1,4 +1,4 @@
-"""Datasets on disk: an `.npz` of the columns and a JSON header with their checksums."""
+"""Storage of datasets as `.npz` files of the columns and a JSON header with checksums."""
 
 import io
 import json
@@ -33,7 +33,7 @@ _HEADER_TYPES: dict[str, type | tuple[type, ...]] = {
     "crc32": dict,
 }
 _IMPORT = "; `accel-rl import`, or datasets.from_arrays, takes a log of your own"
-# All that zipfile and NumPy raise when the bytes under them are not what they should be.
+# Exceptions that zipfile and NumPy raise for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -47,18 +47,18 @@ DAMAGE = (
 
 
 def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
-    """Writes a dataset as an uncompressed `.npz`, atomically.
+    """Write a dataset as an uncompressed `.npz`, atomically.
 
-    NumPy alone can read it: the columns are arrays, and `header` holds UTF-8 JSON as uint8. The
-    same dataset gives the same bytes. A failure or a kill while writing leaves an older file as it
-    was.
+    NumPy alone can read the file: the columns are arrays, and `header` holds UTF-8 JSON as uint8.
+    The same dataset yields the same bytes. If the write fails or is killed, an older file is
+    unchanged.
 
     Args:
-        path: the file, by convention ending in `.npz`; nothing is appended.
+        path: the file, by convention ending in `.npz`; no suffix is appended.
         dataset: the dataset; it is validated first.
 
     Raises:
-        TypeError: it is no dataset, or the path none.
+        TypeError: `dataset` is not a dataset, or `path` is not a path.
         DatasetError: the dataset is not valid.
         OSError: the file cannot be written.
     """
@@ -88,21 +88,21 @@ def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> TabularDataset:
-    """Reads what `save` wrote, trusting nothing in it.
+    """Read a dataset that `save` wrote; safe for untrusted files.
 
-    Pickled objects are never read, sizes are checked before memory is taken, checksums after.
+    Pickled objects are never read. Sizes are checked before memory is allocated, checksums after.
 
     Args:
         path: the file.
 
     Returns:
-        The dataset, its columns jax arrays.
+        The dataset, with jax arrays as columns.
 
     Raises:
-        DatasetError: the file is damaged, cut short, of another kind or of a newer format; a column
-            is missing, of the wrong type or length; or the content is not valid (`validate`). The
-            message names the file, and where it can row and column.
-        OSError: the file is absent or cannot be opened.
+        DatasetError: the file is damaged, truncated, of another kind or of a newer format; a column
+            is missing, or of the wrong type or length; or the content is not valid (`validate`).
+            The message names the file, and row and column where known.
+        OSError: the file is missing or cannot be opened.
     """
     with open(path, "rb") as file:
         try:
@@ -177,9 +177,9 @@ def _read_column(archive: zipfile.ZipFile, name: str, header: dict[str, Any]) ->
 def _read_array(
     archive: zipfile.ZipFile, name: str, dtype: np.dtype, limit: int
 ) -> tuple[np.ndarray, int]:
-    """A one-dimensional array of at most `limit` bytes, and the checksum of its values."""
+    """Read a one-dimensional array of at most `limit` bytes; return it and its checksum."""
     member = archive.getinfo(f"{name}.npy")
-    # The size is bounded first. Reading to the end makes zipfile compare its own checksum.
+    # The size is bounded before reading. A read to the end makes zipfile verify its own checksum.
     if member.file_size > limit + _NPY_HEADER_LIMIT:
         raise DatasetError(f"column {name} has {member.file_size} bytes, must have about {limit}")
     content = archive.read(member)

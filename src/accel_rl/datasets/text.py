@@ -1,4 +1,4 @@
-"""Import of plain-text logs: one `state action reward next_state` a line, as SwiftRL keeps them."""
+"""Import of plain-text logs with one `state action reward next_state` a line, as in SwiftRL."""
 
 import os
 from collections.abc import Iterator
@@ -24,41 +24,42 @@ def load_text(
     environment: str = "unnamed",
     require_next_action: bool = True,
 ) -> TabularDataset:
-    """Reads a log of `s a r s'` lines, which says neither where episodes end nor what came next.
+    """Load a log of `s a r s'` lines, without marks of episode ends or next actions.
 
-    Fields are separated by blanks; empty lines and what follows a `#` are skipped. An episode goes
-    on while a row's state is the next state of the row above. Where it does not, what ended it is
-    decided by exactly one of two arguments:
+    Fields are separated by blanks; empty lines and text after a `#` are skipped. An episode
+    continues while a row's state is the next state of the row above. Exactly one of two arguments
+    determines how other episodes end:
 
-    - `mdp`: by the tables. A row that matches a terminating outcome terminated, also where the
-      next episode happens to begin in the same state; every other end is a truncation.
-    - `episode_end`: all such ends are taken for terminations, or all for truncations. The end of
-      the log is a truncation in both cases, since nothing shows how that episode ended.
+    - `mdp`: by the tables. A row that matches a terminating outcome terminated, even if the next
+      episode begins in the same state; every other end is a truncation.
+    - `episode_end`: all ends are terminations, or all are truncations. The end of the log is a
+      truncation in both cases, since the log does not show how its last episode ended.
 
-    A truncation that goes unseen, because the next episode begins in the very state where the old
-    one was cut, does no harm: the row's next action is then one that the policy took in that state.
+    A truncation is undetected if the next episode begins in the state where the old one was cut.
+    This is harmless: the row's next action is then an action that the policy took in that state.
 
     Args:
         path: the file, UTF-8 or ASCII.
-        mdp: the tables of the environment that the log comes from; also gives S and A.
-        episode_end: how episodes end, where there is no `mdp`.
-        num_states: S, needed with `episode_end`.
-        num_actions: A, needed with `episode_end`.
-        environment: the name to keep with the data.
-        require_next_action: leave out the rows whose next action the log does not hold, the last of
-            each truncated episode. They are counted in `info.dropped`. Otherwise they stay, with
-            next action 0, counted in `info.missing_next_action`.
+        mdp: the tables of the log's environment; they also determine S and A.
+        episode_end: kind of all episode ends, if there is no `mdp`.
+        num_states: S, required with `episode_end`.
+        num_actions: A, required with `episode_end`.
+        environment: name stored with the data.
+        require_next_action: drop the rows whose next action is not in the log, the last of each
+            truncated episode; `info.dropped` counts them. If False, they are kept with next action
+            0 and counted in `info.missing_next_action`.
 
     Returns:
         The dataset.
 
     Raises:
-        DatasetError: a line is malformed, a number is not an integer or out of range, a reward is
-            not finite, a row is impossible under `mdp` or may or may not have terminated under it,
-            or no row is left. The message names the file, and the line (counted from 1) or row
-            (from 0), and the column.
+        DatasetError: a line is malformed, a number is not an integer or is out of range, a reward
+            is not finite, a row is impossible or its termination ambiguous under `mdp`, or no row
+            is left. The message names the file, the line (counted from 1) or row (from 0), and the
+            column.
         TypeError: an argument is of another type.
-        ValueError: not exactly one of `mdp` and `episode_end`, or S and A missing or given twice.
+        ValueError: not exactly one of `mdp` and `episode_end` is given, or S and A are missing or
+            given twice.
         OSError: the file cannot be opened.
     """
     num_states, num_actions = _sizes(mdp, episode_end, num_states, num_actions)
@@ -68,7 +69,7 @@ def load_text(
         state = _indices(table, 0, num_states)
         action = _indices(table, 1, num_actions)
         next_state = _indices(table, 3, num_states)
-        with np.errstate(over="ignore"):  # beyond float32: becomes infinite, and is refused
+        with np.errstate(over="ignore"):  # values beyond float32 become infinite; refused below
             reward = table[:, 2].astype(np.float32)
         _refuse(table, 2, ~np.isfinite(reward), "must be finite in float32")
         continues = np.append(next_state[:-1] == state[1:], False)
@@ -115,7 +116,7 @@ def _sizes(
 
 
 def parse(path: str | os.PathLike[str]) -> np.ndarray:
-    """The numbers of the file, [N, 4] float64, by NumPy's own fast reader."""
+    """Parse the file with NumPy's fast reader; return [N, 4] float64."""
     with open(path, encoding="utf-8", errors="replace") as file:
         if not any(True for _ in data_lines(file)):
             raise DatasetError("no rows: the file is empty")
@@ -123,7 +124,7 @@ def parse(path: str | os.PathLike[str]) -> np.ndarray:
         try:
             table = np.loadtxt(file, np.float64, ndmin=2)
         except ValueError as error:
-            # NumPy counts neither empty lines nor comments, so look for the place again, slowly.
+            # NumPy does not count empty lines and comments, so a slow pass locates the error.
             raise DatasetError(_malformed(path) or str(error)) from error
     if table.shape[1] != len(_FIELDS):
         raise DatasetError(_malformed(path) or f"{table.shape[1]} columns, must be 4")
@@ -131,7 +132,7 @@ def parse(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each line that has any."""
+    """Yield the number (from 1) and fields of each non-empty line."""
     for number, line in enumerate(lines, start=1):
         fields = line.split("#", 1)[0].split()
         if fields:
@@ -139,7 +140,7 @@ def data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _malformed(path: str | os.PathLike[str]) -> str | None:
-    """Says where the first line is that is not four numbers."""
+    """Return a message that locates the first malformed line, or None."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, fields in data_lines(file):
             for column, text in zip(_FIELDS, fields, strict=False):
@@ -153,7 +154,7 @@ def _malformed(path: str | os.PathLike[str]) -> str | None:
 
 
 def line_of(path: str | os.PathLike[str], row: int) -> int:
-    """The line, counted from 1, in which a row stands."""
+    """Return the line, counted from 1, of a row."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for index, (number, _) in enumerate(data_lines(file)):
             if index == row:
@@ -178,7 +179,7 @@ def _indices(table: np.ndarray, column: int, limit: int) -> np.ndarray:
 def _terminations(
     mdp: MDP, state: np.ndarray, action: np.ndarray, reward: np.ndarray, next_state: np.ndarray
 ) -> np.ndarray:
-    """[N] bool: the row matches a terminating outcome of the tables."""
+    """Return [N] bool, True for rows that match a terminating outcome of the tables."""
     pairs = state * mdp.num_actions + action
     ends, goes_on = np.zeros((2, len(state)), bool)
     for k in range(mdp.probability.shape[2]):

@@ -1,4 +1,4 @@
-"""Checking that a dataset means what its columns claim."""
+"""Validation of datasets: types, ranges and continuity of episodes."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import numpy as np
 from accel_rl.arguments import instance
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 
-# The columns of a dataset in their order on disk, with their types.
+# Dtypes of a dataset's columns, in their order on disk.
 COLUMNS = {
     "state": np.dtype(np.int32),
     "action": np.dtype(np.int32),
@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def columns(dataset: TabularDataset) -> dict[str, np.ndarray]:
-    """The columns by name as NumPy arrays on the host, without a copy where they are there already.
+    """Return the columns by name as NumPy arrays; columns already on the host are not copied.
 
     Args:
         dataset: any dataset.
@@ -33,19 +33,19 @@ def columns(dataset: TabularDataset) -> dict[str, np.ndarray]:
 
 
 def validate(dataset: TabularDataset) -> None:
-    """Checks a dataset on the host.
+    """Validate a dataset on the host.
 
-    Checked are types and lengths; that states, actions and discounts are in range and rewards
-    finite; that episodes are numbered 0, 1, 2, ... without mixing; and that inside an episode each
-    row continues the one above: its state is the next state there, its action the next action
-    there, and nothing follows a termination. Continuity is required, not advised: rows that do not
-    continue one another are different episodes, and giving each its own number says so.
+    The checks cover types and lengths; the ranges of states, actions and discounts; finite rewards;
+    and episode numbers 0, 1, 2, ... without interleaving. Within an episode each row must continue
+    the row above: its state is that row's next state, its action that row's next action, and no row
+    follows a termination. Rows that do not continue one another belong to different episodes and
+    need different episode numbers.
 
     Args:
         dataset: the dataset, with concrete columns (not inside `jit`).
 
     Raises:
-        TypeError: it is no dataset.
+        TypeError: `dataset` is not a dataset.
         DatasetError: the first fault found, by row (counted from 0), column, value and limit.
     """
     instance("dataset", dataset, TabularDataset, "datasets.collect and datasets.load make one")
@@ -90,7 +90,7 @@ def _check_layout(table: dict[str, np.ndarray]) -> int:
 def _faults(
     table: dict[str, np.ndarray], info: DatasetInfo
 ) -> Iterator[tuple[str, np.ndarray, str]]:
-    """Column, rows at fault and rule, one for each rule; a later rule trusts the earlier ones."""
+    """Yield column, mask of invalid rows and rule; later rules assume that earlier ones hold."""
     for name, limit in (
         ("state", info.num_states),
         ("action", info.num_actions),

@@ -1,4 +1,4 @@
-"""Environments: finite MDPs as tables, the same as gymnax environments, and gymnax's own by name.
+"""Environments: finite MDPs as tables or gymnax environments, and gymnax's own by name.
 
 Importing this package does not import gymnax; `make` and `TabularEnv` do.
 """

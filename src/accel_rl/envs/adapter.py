@@ -1,4 +1,4 @@
-"""gymnax environments, and ours, as `types.Environment`: pure functions and plain spaces."""
+"""Adapter from gymnax environments to `types.Environment`: pure functions and plain spaces."""
 
 from typing import Any
 
@@ -12,42 +12,41 @@ from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
 
 def environment(name: str, **kwargs: Any) -> Environment:
-    """The environment called `name`, for training: see `make` for names and arguments.
+    """Make an environment by name, for training; see `make` for names and arguments.
 
     Args:
-      name: one that `make` takes.
-      **kwargs: for the builder of the environment.
+      name: name of an environment, as for `make`.
+      **kwargs: arguments of the environment's builder.
 
     Raises:
-      ValueError: if there is none, or a space is neither Discrete nor Box.
+      ValueError: if the name is unknown, or a space is neither Discrete nor Box.
     """
-    registry.resolve(name)  # a module is imported here, not under the settings below
+    registry.resolve(name)  # imports the name's module outside the jax settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         env, params = registry.make(name, **kwargs)
     return from_gymnax(env, params, name)
 
 
 def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Environment:
-    """A gymnax environment (1.0: the six-value step) with its parameters bound.
+    """Convert a gymnax environment (1.0: the six-value step), and bind its parameters.
 
-    What gymnax leaves open is fixed: observations have the shape and dtype that their space
-    declares, and no result is of a weak type, so that a state from `reset` and one from `step` are
-    the same to a compiled function. `info` has what the environment puts there and
-    `final_observation`.
+    Observations get the shape and dtype that their space declares. No result is weakly typed, so
+    that states from `reset` and `step` have the same types in a compiled function. `info` has the
+    environment's entries and `final_observation`.
 
     Args:
       env: a `gymnax.environments.environment.Environment`.
       params: its parameters, which may be traced; its defaults if None.
-      name: what to call it; the environment's own name if None.
+      name: of the result; the environment's own name if None.
 
     Raises:
-      TypeError: if it is no such environment.
+      TypeError: if `env` is not a gymnax environment.
       ValueError: if a space is neither Discrete nor Box, or depends on a traced parameter.
     """
     for method in ("reset", "step", "observation_space", "action_space"):
         if not callable(getattr(env, method, None)):
             raise TypeError(f"env must be a gymnax environment, got {env!r} without {method}")
-    # gymnax mixes dtypes, here and below.
+    # gymnax mixes dtypes, here and below, which strict promotion would refuse.
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         params = env.default_params if params is None else params
         title = env.name if name is None else name
@@ -69,7 +68,8 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
             observation, state, reward, terminated, truncated, info = env.step(
                 key, state, action, params
             )
-            # What the flags repeat is left out: a wrapper may truncate, and they would not agree.
+            # `info` repeats the flags; they are dropped, since a wrapper's truncation would not
+            # change them.
             kept = {name: info[name] for name in info if name not in ("terminated", "truncated")}
             final = observed(kept.pop("final_observation"))
             return (
@@ -85,13 +85,13 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
 
 
 def space_of(space: Any, what: str = "space") -> Space:
-    """A space of gymnax's or Gymnasium's as a plain description.
+    """Convert a space of gymnax or Gymnasium to `types.Discrete` or `types.Box`.
 
-    A bound of the dtype's largest number, as gymnax writes, is none: infinite.
+    A bound equal to the dtype's largest number, as in gymnax, becomes infinite.
 
     Args:
-      space: Discrete or Box; one of ours is given back as it is.
-      what: what errors call it.
+      space: Discrete or Box; a space of `types` is returned unchanged.
+      what: name of the space in error messages.
 
     Raises:
       ValueError: if it is neither Discrete (from 0) nor Box, or a bound is traced.
@@ -111,21 +111,22 @@ def space_of(space: Any, what: str = "space") -> Space:
 
 
 def action_of(space: Space, action: ArrayLike, title: str = "the environment") -> Array:
-    """An action as its space declares it, for the `step` of an environment of one's own.
+    """Check an action and convert it to its space's dtype, for `step` of a custom environment.
 
-    What is of another shape would be broadcast, and give states of another shape.
+    An action of another shape would be broadcast, and yield states of another shape.
 
     Args:
-      space: of actions.
-      action: one, of the space's shape; integer for a Discrete space.
-      title: the environment's name, for errors.
+      space: the action space.
+      action: a single action, of the space's shape; integer for a Discrete space.
+      title: the environment's name, for error messages.
 
     Returns:
-      The action, in the space's dtype; its value is not looked at.
+      The action, in the space's dtype; its value is not checked.
 
     Raises:
-      ValueError: if it is of another shape.
-      TypeError: if the space is Discrete and it is no integer, or the space is none of ours.
+      ValueError: if the action is of another shape.
+      TypeError: if the space is Discrete and the action is not an integer, or the space is not of
+        `types`.
     """
     instance("space", space, (Discrete, Box))
     action = jnp.asarray(action)
@@ -144,8 +145,8 @@ def _bounds(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float,
 
 
 def _strong(leaf: Any) -> Array:
-    """Of the same dtype, not weakly."""
+    """Return an array of the same dtype that is not weakly typed."""
     leaf = jnp.asarray(leaf)
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # random keys, say
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # such as PRNG keys
         return leaf
     return jax.lax.convert_element_type(leaf, leaf.dtype)

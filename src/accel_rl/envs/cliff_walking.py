@@ -17,21 +17,21 @@ _START = 36  # row 3, column 0
 
 
 def cliff_walking(is_slippery: bool = False, time_limit: int | None = None) -> MDP:
-    """Tables of CliffWalking, equal to `P` of Gymnasium 1.3's CliffWalking-v1.
+    """Make the tables of CliffWalking, equal to `P` of Gymnasium 1.3's CliffWalking-v1.
 
-    States are cells in row-major order, actions up, right, down, left. A step costs 1; a step into
-    the cliff costs 100 and leads back to the start without ending the episode. On slippery ground
-    the chosen direction and the two perpendicular ones are equally likely.
+    States are cells in row-major order, actions up, right, down, left. A step has reward -1; a step
+    into the cliff has reward -100 and leads back to the start without ending the episode. On
+    slippery ground the chosen direction and the two perpendicular ones are equally likely.
 
     Args:
-        is_slippery: whether moves may go astray.
+        is_slippery: True if moves may slip to a perpendicular direction.
         time_limit: steps to truncation; Gymnasium sets none.
 
     Returns:
         The MDP, S = 48, A = 4, K = 3 if slippery, otherwise 1.
 
     Raises:
-        TypeError: time_limit is no int.
+        TypeError: time_limit is not an int.
         ValueError: time_limit is below 1.
     """
 
@@ -53,7 +53,7 @@ def cliff_walking(is_slippery: bool = False, time_limit: int | None = None) -> M
 
 
 def cliff_walking_layout() -> GridLayout:
-    """How to draw CliffWalking: one cell for each state.
+    """Make the layout for drawing CliffWalking, with one cell for each state.
 
     Returns:
         The layout.

@@ -1,15 +1,15 @@
-"""Stepping a finite MDP from random words: one 32-bit word pays for a whole step.
+"""Dynamics of a finite MDP, with a single 32-bit random word for a whole step.
 
-A word is read like an arithmetic code. The possible results divide the range of words into
-intervals; the interval that holds the word is the result, and the word's position inside it,
-stretched back to 32 bits, is randomness for the next draw. One word then serves the action, the
-outcome and the first state of the next episode, where a key for each would cost far more than the
+A word is decoded like an arithmetic code. The possible results divide the range of words into
+intervals; the interval that contains the word is the result. The word's position inside it,
+stretched back to 32 bits, is the random word of the next draw. One word thus serves the action, the
+outcome and the first state of the next episode; a PRNG key for each would cost far more than the
 step itself.
 
-What it costs in exactness: a draw from n equal results leaves a word with 2^32 / n equally likely
-values, so after draws with n_1, ..., n_m results (n = 1 / p for an outcome of probability p) every
-joint probability is within a relative n_1 ... n_m / 2^32 of its true value. Taxi in the rain is the
-worst of the environments here: 6 actions, outcomes of 0.1 and 300 first states, hence 4.2e-6.
+Exactness: a draw from n equally likely results leaves a word with 2^32 / n equally likely values.
+After draws with n_1, ..., n_m results (n = 1 / p for an outcome of probability p), the relative
+error of every joint probability is at most n_1 ... n_m / 2^32. The worst environment here is Taxi
+in the rain: 6 actions, outcomes of 0.1 and 300 first states, hence 4.2e-6.
 """
 
 import dataclasses
@@ -26,11 +26,11 @@ _WORD = 2**32
 
 @dataclasses.dataclass(frozen=True)
 class Sampler:
-    """The tables of an MDP, made ready for drawing from 32-bit words.
+    """Tables of an MDP, prepared for sampling from 32-bit words.
 
-    Outcomes are those of the MDP with the possible ones first. A draw takes outcome k where the
-    word exceeds `last[k-1]` but not `last[k]`; `last` and `stretch` are None where K is 1,
-    `start_last` and `start_stretch` where all first states are equally likely.
+    Outcomes are the MDP's, with the possible ones first. A draw selects outcome k if the word
+    exceeds `last[k-1]` but not `last[k]`. `last` and `stretch` are None if K is 1; `start_last` and
+    `start_stretch` are None if all first states are equally likely.
     """
 
     next_state: Array  # [S, A, K] int32
@@ -47,25 +47,24 @@ jax.tree_util.register_dataclass(Sampler)
 
 
 def make_sampler(mdp: MDP) -> Sampler:
-    """Prepares the tables of an MDP for `step` and `reset`.
+    """Prepare the tables of an MDP for `step` and `reset`.
 
-    Runs on the host: the values of `mdp` must be known, so call it outside `jit` and `vmap`.
+    Runs on the host: the values of `mdp` must be concrete, so call it outside `jit` and `vmap`.
 
     Args:
         mdp: the tables; probabilities are normalised in float64.
 
     Returns:
-        The sampler, whose leaves are arrays: it passes through `jit`, and samplers of equal shapes
-        can be stacked and mapped over.
+        The sampler, a pytree of arrays; samplers of equal shapes can be stacked for `vmap`.
 
     Raises:
-        TypeError: it is no MDP.
+        TypeError: `mdp` is not an MDP.
         ValueError: the tables' shapes do not agree, a probability is negative or not finite, a row
             does not sum to 1 within 1e-4, a next state is not in [0, S), or a reward is not finite.
     """
     instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     _check_shapes(mdp)
-    # A policy is a table of one action too, whose results are actions: these may exceed S.
+    # A policy is also represented as an MDP of one action, whose results, actions, may exceed S.
     probability, initial = check_tables(mdp, _WORD // 2 if mdp.num_actions == 1 else None)
     last, stretch, order = _intervals(probability)
 
@@ -89,18 +88,18 @@ def make_sampler(mdp: MDP) -> Sampler:
 
 
 def check_tables(mdp: MDP, limit: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Refuses tables that are no MDP; their values must be known.
+    """Check the tables of an MDP, whose values must be concrete.
 
     Args:
         mdp: the tables.
-        limit: next states are below it; S if None.
+        limit: exclusive upper bound of next states; S if None.
 
     Returns:
         probability: [S, A, K] float64, each row scaled to sum to 1.
         initial: [S] float64, likewise.
 
     Raises:
-        ValueError: as `make_sampler` does, naming the table, the place and the value.
+        ValueError: as `make_sampler`; the message names the table, the index and the value.
     """
     _check_shapes(mdp)
     check_next_state(mdp, mdp.num_states if limit is None else limit)
@@ -112,9 +111,9 @@ def check_tables(mdp: MDP, limit: int | None = None) -> tuple[np.ndarray, np.nda
 
 
 def check_next_state(mdp: MDP, limit: int) -> None:
-    """Raises ValueError unless every next state, possible or not, is in [0, limit).
+    """Raise ValueError unless every next state, possible or not, is in [0, limit).
 
-    `make_sampler` does it for S, but leaves tables of one action to the caller.
+    `make_sampler` checks this for S, except in tables of one action, which the caller checks.
     """
     values = np.asarray(mdp.next_state)
     bad = ~((values >= 0) & (values < limit))
@@ -124,11 +123,11 @@ def check_next_state(mdp: MDP, limit: int) -> None:
 
 
 def choose(bits: Array, n: int) -> tuple[Array, Array]:
-    """Draws uniformly from n results.
+    """Draw an index uniformly from [0, n).
 
-    The index is the high word of the 64-bit product `bits * n`, what is left the low word. Each
-    index is drawn by floor or ceil(2^32 / n) of the words: its probability is off by less than
-    2^-32.
+    The index is the high word of the 64-bit product `bits * n`, the remaining randomness the low
+    word. Each index is selected by floor or ceil(2^32 / n) words, so the error of its probability
+    is below 2^-32.
 
     Args:
         bits: [...] uint32, uniformly distributed words.
@@ -136,7 +135,7 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
 
     Returns:
         index: [...] int32 in [0, n).
-        bits: [...] uint32, what is left of the words: uniform on a grid of spacing n.
+        bits: [...] uint32, the remaining randomness, uniform on a grid of spacing n.
 
     Raises:
         ValueError: n is outside 1 to 2^31.
@@ -151,7 +150,7 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
 def step(
     sampler: Sampler, state: Array, action: Array, bits: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Takes one action in each of a batch of states.
+    """Take one action in each of a batch of states.
 
     Args:
         sampler: from `make_sampler`.
@@ -162,8 +161,8 @@ def step(
     Returns:
         next_state: [...] int32, before any reset.
         reward: [...] float32.
-        terminated: [...] bool, the episode ends in `next_state`.
-        bits: [...] uint32, what is left of the words.
+        terminated: [...] bool, True if `next_state` is terminal.
+        bits: [...] uint32, the remaining randomness.
     """
     _, num_actions, num_outcomes = sampler.next_state.shape
     row = (state * num_actions + action) * num_outcomes
@@ -182,7 +181,7 @@ def step(
 
 
 def reset(sampler: Sampler, bits: Array) -> tuple[Array, Array]:
-    """Draws the first state of an episode.
+    """Draw the first state of an episode.
 
     Args:
         sampler: from `make_sampler`.
@@ -190,7 +189,7 @@ def reset(sampler: Sampler, bits: Array) -> tuple[Array, Array]:
 
     Returns:
         state: [...] int32.
-        bits: [...] uint32, what is left of the words.
+        bits: [...] uint32, the remaining randomness.
     """
     count = sampler.start.shape[0]
     if sampler.start_last is None or sampler.start_stretch is None:
@@ -203,7 +202,7 @@ def reset(sampler: Sampler, bits: Array) -> tuple[Array, Array]:
 
 
 def _leftover(last: Array, stretch: Array, row: Array, index: Array, bits: Array) -> Array:
-    """Position of each word in the interval that it drew, stretched to the whole range."""
+    """Return each word's position in its interval, stretched to the whole range of words."""
     first = jnp.where(index > 0, _take(last, row + index - 1) + 1, 0)
     pair = 2 * (row + index)
     whole, fraction = _take(stretch, pair), _take(stretch, pair + 1)
@@ -216,7 +215,7 @@ def _take(table: Array, index: Array) -> Array:
 
 
 def _multiply_high(a: Array, b_low: Array | int, b_high: Array | int) -> Array:
-    """High word of the product of a and b, b given by its 16-bit halves; needs no 64-bit type."""
+    """Return the high word of a * b, b given by its 16-bit halves; needs no 64-bit type."""
     b_low, b_high = jnp.uint32(b_low), jnp.uint32(b_high)
     a_low, a_high = a & 0xFFFF, a >> 16
     middle = a_high * b_low + (a_low * b_low >> 16)
@@ -238,7 +237,7 @@ def _check_shapes(mdp: MDP) -> None:
 
 
 def _distribution(name: str, table: Array) -> np.ndarray:
-    """A probability table in float64, checked and normalised over its last axis."""
+    """Check a probability table, and normalise it in float64 over its last axis."""
     values = np.asarray(table, np.float64)
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
@@ -252,7 +251,7 @@ def _distribution(name: str, table: Array) -> np.ndarray:
 
 
 def _intervals(probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Divides the words among outcomes: last words, stretches, and the outcomes' order.
+    """Divide the words among outcomes; return last words, stretches and the outcomes' order.
 
     The possible outcomes come first, in their old order; the last of them ends at the last word.
     """
@@ -260,11 +259,11 @@ def _intervals(probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     order = np.argsort(width == 0, axis=-1, kind="stable")
     width = np.take_along_axis(width, order, axis=-1)
     last = np.minimum(np.cumsum(width, axis=-1), _WORD) - 1
-    # Rounding may leave the sum a word short or long; the last possible outcome makes up for it.
+    # Rounding may make the sum a word short or long; the last possible outcome absorbs the error.
     final = np.arange(width.shape[-1]) >= (width > 0).sum(axis=-1, keepdims=True) - 1
     last = np.where(final, _WORD - 1, last)
     width = np.maximum(np.diff(last, axis=-1, prepend=-1.0), 1)
     whole, fraction = np.divmod(_WORD / width, 1)
-    # Rounded down, so that no stretched position can pass the last word.
+    # Rounded down, so that no stretched position exceeds the last word.
     stretch = np.stack([np.minimum(whole, _WORD - 1), np.floor(fraction * _WORD)], axis=-1)
     return last.astype(np.uint32), stretch.astype(np.uint32), order

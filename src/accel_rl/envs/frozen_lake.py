@@ -35,27 +35,28 @@ def frozen_lake(
     reward_schedule: tuple[float, float, float] = (1.0, 0.0, 0.0),
     time_limit: int | None = None,
 ) -> MDP:
-    """Tables of FrozenLake, equal to `P` of Gymnasium 1.3's FrozenLake-v1.
+    """Make the tables of FrozenLake, equal to `P` of Gymnasium 1.3's FrozenLake-v1.
 
-    States are cells in row-major order, actions left, down, right, up. On slippery ice the chosen
-    direction is taken with `success_rate` and each perpendicular one with half of the rest. Moves
-    into the border stay; holes and goals end the episode.
+    States are cells in row-major order, actions left, down, right, up. On slippery ice the agent
+    moves in the chosen direction with probability `success_rate`, and in each perpendicular one
+    with half of the remaining probability. A move into the border stays in place; holes and goals
+    are terminal.
 
     Args:
-        map_name: "4x4" or "8x8"; not used where `desc` is given.
+        map_name: "4x4" or "8x8"; ignored if `desc` is given.
         desc: rows of a map of S (start), F (ice), H (hole), G (goal). An episode begins in any S.
-        is_slippery: False makes every move succeed.
+        is_slippery: if False, every move succeeds.
         success_rate: probability of the chosen direction on slippery ice.
-        reward_schedule: rewards for stepping on a goal, into a hole, on anything else.
-        time_limit: steps to truncation; None takes Gymnasium's, 200 for "8x8", otherwise 100.
+        reward_schedule: rewards for reaching a goal, a hole, and any other cell.
+        time_limit: steps to truncation; None: Gymnasium's, 200 for "8x8", otherwise 100.
 
     Returns:
         The MDP, S = rows * columns, A = 4, K = 3 if slippery, otherwise 1.
 
     Raises:
-        TypeError: `desc` is no sequence of texts, or a number of another type.
-        ValueError: an unknown map, a map that is not a rectangle of the four tiles with a start, or
-            a probability, reward or limit out of range.
+        TypeError: `desc` is not a sequence of strings, or a number is of another type.
+        ValueError: the map is unknown, or is not a rectangle of the four tiles with a start; or a
+            probability, reward or limit is out of range.
     """
     rows = _rows(map_name, desc)
     check_probability("success_rate", success_rate)
@@ -94,7 +95,7 @@ def frozen_lake(
 
 
 def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None) -> GridLayout:
-    """How to draw a FrozenLake map.
+    """Make the layout for drawing a FrozenLake map.
 
     Args:
         map_name: as in `frozen_lake`.
@@ -118,7 +119,7 @@ def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None)
 
 
 def _rows(map_name: str, desc: Sequence[str] | None) -> tuple[str, ...]:
-    """The rows of the named or given map, checked."""
+    """Return the rows of the named or given map, checked."""
     if desc is None:
         if map_name not in MAPS:
             raise ValueError(f"map_name must be one of {', '.join(MAPS)}, got {map_name!r}")

@@ -1,6 +1,7 @@
-"""Gymnasium environments on the host: one after the other, in threads or in processes.
+"""Gymnasium environments on the host, stepped in sequence, in threads or in processes.
 
-For the pipelined executor; nothing here compiles. Importing this does not import Gymnasium.
+For the pipelined executors; nothing here is compiled. Importing this module does not import
+Gymnasium.
 """
 
 import contextlib
@@ -26,21 +27,21 @@ BACKENDS = {
 
 
 class HostStep(NamedTuple):
-    """What a step of E environments gives, NumPy arrays."""
+    """Result of one step of E environments, as NumPy arrays."""
 
     observation: np.ndarray  # [E, *observation], of the next episode where one stopped
     reward: np.ndarray  # [E] float32
     terminated: np.ndarray  # [E] bool
     truncated: np.ndarray  # [E] bool
-    final_observation: np.ndarray  # [E, *observation], that before any reset
-    episode_return: np.ndarray  # [E] float32, rewards of the episode with this step
-    episode_length: np.ndarray  # [E] int32, its steps with this one
+    final_observation: np.ndarray  # [E, *observation], before any reset
+    episode_return: np.ndarray  # [E] float32, of the episode up to and including this step
+    episode_length: np.ndarray  # [E] int32, likewise
 
 
 class HostEnvironment:
-    """E Gymnasium environments that step together. Made by `host_environment`.
+    """Batch of E Gymnasium environments that step together, made by `host_environment`.
 
-    A context manager; or call `close`. If an environment fails, all are closed.
+    Use it as a context manager, or call `close`. If an environment fails, all are closed.
     """
 
     def __init__(self, name: str, makes: Sequence[Callable[[], Any]], backend: str, workers: int):
@@ -49,7 +50,7 @@ class HostEnvironment:
         self._closing = contextlib.ExitStack()
         shares = np.array_split(np.arange(self.num_envs), workers)
         self._bounds = [(int(share[0]), int(share[-1]) + 1) for share in shares]
-        with contextlib.ExitStack() as stack:  # what was opened is closed if the rest fails
+        with contextlib.ExitStack() as stack:  # closes the environments if a later line fails
             self._calls = BACKENDS[backend](name, makes, self._bounds, stack)
             spaces = self._all("spaces", [()] * workers)
             if any(each != spaces[0] for each in spaces):
@@ -63,10 +64,10 @@ class HostEnvironment:
 
     @property
     def environment(self) -> Environment:
-        """What `train.make` and `train.example` need to know of one of them.
+        """Spaces of one environment as a `types.Environment`, for `train.make` and `train.example`.
 
-        Its `reset` gives zeros, of which only shapes and dtypes mean anything; its `step` raises
-        TypeError: nothing compiled can step a host environment.
+        Its `reset` returns zeros, of which only shape and dtype are meaningful. Its `step` raises
+        TypeError, since compiled code cannot step a host environment.
         """
         space = self.observation_space
 
@@ -81,13 +82,13 @@ class HostEnvironment:
         return Environment(self.name, space, self.action_space, reset, step)
 
     def reset(self, seed: int | None = None) -> np.ndarray:
-        """Starts new episodes everywhere; environment i with the seed `seed` + i.
+        """Reset all environments; environment i uses the seed `seed` + i.
 
         Returns:
           Observations [E, *observation].
 
         Raises:
-          RuntimeError: if a process of environments has ended, or they are closed.
+          RuntimeError: if a process of environments has ended, or the environments are closed.
         """
         self._returns[:] = 0
         self._lengths[:] = 0
@@ -95,14 +96,14 @@ class HostEnvironment:
         return np.concatenate(self._all("reset", [(seeds[a:b],) for a, b in self._bounds]))
 
     def step(self, actions: Any) -> HostStep:
-        """Steps each environment, and resets it where its episode stops.
+        """Step each environment, and reset those whose episodes stop.
 
         Args:
           actions: [E, *action] of the action space.
 
         Raises:
-          ValueError: if the actions' shape or dtype is another.
-          RuntimeError: if a process of environments has ended, or they are closed.
+          ValueError: if the actions' shape or dtype is wrong.
+          RuntimeError: if a process of environments has ended, or the environments are closed.
         """
         actions = self._checked(np.asarray(actions))
         parts = self._all("step", [(actions[a:b],) for a, b in self._bounds])
@@ -122,7 +123,7 @@ class HostEnvironment:
         return result
 
     def close(self) -> None:
-        """Closes the environments, and ends their threads or processes; may be called again."""
+        """Close the environments, and end their threads or processes; idempotent."""
         self._calls = []
         self._closing.close()
 
@@ -146,6 +147,7 @@ class HostEnvironment:
         if not self._calls:
             raise RuntimeError(f"{self.name} is closed")
         try:
+            # All calls are sent before the first wait, so that the groups run in parallel.
             waiting = [
                 call(method, *each) for call, each in zip(self._calls, arguments, strict=True)
             ]
@@ -163,23 +165,24 @@ def host_environment(
     workers: int | None = None,
     **kwargs: Any,
 ) -> HostEnvironment:
-    """Gymnasium environments that step together on the host.
+    """Make a batch of Gymnasium environments that step together on the host.
 
     Args:
-      name: one that Gymnasium knows, such as "LunarLander-v3"; or a function that makes one.
-      num_envs: how many, E.
-      backend: "sync": in turn. "threads": in threads, for environments that let go of Python's
-        lock. "processes": in other processes; what makes the environments must be picklable by
+      name: registered with Gymnasium, such as "LunarLander-v3", or a function that makes an
+        environment.
+      num_envs: E, the number of environments.
+      backend: "sync": in sequence. "threads": in threads, for environments that release the GIL.
+        "processes": in other processes; the function and its arguments must be picklable by
         cloudpickle.
-      workers: threads or processes, each with an equal share of the environments; as many as there
-        are processors, but no more than environments, if None.
-      **kwargs: of `gymnasium.make`, or of the function.
+      workers: threads or processes, each with an equal share of the environments; None: the number
+        of processors, but at most that of environments.
+      **kwargs: arguments of `gymnasium.make`, or of the function.
 
     Raises:
       TypeError: if an argument is of another type.
-      ValueError: if a number is out of range, no backend or environment has the name, or a space is
-        neither Discrete (from 0) nor Box.
-      ImportError: if the environment needs a package that is not there.
+      ValueError: if a number is out of range, the name of the backend or environment is unknown, or
+        a space is neither Discrete (from 0) nor Box.
+      ImportError: if the environment needs a package that is not installed.
       RuntimeError: if an environment cannot be made in its process.
     """
     if backend not in BACKENDS:
@@ -200,7 +203,7 @@ def host_environment(
 
     if isinstance(name, str):
         try:
-            # Another process may not have registered it: so by its specification.
+            # By specification, since another process may not have registered the name.
             make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
         except gymnasium.error.Error as error:
             raise ValueError(f"no Gymnasium environment is named {name!r}: {error}") from error

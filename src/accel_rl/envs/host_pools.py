@@ -1,4 +1,4 @@
-"""Where groups of host environments run: in this thread, in a pool of threads, in processes."""
+"""Pools that run groups of host environments: in this thread, in threads or in processes."""
 
 import contextlib
 import functools
@@ -11,22 +11,22 @@ from typing import Any
 
 from accel_rl.envs import host_worker
 
-PATIENCE = 5.0  # seconds that a process is given to close its environments
+PATIENCE = 5.0  # seconds for a process to close its environments before it is killed
 
 Makes = Sequence[Callable[[], Any]]
 Bounds = Sequence[tuple[int, int]]
 Call = Callable[..., Callable[[], Any]]
-"""call(method, *arguments) of a `host_worker.Group`; the result is a function that waits for it."""
+"""call(method, *arguments) of a `host_worker.Group`: a function that waits for the result."""
 
 
 def here(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[Call]:
-    """Groups that run in the caller's thread.
+    """Make groups that run in the caller's thread.
 
     Args:
       name: of the environments, for messages.
       makes: one function for each environment.
       bounds: (first, last + 1) of each group's environments.
-      stack: is given what closes the groups.
+      stack: closes the groups.
     """
 
     def call(group: host_worker.Group, method: str, *arguments: Any) -> Callable[[], Any]:
@@ -37,7 +37,7 @@ def here(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -
 
 
 def in_threads(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[Call]:
-    """Groups with a thread each; see `here`."""
+    """Make groups with one thread each; see `here`."""
     groups = _groups(makes, bounds, stack)
     pool = stack.enter_context(ThreadPoolExecutor(len(bounds), name))
 
@@ -50,7 +50,7 @@ def in_threads(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitSt
 def in_processes(
     name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack
 ) -> list[Call]:
-    """Groups with a process each; see `here`."""
+    """Make groups with one process each; see `here`."""
     processes = []
     for first, last in bounds:
         processes.append(_Process(name, makes[first:last], first))
@@ -62,12 +62,12 @@ def _groups(makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[h
     groups = []
     for first, last in bounds:
         groups.append(host_worker.Group(makes[first:last], first))
-        stack.push(groups[-1].closing)  # told what failed, unlike close: both errors are shown
+        stack.push(groups[-1].closing)  # unlike a callback, it gets the exception, to chain errors
     return groups
 
 
 class _Process:
-    """A `Group` in another process: a fresh one, for a fork of a program with threads may hang."""
+    """Group in a fresh process, since a fork of a program with threads may deadlock."""
 
     def __init__(self, name: str, makes: Makes, first: int) -> None:
         import cloudpickle
@@ -77,7 +77,7 @@ class _Process:
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
-                # -P: the script's folder is no place to import from.
+                # -P: keep the script's folder off sys.path.
                 [sys.executable, "-P", host_worker.__file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -89,7 +89,7 @@ class _Process:
         return self._receive
 
     def close(self) -> None:
-        self._connection.close()  # which the process reads as the end
+        self._connection.close()  # the process gets EOF, and ends
         try:
             self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:

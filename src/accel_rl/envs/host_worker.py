@@ -1,7 +1,7 @@
-"""Gymnasium environments that step one after the other; as a script, in a process of their own.
+"""Group of Gymnasium environments that step in sequence; as a script, a worker process.
 
-It imports neither JAX nor the rest of the library, so that such processes start soon and stay
-small.
+This module imports neither JAX nor the rest of the library, so that worker processes start quickly
+and stay small.
 """
 
 import contextlib
@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
-# Wide numbers are held as JAX holds them.
+# 64-bit dtypes are narrowed as in JAX.
 _HELD = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 def held_dtype(dtype: Any) -> np.dtype:
-    """The dtype in which observations and actions of a space's dtype are handed on."""
+    """Return the dtype in which JAX holds observations and actions of a space's dtype."""
     return np.dtype(_HELD.get(np.dtype(dtype).name, np.dtype(dtype)))
 
 
 class Group:
-    """Environments with the same spaces, which step in turn and are reset in the step they stop.
+    """Environments with the same spaces that step in sequence and reset automatically.
 
     Args:
-      makes: one function for each, without arguments.
-      first: the number of the first, for messages.
+      makes: one function without arguments for each environment.
+      first: number of the first environment, for messages.
 
     Raises:
-      ValueError: if spaces differ; those made are then closed, as they are if one cannot be made.
+      ValueError: if spaces differ. After any error, the environments made so far are closed.
     """
 
     def __init__(self, makes: Sequence[Callable[[], Any]], first: int = 0) -> None:
@@ -52,18 +52,21 @@ class Group:
             self.closing = stack.pop_all()
 
     def spaces(self) -> tuple[Any, Any]:
-        """Gymnasium's spaces of observations and of actions."""
+        """Return Gymnasium's observation and action spaces."""
         return self._spaces(0)
 
     def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
-        """Starts new episodes; observations [n, *observation]."""
+        """Start new episodes; return observations [n, *observation]."""
         return self._stack([self._call(_reset, each, seed) for each, seed in enumerate(seeds)])
 
     def step(self, actions: Sequence[Any]) -> tuple[np.ndarray, ...]:
-        """Observation, reward (float32), terminated, truncated, final observation; each [n, ...].
+        """Step all environments, and reset those whose episodes stop.
 
-        Where an episode stops the observation is the first of the next one, and the final
-        observation the last of the old; elsewhere both are the same.
+        Where an episode stops, the observation is the first of the next episode and the final
+        observation the last of the old one; elsewhere both are the same.
+
+        Returns:
+          Observation, reward (float32), terminated, truncated, final observation; each [n, ...].
         """
         rows = [self._call(_step, each, action) for each, action in enumerate(actions)]
         observations, rewards, terminated, truncated, finals = zip(*rows, strict=True)
@@ -76,7 +79,7 @@ class Group:
         )
 
     def close(self) -> None:
-        """Closes all of them, even where one raises."""
+        """Close all environments, even if one raises."""
         self.closing.close()
 
     def _spaces(self, number: int) -> tuple[Any, Any]:
@@ -102,17 +105,17 @@ def _step(env: Any, action: Any) -> tuple[Any, ...]:
     final, reward, terminated, truncated, _ = env.step(action)
     observation = final
     if terminated or truncated:
-        # Some environments write observations into one array.
+        # Copied, since some environments reuse one array for observations.
         final = np.array(final)
         observation, _ = env.reset()
     return observation, reward, terminated, truncated, final
 
 
 def serve(connection: Connection) -> None:
-    """Answers calls of a `Group`'s methods until one fails or the other end closes.
+    """Serve calls of a `Group`'s methods until one fails or the other end closes.
 
-    The first message is (sys.path, a pickled (makes, first)); calls are (method, arguments) and
-    answers (whether it went well, the result or a traceback).
+    The first message is (sys.path, pickled (makes, first)). Calls are (method, arguments), answers
+    (True, result) or (False, traceback).
     """
     path, pickled = connection.recv()
     sys.path[:] = path
@@ -137,5 +140,5 @@ def serve(connection: Connection) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to hear
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     serve(Connection(int(sys.argv[1])))

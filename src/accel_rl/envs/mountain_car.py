@@ -1,4 +1,4 @@
-"""gymnax's MountainCarContinuous, with Gymnasium's wall at the left end."""
+"""MountainCarContinuous of gymnax, with Gymnasium's wall at the left end."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from accel_rl.types import Array
 
 
 class MountainCarContinuous(gymnax_car.ContinuousMountainCar):
-    """Gymnasium's MountainCarContinuous-v0: the left end stops the car.
+    """MountainCarContinuous-v0 as in Gymnasium, where the left end stops the car.
 
-    gymnax 1.0 looks for the right end there, and the car leans on the wall with all its speed until
-    gravity has used it up.
+    gymnax 1.0 checks for the right end instead, so the car keeps its speed at the left wall until
+    gravity reverses it.
     """
 
     def step_env(
         self, key: Array, state: Any, action: Any, params: Any
     ) -> tuple[Array, Any, Array, Array, dict[Any, Any]]:
-        """Takes one action, without resetting; see gymnax."""
+        """Take one action, without resetting; see gymnax."""
         _, state, reward, terminated, info = super().step_env(key, state, action, params)
         stopped = (state.position <= params.min_position) & (state.velocity < 0)
         velocity = jnp.where(stopped, jnp.zeros_like(state.velocity), state.velocity)

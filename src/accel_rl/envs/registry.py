@@ -1,6 +1,6 @@
-"""Environments by name: Gymnasium's tabular ones built here, every other name from gymnax.
+"""Registry of environments by name: tabular ones built here, all others from gymnax.
 
-gymnax takes two seconds to import, so it is imported only by the calls that need it.
+gymnax takes two seconds to import, so only the calls that need it import it.
 """
 
 import difflib
@@ -21,8 +21,8 @@ from accel_rl.types import MDP, GridLayout
 class _Entry(NamedTuple):
     build: Callable[..., MDP]
     layout: Callable[..., GridLayout] | None
-    arguments: dict[str, Any]  # what the name adds to both, overridden by the caller's
-    build_arguments: dict[str, Any]  # what the name adds to `build` alone
+    arguments: dict[str, Any]  # defaults of both functions for this name; callers override them
+    build_arguments: dict[str, Any]  # further defaults of `build` alone
 
 
 _TABULAR = {
@@ -44,18 +44,18 @@ _TABULAR = {
 def register(
     name: str, build: Callable[..., MDP], layout: Callable[..., GridLayout] | None = None
 ) -> None:
-    """Makes a tabular environment of one's own known by name, in this process.
+    """Register a custom tabular environment by name, in this process.
 
-    Everything that takes names then takes this one: `make`, `make_mdp`, `environment`, specs. Where
-    nothing has imported the module that calls this, as on the command line, `module:name` does.
+    The name then works everywhere: in `make`, `make_mdp`, `environment` and specs. If the module
+    that calls `register` is not yet imported, as on the command line, write `module:name`.
 
     Args:
-        name: as users will write it.
-        build: its tables, of the keyword arguments that users give.
-        layout: how to draw it, of the same arguments; None: it is not drawn.
+        name: of the environment.
+        build: returns its tables, from the keyword arguments that users give.
+        layout: returns its layout for drawing, from the same arguments; None: it cannot be drawn.
 
     Raises:
-        TypeError: if the name is no text, or `build` or `layout` no function.
+        TypeError: if the name is not a string, or `build` or `layout` is not a function.
         ValueError: if the name is taken, also by an environment of gymnax, or has a colon.
     """
     instance("name", name, str)
@@ -70,11 +70,11 @@ def register(
 
 
 def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
-    """Makes a gymnax environment and its default parameters.
+    """Make a gymnax environment and its default parameters.
 
-    The names of `list_environments()` give a `TabularEnv`, any other goes to `gymnax.make`, except
-    MountainCarContinuous-v0, whose wall gymnax has lost. Taxi-v3 and Taxi-v4 are the same here:
-    Gymnasium's v4 repaired the rain and left the rest as it was.
+    The names of `list_environments()` yield a `TabularEnv`; other names go to `gymnax.make`, except
+    MountainCarContinuous-v0, where gymnax lacks the left wall. Taxi-v3 and Taxi-v4 are the same
+    here: Gymnasium's v4 only fixed the rain.
 
     Args:
         name: an environment's registered name; `module:name` imports the module that registers it.
@@ -86,8 +86,8 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
         params: its default parameters.
 
     Raises:
-        TypeError: the name is no text, or the environment has no such argument.
-        ValueError: no such environment; the message lists names that are close.
+        TypeError: the name is not a string, or the environment has no such argument.
+        ValueError: the name is unknown; the message lists similar names.
     """
     if resolve(name) in _TABULAR:
         from accel_rl.envs.tabular_env import TabularEnv
@@ -107,7 +107,7 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
 
 
 def make_mdp(name: str, **kwargs: Any) -> MDP:
-    """Tables of a tabular environment, with the time limit of Gymnasium's registry.
+    """Make the tables of a tabular environment, with the time limit of Gymnasium's registry.
 
     Args:
         name: one of `list_environments()`, or `module:name`, as for `make`.
@@ -117,9 +117,10 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
         The MDP.
 
     Raises:
-        ValueError: not a tabular environment, an argument's value is refused by the builder, or the
-            tables are no MDP (see `make_sampler`).
-        TypeError: the name is no text, the builder has no such argument, or it gave no MDP.
+        ValueError: the name is not that of a tabular environment, the builder refuses an argument,
+            or the tables are invalid (see `make_sampler`).
+        TypeError: the name is not a string, the builder has no such argument, or it did not return
+            an MDP.
     """
     entry = _entry(name)
     mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
@@ -130,7 +131,7 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
 
 
 def layout(name: str, **kwargs: Any) -> GridLayout:
-    """How to draw a tabular environment.
+    """Make the layout for drawing a tabular environment.
 
     Args:
         name: one of `list_environments()`, or `module:name`, as for `make`.
@@ -140,9 +141,9 @@ def layout(name: str, **kwargs: Any) -> GridLayout:
         The layout.
 
     Raises:
-        ValueError: not a tabular environment, one without a layout, or an argument's value is
-            refused.
-        TypeError: the name is no text, or the environment's layout has no such argument.
+        ValueError: the name is not that of a tabular environment with a layout, or an argument's
+            value is refused.
+        TypeError: the name is not a string, or the environment's layout has no such argument.
     """
     entry = _entry(name)
     if entry.layout is None:
@@ -151,7 +152,7 @@ def layout(name: str, **kwargs: Any) -> GridLayout:
 
 
 def list_environments(*, gymnax: bool = False) -> tuple[str, ...]:
-    """Names that `make` knows.
+    """List the names that `make` knows.
 
     Args:
         gymnax: also list gymnax's environments, which imports gymnax.
@@ -167,14 +168,14 @@ def list_environments(*, gymnax: bool = False) -> tuple[str, ...]:
 
 
 def resolve(name: str) -> str:
-    """The name that an environment is registered under, after importing the module it names.
+    """Return the registered name of an environment, after importing the module in front of it.
 
     Args:
-        name: as users write it: `name`, or `module:name` for what `module` registers.
+        name: `name`, or `module:name` for an environment that `module` registers.
 
     Raises:
-        TypeError: the name is no text.
-        ValueError: there is no such module, or it cannot be imported or does not register the name.
+        TypeError: the name is not a string.
+        ValueError: the module does not exist, cannot be imported or does not register the name.
     """
     instance("name", name, str)
     module, colon, own = name.partition(":")
@@ -194,7 +195,7 @@ def resolve(name: str) -> str:
 
 
 def has_tables(name: str, *, drawn: bool = False) -> bool:
-    """Whether `make_mdp` knows a name, of whatever origin; `drawn`: whether `layout` does too."""
+    """Return whether `make_mdp` knows a name and, with `drawn`, whether it has a layout too."""
     try:
         entry = _entry(name)
     except ValueError:

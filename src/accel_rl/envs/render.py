@@ -1,4 +1,4 @@
-"""A grid world as text for a terminal."""
+"""Rendering of grid worlds as text for a terminal."""
 
 import numpy as np
 
@@ -18,20 +18,20 @@ _COLORS = {
 def render_ansi(
     layout: GridLayout, state: int | None = None, action: int | None = None, *, color: bool = True
 ) -> str:
-    """Draws the map with the agent in brackets.
+    """Render the map with the agent in brackets.
 
     Args:
-        layout: from `accel_rl.envs.layout`; for Taxi with the passenger and destination of `state`.
-        state: the agent's state, None to draw the map alone.
+        layout: from `accel_rl.envs.layout`; for Taxi, of the passenger and destination of `state`.
+        state: the agent's state; None to draw the map alone.
         action: the action that led there, named above the map.
-        color: use ANSI colours; the brackets and letters say the same without them.
+        color: use ANSI colours; brackets and letters carry the same information without them.
 
     Returns:
-        The text, lines ended by newlines.
+        The text, in lines that end with a newline.
 
     Raises:
-        TypeError: it is no layout, or the action no int.
-        ValueError: the layout does not show the state, or has no such action.
+        TypeError: `layout` is not a layout, or the action is not an int.
+        ValueError: the layout does not contain the state, or has no such action.
     """
     instance("layout", layout, GridLayout, "envs.layout makes one")
     if action is not None:

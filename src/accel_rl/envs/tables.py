@@ -1,4 +1,4 @@
-"""From lists of outcomes, as one writes an environment's rules, to the tables of an MDP."""
+"""Construction of an MDP's tables from lists of outcomes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,23 +21,22 @@ def build_mdp(
     initial: np.ndarray,
     time_limit: int | None,
 ) -> MDP:
-    """Fills the tables of an MDP from a function that lists what an action can lead to.
+    """Build the tables of an MDP from a function that lists the outcomes of an action.
 
     Args:
         outcomes: maps (state, action) to its outcomes, whose order is kept. Shorter lists are
             padded with outcomes of probability 0 and reward 0 that stay in the state.
         num_actions: A.
         initial: [S] non-negative weights of the first states; scaled to sum to 1.
-        time_limit: steps after which an episode is truncated, None for no limit.
+        time_limit: steps after which an episode is truncated; None for no limit.
 
     Returns:
         The MDP, [S, A, K] with K the length of the longest list.
 
     Raises:
-        TypeError: time_limit is no int.
-        ValueError: time_limit is below 1, or the tables are no MDP: a probability is negative,
-            those of a state and action do not sum to 1, a next state is not in [0, S), or a
-            reward is not finite.
+        TypeError: time_limit is not an int.
+        ValueError: time_limit is below 1, a probability is negative, the probabilities of a state
+            and action do not sum to 1, a next state is not in [0, S), or a reward is not finite.
     """
     if time_limit is not None:
         whole("time_limit", time_limit, 1)
@@ -57,16 +56,16 @@ def build_mdp(
         "initial": np.asarray(initial / np.sum(initial), np.float32),
     }
     mdp = MDP(**columns, time_limit=time_limit)
-    check_tables(mdp)  # here, where values are known even if somebody traces
+    check_tables(mdp)  # before conversion to jax arrays, which are traced under `jit`
     return jax.tree.map(jnp.asarray, mdp)
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuses a probability outside [0, 1].
+    """Check that a probability is in [0, 1].
 
     Raises:
-        TypeError: it is no number.
-        ValueError: naming the argument and its value.
+        TypeError: it is not a number.
+        ValueError: it is outside [0, 1].
     """
     real(name, value)
     if not (math.isfinite(value) and 0.0 <= value <= 1.0):

@@ -1,4 +1,4 @@
-"""A finite MDP as a gymnax environment."""
+"""Finite MDPs as gymnax environments."""
 
 from typing import Any
 
@@ -17,38 +17,39 @@ _NO_LIMIT = 2**31 - 1  # the step counter's largest value
 
 @struct.dataclass
 class EnvState(environment.EnvState):
-    """Where an episode stands."""
+    """State of an episode."""
 
     time: Any  # [] int32, steps taken
     index: Array  # [] int32, the MDP's state
-    terminated: Array  # [] bool, the step that led here ended the episode
+    terminated: Array  # [] bool, True if the last step terminated the episode
 
 
 @struct.dataclass(kw_only=True)
 class EnvParams(environment.EnvParams):
-    """The tables as leaves: parameters of equal shapes can be stacked and mapped over."""
+    """Tables of the MDP as leaves; parameters of equal shapes can be stacked for `vmap`."""
 
     sampler: Sampler
     max_steps_in_episode: Any = _NO_LIMIT  # [] int32
 
 
 class TabularEnv(environment.Environment[EnvState, EnvParams]):
-    """A gymnax environment (the six-value step of gymnax 1.0) over the tables of an MDP.
+    """gymnax environment (the six-value step of gymnax 1.0) over the tables of an MDP.
 
-    Observations are state numbers, [] int32. `step` resets by itself and gives the state before the
-    reset as `info["final_observation"]`; reaching the time limit is truncation, never termination.
-    For rollouts in bulk, `accel_rl.envs.dynamics` takes the same steps from one random word each.
+    Observations are state numbers, [] int32. `step` resets automatically and returns the state
+    before the reset as `info["final_observation"]`. Reaching the time limit is truncation, never
+    termination. For bulk rollouts, `accel_rl.envs.dynamics` takes the same steps from one random
+    word each.
     """
 
     def __init__(self, mdp: MDP, name: str = "tabular"):
-        """Prepares the tables.
+        """Prepare the tables.
 
         Args:
-            mdp: the tables; an MDP without a time limit is never truncated.
+            mdp: the tables; without a time limit, episodes are never truncated.
             name: the environment's name.
 
         Raises:
-            TypeError: it is no MDP, or the time limit no integer.
+            TypeError: `mdp` is not an MDP, or its time limit is not an integer.
             ValueError: the time limit is below 1, or `make_sampler` refuses the tables.
         """
         instance("mdp", mdp, MDP, "envs.make_mdp makes one")
@@ -62,38 +63,38 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
 
     @property
     def default_params(self) -> EnvParams:
-        """The MDP's tables and time limit."""
+        """Tables and time limit of the MDP."""
         return self._params
 
     @property
     def name(self) -> str:
-        """The environment's name."""
+        """Name of the environment."""
         return self._name
 
     @property
     def num_actions(self) -> int:
-        """A, the number of actions."""
+        """Number of actions, A."""
         return self._params.sampler.next_state.shape[1]
 
     @property
     def num_states(self) -> int:
-        """S, the number of states."""
+        """Number of states, S."""
         return self._params.sampler.next_state.shape[0]
 
     def step_env(
         self, key: Array, state: EnvState, action: Any, params: EnvParams
     ) -> tuple[Array, EnvState, Array, Array, dict[str, Array]]:
-        """Takes one action, without resetting.
+        """Take one action, without resetting.
 
         Args:
-            key: random key; one word is drawn from it.
-            state: where the episode stands.
+            key: PRNG key; one word is drawn from it.
+            state: state of the episode.
             action: [] int in [0, A).
             params: tables and time limit.
 
         Returns:
             observation, state, reward (float32), terminated (bool), and info with `discount`,
-            0 where the episode truly ended and 1 elsewhere.
+            0 where the episode terminated and 1 elsewhere.
         """
         bits = jax.random.bits(key, (), jnp.uint32)
         action = jnp.asarray(action).astype(jnp.int32)
@@ -103,10 +104,10 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         return index, state, reward, terminated, {"discount": discount}
 
     def reset_env(self, key: Array, params: EnvParams) -> tuple[Array, EnvState]:
-        """Draws a first state.
+        """Draw a first state.
 
         Args:
-            key: random key; one word is drawn from it.
+            key: PRNG key; one word is drawn from it.
             params: tables and time limit.
 
         Returns:
@@ -116,27 +117,27 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         return index, EnvState(time=jnp.int32(0), index=index, terminated=jnp.bool_(False))
 
     def observe(self, key: Array, state: EnvState, action: Any, params: EnvParams) -> Array:
-        """The state's number, [] int32."""
+        """Return the state's number, [] int32."""
         del key, action, params
         return state.index
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Array:
-        """Whether the step that led to the state ended the episode, [] bool."""
+        """Return whether the step that led to the state terminated the episode, [] bool."""
         del params
         return state.terminated
 
     def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The A actions."""
+        """Return the space of the A actions."""
         del params
         return spaces.Discrete(self.num_actions)
 
     def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The S states."""
+        """Return the space of the S states."""
         del params
         return spaces.Discrete(self.num_states)
 
     def state_space(self, params: EnvParams | None = None) -> spaces.Dict:
-        """Spaces of the fields of `EnvState`."""
+        """Return the spaces of the fields of `EnvState`."""
         limit = int((params or self._params).max_steps_in_episode)
         return spaces.Dict(
             {

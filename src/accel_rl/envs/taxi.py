@@ -14,7 +14,7 @@ WALLS = frozenset({(0, 1), (1, 1), (3, 0), (3, 2), (4, 0), (4, 2)})  # each to t
 ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 PLACES = {"R": (0, 0), "G": (0, 4), "Y": (4, 0), "B": (4, 3)}
-IN_TAXI = 4  # passenger location after the four places
+IN_TAXI = 4  # passenger location, after the four places
 _SIZE = 5
 _LOCATIONS = tuple(PLACES.values())
 _LEFT_OF = (2, 3, 1, 0)  # facing south, left is east, and so on
@@ -22,12 +22,12 @@ _RIGHT_OF = (3, 2, 0, 1)
 
 
 def encode(row: int, column: int, passenger: int, destination: int) -> int:
-    """State number of a taxi's cell, a passenger location (0 to 4) and a destination (0 to 3)."""
+    """Return the state number of a cell, passenger location (0 to 4) and destination (0 to 3)."""
     return ((row * _SIZE + column) * 5 + passenger) * 4 + destination
 
 
 def decode(state: int) -> tuple[int, int, int, int]:
-    """Row, column, passenger location and destination of a state; the inverse of `encode`."""
+    """Return row, column, passenger location and destination of a state; inverts `encode`."""
     rest, destination = divmod(state, 4)
     cell, passenger = divmod(rest, 5)
     row, column = divmod(cell, _SIZE)
@@ -40,19 +40,19 @@ def taxi(
     rainy_probability: float = 0.8,
     time_limit: int | None = 200,
 ) -> MDP:
-    """Tables of Taxi, equal to `P` of Gymnasium 1.3's Taxi-v4 (v3 where it does not rain).
+    """Make the tables of Taxi, equal to `P` of Gymnasium 1.3's Taxi-v4 (without rain also v3).
 
-    Actions are south, north, east, west, pickup, dropoff. A step costs 1, an illegal pickup or
-    dropoff 10, and delivering the passenger pays 20 and ends the episode. Episodes begin uniformly
-    in the 300 states whose passenger waits at a place that is not the destination.
+    Actions are south, north, east, west, pickup, dropoff. A step has reward -1, an illegal pickup
+    or dropoff -10. Delivering the passenger has reward 20 and ends the episode. Episodes begin
+    uniformly in the 300 states whose passenger waits at a place that is not the destination.
 
     Args:
-        is_rainy: a possible move goes astray to each side with `(1 - rainy_probability) / 2`; a
-            move into a wall or the border stays for certain.
-        fickle_passenger: must be False. Whether the passenger will change their mind is decided for
-            the episode and is not part of the 500 states, so the rule is no table over them.
-        rainy_probability: probability that a move in the rain goes where it should.
-        time_limit: steps to truncation, None for no limit.
+        is_rainy: if True, a possible move slips to each side with probability
+            `(1 - rainy_probability) / 2`; a move into a wall or the border always stays.
+        fickle_passenger: must be False. The passenger's change of destination depends on a flag of
+            the episode that is not part of the 500 states, so it has no transition table.
+        rainy_probability: probability that a move in the rain succeeds.
+        time_limit: steps to truncation; None for no limit.
 
     Returns:
         The MDP, S = 500, A = 6, K = 3 in the rain, otherwise 1.
@@ -94,7 +94,7 @@ def taxi(
 
 
 def taxi_layout(passenger: int | str = "R", destination: int | str = "G") -> GridLayout:
-    """How to draw Taxi for one passenger location and destination: the taxi's 25 cells.
+    """Make the layout of the taxi's 25 cells for one passenger location and destination.
 
     Args:
         passenger: "R", "G", "Y", "B" or "taxi", or Gymnasium's number, 0 to 4.
@@ -104,7 +104,7 @@ def taxi_layout(passenger: int | str = "R", destination: int | str = "G") -> Gri
         The layout, with P and D marked.
 
     Raises:
-        ValueError: an unknown place.
+        ValueError: a place is unknown.
     """
     places = tuple(PLACES)
     source = _place("passenger", passenger, (*places, "taxi"))
@@ -132,14 +132,14 @@ def _move(row: int, column: int, direction: int) -> tuple[int, int]:
 
 
 def _pickup(cell: tuple[int, int], passenger: int, _: int) -> tuple[int, float, bool]:
-    """The passenger's new location, the reward, and whether they were delivered."""
+    """Return the passenger's new location, the reward, and whether they were delivered."""
     if passenger != IN_TAXI and cell == _LOCATIONS[passenger]:
         return IN_TAXI, -1.0, False
     return passenger, -10.0, False
 
 
 def _dropoff(cell: tuple[int, int], passenger: int, destination: int) -> tuple[int, float, bool]:
-    """The passenger's new location, the reward, and whether they were delivered."""
+    """Return the passenger's new location, the reward, and whether they were delivered."""
     if passenger != IN_TAXI or cell not in _LOCATIONS:
         return passenger, -10.0, False
     if cell == _LOCATIONS[destination]:

@@ -1,4 +1,4 @@
-"""Files: written so that a reader never meets half of one. Checkpoints, and loggers."""
+"""Atomic file writes, checkpoints and loggers."""
 
 from accel_rl.io.atomic import atomic_write
 from accel_rl.io.checkpoints import Checkpoint, Checkpoints

@@ -1,4 +1,4 @@
-"""Writing a file so that it holds either all of the new content or all of the old."""
+"""Atomic file writes: a file holds either all of the new content or all of the old."""
 
 import contextlib
 import errno
@@ -13,25 +13,25 @@ from typing import IO, Any, Literal
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
 ) -> Iterator[IO[Any]]:
-    """Opens a file for writing that takes its name only once it is complete and on disk.
+    """Open a file for writing that replaces `path` once it is complete and on disk.
 
-    The content goes to a hidden file in the same directory (a rename is atomic only inside one file
-    system), is flushed to disk, and then replaces `path` in one step. Whatever stops the writer
-    before that step, an exception or a killed process, leaves the old file as it was; a killed
-    process also leaves its hidden `.NAME.*.tmp` behind, which nothing reads.
+    The content goes to a hidden file in the same directory, since a rename is atomic only within a
+    file system. It is flushed to disk and then renamed to `path`. If an exception or a kill stops
+    the writer earlier, the old file is unchanged. A killed process also leaves its hidden
+    `.NAME.*.tmp` behind, which nothing reads.
 
     Args:
         path: the file to write. A symbolic link is followed, and an existing file keeps its mode.
-        mode: "wb" for bytes, or "w" for UTF-8 text with newlines left as they are.
+        mode: "wb" for bytes, or "w" for UTF-8 text without newline translation.
 
     Yields:
         The open file.
 
     Raises:
         ValueError: `mode` is neither "wb" nor "w".
-        TypeError: the path is none.
-        OSError: the directory does not exist, the path is a directory, the disk is full, ...; it
-            names the path.
+        TypeError: `path` is not a path.
+        OSError: the directory does not exist, the path is a directory, the disk is full, ...; the
+            error names `path`, not the hidden file.
     """
     if mode not in ("wb", "w"):
         raise ValueError(f'mode must be "wb" or "w", got {mode!r}')
@@ -53,13 +53,13 @@ def atomic_write(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            error.filename = os.fspath(path)  # the system tells of a failed write without it
+            error.filename = os.fspath(path)  # errors of write and fsync have no file name
         raise
     sync_directory(directory)
 
 
 def _created(draft: str, mode: str, path: Any, text: dict[str, Any]) -> IO[Any]:
-    """The hidden file; errors name the file that was asked for."""
+    """Create the hidden file; errors name the file that was asked for."""
     try:
         return open(draft, mode, **text)
     except OSError as error:
@@ -67,7 +67,7 @@ def _created(draft: str, mode: str, path: Any, text: dict[str, Any]) -> IO[Any]:
 
 
 def sync_directory(directory: str) -> None:
-    """Makes the new name itself survive a power cut."""
+    """Flush a directory to disk, so that new names in it survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Checkpoints of a training in a folder: written whole or not at all, and checked when read."""
+"""Checkpoints in a folder, written atomically and verified when read."""
 
 import contextlib
 import dataclasses
@@ -27,27 +27,27 @@ FORMAT = 1
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint whose files are as they were written."""
+    """Checkpoint whose files match their checksums."""
 
     path: pathlib.Path
-    about: dict[str, Any]  # what it is from
-    rows: list[Row]  # of the training's log so far
+    about: dict[str, Any]  # checkpoint metadata
+    rows: list[Row]  # the log so far
 
     @property
     def step(self) -> int:
-        """Environment steps so far."""
+        """Environment steps taken so far."""
         return int(self.path.name)
 
     def state(self, template: Any) -> Any:
-        """The state.
+        """Read the state.
 
         Args:
-          template: a pytree of jax.ShapeDtypeStruct, with shardings where it matters.
+          template: a pytree of jax.ShapeDtypeStruct, with shardings where they matter.
 
         Raises:
-          ValueError: if the template is another program's; the message has the first leaf that
+          ValueError: if the template is another program's; the message names the first leaf that
             differs.
-          DamagedError: if Orbax cannot read it.
+          DamagedError: if Orbax cannot read the state.
         """
         from accel_rl.io.leaves import from_host  # late: it imports JAX
 
@@ -64,18 +64,18 @@ class Checkpoint:
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one training.
+    """Folder of the checkpoints of one training run.
 
-    One process writes to the folder at a time, inside `writing`.
+    One process at a time writes to the folder, inside `writing`.
     """
 
     folder: str | os.PathLike[str]
-    every: int | None = None  # environment steps between two; None: only where a training stops
-    keep: int = 2  # the newest that stay
-    best: str | None = None  # an entry of rows: there is one where it is highest, and that stays
+    every: int | None = None  # environment steps between two; None: only when training stops
+    keep: int = 2  # newest checkpoints to keep
+    best: str | None = None  # metric of the rows; also save and keep the checkpoint of its maximum
 
     def __post_init__(self) -> None:
-        """Raises TypeError of what is no path or no int, ValueError of a number below 1."""
+        """Raise TypeError for an argument of another type, ValueError for a number below 1."""
         os.fspath(self.folder)
         for name in ("every", "keep"):
             value = getattr(self, name)
@@ -85,10 +85,9 @@ class Checkpoints:
             instance("best", self.best, str)
 
     def due(self, rows: Sequence[Row]) -> bool:
-        """Whether there is to be one after the last of the rows.
+        """Return whether a checkpoint is due after the last row.
 
-        It depends on the rows alone, so that a training that was resumed has them where one that
-        was not has them.
+        It depends on the rows alone, so resumed and uninterrupted runs have the same checkpoints.
 
         Raises:
           ValueError: if the rows have no entry `best`.
@@ -111,10 +110,10 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Keeps the folder for this process, and clears away what a killed one left unfinished.
+        """Lock the folder for this process, and remove drafts that a killed process left.
 
         Raises:
-          BlockingIOError: if another process has it.
+          BlockingIOError: if another process holds the lock.
         """
         folder = pathlib.Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,27 +123,27 @@ class Checkpoints:
             except BlockingIOError:
                 raise BlockingIOError(f"another process trains in {folder}") from None
             except OSError as error:
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # the file system has no locks
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # a file system without locks
                     raise
             for draft in folder.glob(".[0-9]*.tmp"):
                 shutil.rmtree(draft)
             yield
 
     def save(self, state: Any, about: Mapping[str, Any], rows: Sequence[Row]) -> pathlib.Path:
-        """Writes the state after the last of the rows, then removes what need not be kept.
+        """Write the state after the last row, then remove checkpoints that need not be kept.
 
-        The state's memory may be given away as soon as this returns.
+        The state's buffers may be donated once this returns.
 
         Args:
           state: a pytree of arrays.
-          about: what the checkpoint is from, for JSON.
-          rows: the log so far, for JSON; the last one's `steps` is the checkpoint's name.
+          about: checkpoint metadata, JSON-serialisable.
+          rows: the log so far, JSON-serialisable; the last row's `steps` names the checkpoint.
 
         Returns:
           The folder of the new checkpoint.
 
         Raises:
-          OSError: if the disk is full, ...; nothing is left of the new one, and all others stay.
+          OSError: if the disk is full, ...; the new checkpoint is removed, all others are kept.
         """
         from accel_rl.io.leaves import to_host  # late: it imports JAX
 
@@ -165,7 +164,7 @@ class Checkpoints:
             for file, value in (("about.json", about), ("rows.json", list(rows))):
                 (draft / file).write_text(json.dumps(value), encoding="utf-8")
             write_manifest(draft)
-            if (folder / name).exists():  # it was damaged, else the training had gone on from it
+            if (folder / name).exists():  # damaged, or training would have resumed after it
                 _discard(folder / name)
             draft.rename(folder / name)
         except BaseException:
@@ -176,7 +175,7 @@ class Checkpoints:
         return folder / name
 
     def steps(self) -> list[int]:
-        """The steps of all checkpoints, damaged or not, in ascending order."""
+        """Return the steps of all checkpoints, damaged or not, in ascending order."""
         return sorted(
             int(path.name)
             for path in pathlib.Path(self.folder).glob("[0-9]*")
@@ -184,12 +183,12 @@ class Checkpoints:
         )
 
     def open(self, step: int) -> Checkpoint:
-        """A checkpoint, checked.
+        """Open and verify a checkpoint.
 
         Raises:
-          DamagedError: if it is not as it was written, or not there.
-          ValueError: if it is of another version's format.
-          OSError: if it cannot be read now, for permissions or a network, say.
+          DamagedError: if it is damaged or missing.
+          ValueError: if its format is of another version.
+          OSError: if it cannot be read for another reason, such as permissions or a network.
         """
         path = pathlib.Path(self.folder) / f"{step:012d}"
         try:
@@ -207,19 +206,19 @@ class Checkpoints:
         return Checkpoint(path, about, rows)
 
     def newest(self) -> Checkpoint | None:
-        """The newest that is whole, with a warning where newer ones are damaged.
+        """Open the newest complete checkpoint; warn if newer ones are damaged.
 
         Returns:
-          It, or None if there are none at all.
+          The checkpoint, or None if there are none.
 
         Raises:
           DamagedError: if all are damaged.
-          ValueError, OSError: as for `open`; no older one is used then.
+          ValueError, OSError: as for `open`; older checkpoints are then not tried.
         """
         return self._first(self.steps()[::-1])
 
     def highest(self) -> Checkpoint | None:
-        """As `newest`, of those where `best` was highest."""
+        """Open the complete checkpoint with the highest `best`; otherwise as `newest`."""
         scores = {step: score for step in self.steps() if (score := self._score(step)) is not None}
         return self._first(sorted(scores, key=lambda step: (-scores[step], step)))
 
@@ -239,7 +238,7 @@ class Checkpoints:
         return None
 
     def _score(self, step: int) -> float | None:
-        """The score that a checkpoint says it has."""
+        """Read the score that a checkpoint recorded; None if there is none."""
         path = pathlib.Path(self.folder) / f"{step:012d}" / "about.json"
         try:
             return json.loads(path.read_text(encoding="utf-8"))["score"][self.best]
@@ -247,7 +246,7 @@ class Checkpoints:
             return None
 
     def _prune(self, newest: int) -> None:
-        """Removes what need not be kept. Any later ones were damaged: the training is not there."""
+        """Remove checkpoints that need not be kept, and damaged ones of later steps."""
         steps = self.steps()
         kept = {step for step in steps if step <= newest}
         kept = set(sorted(kept)[-self.keep :])
@@ -270,7 +269,7 @@ def _hidden(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def _discard(path: pathlib.Path) -> None:
-    """Removes a folder; a killed process leaves all of it or nothing under its name."""
+    """Remove a folder atomically: rename it to a hidden name, then delete its files."""
     hidden = _hidden(path.parent, path.name)
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
@@ -278,8 +277,8 @@ def _discard(path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def _orbax() -> Iterator[Any]:
-    """Orbax's reader and writer, without its logging: what goes wrong is raised."""
-    ocp: Any = importlib.import_module("orbax.checkpoint")  # late: it takes time
+    """Open Orbax's checkpointer with its logging disabled; errors are raised anyway."""
+    ocp: Any = importlib.import_module("orbax.checkpoint")  # late: the import is slow
 
     logger = logging.getLogger("absl")
     before, logger.disabled = logger.disabled, True
@@ -291,11 +290,11 @@ def _orbax() -> Iterator[Any]:
 
 
 def _save_arrays(path: pathlib.Path, arrays: Mapping[str, Any]) -> None:
-    present = {name: array for name, array in arrays.items() if array.size}  # Orbax takes no others
+    present = {name: array for name, array in arrays.items() if array.size}  # no empty arrays
     try:
         with _orbax() as orbax:
             orbax.save(path.absolute(), present)
     except ValueError as error:
         if "os_error_code" not in str(error):
             raise
-        raise OSError(str(error)) from error  # a full disk, as TensorStore says it
+        raise OSError(str(error)) from error  # TensorStore reports a full disk as ValueError

@@ -1,4 +1,4 @@
-"""Loggers that write rows to a file: JSON lines, and CSV."""
+"""Loggers that write metrics to JSON Lines and CSV files."""
 
 import csv
 import errno
@@ -16,7 +16,7 @@ from accel_rl.io.loggers import Row
 
 
 class _Lines:
-    """A text file that grows by whole lines. Those that the disk does not take wait for it."""
+    """Append-only text file of whole lines; lines that a full disk refuses wait in memory."""
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = pathlib.Path(path)
@@ -25,7 +25,7 @@ class _Lines:
         self._warned = False
 
     def begin(self, text: str | None) -> None:
-        """Opens the file with this text; None: as a new one."""
+        """Open the file with the given text; None: as a new file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if text is not None:
             with atomic_write(self.path, "w") as file:
@@ -40,6 +40,7 @@ class _Lines:
         if self._file is None:
             raise ValueError(f"{self.path} is not open")
         size = os.fstat(self._file).st_size
+        # One write takes all waiting lines; a partial write is undone, so lines stay whole.
         try:
             if os.write(self._file, self._waiting) < len(self._waiting):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -64,13 +65,13 @@ class _Lines:
 
 
 class JsonLines:
-    """A file with a JSON object on each line; a number that is not finite is null.
+    """Logger with one JSON object on each line; NaN and infinity become null.
 
-    Lines are written whole: a reader may meet the beginning of a last one only after a crash.
+    Lines are written whole. Only a crash can leave an incomplete last line.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        """Names the file; its folder is made if need be."""
+        """Set the path of the file; `begin` creates its folder if needed."""
         self._lines = _Lines(path)
 
     def begin(self, rows: Sequence[Row] | None) -> None:
@@ -78,22 +79,22 @@ class JsonLines:
         self._lines.begin(None if rows is None else "".join(_json(row) for row in rows))
 
     def log(self, row: Row) -> None:
-        """Appends a line. Where the disk is full it waits for the next, with a warning."""
+        """Append a line; on a full disk, warn and retry with the next line."""
         self._lines.append(_json(row))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._lines.close()
 
 
 class Csv:
-    """A table with a column for each of the rows' numbers, empty where one is not finite.
+    """Logger with one CSV column for each metric; NaN and infinity become empty cells.
 
-    What is `per_seed` has no place in it.
+    `per_seed` is not written.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        """Names the file; its folder is made if need be."""
+        """Set the path of the file; `begin` creates its folder if needed."""
         self._lines = _Lines(path)
         self._columns: list[str] = []
 
@@ -103,15 +104,15 @@ class Csv:
         self._lines.begin(None if rows is None else "".join(self._text(row) for row in rows))
 
     def log(self, row: Row) -> None:
-        """Appends a row.
+        """Append a row.
 
         Raises:
-          ValueError: if its columns are not those of the first.
+          ValueError: if its columns differ from those of the first row.
         """
         self._lines.append(self._text(row))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._lines.close()
 
     def _text(self, row: Row) -> str:

@@ -1,4 +1,4 @@
-"""A pytree as named NumPy arrays, and back."""
+"""Conversion between pytrees and named NumPy arrays."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ import numpy as np
 
 
 def to_host(tree: Any) -> dict[str, np.ndarray]:
-    """Copies of a pytree's arrays by name, such as agent.params.Dense_0.kernel.
+    """Copy a pytree's arrays to NumPy, by names such as agent.params.Dense_0.kernel.
 
-    They share no memory with the tree: a view would be overwritten by the next step that is given
-    the tree's memory, or keep it from getting that memory. Random keys are given as their data.
+    The copies do not alias the tree: a view would be overwritten by the next step that the tree is
+    donated to, or would prevent the donation. PRNG keys are stored as their key data.
 
     Raises:
       ValueError: if two leaves have the same name.
@@ -26,15 +26,15 @@ def to_host(tree: Any) -> dict[str, np.ndarray]:
 
 
 def from_host(arrays: Mapping[str, np.ndarray], template: Any) -> Any:
-    """The pytree that `to_host` made arrays of, in memory of its own.
+    """Restore a pytree from the arrays of `to_host`, as copies.
 
     Args:
-      arrays: by name. Those without elements may be missing.
-      template: a pytree of jax.ShapeDtypeStruct; where one has a sharding, the array gets it.
+      arrays: by name. Arrays without elements may be missing.
+      template: a pytree of jax.ShapeDtypeStruct; an array gets its leaf's sharding, if any.
 
     Raises:
       ValueError: if an array is missing, left over or of another shape or dtype; the message has
-        the first one's name, and what was expected and found.
+        the first such name, and what was expected and found.
     """
     wanted = {name: _data(leaf) for name, leaf in _named(template)}
     for name, leaf in wanted.items():
@@ -66,12 +66,12 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _data(leaf: Any) -> Any:
-    """The shape and dtype that a leaf is stored with."""
+    """Return the shape and dtype with which a leaf is stored."""
     return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
 
 
 def _placed(array: np.ndarray, leaf: Any) -> jax.Array:
-    # A copy that JAX made: what `device_put` makes may be NumPy's memory, which cannot be given on.
+    # Copied by JAX: `device_put` alone may alias NumPy's memory, which cannot be donated.
     placed = jnp.array(array, copy=True)
     if _is_key(leaf):
         impl = jax.random.key_impl(jnp.empty((), leaf.dtype))

@@ -1,4 +1,4 @@
-"""What is told of each row of a training: the contract of a logger, and those for a terminal."""
+"""Interface of a logger, and loggers for the terminal."""
 
 import math
 import sys
@@ -11,32 +11,32 @@ Row = dict[str, Any]
 
 
 class Logger(Protocol):
-    """Takes the rows of one training as they come.
+    """Receiver of the rows of one training run.
 
-    A row is a dict: `steps` (int), numbers (NaN where there is none), and `per_seed`, a dict of
-    lists, where there are several seeds.
+    A row is a dict: `steps` (int), metrics (NaN where there is none), and `per_seed`, a dict of
+    lists, if there are several seeds.
     """
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Called once, first.
+        """Open the log; called once, first.
 
         Args:
-          rows: None if the training starts: nothing that was logged before may be lost. Where it
-            is resumed, its rows so far: the log must hold these and no others.
+          rows: None at the start of a new run, which must not overwrite an earlier log. If the run
+            is resumed, its rows so far; the log must then hold exactly these rows.
 
         Raises:
-          FileExistsError: if the training starts and the log holds something.
+          FileExistsError: if the run is new and the log is not empty.
         """
 
     def log(self, row: Row) -> None:
-        """Takes the next row."""
+        """Log the next row."""
 
     def close(self) -> None:
-        """Called once, last, however the training ended."""
+        """Close the log; called once, last, however training ends."""
 
 
 def scalars(row: Row) -> dict[str, float]:
-    """A row's numbers without `steps`, those that are not finite left out."""
+    """Return a row's finite metrics, without `steps` and `per_seed`."""
     return {
         name: value
         for name, value in row.items()
@@ -45,28 +45,28 @@ def scalars(row: Row) -> dict[str, float]:
 
 
 class Console:
-    """A line for each row, to stderr."""
+    """Logger that prints one line for each row to stderr."""
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Nothing is kept, so nothing is in the way."""
+        """Do nothing; the terminal keeps no log."""
 
     def log(self, row: Row) -> None:
-        """Prints a row."""
+        """Print a row."""
         values = "  ".join(f"{name} {value:.4g}" for name, value in scalars(row).items())
         print(f"{row['steps']:>10}  {values}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing; no file is open."""
 
 
 class ProgressBar:
-    """A bar on stderr, with the time left and the last row's numbers."""
+    """Progress bar on stderr, with the remaining time and the last row's metrics."""
 
     def __init__(self, steps: int, names: Sequence[str] = ("episode_return", "evaluation")):
-        """Makes one for a training of `steps` environment steps; `names` are shown beside it.
+        """Set the total number of environment steps and the names of the metrics to show.
 
         Raises:
-          TypeError: if `steps` is no int.
+          TypeError: if `steps` is not an int.
           ValueError: if it is below 1.
         """
         whole("steps", steps, 1)
@@ -74,7 +74,7 @@ class ProgressBar:
         self._progress: Any = None
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Shows the bar, where a resumed training stands."""
+        """Show the bar; a resumed run starts at its present step."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -88,12 +88,12 @@ class ProgressBar:
         self._progress.start()
 
     def log(self, row: Row) -> None:
-        """Moves the bar."""
+        """Advance the bar."""
         known = scalars(row)
         shown = "  ".join(f"{name} {known[name]:.4g}" for name in self._names if name in known)
         self._progress.update(self._task, completed=row["steps"], description=shown)
 
     def close(self) -> None:
-        """Leaves the bar as it is."""
+        """Stop updating the bar, and leave it on the terminal."""
         if self._progress is not None:
             self._progress.stop()

@@ -1,4 +1,4 @@
-"""The machine that something ran on, for its record."""
+"""Description of the present machine, for records of runs and benchmarks."""
 
 import os
 import platform
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def describe_machine() -> dict[str, Any]:
-    """CPU, cores that this process may use, caches, GPU, bytes of memory, and operating system.
+    """Return CPU, available cores, caches, GPU, bytes of memory and operating system.
 
-    What cannot be read is left out, or None. No library is started on the GPU.
+    Entries that cannot be read are missing or None. No library is initialised on the GPU.
     """
     found: dict[str, Any] = {
         "cpu": cpu_name(),
@@ -26,14 +26,14 @@ def describe_machine() -> dict[str, Any]:
 
 
 def core_count() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def cpu_name() -> str:
-    """The CPU's model, as far as the system tells it."""
+    """Return the CPU's model name, or its architecture if the system reports no model."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = cpuinfo.read_text(encoding="utf-8").splitlines()
@@ -52,7 +52,7 @@ def _caches() -> dict[str, str]:
 
 
 def _gpu() -> str | None:
-    """What NVIDIA's tool calls the first GPU, with its driver's version."""
+    """Return the name and driver version of the first GPU from `nvidia-smi`, or None."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None

@@ -1,4 +1,4 @@
-"""A list of a folder's files with their SHA-256, by which damage is found."""
+"""Manifests: lists of a folder's files with SHA-256 digests, to detect damage."""
 
 import errno
 import hashlib
@@ -13,11 +13,11 @@ NAME = "manifest.json"
 
 
 class DamagedError(ValueError):
-    """A folder does not hold what was written to it."""
+    """Error for a folder whose content differs from what was written to it."""
 
 
 def write_manifest(folder: pathlib.Path) -> None:
-    """Lists every file below a folder, once all of them are on disk.
+    """Flush every file below a folder to disk, then write the manifest.
 
     Raises:
       OSError: if the disk is full, ...
@@ -36,10 +36,10 @@ def write_manifest(folder: pathlib.Path) -> None:
 
 
 def check_manifest(folder: pathlib.Path) -> None:
-    """Compares a folder's files with their list.
+    """Check a folder's files against its manifest.
 
     Raises:
-      DamagedError: if a file, or the list, is missing or was changed.
+      DamagedError: if a file or the manifest is missing or was changed.
     """
     try:
         listed = dict(json.loads((folder / NAME).read_text(encoding="utf-8"))["sha256"])
@@ -62,7 +62,7 @@ def check_manifest(folder: pathlib.Path) -> None:
 
 
 def raise_damage(name: str, error: OSError) -> NoReturn:
-    """Raises DamagedError if a file is damaged; the error itself if it only cannot be read now."""
+    """Raise DamagedError for errors that mean damage; re-raise others, such as permissions."""
     if error.errno in (errno.EIO, errno.ENOENT, errno.EISDIR, errno.ENOTDIR):
         raise DamagedError(f"{name} cannot be read: {error}") from error
     raise error

@@ -1,4 +1,4 @@
-"""Loggers for TensorBoard, and for Weights & Biases."""
+"""Loggers for TensorBoard and Weights & Biases."""
 
 import importlib
 import os
@@ -10,10 +10,10 @@ from accel_rl.io.loggers import Row, scalars
 
 
 class TensorBoard:
-    """Event files for TensorBoard; needs tensorboardX."""
+    """Logger for TensorBoard event files; needs tensorboardX."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        """Names the folder of the event files.
+        """Set the folder of the event files.
 
         Raises:
           ModuleNotFoundError: if tensorboardX is not installed.
@@ -23,7 +23,7 @@ class TensorBoard:
         self._writer: Any = None
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Opens a new event file; TensorBoard hides what earlier ones have of later steps."""
+        """Open a new event file; TensorBoard hides later steps of earlier event files."""
         earlier = list(self._folder.glob("events.out.tfevents.*"))
         if rows is None and earlier:
             raise FileExistsError(f"{self._folder} holds the log of another training")
@@ -31,27 +31,27 @@ class TensorBoard:
         self._writer = self._module.SummaryWriter(
             str(self._folder),
             purge_step=next_step if earlier else None,
-            # A file's name otherwise holds no more than the second.
+            # By default names differ only by the second, and two runs could share a file.
             filename_suffix=f".{len(earlier):04d}",
         )
 
     def log(self, row: Row) -> None:
-        """Writes the numbers that are finite."""
+        """Write the finite metrics of a row."""
         for name, value in scalars(row).items():
             self._writer.add_scalar(name, value, row["steps"])
         self._writer.flush()
 
     def close(self) -> None:
-        """Closes the event file."""
+        """Close the event file."""
         if self._writer is not None:
             self._writer.close()
 
 
 class WeightsAndBiases:
-    """A run of Weights & Biases; needs wandb."""
+    """Logger for a Weights & Biases run; needs wandb."""
 
     def __init__(self, **init: Any):
-        """Takes the arguments of `wandb.init`; `id` is needed to resume.
+        """Set the arguments of `wandb.init`; `id` is required to resume.
 
         Raises:
           ModuleNotFoundError: if wandb is not installed.
@@ -61,26 +61,26 @@ class WeightsAndBiases:
         self._run: Any = None
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Starts the run, or goes on with it.
+        """Start or resume the run.
 
         Raises:
-          ValueError: if the training is resumed and there is no `id`.
+          ValueError: if the run is resumed and there is no `id`.
         """
         if rows is not None and "id" not in self._init:
             raise ValueError("id must be given, so that the run can be found to go on with it")
         self._run = self._module.init(resume="never" if rows is None else "allow", **self._init)
 
     def log(self, row: Row) -> None:
-        """Sends the numbers that are finite.
+        """Send the finite metrics of a row.
 
-        A row that the run has already, from before the training was resumed, is the same again, and
-        would be refused.
+        Rows that the run already has, from before training was resumed, are skipped: they are
+        identical, and wandb would refuse them.
         """
         if row["steps"] >= self._run.step:
             self._run.log(scalars(row), step=row["steps"])
 
     def close(self) -> None:
-        """Ends the run."""
+        """Finish the run."""
         if self._run is not None:
             self._run.finish()
 

@@ -1,4 +1,4 @@
-"""Flax modules for the agents."""
+"""Flax modules of the agents' networks."""
 
 from accel_rl.networks.actor_critic import Critic, DeterministicActor, GaussianActor
 from accel_rl.networks.convolution import ConvTorso

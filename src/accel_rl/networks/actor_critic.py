@@ -1,4 +1,4 @@
-"""Networks of agents with continuous actions: policies, and values of an observation and action."""
+"""Actors and critics for continuous actions."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from accel_rl.arguments import instance, real, whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
-# Lillicrap et al. 2016, section 7: so small that first actions are near the middle of their range.
+# Lillicrap et al. 2016, section 7: small initial weights keep first actions near mid-range.
 _small = nn.initializers.variance_scaling(1e-4, "fan_in", "uniform")
 
 
 class DeterministicActor(nn.Module):
-    """A policy that gives one action for an observation.
+    """Deterministic policy network.
 
     Attributes:
       body: layers, from [B, width] to [B, width].
       num: D, components of an action.
-      torso: from features to [B, width], before the body; None: features made flat.
+      torso: from features to [B, width], before the body; None: flattened features.
     """
 
     body: nn.Module
@@ -27,26 +27,26 @@ class DeterministicActor(nn.Module):
     torso: nn.Module | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is no module, ValueError if actions have no components."""
+        """Raise TypeError if a part is not a module, ValueError if `num` is below 1."""
         _require_modules(self.body, self.torso)
         whole("num", self.num, 1)
         super().__post_init__()
 
     @nn.compact
     def __call__(self, features: Array) -> Array:
-        """Features [B, ...] to [B, D], each component from -1 to 1."""
+        """Return actions [B, D] in [-1, 1] for features [B, ...]."""
         x = self.body(_flat(self.torso, features))
         return jnp.tanh(Dense(self.num, kernel_init=_small, name="action")(x))
 
 
 class GaussianActor(nn.Module):
-    """A policy that gives a normal distribution for each component of an action.
+    """Policy network with an independent Gaussian for each component of an action.
 
     Attributes:
       body: layers, from [B, width] to [B, width].
       num: D, components of an action.
-      torso: from features to [B, width], before the body; None: features made flat.
-      log_std_range: limits of the logarithm of the standard deviation.
+      torso: from features to [B, width], before the body; None: flattened features.
+      log_std_range: range to which the log standard deviation is clipped.
     """
 
     body: nn.Module
@@ -55,7 +55,7 @@ class GaussianActor(nn.Module):
     log_std_range: tuple[float, float] = (-20.0, 2.0)
 
     def __post_init__(self) -> None:
-        """Raises TypeError of a wrong type, ValueError of no component or of limits that fall."""
+        """Raise TypeError for a wrong type, ValueError if `num` or the range is invalid."""
         _require_modules(self.body, self.torso)
         whole("num", self.num, 1)
         if not isinstance(self.log_std_range, Sequence) or len(self.log_std_range) != 2:
@@ -67,7 +67,7 @@ class GaussianActor(nn.Module):
 
     @nn.compact
     def __call__(self, features: Array) -> tuple[Array, Array]:
-        """Features [B, ...] to means [B, D] and logarithms of standard deviations [B, D]."""
+        """Return means [B, D] and log standard deviations [B, D] for features [B, ...]."""
         x = self.body(_flat(self.torso, features))
         numbers = Dense(2 * self.num, kernel_init=_small, name="distribution")(x)
         mean, log_std = jnp.split(numbers, 2, axis=-1)
@@ -75,24 +75,24 @@ class GaussianActor(nn.Module):
 
 
 class Critic(nn.Module):
-    """The value of an observation and an action.
+    """Action-value network of an observation and an action.
 
     Attributes:
       body: layers, from [B, width] to [B, width].
-      torso: from features to [B, width], before the action joins; None: features made flat.
+      torso: from features to [B, width], before the action is appended; None: flattened features.
     """
 
     body: nn.Module
     torso: nn.Module | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is no module."""
+        """Raise TypeError if a part is not a module."""
         _require_modules(self.body, self.torso)
         super().__post_init__()
 
     @nn.compact
     def __call__(self, features: Array, action: Array) -> Array:
-        """Features [B, ...] and actions [B, D] to [B]."""
+        """Return values [B] of features [B, ...] and actions [B, D]."""
         x = jnp.concatenate([_flat(self.torso, features), action], axis=-1)
         return Dense(1, name="value")(self.body(x))[..., 0]
 

@@ -1,4 +1,4 @@
-"""Checks of what modules are made with."""
+"""Checks of modules' arguments."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from accel_rl.arguments import whole
 
 
 def require_widths(name: str, widths: Sequence[int]) -> None:
-    """Raises unless there are widths, each an int of at least 1.
+    """Check that `widths` is a non-empty sequence of ints of at least 1.
 
     Raises:
-      TypeError: if a width is no int, or `widths` no sequence.
-      ValueError: if there is none, or one is below 1.
+      TypeError: if a width is not an int, or `widths` is not a sequence.
+      ValueError: if there are no widths, or one is below 1.
     """
     if isinstance(widths, str) or not isinstance(widths, Sequence):
         raise TypeError(f"{name} must be a sequence of ints, got {widths!r}")

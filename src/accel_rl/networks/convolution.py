@@ -1,4 +1,4 @@
-"""Convolutional torsos for small pictures."""
+"""Convolutional torsos for small images."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,17 +13,18 @@ from accel_rl.types import Array
 
 
 def windows(pictures: Array, size: int) -> Array:
-    """Every square of `size` by `size` cells inside the pictures, stride 1.
+    """Extract all `size` x `size` windows of a batch of images, with stride 1.
 
     Args:
       pictures: [B, H, W, C].
       size: K, from 1 to the smaller of H and W.
 
     Returns:
-      [B, H - K + 1, W - K + 1, K * K * C], by rows, columns and channels of a window.
+      [B, H - K + 1, W - K + 1, K * K * C]; the last axis is ordered by row, column and channel of
+      the window.
 
     Raises:
-      ValueError: if the pictures are no such array, or smaller than a window.
+      ValueError: if `pictures` has another number of axes, or is smaller than a window.
     """
     if pictures.ndim != 4 or min(pictures.shape[1:3]) < size:
         raise ValueError(
@@ -39,15 +40,15 @@ def windows(pictures: Array, size: int) -> Array:
 class ConvTorso(nn.Module):
     """Convolutions without padding, then dense layers, each followed by an activation.
 
-    A convolution is a product with the windows of its picture: on CPUs XLA's own, and above all
-    its gradient, is several times slower for pictures of this size. The defaults are the network
-    of MinAtar's DQN, for [10, 10, C] cells.
+    A convolution is computed as a matrix product with the windows of its input. For images of this
+    size XLA's convolution on CPUs, above all its gradient, is several times slower. The defaults
+    are the network of MinAtar's DQN, for [10, 10, C] images.
 
     Attributes:
       filters: channels after each convolution.
-      size: sides of their windows.
+      size: side of each convolution's square window.
       hidden: width of each dense layer.
-      activation: after each layer.
+      activation: applied after each layer.
 
     Reference: Young and Tian, "MinAtar: an Atari-inspired testbed for thorough and reproducible
       reinforcement learning experiments", 2019, section 3.
@@ -59,7 +60,7 @@ class ConvTorso(nn.Module):
     activation: Callable[[Array], Array] = nn.relu
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if a width or a side is not an int of at least 1."""
+        """Raise TypeError or ValueError unless all sizes are ints of at least 1."""
         require_widths("filters", self.filters)
         whole("size", self.size, 1)
         require_widths("hidden", self.hidden)
@@ -67,7 +68,7 @@ class ConvTorso(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        """Pictures [B, H, W, C] to [B, hidden[-1]]."""
+        """Return features [B, hidden[-1]] of images [B, H, W, C]."""
         for channels in self.filters:
             x = self.activation(Dense(channels)(windows(x, self.size)))
         return MLP(self.hidden, self.activation)(x)

@@ -1,4 +1,4 @@
-"""Dense layers whose gradients are quick on CPUs."""
+"""Dense layers with fast gradients on CPUs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,18 +13,18 @@ from accel_rl.types import Array
 
 @jax.custom_vjp
 def product(x: Array, kernel: Array) -> Array:
-    """`x @ kernel`, whose gradient reads a transposed copy of `x` on CPUs.
+    """Return `x @ kernel`; on CPUs its gradient reads a transposed copy of `x`.
 
-    XLA's fast product of small matrices on CPUs takes its left operand by rows only. The gradient
-    of a kernel, `x.T @ g`, takes another one, half as fast or less; the copy is cheap beside it.
-    Other platforms multiply the transposed operand in place.
+    XLA's fast product of small matrices on CPUs needs a row-major left operand. The kernel's
+    gradient, `x.T @ g`, would use another product, at most half as fast; the copy is cheap by
+    comparison. Other platforms multiply the transposed operand in place.
 
     Args:
       x: [..., F] float32.
       kernel: [F, W] float32.
 
     Returns:
-      [..., W] float32. It has reverse-mode derivatives of first order only.
+      [..., W] float32. Only first-order reverse-mode derivatives are defined.
     """
     return x @ kernel
 
@@ -37,6 +37,7 @@ def _backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array
     x, kernel = saved
     rows = jax.lax.platform_dependent(
         x.reshape(-1, x.shape[-1]),
+        # The barrier keeps XLA from folding the transpose back into the product.
         cpu=lambda x: jax.lax.optimization_barrier(x.T),
         default=jnp.transpose,
     )
@@ -47,7 +48,7 @@ product.defvjp(_forward, _backward)
 
 
 def _dot_general(x: Array, kernel: Array, dimension_numbers: Any, precision: Any = None) -> Array:
-    """What a dense layer calls: contracts the last axis of `x` with the first of `kernel`."""
+    """Contract the last axis of `x` with the first of `kernel`, as `nn.Dense.dot_general`."""
     del dimension_numbers
     if precision is not None:
         raise ValueError(f"precision must be None, the backend's own, got {precision}")
@@ -55,11 +56,11 @@ def _dot_general(x: Array, kernel: Array, dimension_numbers: Any, precision: Any
 
 
 class Dense(nn.Dense):
-    """`flax.linen.Dense` that multiplies by `product`."""
+    """`flax.linen.Dense` with `product` as its matrix product."""
 
     dot_general: Callable[..., Array] | None = _dot_general
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if `features` is not an int of at least 1."""
+        """Raise TypeError or ValueError unless `features` is an int of at least 1."""
         whole("features", self.features, 1)
         super().__post_init__()

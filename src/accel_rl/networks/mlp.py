@@ -14,20 +14,20 @@ class MLP(nn.Module):
 
     Attributes:
       hidden: width of each layer.
-      activation: after each layer.
+      activation: applied after each layer.
     """
 
     hidden: Sequence[int]
     activation: Callable[[Array], Array] = nn.relu
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError if `hidden` is not one or more widths of at least 1."""
+        """Raise TypeError or ValueError unless `hidden` has one or more widths of at least 1."""
         require_widths("hidden", self.hidden)
         super().__post_init__()
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        """Features [B, ...], made flat, to [B, hidden[-1]]."""
+        """Flatten features [B, ...] and return [B, hidden[-1]]."""
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
             x = self.activation(Dense(width)(x))

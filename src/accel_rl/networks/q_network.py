@@ -1,4 +1,4 @@
-"""Networks of action values, for a finite number of actions."""
+"""Q-networks for a finite number of actions."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -9,13 +9,13 @@ from accel_rl.types import Array
 
 
 class QNetwork(nn.Module):
-    """A torso and one value for each action, or one for each action and atom.
+    """Torso followed by one output for each action, or for each action and atom.
 
     Attributes:
       torso: from features to [B, width].
       num_actions: A.
-      num_atoms: N numbers that describe the distribution of an action's return; None: its mean.
-      dueling: values and advantages from streams of their own.
+      num_atoms: N, outputs that describe the distribution of an action's return; None: its mean.
+      dueling: separate streams for state value and advantages.
     """
 
     torso: nn.Module
@@ -24,7 +24,7 @@ class QNetwork(nn.Module):
     dueling: bool = False
 
     def __post_init__(self) -> None:
-        """Raises TypeError of no torso, or ValueError of no action or fewer than two atoms."""
+        """Raise TypeError for a wrong type, ValueError for no action or fewer than two atoms."""
         instance("torso", self.torso, nn.Module)
         whole("num_actions", self.num_actions, 1)
         if self.num_atoms is not None:
@@ -33,9 +33,9 @@ class QNetwork(nn.Module):
 
     @nn.compact
     def __call__(self, features: Array) -> Array:
-        """Features [B, ...] to [B, A], or [B, A, N] with atoms.
+        """Return outputs [B, A], or [B, A, N] with atoms, for features [B, ...].
 
-        Reference: for the streams, Wang et al., "Dueling network architectures for deep
+        Reference: for the dueling streams, Wang et al., "Dueling network architectures for deep
           reinforcement learning", ICML 2016, equation 9.
         """
         x = self.torso(features)

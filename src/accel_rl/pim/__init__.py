@@ -1,4 +1,4 @@
-"""Tabular training on processing-in-memory: a log split over DPUs, trained there, and merged.
+"""Tabular training on processing-in-memory: DPUs train on chunks of a log, the host merges tables.
 
 chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
 result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))

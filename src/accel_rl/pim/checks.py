@@ -1,4 +1,4 @@
-"""What `pim.train` refuses before anything is traced."""
+"""Validation of the arguments of `pim.train`, before tracing."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ from pim_emu import Machine, Workload, check_fits, load_machine
 def check_arguments(
     program: Program, schedule: Schedule, rates: Hyperparameters, chunks: Chunks
 ) -> None:
-    """Refuse numbers out of range, as far as they are concrete; see `pim.train`."""
+    """Validate the ranges of concrete numbers; see `pim.train`."""
     nx = program.rule.numerics
     check_merge(schedule.merge)
     whole("passes", schedule.passes, 1)
@@ -55,7 +55,7 @@ def check_types(
     schedule: Schedule,
     order: str | Order,
 ) -> None:
-    """Refuse what is not what `pim.train` takes; see there."""
+    """Validate the types of arguments; see `pim.train`."""
     instance("chunks", chunks, Chunks, "pim.partition makes them")
     if hyperparameters is not None:
         instance("hyperparameters", hyperparameters, Hyperparameters)
@@ -65,7 +65,7 @@ def check_types(
 
 
 def check_counter(name: str, value: ArrayLike) -> Array:
-    """A number of 32 bits, known or traced, as uint32."""
+    """Return a 32-bit number, concrete or traced, as uint32."""
     if isinstance(value, jax.core.Tracer):
         real(name, value)
     else:
@@ -74,7 +74,7 @@ def check_counter(name: str, value: ArrayLike) -> Array:
 
 
 def check_initial(program: Program, initial: Array) -> None:
-    """Refuse a first table of the wrong form, or with entries that the numerics do not have."""
+    """Validate the shape and dtype of the initial table, and its entries if concrete."""
     nx = program.rule.numerics
     if not hasattr(initial, "dtype"):
         raise TypeError(f"initial must be an array, got {shown(initial)}")
@@ -93,14 +93,14 @@ def check_initial(program: Program, initial: Array) -> None:
 
 
 def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
-    """Refuse a run that a DPU of the machine cannot hold; see `pim_emu.check_fits`."""
+    """Validate that a DPU of the machine can hold the run; see `pim_emu.check_fits`."""
     instance("machine", machine, (str, Machine), "pim.load_machine makes one")
     limits = load_machine(machine) if isinstance(machine, str) else machine
     workload = Workload(
         rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
         num_states=program.num_states,
         num_actions=program.num_actions,
-        # Any rule with as many tables takes as much memory.
+        # Memory depends on the rule only by its number of tables.
         rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
         order=program.order.name,
         record_bytes=16,
@@ -109,6 +109,6 @@ def check_memory(program: Program, chunks: Chunks, machine: str | Machine, taskl
     )
     with contextlib.suppress(ValueError):
         check_fits(limits, workload)
-        return  # whatever the records, for which all rewards would have to be looked at
+        return  # fits even with the longest records, so the rewards need no scan
     each = record_bytes(program.size, program.num_actions, chunks.transitions.reward)
     check_fits(limits, dataclasses.replace(workload, record_bytes=each))

@@ -1,12 +1,12 @@
-"""Associative memory on UPMEM DPUs: keys lie in their MRAM, and searches run where the keys are.
+"""Associative memory on UPMEM DPUs: keys stay in MRAM, and the DPUs search them in place.
 
 with pim.match.KeyMemory(am.encode(priorities), dpus=64) as memory:
     memory.update(slots, am.encode(changed))
     found = memory.any_radius(queries, radii)
     slots = am.draw(key, found.words, 64)
 
-Match lines are those of `accel_rl.am`, bit for bit, packed as `am.pack` packs them. These are
-functions of the host, not of JAX: arrays are NumPy's, and nothing can be traced.
+Match lines are bit-identical to those of `accel_rl.am`, packed as by `am.pack`. All functions run
+on the host, outside JAX: they take and return NumPy arrays, and cannot be traced.
 """
 
 from types import TracebackType
@@ -31,38 +31,38 @@ from accel_rl.types import ArrayLike
 
 
 class Matches(NamedTuple):
-    """What a search found, in slots of DPU d: those from d * share on, see `KeyMemory.share`."""
+    """Result of a search; DPU d holds the slots from d * share on, see `KeyMemory.share`."""
 
     words: np.ndarray | None
-    """uint32 [..., ceil(N / 32)], match lines as `am.pack` gives them; None if not asked for."""
+    """Match lines packed as by `am.pack`, uint32 [..., ceil(N / 32)]; None if not requested."""
 
     counts: np.ndarray
-    """int32 [..., D], matches on each DPU."""
+    """Matches on each DPU, int32 [..., D]."""
 
 
 class KeyMemory:
-    """Keys of N slots over D DPUs.
+    """Associative memory of N keys over D DPUs.
 
-    Each DPU holds `share` slots that follow each other, a multiple of 64, so that their match lines
-    are whole words; the last DPUs have fewer, or none.
+    Each DPU holds `share` consecutive slots. `share` is a multiple of 64, so that match lines are
+    whole words; the last DPUs hold fewer slots, or none.
 
     Args:
-      keys: uint8, uint16 or uint32 [N], as `am.encode` makes them, N from 1 to 2^31 - 1.
-      dpus: D, from 1 to what the machine has.
-      valid: bool [N], valid bits; slots that are not valid never match. None: all are.
-      tasklets: of a DPU, from 1 to the machine's limit. Results do not depend on it.
-      machine: name of the machine whose limits programs must fit, and which is emulated; None for
-        the default.
+      keys: uint8, uint16 or uint32 [N], as from `am.encode`, N from 1 to 2^31 - 1.
+      dpus: D, from 1 to the machine's number of DPUs.
+      valid: bool [N], valid bits; invalid slots never match. All are valid if None.
+      tasklets: tasklets per DPU, from 1 to the machine's limit; results do not depend on it.
+      machine: name of the machine whose limits apply, and which is emulated; the default machine
+        if None.
       sdk: "vendor", "emulator" or "auto"; see `pim.upmem.find_toolkit`.
-      asynchronous: ranks move data while others compute.
-      count_instructions: DPUs count instructions, not cycles.
+      asynchronous: some ranks move data while others compute.
+      count_instructions: DPUs count instructions instead of cycles.
 
     Raises:
-      ValueError: an argument is of another dtype or shape or out of its range, or the MRAM cannot
-        hold the keys; before anything is built or launched.
-      pim.upmem.SdkMissing: there is nothing to build programs with; it says what to install. Also
+      ValueError: if an argument has the wrong dtype or shape or is out of range, or the keys exceed
+        the MRAM; nothing has been built or launched then.
+      pim.upmem.SdkMissing: if no toolkit can build programs; the message says what to install. Also
         a ValueError.
-      pim.upmem.UpmemError: DPUs, or the build, failed; also later. The DPUs are then freed.
+      pim.upmem.UpmemError: if the build or the DPUs fail, also in later calls; the DPUs are freed.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class KeyMemory:
         padded = np.zeros(dpus * self._share, self._dtype)
         padded[: self._size] = stored
         bitmap = np.zeros(dpus * self._share, bool)
-        bitmap[: self._size] = lines  # what pads is not valid
+        bitmap[: self._size] = lines  # padding is never valid
         self._matcher = matcher.Matcher(
             find_toolkit(sdk),
             dpus,
@@ -101,20 +101,20 @@ class KeyMemory:
 
     @property
     def share(self) -> int:
-        """Slots of a DPU; slot i lies on DPU i // share."""
+        """Slots per DPU; slot i is on DPU i // share."""
         return self._share
 
     def update(self, slots: ArrayLike, keys: ArrayLike, valid: ArrayLike = True) -> None:
-        """Give slots new keys, by one launch for every 512 of a DPU.
+        """Replace the keys of slots, with one launch for every 512 slots of a DPU.
 
         Args:
-          slots: integer [K], from 0 to N - 1; of a slot that is there twice, the last key stays.
-          keys: integer [K], in the range of the memory's dtype.
-          valid: bool [K] or one for all: whether the slots are valid from now on.
+          slots: integer [K], from 0 to N - 1; the last key of a repeated slot wins.
+          keys: integer [K], in the range of the stored dtype.
+          valid: bool [K], or one bool for all slots, the new valid bits.
 
         Raises:
-          ValueError: an argument is of another dtype or shape or out of its range.
-          pim.upmem.UpmemError: DPUs failed.
+          ValueError: if an argument has the wrong dtype or shape or is out of range.
+          pim.upmem.UpmemError: if the DPUs fail.
         """
         where = as_integers("slots", slots, self._size - 1)
         new = as_integers("keys", keys, self._top, len(where))
@@ -128,12 +128,14 @@ class KeyMemory:
             self._matcher.update(where, new, flags)
 
     def match(self, queries: ArrayLike, dont_cares: ArrayLike, *, lines: bool = True) -> Matches:
-        """Ternary searches, one for each query: `am.match`. For `am.prefix`, give `am.low_mask`.
+        """Run ternary searches, one for each query, as `am.match`.
+
+        With `am.low_mask` as `dont_cares` this is `am.prefix`.
 
         Args:
           queries: integer [M], in the range of the keys' dtype.
           dont_cares: integer [M], 1 in the bits that match anything.
-          lines: whether to fetch match lines, or counts alone.
+          lines: fetch match lines; False fetches counts alone.
 
         Returns:
           words [M, ceil(N / 32)] and counts [M, D].
@@ -145,11 +147,11 @@ class KeyMemory:
         return self._each(matcher.TERNARY, ternary(wanted, self._top & ~masks), lines)
 
     def radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
-        """Radius searches, one for each query: `am.radius`.
+        """Run radius searches, one for each query, as `am.radius`.
 
         Args:
           queries: integer [M], in the range of the keys' dtype.
-          radii: integer [M], from 0.
+          radii: integer [M], at least 0.
           lines: as for `match`.
 
         Returns:
@@ -164,10 +166,10 @@ class KeyMemory:
     def any_match(
         self, queries: ArrayLike, dont_cares: ArrayLike, *, lines: bool = True
     ) -> Matches:
-        """The union of ternary searches: `am.any_match`, packed.
+        """Search for the union of ternary queries, as a packed `am.any_match`.
 
-        Queries that all leave out low bits alone, as `am.low_mask` does, are ranges, which are
-        searched together; others one after the other.
+        If every mask covers low bits only, as from `am.low_mask`, the queries are ranges and are
+        searched together. Otherwise they are searched one after the other.
 
         Args:
           queries: integer [M], in the range of the keys' dtype, M up to 256.
@@ -187,11 +189,11 @@ class KeyMemory:
         return self._union(matcher.ANY_TERNARY, pairs, lines)
 
     def any_radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
-        """The union of radius searches: `am.any_radius`, packed.
+        """Search for the union of radius queries, as a packed `am.any_radius`.
 
         Args:
           queries: integer [M], in the range of the keys' dtype, M up to 256.
-          radii: integer [M], from 0.
+          radii: integer [M], at least 0.
           lines: as for `match`.
 
         Returns:
@@ -204,15 +206,15 @@ class KeyMemory:
         return self._ranges(*self._ball(*pairs), lines)
 
     def report(self) -> Report:
-        """What was done since the keys were loaded; for `pim.modelled.parts_of_searches`.
+        """Report DPU work since the keys were loaded, for `pim.modelled.parts_of_searches`.
 
-        `scattered_bytes` are keys and updates, `broadcast_bytes` queries, `gathered_bytes` match
-        lines and counts.
+        `scattered_bytes` counts keys and updates, `broadcast_bytes` queries, and `gathered_bytes`
+        match lines and counts.
         """
         return self._matcher.report()
 
     def close(self) -> None:
-        """Free the DPUs; the memory cannot be used any more."""
+        """Free the DPUs; nothing else may be called afterwards."""
         self._matcher.close()
 
     def __enter__(self) -> "KeyMemory":
@@ -233,7 +235,7 @@ class KeyMemory:
     def _pairs(
         self, queries: ArrayLike, name: str, seconds: ArrayLike, most: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Queries and the mask or radius of each, int64 [M], so that sums do not wrap around."""
+        """Return queries and their masks or radii as int64 [M], so that sums do not wrap around."""
         wanted = as_integers("queries", queries, self._top)
         if most is not None and len(wanted) > most:
             raise ValueError(f"queries must be at most {most} for a union, got {len(wanted)}")
@@ -257,11 +259,11 @@ class KeyMemory:
             return Matches(words, np.zeros(self._dpus, np.int32))
         low, high = merged(low, high)
         few = len(low) <= matcher.FEW
-        # Repeated up to the number that the program is compiled for.
+        # Repeat the last range up to the number that the program is compiled for.
         padding = (0, (matcher.FEW if few else matcher.MOST_QUERIES) - len(low))
         pairs = columns(np.pad(low, padding, "edge"), np.pad(high - low, padding, "edge"))
         return self._union(matcher.ANY_OF_FEW if few else matcher.ANY_OF_MANY, pairs, lines)
 
     def _words(self, found: np.ndarray) -> np.ndarray:
-        """Match lines of all DPUs as words of 32, without those of padding."""
+        """Return the match lines of all DPUs as 32-bit words, without padding words."""
         return found.astype("<u8", copy=False).view("<u4")[:, : -(-self._size // 32)]

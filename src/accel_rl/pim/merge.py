@@ -1,17 +1,17 @@
-"""Merging the DPUs' Q-tables into one: a weighted mean of what each DPU learned.
+"""Merge of the DPUs' Q-tables into one, by a weighted mean of their changes.
 
-With Q0 the table broadcast last, q_i the table of DPU i and w_i(s, a) its weight, the merged entry
-is Q0 + sum_i w_i (q_i - Q0) / sum_i w_i, and Q0 where all weights are 0.
+Q0 is the last broadcast table, q_i the table of DPU i and w_i(s, a) its weight. The merged entry is
+Q0 + sum_i w_i (q_i - Q0) / sum_i w_i, or Q0 if all weights are 0.
 
 | merge | w_i | |
 | --- | --- | --- |
 | visits | updates of (s, a) on DPU i since the last merge | the default |
-| mean | 1, and the entry is the plain mean of the q_i | SwiftRL's, as remembered |
-| visited | 1 where DPU i updated (s, a), else 0 | |
-| damped | 1 - (1 - alpha)**n_i, in 1/32,768 | |
+| mean | 1; the merged entry is the plain mean of the q_i | SwiftRL's, as recalled |
+| visited | 1 if DPU i updated (s, a), else 0 | |
+| damped | 1 - (1 - alpha)**n_i for n_i updates, in units of 1/32,768 | |
 
-INT32 sums are exact and quotients round half away from zero. FP32 sums run through one pairwise
-tree in DPU order, so that the number of devices does not change the result, and are multiplied by
+INT32 sums are exact, and quotients round half away from zero. FP32 sums use a fixed pairwise tree
+in DPU order, so that the result does not depend on the number of devices; they are multiplied by
 the reciprocal of the sum of weights.
 """
 
@@ -24,18 +24,18 @@ import numpy as np
 from accel_rl.pim import wide
 from accel_rl.types import Array
 
-# What `Schedule.merge` may be.
+# Values of `Schedule.merge`.
 MERGES = ("visits", "mean", "visited", "damped")
 MAX_INT32_WEIGHT = 2**30
 _DAMPED_ONE = 32_768
-_DAMPED_ENTRIES = 256  # beyond, a DPU's weight stays that of 255 visits
+_DAMPED_ENTRIES = 256  # more than 255 visits weigh as 255
 
 
 def check_merge(name: str) -> str:
-    """The name itself.
+    """Return the name of a merge rule if it is known.
 
     Raises:
-      ValueError: if there is no such merge.
+      ValueError: if the name is unknown.
     """
     if name not in MERGES:
         raise ValueError(f"merge must be one of {', '.join(MERGES)}, got {name!r}")
@@ -43,7 +43,7 @@ def check_merge(name: str) -> str:
 
 
 def weight_bound(name: str, num_dpus: int, visits: int) -> int:
-    """The largest possible sum of weights, for `visits` updates on all DPUs between two merges."""
+    """Return the largest sum of weights, for `visits` updates on all DPUs between two merges."""
     return {
         "visits": visits,
         "mean": num_dpus,
@@ -55,21 +55,21 @@ def weight_bound(name: str, num_dpus: int, visits: int) -> int:
 def merge_tables(
     name: str, tables: Array, base: Array, visits: Array, alpha: Array, bound: int
 ) -> Array:
-    """The merged table.
+    """Merge the DPUs' tables into one.
 
     Args:
       name: one of `MERGES`, static.
       tables: [D, E] float32 or int32, the DPUs' tables.
-      base: [E], Q0, the table broadcast last.
-      visits: uint32 [D, E], updates since then.
+      base: [E], Q0, the last broadcast table.
+      visits: uint32 [D, E], updates since the last broadcast.
       alpha: float32 [], the step size; used by "damped" only.
       bound: from `weight_bound`, static; below 2**30 for INT32.
 
     Returns:
-      [E].
+      Merged table, [E].
 
     Raises:
-      ValueError: if the name is unknown, or the bound too large for INT32.
+      ValueError: if the name is unknown, or the bound is too large for INT32.
     """
     check_merge(name)
     weights = _weights(name, visits, alpha)
@@ -85,7 +85,7 @@ def merge_tables(
 
 
 def pairwise_sum(x: Array) -> Array:
-    """Sum over axis 0 through one fixed tree of adjacent pairs, padded to a power of two."""
+    """Sum over axis 0 along a fixed tree of adjacent pairs, padded to a power of two."""
     count = x.shape[0]
     depth = max(count - 1, 0).bit_length()
     x = jnp.pad(x, [(0, 2**depth - count)] + [(0, 0)] * (x.ndim - 1))
@@ -95,10 +95,10 @@ def pairwise_sum(x: Array) -> Array:
 
 
 def damped_weights(alpha: Array) -> Array:
-    """uint32 [256]: 1 - (1 - alpha)**n for n = 0, ..., 255 visits, in 1/32,768.
+    """Return weights 1 - (1 - alpha)**n for n = 0, ..., 255 visits, uint32 [256].
 
-    By the integer recurrence k[0] = 32,768, k[n + 1] = (k[n] * (32,768 - a) + 16,384) >> 15, with
-    a = alpha in 1/32,768 rounded; the weight of n visits is 32,768 - k[n].
+    Weights are in units of 1/32,768. With a = alpha rounded to this unit, the weight of n visits is
+    32,768 - k[n], where k[0] = 32,768 and k[n + 1] = (k[n] * (32,768 - a) + 16,384) >> 15.
     """
     one = np.uint32(_DAMPED_ONE)
     keep = one - jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
@@ -122,14 +122,14 @@ def _weights(name: str, visits: Array, alpha: Array) -> Array:
 def _merge_fp32(tables: Array, base: Array, weights: Array) -> Array:
     total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
     weighted = pairwise_sum(weights.astype(jnp.float32) * (tables - base))
-    # Times the reciprocal: XLA makes that of a quotient whose divisor is constant, as in "mean".
+    # Multiply by the reciprocal: XLA rewrites division by a constant, as in "mean", to the same.
     share = np.float32(1) / jnp.maximum(total, np.uint32(1)).astype(jnp.float32)
     return jnp.where(total > 0, base + weighted * share, base)
 
 
 def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Array:
-    # The magnitude of a difference is cut into limbs so short that a limb's weighted sum over all
-    # DPUs fits an int32.
+    # The magnitude of a difference is split into limbs short enough for the weighted sum of a limb
+    # over all DPUs to fit an int32.
     bits = 31 - bound.bit_length()
     limbs = -(-32 // bits)
     mask = np.uint32(2**bits - 1)
@@ -144,7 +144,7 @@ def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Arra
         products = [(part * signed).astype(jnp.int32) for part in parts]
         return [x + y for x, y in zip(sums, products, strict=True)], None
 
-    # A limb each, not one stacked array, which XLA's CPU compiler does not vectorise.
+    # One array per limb: XLA's CPU compiler does not vectorise a stacked array.
     zeros = [jnp.zeros_like(base)] * limbs
     sums, _ = jax.lax.scan(step, zeros, (tables, weights))
     total = jnp.sum(weights, axis=0, dtype=jnp.uint32)

@@ -1,4 +1,4 @@
-"""What a run would cost on UPMEM DPUs, by the model in `pim_emu.cost`. Modelled, never measured."""
+"""Modelled time of runs on UPMEM DPUs, from the cost model `pim_emu.cost`; never measured."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from pim_emu.machine import Machine, load_machine
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Load:
-    """What the model needs to know of a dataset, whatever is trained on it."""
+    """Properties of a dataset that the cost model needs, for any rule."""
 
-    pairs: np.ndarray  # [N] int32, s * A + a of every row
+    pairs: np.ndarray  # [N] int32, s * A + a of every transition
     num_states: int  # S
     num_actions: int  # A
-    record_bytes: int  # 8 or 16, of a row in MRAM
+    record_bytes: int  # 8 or 16, bytes of a transition in MRAM
 
 
 def load_of(dataset: TabularDataset) -> Load:
-    """Reads the load off a dataset.
+    """Return the load of a dataset.
 
     Raises:
-        ValueError: the dataset is not valid.
+        ValueError: if the dataset is invalid.
     """
     validate(dataset)
     info, columns = dataset.info, dataset.transitions
@@ -38,7 +38,7 @@ def load_of(dataset: TabularDataset) -> Load:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """What runs on the DPUs, as far as its time depends on it."""
+    """Settings of a DPU kernel on which its modelled time depends."""
 
     rule: str
     numerics: str
@@ -51,11 +51,11 @@ class Kernel:
 
 
 def workload(machine: Machine, load: Load, kernel: Kernel, dpus: int) -> cost.Workload:
-    """The run as the cost model knows it, with the imbalance of the slowest DPU's own rows.
+    """Return the workload of a run for the cost model, with the imbalance of the slowest DPU.
 
     Raises:
-        ValueError: a number is out of range, or the machine cannot hold the run; the message gives
-            what is needed and what there is.
+        ValueError: if a number is out of range, or the run does not fit the machine; the message
+            states the required and the available size.
     """
     run = cost.Workload(
         rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
@@ -77,7 +77,7 @@ def workload(machine: Machine, load: Load, kernel: Kernel, dpus: int) -> cost.Wo
 
 
 def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
-    """Modelled seconds: cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu."""
+    """Return modelled seconds: cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu."""
     return {
         name: float(value) for name, value in cost.modelled_seconds(machine, run).parts().items()
     }
@@ -86,21 +86,21 @@ def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
 def parts_of_run(
     machine: Machine, report: Report, *, weighted_merge: bool = True
 ) -> dict[str, float]:
-    """Modelled seconds of one training on DPUs, from what it really did.
+    """Return modelled seconds of one training on DPUs, from its recorded cycles and bytes.
 
-    The kernel's are the cycles that the slowest DPU of each launch counted; those of transfers come
-    from the bytes that moved, at the machine's bandwidths.
+    Kernel time is the cycles of the slowest DPU of each launch, at the machine's clock. Transfer
+    time is the bytes moved, at the machine's bandwidths.
 
     Args:
-        machine: whose clock and bandwidths.
-        report: of `pim.upmem.recording`, in which one training ran and DPUs counted cycles.
+        machine: machine with the clock and bandwidths.
+        report: report of `pim.upmem.recording` over one training whose DPUs counted cycles.
         weighted_merge: the merge reads visit counts beside the tables (all but "mean").
 
     Returns:
-        cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu.
+        Seconds of cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu.
 
     Raises:
-        ValueError: nothing was launched, or instructions were counted.
+        ValueError: if nothing was launched, or instructions were counted.
     """
     launches = report.launches
     if report.counts_instructions:
@@ -123,21 +123,21 @@ def parts_of_run(
 
 
 def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
-    """Modelled seconds of searches and updates on DPUs, from what they really did.
+    """Return modelled seconds of searches and updates on DPUs, from recorded cycles and bytes.
 
-    As for `parts_of_run`: from the cycles that were counted, and the bytes that moved. The program,
-    which is sent once, is left out.
+    Cycles and bytes are converted as in `parts_of_run`. Sending the program, which happens once,
+    is not included.
 
     Args:
-        machine: whose clock and bandwidths.
-        report: of `pim.match.KeyMemory.report`, less an earlier one (`Report.since`) for what was
-            done in between; DPUs counted cycles.
+        machine: machine with the clock and bandwidths.
+        report: report of `pim.match.KeyMemory.report` with DPUs that counted cycles; subtract an
+            earlier report with `Report.since` for the work in between.
 
     Returns:
-        cpu_to_pim, pim_kernel, pim_to_cpu.
+        Seconds of cpu_to_pim, pim_kernel, pim_to_cpu.
 
     Raises:
-        ValueError: instructions were counted.
+        ValueError: if instructions were counted.
     """
     if report.counts_instructions:
         raise ValueError("the DPUs counted instructions: make it with count_instructions=False")
@@ -153,16 +153,16 @@ def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
 def scaling(
     load: Load, kernel: Kernel, dpus: Sequence[int], machine: Machine | None = None
 ) -> dict[str, list[float]]:
-    """Modelled seconds of the same rows on different numbers of DPUs.
+    """Return modelled seconds of the same dataset on different numbers of DPUs.
 
     Args:
-        load: the rows.
-        kernel: what runs.
+        load: load of the dataset.
+        kernel: settings of the DPU kernel.
         dpus: numbers of DPUs.
-        machine: the default machine if None.
+        machine: machine to model; the default machine if None.
 
     Returns:
-        {"pim_kernel": [len(dpus)], "total": [len(dpus)]}, total with all transfers.
+        {"pim_kernel": [len(dpus)], "total": [len(dpus)]}; the total includes all transfers.
 
     Raises:
         ValueError: as `workload`.
@@ -176,7 +176,7 @@ def scaling(
 
 
 def _slowest(machine: Machine, load: Load, run: cost.Workload) -> float:
-    """The largest imbalance among the DPUs: the launch lasts as long as the slowest."""
+    """Return the largest imbalance of any DPU; a launch lasts as long as its slowest DPU."""
     if run.working_tasklets == 1:
         return 1.0
     ends = np.cumsum(run.rows_per_dpu)[:-1]
@@ -189,9 +189,9 @@ def _slowest(machine: Machine, load: Load, run: cost.Workload) -> float:
 
 
 def _visiting_order(run: cost.Workload, rows: int) -> np.ndarray:
-    """The rows of a chunk as one pass takes them, as far as it decides which share a block.
+    """Return row indices in an order with the same blocks of rows as a pass.
 
-    RAN moves blocks of rows whole, so what is in a block stays as stored.
+    RAN moves whole blocks of rows, so the stored order has the same rows in each block.
     """
     step = np.arange(rows)
     if run.order == "STR":

@@ -1,4 +1,4 @@
-"""Splitting logged experience over DPUs."""
+"""Partition of logged experience over DPUs."""
 
 import dataclasses
 import functools
@@ -20,26 +20,26 @@ from pim_emu import split_rows
 )
 @dataclasses.dataclass(frozen=True)
 class Chunks:
-    """A log cut into one contiguous chunk for each of D DPUs, padded to a common T rows."""
+    """Log cut into one contiguous chunk for each of D DPUs, padded to T transitions each."""
 
     transitions: TabularTransition  # columns [D, T]
-    lengths: Array  # [D] int32, real rows; those beyond are padding
+    lengths: Array  # [D] int32, transitions of each chunk; the rest is padding
     num_states: int  # S, static
     num_actions: int  # A, static
 
     @property
     def num_dpus(self) -> int:
-        """D, the number of DPUs."""
+        """Number of DPUs, D."""
         return self.lengths.shape[0]
 
     @property
     def capacity(self) -> int:
-        """T, rows of a padded chunk."""
+        """Length of a padded chunk, T."""
         return self.transitions.state.shape[1]
 
 
 def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
-    """int32 [D]: rows of each chunk; the first `num_rows % num_dpus` get one row more.
+    """Return chunk lengths, int32 [D]; the first `num_rows % num_dpus` are longer by one.
 
     Raises:
       TypeError: if a number is no int.
@@ -60,12 +60,11 @@ def partition(
       num_actions: A.
 
     Returns:
-      The chunks; the first N mod D have one row more.
+      The chunks; the first N mod D are longer by one transition.
 
     Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if a number is out of range, columns differ in length, or, where the columns are
-        concrete, if an index is.
+      TypeError: if an argument has the wrong type.
+      ValueError: if a number or a concrete index is out of range, or columns differ in length.
     """
     instance("transitions", transitions, TabularTransition, "that of a dataset")
     integer("num_dpus", num_dpus)
@@ -90,6 +89,7 @@ def partition(
     ):
         _check_index(name, getattr(transitions, name), limit)
     lengths = chunk_lengths(num_rows, num_dpus)
+    # The padding of a shorter chunk reads the next chunk, or repeats the log's last transition.
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
     index = np.minimum(starts[:, None] + np.arange(lengths[0]), num_rows - 1)
     columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)

@@ -1,4 +1,4 @@
-"""What searches on DPUs are given: checked in Python, and in the form that DPUs take."""
+"""Validation and encoding of the arguments of associative searches on DPUs."""
 
 import numpy as np
 
@@ -12,10 +12,10 @@ INT32_MAX = 2**31 - 1
 
 
 def as_keys(keys: ArrayLike) -> np.ndarray:
-    """Keys to be stored, [N] of uint8, uint16 or uint32.
+    """Return keys as a validated array, [N] of uint8, uint16 or uint32.
 
     Raises:
-      ValueError: they are of another dtype or shape.
+      ValueError: if the dtype or shape is wrong.
     """
     if getattr(keys, "dtype", None) not in DTYPES:
         got = getattr(keys, "dtype", type(keys).__name__)
@@ -27,10 +27,10 @@ def as_keys(keys: ArrayLike) -> np.ndarray:
 
 
 def as_valid(valid: ArrayLike | None, size: int) -> np.ndarray:
-    """Valid bits, bool [N].
+    """Return valid bits, bool [N]; all true if `valid` is None.
 
     Raises:
-      ValueError: they are of another dtype or shape.
+      ValueError: if the dtype or shape is wrong.
     """
     bits = np.ones(size, bool) if valid is None else np.asarray(valid)
     if bits.dtype != np.bool_ or bits.shape != (size,):
@@ -39,20 +39,20 @@ def as_valid(valid: ArrayLike | None, size: int) -> np.ndarray:
 
 
 def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = None) -> np.ndarray:
-    """Numbers from 0 to `limit` as uint32 [M].
+    """Return integers from 0 to `limit` as uint32 [M].
 
     Args:
-      name: of the argument, for errors.
+      name: argument name in error messages.
       values: integer [M].
-      limit: the largest, below 2^32.
-      length: M, where it must be a certain one.
+      limit: largest allowed value, below 2^32.
+      length: required M; any if None.
 
     Raises:
-      ValueError: they are not integers, of another shape, or out of range.
+      ValueError: if the values are no integers, have the wrong shape, or are out of range.
     """
     numbers = np.asarray(values)
     if numbers.size == 0 and not hasattr(values, "dtype"):
-        numbers = numbers.astype(np.uint32)  # NumPy takes an empty list for floats
+        numbers = numbers.astype(np.uint32)  # NumPy makes an empty list float64
     wanted = "[M]" if length is None else f"[{length}]"
     if numbers.ndim != 1 or length not in (None, len(numbers)):
         raise ValueError(f"{name} must be {wanted}, got shape {numbers.shape}")
@@ -67,11 +67,11 @@ def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = N
 
 
 def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str | None) -> int:
-    """Groups of 64 slots that each DPU gets of `size`.
+    """Validate the machine's limits; return the groups of 64 slots per DPU, for `size` slots.
 
     Raises:
-      TypeError: a number is no int.
-      ValueError: the machine is unknown, has fewer DPUs or tasklets, or too little MRAM.
+      TypeError: if a number is no int.
+      ValueError: if the machine is unknown, or has too few DPUs, tasklets or bytes of MRAM.
     """
     known = available_machines()
     if machine is not None and machine not in known:
@@ -83,7 +83,7 @@ def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str |
     ):
         whole(name, value, 1, limit)
     groups = -(-size // (dpus * GROUP))
-    # Keys, valid bits, and the match lines of a query.
+    # Bytes of keys, of valid bits, and of the match lines of one query.
     of_a_group = GROUP * bits // 8 + 2 * GROUP // 8
     needed = groups * of_a_group
     if needed > limits.mram_bytes:
@@ -96,24 +96,24 @@ def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str |
 
 
 def ternary(wanted: np.ndarray, care: np.ndarray) -> np.ndarray:
-    """Ternary queries, uint32 [M, 2]: what a key must be in the bits of the mask, and the mask."""
+    """Return ternary queries, uint32 [M, 2]: the required bits under the mask, and the mask."""
     return columns(wanted & care, care)
 
 
 def columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Queries as DPUs take them, uint32 [M, 2]."""
+    """Stack two columns into queries as DPUs read them, uint32 [M, 2]."""
     return np.ascontiguousarray(np.stack([first, second], axis=1), np.uint32)
 
 
 def merged(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Disjoint ranges in ascending order with the same union as ranges from `low` to `high`.
+    """Merge overlapping and adjacent ranges into disjoint ranges in ascending order.
 
     Args:
-      low: int64 [M], M at least 1.
-      high: int64 [M], none below its `low`.
+      low: int64 [M], inclusive lower bounds, M at least 1.
+      high: int64 [M], inclusive upper bounds, each at least its `low`.
 
     Returns:
-      Two int64 [at most M].
+      Lower and upper bounds, two int64 [at most M].
     """
     order = np.argsort(low)
     low, reached = low[order], np.maximum.accumulate(high[order])

@@ -1,14 +1,14 @@
-"""How long to train and how to merge."""
+"""Schedule of training on DPUs."""
 
 from typing import NamedTuple
 
 
 class Schedule(NamedTuple):
-    """How long to train and how to merge; static.
+    """Passes and merges of a training; static.
 
     Attributes:
-      passes: passes over every chunk (the papers' episodes), at least 1.
-      period: passes between two merges, tau, at least 1. The last pass always merges.
+      passes: passes over every chunk ("episodes" in the papers), at least 1.
+      period: passes between two merges, tau, at least 1; the last pass is always merged.
       merge: one of `pim.MERGES`.
     """
 
@@ -18,4 +18,4 @@ class Schedule(NamedTuple):
 
 
 SWIFTRL = Schedule(passes=2_000, period=50, merge="mean")
-"""SwiftRL's schedule as its authors' setting is remembered; not checked against the paper."""
+"""SwiftRL's schedule, as recalled; not checked against the paper."""

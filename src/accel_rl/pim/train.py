@@ -1,4 +1,4 @@
-"""Training on DPUs: scatter, launch, gather, merge, again."""
+"""Training on DPUs: scatter rows once, then launch, gather and merge in each period."""
 
 import dataclasses
 import functools
@@ -36,10 +36,10 @@ Probe = Callable[[Array], Any]
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainResult:
-    """What training returns."""
+    """Result of `train`."""
 
-    tables: Array  # [K, S, A] in the numerics' dtype: the last merged table
-    values: Array  # [S, A] float32: its action values
+    tables: Array  # [K, S, A] in the numerics' dtype, the last merged tables
+    values: Array  # [S, A] float32, action values of the tables
     history: Any  # the probe's results, stacked over merges; None without a probe
     effective: Hyperparameters  # float32 rates as the numerics represent them
 
@@ -62,40 +62,39 @@ def train(
 ) -> TrainResult:
     """Train a tabular rule on chunks of logged experience, one chunk for each DPU.
 
-    Every DPU learns from its own chunk into its own table; after each period of passes the tables
-    are merged and broadcast. Pure: works under `jit` and `vmap`; mapped rates share the rows and
-    are much faster than repeated calls.
+    Every DPU updates its own tables from its own chunk. After each period of passes the tables are
+    merged and broadcast. Pure: works under `jit` and `vmap`. Under `vmap` over rates the replicas
+    share the rows, which is much faster than repeated calls.
 
     Args:
       chunks: from `partition`.
       hyperparameters: leaves alpha, gamma and epsilon; the defaults if None.
       seed: uint32 [], of the random orders and rules.
-      rule: static.
-      schedule: static.
-      order: an order or its name, static.
+      rule: update rule, static.
+      schedule: passes and merges, static.
+      order: sampling order or its name, static.
       target_block: rows whose targets use the table as it is at the block's start; 1 is strictly
         sequential. Static, at least 1.
-      backend: a backend or its name, static.
-      initial: [K, S, A] in the numerics' dtype, the first table; zeros if None.
-      first_pass: uint32 [], the number of passes already done: continuing after a merge with the
-        tables so far gives the same result, bit for bit, as one longer call.
-      probe: a pure function of the action values [S, A], evaluated after each merge; static.
-      machine: what the run must fit, from `pim_emu.load_machine` or its name. None for no limit,
-        but that of the default machine's DPUs, for which the "upmem" backend builds its programs.
-      tasklets: of the machine's DPUs, whose stacks take WRAM; the result does not depend on it. A
+      backend: backend or its name, static.
+      initial: [K, S, A] in the numerics' dtype, the initial tables; zeros if None.
+      first_pass: uint32 [], the number of passes already done. Continuing after a merge, with its
+        tables as `initial`, is bit-identical to one longer call.
+      probe: pure function of the action values [S, A], evaluated after each merge; static.
+      machine: machine whose memories the run must fit, from `pim_emu.load_machine`, or its name.
+        None for no limit; the "upmem" backend then builds programs for the default machine.
+      tasklets: tasklets per DPU, whose stacks take WRAM; the result does not depend on it. A
         backend given as an object has tasklets and a machine of its own.
 
     Returns:
-      The result.
+      Tables, action values, the probe's history and effective rates.
 
     Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if an argument is out of its range, as far as it is concrete, if the backend is
-        absent or cannot run the rule, or if a chunk exceeds the machine's MRAM or the tables its
-        WRAM.
+      TypeError: if an argument has the wrong type.
+      ValueError: if a concrete argument is out of range, if the backend is absent or cannot run the
+        rule, or if a chunk exceeds the machine's MRAM or the tables its WRAM.
       jax.errors.JaxRuntimeError: by the "cpu" backend, if traced rows point outside the tables.
-      pim.upmem.UpmemError: by the "upmem" backend, which waits for the result. Its subclasses say
-        what happened: a DPU stopped, too few are free, a program does not fit, ...
+      pim.upmem.UpmemError: by the "upmem" backend, which waits for the result. Subclasses name the
+        cause, such as a DPU fault, too few free DPUs, or a program that does not fit.
 
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
@@ -125,8 +124,8 @@ def train(
     if chosen.translate is None:
         return run(chunks, rates, seed, initial, first_pass)
     with translated(chosen.translate):
-        # Errors of a launch show when it is waited for; under an outer transformation this waits
-        # for nothing.
+        # A launch raises its errors when the result is awaited. Under an outer transformation the
+        # result is traced and there is nothing to await.
         return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
 
 
@@ -144,7 +143,7 @@ def _train(
 ) -> TrainResult:
     rule, nx = program.rule, program.rule.numerics
     c = rule.coefficients(rates)
-    if program.is_static:  # so that mapped seeds do not part replicas that are alike
+    if program.is_static:  # vmapped seeds must not split identical replicas
         seed = jnp.uint32(0)
     words = encode_chunks(program, chunks)
     memory = backend.load(program, words, chunks.lengths, c)
@@ -158,6 +157,7 @@ def _train(
             visits = visits_of_a_pass * np.uint32(num_passes)
         else:
             visits = visits_of(start, num_passes)
+        # Backends may pad the DPU axis.
         tables, visits = tables[: chunks.num_dpus], visits[: chunks.num_dpus]
         bound = weight_bound(schedule.merge, chunks.num_dpus, rows * num_passes)
         merge = functools.partial(merge_tables, schedule.merge, bound=bound)
@@ -185,8 +185,8 @@ def _train(
 def _merge(
     merge: Callable[..., Array], mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
 ) -> Array:
-    # Each device merges a share of the entries, so that sums over DPUs stay within a device and
-    # do not depend on the number of devices.
+    # Each device merges a share of the entries over all DPUs, so that sums do not depend on the
+    # number of devices.
     tables, visits = pad_axis((tables, visits), mesh, axis=1)
     mapped = device_map(merge, (1, 0, 1, None), mesh)
     merged = mapped(tables, pad_axis(base, mesh), visits, alpha)

@@ -1,6 +1,6 @@
-"""64-bit integers as two uint32 words, for exact sums on devices that have 32-bit integers only.
+"""64-bit integers as two uint32 words, for exact sums on devices with 32-bit integers only.
 
-A `Wide` is (high, low), two's complement. All functions are elementwise.
+All functions are elementwise.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from accel_rl.types import Array
 
 
 class Wide(NamedTuple):
-    """A signed 64-bit integer: high * 2**32 + low."""
+    """Signed 64-bit integer high * 2**32 + low, in two's complement."""
 
     high: Array  # [...] uint32
     low: Array  # [...] uint32
@@ -26,18 +26,18 @@ def from_int32(x: Array) -> Wide:
 
 
 def add(x: Wide, y: Wide) -> Wide:
-    """X + y modulo 2**64."""
+    """Return x + y modulo 2**64."""
     low = x.low + y.low
     return Wide(x.high + y.high + (low < x.low).astype(jnp.uint32), low)
 
 
 def negate(x: Wide) -> Wide:
-    """-x modulo 2**64."""
+    """Return -x modulo 2**64."""
     return add(Wide(~x.high, ~x.low), Wide(jnp.zeros_like(x.high), jnp.ones_like(x.low)))
 
 
 def shift_left(x: Wide, bits: int) -> Wide:
-    """X * 2**bits modulo 2**64, 0 <= bits < 32, static."""
+    """Return x * 2**bits modulo 2**64, for static bits from 0 to 31."""
     if bits == 0:
         return x
     high = (x.high << np.uint32(bits)) | (x.low >> np.uint32(32 - bits))
@@ -45,14 +45,14 @@ def shift_left(x: Wide, bits: int) -> Wide:
 
 
 def divide_rounded(x: Wide, divisor: Array) -> Array:
-    """X / divisor rounded to the nearest, halves away from zero, as an int32.
+    """Return x / divisor rounded to the nearest integer, halves away from zero, as int32.
 
     Args:
       x: the dividend.
       divisor: uint32, at least 1, with |x| / divisor below 2**32.
 
     Returns:
-      int32, modulo 2**32 where the quotient does not fit.
+      int32, modulo 2**32 if the quotient does not fit.
     """
     negative = (x.high >> np.uint32(31)) == 1
     flipped = negate(x)
@@ -61,7 +61,7 @@ def divide_rounded(x: Wide, divisor: Array) -> Array:
     )
 
     def step(_: int, carry: tuple[Array, Wide]) -> tuple[Array, Wide]:
-        # Restoring division: the quotient's bits move into the dividend from the right.
+        # Restoring division: the quotient's bits enter the dividend from the right.
         rest, word = carry
         overflow = rest >> np.uint32(31)
         rest = (rest << np.uint32(1)) | (word.high >> np.uint32(31))
@@ -73,5 +73,6 @@ def divide_rounded(x: Wide, divisor: Array) -> Array:
         )
 
     rest, quotient = jax.lax.fori_loop(0, 64, step, (jnp.zeros_like(magnitude.low), magnitude))
+    # 2 * rest >= divisor, without overflow.
     result = quotient.low + (rest >= divisor - rest).astype(jnp.uint32)
     return jnp.where(negative, ~result + np.uint32(1), result).astype(jnp.int32)

@@ -1,7 +1,7 @@
-"""The replay memory server: its clients, and its control from Python.
+"""Replay server: clients, and control of the server from Python.
 
-`docs/replay-protocol.md` is the protocol. Clients over sockets are pure Python; the server and all
-other transports are C++, and asking for one where they were not built raises ImportError.
+The protocol is specified in `docs/replay-protocol.md`. Clients over sockets are pure Python. The
+server and all other transports are C++; they raise ImportError if the native module was not built.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The port needs jax, which a server's process does without."""
+    """Import RemotePort on first use: it needs jax, which a server process does not import."""
     if name == "RemotePort":
         from accel_rl.remote.port import RemotePort
 

@@ -1,4 +1,4 @@
-"""Memory for replies that is used again once nobody looks at it any more."""
+"""Reply buffers that are reused once nothing refers to their arrays."""
 
 import dataclasses
 import sys
@@ -12,27 +12,27 @@ from accel_rl.remote.wire import ALIGN, BODY, aligned
 Part = tuple[np.dtype, tuple[int, ...]]  # dtype and shape of a section
 
 _KEPT = 4  # buffers of one batch size
-_FREE = 3  # references to an array: of its list, its variable and the call that counts
+_FREE = 3  # references to a free array: list, loop variable, argument of getrefcount
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
     """Items drawn from a table.
 
-    Arrays may share memory with each other, and nothing else writes to it as long as one of them
-    is there.
+    Arrays may share memory with each other. The memory is not reused as long as any of them, or a
+    view of one, exists.
     """
 
     columns: dict[str, np.ndarray]  # each [B, ...], by name
     slots: np.ndarray  # [B] uint32
     generations: np.ndarray  # [B] uint32
-    probabilities: np.ndarray  # [B] float64, of each draw to be this item
-    size: int  # items held when it was drawn
-    total: float  # sum of weights p^alpha then; the size for uniform
+    probabilities: np.ndarray  # [B] float64, probability of the item in one draw
+    size: int  # items in the table when the sample was drawn
+    total: float  # sum of weights p^alpha at that time; the size for uniform
 
 
 class SampleBuffer:
-    """Room for one reply to SAMPLE, aligned to 64 bytes, and its arrays."""
+    """Buffer for one reply to SAMPLE, aligned to 64 bytes, with arrays over its sections."""
 
     def __init__(self, columns: Sequence[Column], batch: int) -> None:
         offsets, end = [], BODY
@@ -42,7 +42,7 @@ class SampleBuffer:
         for dtype, shape in parts:
             offsets.append(aligned(end))
             end = offsets[-1] + dtype.itemsize * int(np.prod(shape))
-        memory = np.empty(end + ALIGN, np.uint8)
+        memory = np.empty(end + ALIGN, np.uint8)  # room to align the first byte
         shift = -memory.ctypes.data % ALIGN
         self._memory = memory
         self.bytes = memory.data[shift : shift + end]
@@ -51,30 +51,30 @@ class SampleBuffer:
             for (dtype, shape), offset in zip(parts, offsets, strict=True)
         ]
         self._names = [column.name for column in columns]
-        self._at_rest = sys.getrefcount(memory)
+        self._at_rest = sys.getrefcount(memory)  # includes the variable `memory`
 
     def free(self) -> bool:
-        """Whether nobody has one of its arrays, or a part of one."""
+        """Return whether nothing outside refers to one of the arrays, or to a view of one."""
         if sys.getrefcount(self._memory) != self._at_rest - 1:
-            return False
+            return False  # views of the arrays have `memory` as their base
         return all(sys.getrefcount(array) <= _FREE for array in self._arrays)
 
     def sample(self, size: int, total: float) -> Sample:
-        """The arrays, as a sample."""
+        """Return the arrays as a sample."""
         probabilities, slots, generations, *columns = self._arrays
         named = dict(zip(self._names, columns, strict=True))
         return Sample(named, slots, generations, probabilities, size, total)
 
 
 class SampleBuffers:
-    """Buffers for samples of one table, some kept for each batch size."""
+    """Pool of buffers for samples of one table, with a few for each batch size."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self._kept: dict[int, list[SampleBuffer]] = {}
 
     def take(self, batch: int) -> SampleBuffer:
-        """A buffer that nobody looks at."""
+        """Return a free buffer."""
         kept = self._kept.setdefault(batch, [])
         for buffer in kept:
             if buffer.free():

@@ -1,4 +1,4 @@
-"""Requests of one session: each is sent, answered, and sent again where that is safe."""
+"""Requests of a session, with reconnection and safe resending."""
 
 import contextlib
 import functools
@@ -19,16 +19,16 @@ from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
-_CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH)  # of which a lost reply leaves the outcome unknown
+_CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH)  # unknown outcome if the reply is lost
 
 
 class Numbered:
-    """A table by the number that it has to the server now.
+    """Table with the number that the server currently uses for it.
 
     Attributes:
-      spec: how the server describes it.
-      number: which table it is to the server.
-      former_number: to the server before the connection was made anew.
+      spec: the server's specification of the table.
+      number: table number on the server.
+      former_number: table number before the last reconnection.
     """
 
     def __init__(self, spec: TableSpec, number: int) -> None:
@@ -37,11 +37,11 @@ class Numbered:
 
 
 class Calls(Closing):
-    """A session with a server: one request at a time.
+    """Session with a server, one request at a time.
 
     Attributes:
-      lock: held during a request; who reads a reply that the next one may overwrite holds it.
-      most_items: what a call may push, sample or update, as the server said.
+      lock: held during a request; hold it while reading a reply that the next may overwrite.
+      most_items: the server's limit on the items of a push, sample or update.
     """
 
     def __init__(
@@ -84,19 +84,20 @@ class Calls(Closing):
         wait: float = 0.0,
         also: int = 0,
     ) -> tuple[wire.Header, memoryview]:
-        """Sends a request and returns the reply, for what is built on it.
+        """Send a request and return the reply; building block of all other calls.
 
         Args:
-          head: the frame's beginning, 64 bytes at least; session, number and table are put in.
-          what: the request, in words.
-          rest: what follows in the frame.
-          into: where the reply goes.
+          head: start of the frame, at least 64 bytes; session, request number and, after a
+            reconnection, table number are filled in.
+          what: the request in words, for error messages.
+          rest: remaining parts of the frame.
+          into: buffer for the reply.
           wait: seconds that the request itself may wait at the server.
-          also: a status other than 0 that is no error.
+          also: status besides 0 that is not an error.
 
         Returns:
-          The reply's header, and the reply, which the next call may overwrite unless it lies in
-          `into`: a caller that reads it holds the lock.
+          The reply's header, and the reply. Unless it lies in `into`, the next call may overwrite
+          it: hold the lock while reading it.
         """
         with self.lock:
             if self._closed:
@@ -105,8 +106,8 @@ class Calls(Closing):
             struct.pack_into("<QQ", head, 8, self._session, self._request)
             parts = [head, *rest] if rest else [head]
             if self._reconnect > 0 and head[5] in _CHANGES and self._has_ended():
-                self._drop()  # before a change is sent of which nobody could tell
-            if self._connection is None:  # nothing is sent yet: what fails here was not done
+                self._drop()  # or the outcome of the change would be unknown
+            if self._connection is None:  # nothing is sent yet, so a failure is no unknown outcome
                 try:
                     self._connect()
                 except (TimeoutError, ConnectionError) as error:
@@ -121,7 +122,7 @@ class Calls(Closing):
             return header, reply
 
     def _has_ended(self) -> bool:
-        """Whether the connection is known to be at its end; of native links nothing is known."""
+        """Return whether the connection is known to have ended; always False for native links."""
         link = None if self._connection is None else self._connection.link
         return isinstance(link, StreamLink) and link.ended()
 
@@ -135,14 +136,14 @@ class Calls(Closing):
             if self._timeout is not None:
                 connection.link.set_timeout(self._timeout + wait)
             return connection.link.exchange(parts, into, connection.frame_bytes)
-        except BaseException:  # what comes next on this connection, nobody knows
+        except BaseException:  # a late reply may still arrive on this connection
             self._drop()
             raise
 
     def _try_again(
         self, parts: list, into: memoryview | None, wait: float, what: str, error: OSError
     ) -> tuple[wire.Header, memoryview]:
-        """After the connection broke: once more, if that is safe."""
+        """Reconnect and send a failed request once more, if that is safe."""
         changes = parts[0][5] in _CHANGES
         kind = OutcomeUnknown if changes else ConnectionLost
         if isinstance(error, TimeoutError):
@@ -154,6 +155,7 @@ class Calls(Closing):
             self._connect()
         except ConnectionError as again:
             raise kind(f"{what}: the connection broke: {again}") from error
+        # The server recognises a repeated request only within the same session.
         if self._session != session and changes:
             raise OutcomeUnknown(f"{what}: the connection broke before the reply") from error
         self._address_again(parts[0])
@@ -163,7 +165,7 @@ class Calls(Closing):
             raise kind(f"{what}: the connection broke twice: {again}") from again
 
     def _address_again(self, head: bytearray) -> None:
-        """Puts into a request the session, and the number that its table has by now."""
+        """Write the current session and table number into a request."""
         struct.pack_into("<Q", head, 8, self._session)
         if (number := struct.unpack_from("<H", head, 24)[0]) == wire.NO_TABLE:
             return
@@ -173,7 +175,7 @@ class Calls(Closing):
                 return
 
     def _connect(self, once: bool = False) -> None:
-        """Connects, with the session there was if the server still has it."""
+        """Connect; resume the session if the server still has it."""
         end = time.monotonic() + self._reconnect
         pause = 0.01
         while True:
@@ -196,11 +198,11 @@ class Calls(Closing):
                 self._open_again()
             except BaseException:
                 self._drop()
-                self._session = 0  # or the next would go on with it, and with numbers of the last
+                self._session = 0  # or the next would resume it with outdated table numbers
                 raise
 
     def _open_again(self) -> None:
-        """Has a server that knows nothing of this client number its tables, all or none."""
+        """Reopen the tables in a new session; renumber all of them or none."""
         numbers = []
         for table in self._tables.values():
             self._request += 1
@@ -222,7 +224,7 @@ class Calls(Closing):
             self._connection = None
 
     def close(self) -> None:
-        """Ends the session; a second time does nothing."""
+        """End the session. Idempotent."""
         with self.lock:
             if self._closed:
                 return

@@ -1,4 +1,4 @@
-"""A client of the replay memory server: blocking calls over any transport."""
+"""Blocking client of the replay server, over any transport."""
 
 import ssl
 import struct
@@ -15,11 +15,11 @@ _NONE_NEWER = 10
 
 
 class ReplayClient(Calls):
-    """A session with a server.
+    """Session with a replay server.
 
-    Calls wait for their reply; one lock makes them safe from several threads, of which one waits
-    for the other. A connection that breaks is made anew: requests are sent again, and the server
-    does not push or update twice for it. Forget the client in a forked child.
+    Calls wait for their reply. The client is thread-safe: a lock serialises calls. After a broken
+    connection it reconnects and resends the request; the server does not apply a push or update
+    twice. Do not use the client in a forked child.
     """
 
     def __init__(
@@ -31,38 +31,39 @@ class ReplayClient(Calls):
         reconnect: float = 10.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connects to a server.
+        """Connect to a server.
 
         Args:
           address: of the server: "tcp://host:port", "tls://host:port", "udp://host:port",
-            "unix:/path", "memif:/path", or "shm:/path" for one on this machine that shares memory;
-            "shm:/path?busy=1" looks for replies all the time, which is quickest and takes a core.
+            "unix:/path", "memif:/path", or "shm:/path" for shared memory with a server on this
+            machine; "shm:/path?busy=1" polls for replies, which is fastest and occupies a core.
             Or a `ReplayServer` of this process, which is called without any transport.
-          secret: what both sides know; needed if, and only if, the server has one.
-          timeout: seconds that a reply may take beyond what the request itself may wait.
-          reconnect: seconds for which a lost server is looked for; 0: not at all. Over TCP, TLS and
-            Unix sockets a connection that ended while nothing was under way is found ended before a
-            change is sent, and made anew.
-          tls: of tls, which authorities are trusted; None: those of the system, or of the
+          secret: shared secret; required if, and only if, the server has one.
+          timeout: seconds to wait for a reply, in addition to the request's own `wait`; None: no
+            limit.
+          reconnect: seconds for which to try to reach a lost server; 0: do not reconnect. Over TCP,
+            TLS and Unix sockets, a connection that ended while idle is detected, and replaced,
+            before a change is sent.
+          tls: trusted authorities for tls addresses; None: those of the system, or of the
             environment variable SSL_CERT_FILE.
 
         Raises:
           TypeError: if an argument is of another type.
-          ValueError: if the address is none, or seconds are negative or not finite.
-          ConnectionLost: if nobody answers there.
-          AuthenticationFailed: if one side does not know the other one's secret.
+          ValueError: if the address is malformed, or seconds are negative or not finite.
+          ConnectionLost: if no server answers.
+          AuthenticationFailed: if client and server do not have the same secret.
         """
         super().__init__(address, secret, timeout, reconnect, tls)
         self._remote: dict[str, RemoteTable] = {}
 
     def table(self, spec: TableSpec | str, *, create: bool = True) -> RemoteTable:
-        """The table of that name, made if there is none and `spec` describes it.
+        """Open a table; create a missing one if `create` is set and `spec` is a `TableSpec`.
 
         Raises:
-          NoSuchTable: if there is none, and it is not to be made.
-          TableDiffers: if there is one that is not as described.
-          LimitReached: if the server has no room for it.
-          RequestRefused: if the description is not that of a table.
+          NoSuchTable: if the table does not exist and is not created.
+          TableDiffers: if the existing table differs from `spec`.
+          LimitReached: if the server has no room for the table.
+          RequestRefused: if `spec` is invalid.
         """
         name = spec if isinstance(spec, str) else spec.name
         what = f"open table {name!r}"
@@ -84,11 +85,11 @@ class ReplayClient(Calls):
             return table
 
     def publish(self, name: str, version: int, value: bytes | memoryview) -> None:
-        """Puts `value` into the mailbox under `name`; versions must grow, from 0 on.
+        """Store `value` in the mailbox under `name`; versions start at 0 or above and increase.
 
         Raises:
-          ValueError: if the version is no u64.
-          RequestRefused: if the version is not above that which is there.
+          ValueError: if the version is not an unsigned 64-bit integer.
+          RequestRefused: if the version is not above the stored one.
           LimitReached: if the mailbox is full.
         """
         wire.check_u64("version", version)
@@ -100,7 +101,7 @@ class ReplayClient(Calls):
         )
 
     def fetch(self, name: str, newer_than: int | None = None) -> tuple[int, bytes] | None:
-        """Version and value of what was published last, or None: nothing (newer) is there."""
+        """Return the newest version and value of `name`, or None if there is none (newer)."""
         label = name.encode()
         fixed = struct.pack("<QB3xHHQ", newer_than or 0, newer_than is None, len(label), 0, 0)
         frame = wire.request_frame(Op.FETCH, fixed=fixed, sections=(label,))
@@ -111,22 +112,22 @@ class ReplayClient(Calls):
             return struct.unpack_from("<Q", reply, 40)[0], bytes(reply[wire.BODY :])
 
     def stats(self) -> dict[str, int]:
-        """What the server counted, by the names of `wire.SERVER_COUNTS`."""
+        """Return the server's counters, by the names of `wire.SERVER_COUNTS`."""
         with self.lock:
             _, reply = self.call(wire.request_frame(Op.STATS), "stats")
             counts = struct.unpack_from(f"<{len(wire.SERVER_COUNTS)}Q", reply, wire.BODY)
         return dict(zip(wire.SERVER_COUNTS, counts, strict=True))
 
     def snapshot(self, timeout: float = 600.0) -> None:
-        """Has the server write its snapshot, and waits until it is on the disk, or for `timeout` s.
+        """Make the server write a snapshot; wait at most `timeout` seconds until it is on disk.
 
         Raises:
-          SnapshotFailed: if it has no path for it, is writing one, or cannot write.
+          SnapshotFailed: if the server has no snapshot path, is writing one, or cannot write.
         """
         self.call(wire.request_frame(Op.SNAPSHOT), "snapshot", wait=timeout)
 
     def ping(self, payload: bytes = b"") -> bytes:
-        """The payload, after a round trip."""
+        """Return the payload after a round trip."""
         with self.lock:
             frame = wire.request_frame(Op.PING, sections=(payload,) if payload else ())
             _, reply = self.call(frame, "ping")

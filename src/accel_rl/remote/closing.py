@@ -1,4 +1,4 @@
-"""What is closed at the end of a `with` block."""
+"""Base class of objects that a `with` block closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """A context manager that closes itself."""
+    """Context manager that closes itself on exit."""
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what it holds; a second time does nothing."""
+        """Release all resources. Idempotent."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""One connection to a replay memory server: how it begins, and the session that it has."""
+"""Connection to a replay server: the handshake and the resulting session."""
 
 import hmac
 import os
@@ -11,23 +11,26 @@ from accel_rl.remote.errors import AuthenticationFailed, ConnectionLost, Protoco
 from accel_rl.remote.links import Link, Served, open_link
 from accel_rl.remote.wire import Op
 
-_HELLO_BYTES = 1 << 12  # most of a reply before both sides know each other
+_HELLO_BYTES = 1 << 12  # limit of a reply during the handshake
 
 
 def proof(secret: bytes, side: str, transcript: bytes) -> bytes:
-    """What shows that `side`, "client" or "server", knows the secret: HMAC-SHA256, 32 bytes."""
+    """Return the proof that `side`, "client" or "server", knows the secret.
+
+    It is an HMAC-SHA256 of 32 bytes.
+    """
     return hmac.digest(secret, b"accel_rl replay 1 " + side.encode() + transcript, "sha256")
 
 
 class Connection:
-    """A link with its session.
+    """Link with its session.
 
     Attributes:
-      link: what carries requests and replies.
-      session: the token of the session.
-      resumed: whether it is the session that was asked for.
-      frame_bytes: what a frame may have, to this server.
-      most_items: what a call may push, sample or update there.
+      link: carries requests and replies.
+      session: token of the session.
+      resumed: True if the requested session was resumed.
+      frame_bytes: the server's limit on the bytes of a frame.
+      most_items: the server's limit on the items of a push, sample or update.
     """
 
     def __init__(
@@ -38,18 +41,18 @@ class Connection:
         timeout: float | None,
         opener: Callable[[Any, float | None], Link] = open_link,
     ) -> None:
-        """Connects and introduces itself.
+        """Connect and perform the handshake.
 
         Args:
           address: of the server, or a server in this process.
-          secret: what both sides know, or None.
-          resume: token of a session to go on with, or 0.
-          timeout: seconds that each step may take; None: any time.
-          opener: what makes the link, of an address and a timeout.
+          secret: shared secret, or None.
+          resume: token of a session to resume, or 0.
+          timeout: seconds that each step may take; None: no limit.
+          opener: makes the link from an address and a timeout.
 
         Raises:
-          ConnectionLost: if nobody answers.
-          AuthenticationFailed: if one side does not know the other one's secret.
+          ConnectionLost: if no server answers.
+          AuthenticationFailed: if client and server do not have the same secret.
         """
         self.session, self.resumed, self.frame_bytes, self.most_items = 0, False, _HELLO_BYTES, 0
         try:
@@ -69,7 +72,7 @@ class Connection:
 
     def _introduce(self, secret: bytes | None, resume: int) -> None:
         nonce = os.urandom(wire.NONCE_BYTES)
-        # By which datagrams that come before there is a session are known as one client's.
+        # Identifies this client's datagrams before there is a session.
         (key,) = struct.unpack("<Q", os.urandom(8))
         fixed = struct.pack("<Q", resume) + nonce
         hello = wire.request_frame(Op.HELLO, session=key, request=1, fixed=fixed)
@@ -99,5 +102,5 @@ class Connection:
         return self.link.exchange([frame], None, _HELLO_BYTES)
 
     def close(self) -> None:
-        """Ends the link; a second time does nothing."""
+        """Close the link. Idempotent."""
         self.link.close()

@@ -1,4 +1,4 @@
-"""Threads that work for others and hold up the end of no process."""
+"""Thread pool that does not delay the exit of the process."""
 
 import queue
 import threading
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 class DaemonPool:
-    """As a `ThreadPoolExecutor`, whose threads a process would wait for at its end; these not.
+    """Thread pool of daemon threads; unlike `ThreadPoolExecutor`, not joined at exit.
 
-    For one thread at a time to submit.
+    `submit` is not thread-safe.
 
     Args:
-      threads: the most there are; each is started with a call.
+      threads: most threads; each `submit` starts one until there are as many.
       name: of the threads.
     """
 
@@ -27,7 +27,7 @@ class DaemonPool:
         )
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Has a thread make the call, as soon as one is free."""
+        """Run the call in the next free thread."""
         future: Future[T] = Future()
         self._calls.put((future, call))
         if self._left:
@@ -37,7 +37,7 @@ class DaemonPool:
         return future
 
     def close(self) -> None:
-        """Ends threads once they have made their calls; does not wait."""
+        """End the threads after the submitted calls; do not wait."""
         for _ in range(self._started):
             self._calls.put(None)
         self._left = self._started = 0
@@ -50,4 +50,4 @@ class DaemonPool:
                     future.set_result(call())
                 except BaseException as error:
                     future.set_exception(error)
-            del work, future, call  # or what they hold would live until the next call
+            del work, future, call  # or their objects would live until the next call

@@ -1,4 +1,4 @@
-"""What may go wrong between a client and a replay memory server, by type."""
+"""Exceptions of replay clients, and the server's status codes."""
 
 STATUSES = {
     0: ("ok", ""),
@@ -35,10 +35,10 @@ STATUSES = {
 
 
 class RemoteError(RuntimeError):
-    """An error of the replay memory server or of the way to it.
+    """Error of the replay server or of the connection to it.
 
     Attributes:
-      status: the number that the server answered with, of `STATUSES`; 0 if none came.
+      status: status code of the server's reply, a key of `STATUSES`; 0 without a reply.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -47,47 +47,48 @@ class RemoteError(RuntimeError):
 
 
 class RequestRefused(RemoteError, ValueError):
-    """What was asked for is out of its range; nothing was changed."""
+    """Request with an argument out of range; nothing was changed."""
 
 
 class TryAgain(RemoteError):
-    """The limiter did not allow it within the time that it was given; nothing was changed."""
+    """Request that the limiter did not allow in time; nothing was changed."""
 
 
 class LimitReached(RemoteError):
-    """A limit of the server on memory, tables, sessions or requests; nothing was changed."""
+    """Request beyond a server limit (memory, tables, sessions, requests); nothing was changed."""
 
 
 class NoSuchTable(RemoteError, LookupError):
-    """There is no table of that name."""
+    """Table that does not exist."""
 
 
 class TableDiffers(RemoteError, ValueError):
-    """There is a table of that name with another configuration."""
+    """Existing table of the same name with another configuration."""
 
 
 class SnapshotFailed(RemoteError, OSError):
-    """A snapshot was not written, or not read; an older one is as it was."""
+    """Snapshot that was not written or not read; an older one is unchanged."""
 
 
 class AuthenticationFailed(RemoteError, PermissionError):
-    """The secret is wrong, or the server does not know it."""
+    """Wrong secret, or a server that does not know it."""
 
 
 class ProtocolError(RemoteError):
-    """One side sent what the other one does not take."""
+    """Message that violates the protocol."""
 
 
 class ConnectionLost(RemoteError, ConnectionError):
-    """There is no connection, or it broke; what was asked for was not done, or changes nothing."""
+    """Missing or broken connection; the request was not executed, or changes nothing."""
 
 
 class OutcomeUnknown(ConnectionLost):
-    """No reply came, in time or before the connection broke, and nobody can ask for it again.
+    """Change request whose reply was lost and which cannot be sent again.
 
-    Whether items were added, or priorities set, nobody can tell: a server that was started again
-    holds what its last snapshot held. Over UDP, shared memory and DPDK's ports the first change
-    after a restart raises it, too, as such a connection is not seen to end.
+    The reply timed out, or the connection broke before it. Items may or may not have been added,
+    priorities set; a restarted server holds the contents of its last snapshot. Over UDP, shared
+    memory and DPDK ports the first change after a server restart raises this error, too, because
+    the client does not see such a connection end.
     """
 
 
@@ -104,7 +105,7 @@ _TYPES: dict[int, type[RemoteError]] = {
 
 
 def error_of(status: int, what: str, detail: str = "") -> RemoteError:
-    """The error for a status that the server answered `what`, as "push", with."""
+    """Return the exception for the status of a reply to the request `what`, such as "push"."""
     name, meaning = STATUSES.get(status, (f"status {status}", "of a later version"))
     text = f"{what}: {name}: {meaning}" + (f": {detail}" if detail else "")
     return _TYPES.get(status, RequestRefused)(text, status)

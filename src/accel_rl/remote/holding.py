@@ -1,4 +1,4 @@
-"""The file of a server's snapshots, which one server has at a time."""
+"""Exclusive lock on the snapshot file of a server."""
 
 import contextlib
 import errno
@@ -13,17 +13,17 @@ _BUSY, _IO_ERROR = 16, 17  # statuses
 
 
 class SnapshotPlace(Closing):
-    """A path for snapshots, held by a lock that the kernel gives back if the process is killed.
+    """Snapshot path, held by a lock that the kernel releases if the process is killed.
 
-    The lock is on a file beside it, PATH.lock, as each snapshot is a new file. A process that is
-    killed leaves that file behind, and nobody is held up by it.
+    The lock is on a file beside it, PATH.lock, because each snapshot is a new file. A killed
+    process leaves PATH.lock behind, unlocked; it blocks no other server.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Takes it; makes the folder where there is none.
+        """Lock the path; create a missing folder.
 
         Raises:
-          SnapshotFailed: if another server has it, or nothing can be written there.
+          SnapshotFailed: if another server holds the lock, or the path is not writable.
         """
         self.path = os.fspath(path)
         if os.path.isdir(self.path):
@@ -45,15 +45,15 @@ class SnapshotPlace(Closing):
                 f"a snapshot cannot be written to {self.path}: {why}", _IO_ERROR
             ) from error
         self._end = weakref.finalize(self, _give_back, file, lock)
-        self._end.atexit = False  # a forked child is not to take the file away
+        self._end.atexit = False  # a forked child must not unlink the file at exit
 
     def close(self) -> None:
-        """Gives it back; a second time does nothing."""
+        """Release the lock. Idempotent."""
         self._end()
 
 
 def _open_alone(path: str) -> int:
-    """The file, locked. Raises BlockingIOError if somebody else has it."""
+    """Open and lock a file; raise BlockingIOError if another process holds the lock."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -64,7 +64,7 @@ def _open_alone(path: str) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # who had it took it away just now
+        os.close(file)  # its holder has unlinked it since it was opened
 
 
 def _lock(file: int) -> None:
@@ -76,6 +76,7 @@ def _lock(file: int) -> None:
 
 
 def _give_back(file: int, path: str) -> None:
+    # Unlink while locked: afterwards the file may be another server's lock already.
     with contextlib.suppress(OSError):
         os.unlink(path)
     os.close(file)

@@ -1,13 +1,13 @@
-"""The part of `remote` that is in C++."""
+"""Access to the native (C++) module of `remote`."""
 
 from typing import Any
 
 
 def native() -> Any:
-    """The module in C++ that the server runs in.
+    """Return the native module, in which the server runs.
 
     Raises:
-      ImportError: if it was not built; the message says what to do.
+      ImportError: if it was not built; the message has installation instructions.
     """
     try:
         from accel_rl.remote import _native

@@ -1,4 +1,4 @@
-"""How far the pushes and samples of a table may run ahead of one another."""
+"""Limits on how far pushes and samples of a table may run ahead of each other."""
 
 import math
 
@@ -8,7 +8,18 @@ from accel_rl.remote.schema import Column, Limiter, TableSpec
 def limiter_around(
     least: int, batch_size: int, samples_per_insert: float | None, slack: float | None
 ) -> Limiter:
-    """Reverb's limiter around the point where as much was sampled as inserts allow."""
+    """Return a limiter as in Reverb, centred on the exact ratio of samples to inserts.
+
+    Args:
+      least: items required before sampling.
+      batch_size: items of a sample.
+      samples_per_insert: samples per inserted item; None: only `least` limits sampling.
+      slack: allowed deviation of inserts * samples_per_insert - samples, either way; None: two
+        batches, times samples_per_insert if that is above 1.
+
+    Raises:
+      ValueError: if a number is out of range, or slack is given without samples_per_insert.
+    """
     if samples_per_insert is None:
         if slack is not None:
             raise ValueError("slack is for a table with samples_per_insert")
@@ -21,13 +32,14 @@ def limiter_around(
             f"slack must be finite and at least a batch, {batch_size}, and samples_per_insert, got "
             f"{slack}"
         )
-    # Sampling begins with the least items, as if what those allow had been sampled already.
+    # Sampling starts at `least` inserts and 0 samples: that difference is the centre, as if the
+    # samples that those inserts allow had been drawn already.
     start = least * samples_per_insert
     return Limiter(least, samples_per_insert, start - slack, start + slack)
 
 
 def pace_of(spec: TableSpec) -> TableSpec:
-    """The table whose limiter is that of the whole: an item of a byte for each pushed."""
+    """Return the table that holds the limiter of a sharded table: one byte per pushed item."""
     return TableSpec(
         f"{spec.name}/limiter",
         spec.capacity,

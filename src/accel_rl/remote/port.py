@@ -1,4 +1,4 @@
-"""A table of a replay memory server as a replay port of the training program."""
+"""Table of a replay server as a replay port of the training program."""
 
 import functools
 import itertools
@@ -27,47 +27,47 @@ from accel_rl.replay.index import importance_weights
 from accel_rl.train.pipeline.buffer_ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 
-CLOSING = 3.0  # seconds that closing waits for calls under way
-WAIT = 0.25  # seconds that a request waits at the server before the port looks whether it is closed
+CLOSING = 3.0  # seconds that closing waits for calls in progress
+WAIT = 0.25  # seconds that a request waits at the server; between requests the port may be closed
 
 
 class RemotePort:
-    """A replay memory in another process or on another machine, as a `types.ReplayPort`.
+    """Replay buffer in another process or on another machine, as a `types.ReplayPort`.
 
-    Steps become windows of `n_step` rewards here and are pushed once they are complete; targets are
-    made of a sample's windows here, too, with the gamma of that call. Adding, sampling and updating
-    have a connection each, so that none waits for another; over memif these take three interfaces
-    in a row, the address's first.
+    The port assembles transitions into windows of `n_step` rewards and pushes complete windows. It
+    computes targets from sampled windows, with the gamma of the call to `sample`. `add`, `sample`
+    and `update` each have a connection, so none waits for another. Over memif the connections use
+    three consecutive interfaces, from the address's own on.
 
     Args:
-      address: of the server, as of `ReplayClient`, or a `ReplayServer` of this process; or a list
-        of addresses, of servers that hold a part each: see `ShardedTable`.
-      example: one environment's step, of which only shapes and dtypes matter; see `train.example`.
-      capacity: items held, over all environments of this port, as of `replay.make`: of the last
-        n_step - 1 steps none is complete.
+      address: of the server, as in `ReplayClient`, or a `ReplayServer` of this process; or a list
+        of addresses of shards, see `ShardedTable`.
+      example: a transition of one environment, for shapes and dtypes; see `train.example`.
+      capacity: transitions held, over all environments of this port, as in `replay.make`; items of
+        the last n_step - 1 steps are incomplete.
       batch_size: items of a sample.
-      num_envs: environments that are added together.
+      num_envs: environments whose transitions are added together.
       n_step: rewards in a target.
       sampler: "uniform", "prioritised" or "amper_fr".
-      alpha: exponent of priorities.
-      least_size: items that there must be to sample; batch_size if None.
-      samples_per_insert: how often an item is to be sampled; None: no limit. Pushes and samples
-        then wait for one another, within `slack` items.
-      slack: how far inserts * samples_per_insert - samples may go, either way: at least a batch,
-        and what one insert allows. Pushes are cut into parts that fit.
-      table: its name; ports of one name and one description share it.
-      secret: what both sides know, if the server has one.
-      fresh_totals: of several servers: see `ShardedTable`.
-      replica: number of this one of several learners that use the same keys, and are to draw
-        different items.
+      alpha: priority exponent.
+      least_size: items required before sampling; batch_size if None.
+      samples_per_insert: average number of times that an item is sampled: pushes and samples wait
+        for each other, within `slack` items. None: no limit.
+      slack: allowed deviation of inserts * samples_per_insert - samples, either way: at least a
+        batch, and at least samples_per_insert. Pushes are split into parts that fit.
+      table: name of the table; ports with the same name and configuration share it.
+      secret: shared secret, if the server has one.
+      fresh_totals: for shards, see `ShardedTable`.
+      replica: index among several learners that use the same PRNG keys and must draw different
+        items.
 
     Attributes:
-      limited: whether pushes and samples wait for one another.
+      limited: True if pushes and samples wait for each other.
 
     Raises:
       ValueError: if a number is out of range.
-      TypeError: if an argument is of another type, or the example no step with truncation and final
-        observation.
+      TypeError: if an argument is of another type, or the example lacks `truncated` or
+        `next_observation`.
       RemoteError: if the server cannot be reached, or has another table of that name.
     """
 
@@ -118,13 +118,13 @@ class RemotePort:
             limiter=limiter_around(least, batch_size, samples_per_insert, slack),
         )
         limits = spec.limiter
-        # Items of a push; a shard may be the only one that is left.
+        # Most items of a push. It must fit into one shard, which may be the only live one.
         self._most = -(-held // max(1, shards))
         if samples_per_insert is not None:
             allowed = int((limits.max_diff - limits.min_diff) / 2 / samples_per_insert)
             self._most = min(self._most, max(1, allowed))
         self._open = True
-        self._adding = threading.Lock()  # windows are this port's own
+        self._adding = threading.Lock()  # guards the windows, and the order of pushes
         self._ends: list[Closing] = []
         tables: list[RemoteTable | ShardedTable] = []
         try:
@@ -145,18 +145,18 @@ class RemotePort:
 
     @property
     def lost(self) -> int:
-        """How many of several servers are lost now, as far as one of its tables has met it."""
+        """Number of lost shards known to the port; 0 for a single server."""
         tables = self._adds, self._samples, self._updates
         return max(each.lost if isinstance(each, ShardedTable) else 0 for each in tables)
 
     def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
-        """Adds steps, leaves [envs, ...] or [steps, envs, ...]; priorities [envs], [steps, envs].
+        """Add transitions, leaves [E, ...] or [T, E, ...], with priorities [E] or [T, E].
 
-        Waits where the limiter holds it up. What is no priority, the table gives one.
+        Waits for the limiter. Where a priority is NaN, negative or infinite, the table assigns one.
 
         Raises:
-          ValueError: if shapes do not fit.
-          TypeError: if dtypes do not fit.
+          ValueError: if shapes differ from the example's.
+          TypeError: if dtypes differ.
           RuntimeError: if the port is closed, also while waiting; a `RemoteError` if the server is
             lost.
         """
@@ -167,7 +167,7 @@ class RemotePort:
                 self._until_allowed(functools.partial(self._adds.push, columns, part, wait=WAIT))
 
     def can_sample(self) -> bool:
-        """Whether `sample` would answer at once, as far as the number of items says.
+        """Return whether the table has enough items for `sample`; the limiter is not considered.
 
         Raises:
           RuntimeError: if the port is closed.
@@ -176,12 +176,14 @@ class RemotePort:
         return self._called(self._updates.stats)["size"] >= self._least_size
 
     def sample(self, key: Array, beta: float, gamma: float) -> Sample:
-        """A sample, of NumPy but for its targets; waits until there is one.
+        """Sample a batch; wait until the table can be sampled.
+
+        Leaves are NumPy arrays, except n-step targets and importance-sampling weights.
 
         Args:
-          key: all the randomness there is in it; the server draws by the generator that the
-            protocol specifies, with the key's data as its seed.
-          beta: exponent of importance weights, finite, at least 0.
+          key: PRNG key; its data seeds the server's generator, which the protocol specifies, and
+            determines the sample for given contents.
+          beta: exponent of importance-sampling weights, finite, at least 0.
           gamma: discount factor, 0 to 1.
 
         Raises:
@@ -214,12 +216,12 @@ class RemotePort:
         return Sample(batch, slots, kept[0], weights, kept[1])
 
     def update(self, sample: Sample, priorities: ArrayLike) -> None:
-        """New priorities [B] of what was sampled; its batch may be None.
+        """Update the priorities [B] of a sample, whose batch may be None.
 
-        Left out are items that were overwritten since, and what is NaN, negative or infinite.
+        Ignores items that were overwritten, and priorities that are NaN, negative or infinite.
 
         Raises:
-          ValueError: if shapes do not fit.
+          ValueError: if shapes differ.
           RuntimeError: if the port is closed.
         """
         self._check_open()
@@ -235,12 +237,12 @@ class RemotePort:
             self._called(lambda: self._updates.set_priorities(*parts))
 
     def close(self) -> None:
-        """Ends its sessions; calls that wait end with an error. May be called again."""
+        """End all sessions; waiting calls end with an error. Idempotent."""
         if not self._open:
             return
         self._open = False
-        # Side by side, as each waits for a call under way: WAIT, if the server answers. One that is
-        # frozen is not waited for: its clients end by themselves when their time is over.
+        # In parallel, as each waits for its call in progress: at most WAIT, if the server answers.
+        # With a frozen server stop waiting after CLOSING; its clients end by their timeouts.
         closing = [threading.Thread(target=end.close, daemon=True) for end in self._ends]
         for each in closing:
             each.start()
@@ -260,7 +262,7 @@ class RemotePort:
         try:
             return call()
         except ConnectionLost:
-            self._check_open()  # if it was closed meanwhile, that is what to say
+            self._check_open()  # report that the port was closed, not a lost connection
             raise
 
     def _check_open(self) -> None:
@@ -271,7 +273,7 @@ class RemotePort:
 def _runs(
     columns: list[np.ndarray], given: np.ndarray, most: int
 ) -> list[tuple[list[np.ndarray], Any]]:
-    """Parts in a row of `most` items or fewer that all have a priority, or none of which has."""
+    """Split into runs of at most `most` items, either all with a valid priority or all without."""
     sound = np.isfinite(given) & (given >= 0)
     changes = np.flatnonzero(np.diff(sound)) + 1
     edges = sorted({0, len(given), *changes.tolist(), *range(0, len(given), most)})
@@ -291,7 +293,7 @@ def _targets(
     beta: Array,
     gamma: Array,
 ) -> tuple[Array, Array, Array]:
-    """n-step returns [B], bootstrap coefficients [B], importance weights [B]."""
+    """Return n-step returns, bootstrap coefficients and importance-sampling weights, each [B]."""
     found = jax.vmap(n_step_return, in_axes=(0, 0, 0, None))(reward, discount, truncated, gamma)
     weights = importance_weights(jnp.asarray(probabilities), beta)
     return found.reward, found.discount, weights

@@ -1,4 +1,4 @@
-"""Samples that are fetched while the one before is being learned from."""
+"""Prefetching of samples while the learner processes the previous one."""
 
 import queue
 import threading
@@ -10,32 +10,32 @@ from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
 
-_LOOK_SECONDS = 0.1  # how often a thread that waits looks whether it is to end
+_LOOK_SECONDS = 0.1  # seconds between checks of a waiting thread for `close`
 
 
 class Prefetcher(Closing):
-    """An iterator over samples of one table, which a thread draws ahead of time.
+    """Iterator over samples of one table, which a thread draws ahead of time.
 
-    It has a client of its own, so that a sample that waits for the limiter does not hold up others.
-    Samples may be `depth` + 1 updates old when they come out.
+    It needs its own client, so that a sample that waits for the limiter does not block other calls.
+    A sample may be `depth` + 1 updates old when it is returned.
     """
 
     def __init__(
         self, client: ReplayClient, table: str, seeds: Iterable[int], batch: int, depth: int = 2
     ) -> None:
-        """Begins to draw.
+        """Start drawing.
 
         Args:
-          client: a client only for this; `close` closes it.
-          table: the table's name; it must be there.
-          seeds: of the samples, one after the other, each from 0 to 2^64 - 1.
+          client: used by nothing else; `close` closes it.
+          table: name of an existing table.
+          seeds: of successive samples, each from 0 to 2^64 - 1.
           batch: items in a sample.
-          depth: samples that may lie ready.
+          depth: most samples that are ready at a time.
 
         Raises:
           TypeError: if an argument is of another type.
           ValueError: if `depth` or `batch` is below 1.
-          NoSuchTable: if there is no such table.
+          NoSuchTable: if the table does not exist.
         """
         whole("depth", depth, 1)
         whole("batch", batch, 1)
@@ -83,11 +83,11 @@ class Prefetcher(Closing):
         return self
 
     def __next__(self) -> Sample:
-        """The next sample, waiting for it.
+        """Return the next sample; wait for it.
 
         Raises:
-          ConnectionLost: if the connection is lost or closed.
-          RemoteError: what else drawing it met.
+          ConnectionLost: if the connection is lost or the prefetcher closed.
+          RemoteError: if drawing the sample failed otherwise.
         """
         while not self._closing.is_set():
             try:
@@ -95,13 +95,13 @@ class Prefetcher(Closing):
             except queue.Empty:
                 continue
             if isinstance(result, BaseException):
-                self._ready.put(result)  # the next call meets it too
+                self._ready.put(result)  # for the next call, too
                 raise result
             return result
         raise ConnectionLost("the prefetcher is closed")
 
     def close(self) -> None:
-        """Ends the thread and the client; a second time does nothing."""
+        """End the thread and close the client. Idempotent."""
         self._closing.set()
         self._thread.join()
         self._client.close()

@@ -1,4 +1,4 @@
-"""How long a transport takes for a request and its reply, without Python in between."""
+"""Round-trip times of a transport, measured without Python in between."""
 
 import struct
 from typing import Any
@@ -16,7 +16,7 @@ from accel_rl.remote.links.opening import require_served
 from accel_rl.remote.table import MOST_ITEMS
 from accel_rl.remote.wire import BODY, Op
 
-_FIRST = 3  # number of a request behind those that made the session
+_FIRST = 3  # first request number after the handshake, HELLO and AUTH
 
 
 def probe(
@@ -29,27 +29,27 @@ def probe(
     secret: bytes | None = None,
     timeout: float | None = 30.0,
 ) -> NDArray[np.int64]:
-    """Round-trip times of requests, one after the other, by a client in C++.
+    """Measure round-trip times of successive requests, with a client in C++.
 
     Args:
       address: of a server, or a server in this process.
-      frame_bytes: of a ping, and of its reply.
-      sample: name of a table, and a batch: samples take the place of pings, by seeds 0, 1, 2, ...
-      rounds: requests.
-      busy: over TCP and Unix sockets, whether the client asks for a reply again and again instead
-        of sleeping until it is there; of shared memory the address says it, "shm:/path?busy=1".
+      frame_bytes: size of a ping, and of its reply.
+      sample: name of a table, and a batch: send samples instead of pings, with seeds 0, 1, 2, ...
+      rounds: number of requests.
+      busy: over TCP and Unix sockets, poll for replies instead of sleeping until they arrive; for
+        shared memory use the address "shm:/path?busy=1".
       secret: the server's, if it has one.
-      timeout: seconds that a reply may take; None: any time.
+      timeout: seconds to wait for a reply; None: no limit.
 
     Returns:
-      Nanoseconds [rounds] of each round trip, in their order.
+      Round-trip times in nanoseconds, [rounds], in order.
 
     Raises:
       TypeError: if an argument is of another type.
       ValueError: if `rounds` is below 1, `frame_bytes` below 64 or above the server's limit, the
-        batch no batch, or the address one of TLS.
-      NoSuchTable, TryAgain, LimitReached: if there is no such table, or no such sample of it.
-      ConnectionLost: if nobody answers there.
+        batch is out of range, or the address is a tls address.
+      NoSuchTable, TryAgain, LimitReached: if the table does not exist, or cannot be sampled so.
+      ConnectionLost: if no server answers.
       ImportError: if the native module was not built.
     """
     whole("frame_bytes", frame_bytes, 0)
@@ -98,7 +98,7 @@ def probe(
 
 
 def _sample(connection: Connection, table: str, batch: int) -> bytearray:
-    """A request for a sample of a table, but for session and number."""
+    """Build a request for a sample of a table, without session and request number."""
     opens = wire.describe(table, create=False)
     header = _ask(connection, opens, _FIRST, f"open table {table!r}")
     fixed = struct.pack("<QIIQ", 0, batch, 0, 0)
@@ -106,7 +106,7 @@ def _sample(connection: Connection, table: str, batch: int) -> bytearray:
 
 
 def _ask(connection: Connection, frame: bytearray, request: int, what: str) -> wire.Header:
-    """The reply's header; raises what its status says."""
+    """Send a request and return the header of the reply; raise the error of its status."""
     struct.pack_into("<QQ", frame, 8, connection.session, request)
     header, reply = connection.link.exchange([frame], None, connection.frame_bytes)
     if header.status != 0:

@@ -1,4 +1,4 @@
-"""The replay memory server in a process of its own."""
+"""Replay server in a separate process."""
 
 import base64
 import json
@@ -16,18 +16,18 @@ _STOP_SECONDS = 10.0
 
 
 class ReplayServerProcess(Closing):
-    """A `ReplayServer`, with its arguments, in a process that ends with this one.
+    """`ReplayServer`, with the same arguments, in a child process that ends with this one.
 
     Attributes:
-      addresses: what clients connect to.
-      process: the process.
+      addresses: addresses for clients.
+      process: the child process.
     """
 
     def __init__(self, host: str | None = "127.0.0.1", port: int = 0, **arguments: Any) -> None:
-        """Starts it and waits until it listens.
+        """Start the server and wait until it listens.
 
         Raises:
-          RuntimeError: if it ends instead; the message is its own.
+          RuntimeError: if the server ends instead; with its message.
           ImportError: if the server was not built.
         """
         native()
@@ -51,11 +51,11 @@ class ReplayServerProcess(Closing):
             raise
 
     def _start(self, order: str) -> list[str]:
-        """Send the arguments, and return the addresses that the server listens at."""
+        """Send the arguments; return the addresses that the server listens on."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        # Not on the command line, which everybody can read. The pipe stays open: its end says that
-        # this process has gone.
+        # Not on the command line, which every user can read. The pipe stays open: its end tells the
+        # child that this process has ended.
         self.process.stdin.write(order + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
@@ -65,11 +65,11 @@ class ReplayServerProcess(Closing):
 
     @property
     def address(self) -> str:
-        """The first of the addresses."""
+        """First of the addresses."""
         return self.addresses[0]
 
     def close(self) -> None:
-        """Ends the process; a second time does nothing."""
+        """End the process. Idempotent."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
@@ -82,9 +82,9 @@ class ReplayServerProcess(Closing):
 
 
 def main() -> None:
-    """Serves until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one gets it too
-    # The pipe is for answers alone: libraries such as DPDK print to standard output.
+    """Serve until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and ends this one
+    # Keep the pipe for answers only: libraries such as DPDK print to standard output.
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     arguments = json.loads(sys.stdin.readline())

@@ -1,4 +1,4 @@
-"""What a table of the replay memory holds: its columns, and the pytree that they are made from."""
+"""Schema of a replay table: its columns, limiter, and the mapping from pytrees to columns."""
 
 import dataclasses
 import math
@@ -16,16 +16,16 @@ MOST_COLUMNS, MOST_NAME_BYTES = 255, 255
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One part of an item, of the same dtype and shape for all items."""
+    """Column of a table: a part of each item, of one dtype and shape."""
 
     name: str
-    dtype: str  # NumPy's code without byte order, one of DTYPES
+    dtype: str  # NumPy type code without byte order, one of DTYPES
     shape: tuple[int, ...] = ()  # of one item
 
     def __post_init__(self) -> None:
-        """Raises ValueError if the dtype is none that a table can hold, or the name too long.
+        """Raise ValueError for an unsupported dtype, or a name that is empty or too long.
 
-        TypeError of a name that is no text, or a shape that is none.
+        Raise TypeError if the name is not text or the shape is not a sequence of ints.
         """
         instance("name", self.name, str)
         if isinstance(self.shape, str) or not isinstance(self.shape, Sequence):
@@ -40,30 +40,30 @@ class Column:
 
     @property
     def numpy_dtype(self) -> np.dtype:
-        """The dtype of arrays."""
+        """Dtype of the arrays, little-endian."""
         return np.dtype("<" + self.dtype)
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of one item."""
+        """Bytes of the column in one item."""
         return math.prod(self.shape) * self.numpy_dtype.itemsize
 
 
 @dataclasses.dataclass(frozen=True)
 class Limiter:
-    """When pushes and samples have to wait.
+    """Rate limiter of a table: the condition under which pushes and samples wait.
 
-    inserts * samples_per_insert - samples, in items, stays from min_diff to max_diff; where
-    `samples_per_insert` is None only `min_size` counts.
+    inserts * samples_per_insert - samples, in items, stays from min_diff to max_diff. If
+    `samples_per_insert` is None, only `min_size` applies.
     """
 
-    min_size: int = 1  # items without which nothing is drawn
+    min_size: int = 1  # items required before sampling
     samples_per_insert: float | None = None
     min_diff: float = 0.0
     max_diff: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a number is of another type; the server checks ranges."""
+        """Raise TypeError if a number is of another type; the server checks ranges."""
         integer("min_size", self.min_size)
         for name in ("samples_per_insert", "min_diff", "max_diff"):
             if getattr(self, name) is not None or name != "samples_per_insert":
@@ -72,7 +72,7 @@ class Limiter:
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
-    """A table: its name, size, columns and how it draws."""
+    """Specification of a table: name, capacity, columns, sampler and limiter."""
 
     name: str
     capacity: int  # items
@@ -81,10 +81,10 @@ class TableSpec:
     priority_exponent: float = 0.6  # alpha
     limiter: Limiter = Limiter()
     groups: int = 20  # of amper_fr
-    csp_ratio: float = 0.15  # of amper_fr: wanted size of the candidate set over the table's
+    csp_ratio: float = 0.15  # of amper_fr: target size of the candidate set / size of the table
 
     def __post_init__(self) -> None:
-        """Raises TypeError or ValueError of another type or range; the server checks the rest."""
+        """Raise TypeError or ValueError for a wrong type or range; the server checks the rest."""
         instance("name", self.name, str)
         object.__setattr__(self, "columns", tuple(self.columns))
         for column in self.columns:
@@ -97,7 +97,7 @@ class TableSpec:
             real(name, getattr(self, name))
         integer("groups", self.groups)
         integer("capacity", self.capacity)
-        # As they are after a journey: float32.
+        # Rounded to float32, as on the wire, so that specs compare equal to the server's.
         for field in ("priority_exponent", "csp_ratio"):
             object.__setattr__(self, field, float(np.float32(getattr(self, field))))
         if self.sampler not in SAMPLERS:
@@ -111,7 +111,7 @@ class TableSpec:
 
 
 def differences(wanted: TableSpec, there: TableSpec) -> str:
-    """Each field in which two tables differ, with both values."""
+    """Return a message with each field in which two tables differ, and both values."""
     found = []
     for field in dataclasses.fields(TableSpec):
         ours, theirs = getattr(wanted, field.name), getattr(there, field.name)
@@ -121,14 +121,14 @@ def differences(wanted: TableSpec, there: TableSpec) -> str:
 
 
 class TreeColumns:
-    """The columns of a pytree's leaves, there and back.
+    """Conversion between a pytree and columns, one for each leaf.
 
-    Leaves are named by their path, as `observation` or `action['left']`.
+    Columns are named by the path of the leaf, such as `observation` or `action['left']`.
     """
 
     def __init__(self, example: Any) -> None:
-        """Takes names, shapes and dtypes from one item: arrays, or anything with both."""
-        import jax  # a server's process does without
+        """Take names, shapes and dtypes from one item: arrays, or anything with both."""
+        import jax  # imported here, as a server process does not need it
 
         self._structure: Any
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(example)
@@ -141,10 +141,10 @@ class TreeColumns:
         self.columns: tuple[Column, ...] = tuple(found)
 
     def flatten(self, items: Any) -> list[np.ndarray]:
-        """Columns [n, ...] of a pytree with leaves [n, ...].
+        """Return the columns [n, ...] of a pytree with leaves [n, ...].
 
         Raises:
-          ValueError: if its structure is not that of the example.
+          ValueError: if the structure differs from the example's.
         """
         import jax
 
@@ -154,7 +154,7 @@ class TreeColumns:
         return [np.asarray(leaf) for leaf in leaves]
 
     def unflatten(self, columns: Sequence[Any]) -> Any:
-        """The pytree with these leaves, in the order of `columns`."""
+        """Return the pytree with these leaves, in the order of `columns`."""
         import jax
 
         return jax.tree_util.tree_unflatten(self._structure, columns)

@@ -1,4 +1,4 @@
-"""The replay memory server, in a thread of this process."""
+"""Replay server in a thread of this process."""
 
 import os
 from collections.abc import Sequence
@@ -15,15 +15,14 @@ Idle = Literal["block", "spin", "yield", "sleep"]
 
 
 class ReplayServer(Closing):
-    """A replay memory server, in a thread that Python does not slow.
+    """Replay server, in a C++ thread that runs without the GIL.
 
-    It listens on TCP, UDP, a Unix socket and for clients that share memory with it, on what it is
-    told of these. Clients in this process may be given the server in place of an address.
+    The arguments select the transports: TCP, UDP, a Unix socket, shared memory and DPDK. Clients in
+    this process take the server in place of an address.
 
     Attributes:
-      addresses: what clients connect to: "tcp://host:port", or "tls://host:port" with a
-        certificate; "udp://host:port", "unix:/path", "shm:/path"; with DPDK
-        "memif:/path?id=number", too.
+      addresses: addresses for clients: "tcp://host:port", or "tls://host:port" with a certificate;
+        "udp://host:port", "unix:/path", "shm:/path"; with DPDK also "memif:/path?id=number".
     """
 
     def __init__(
@@ -45,33 +44,33 @@ class ReplayServer(Closing):
         idle: Idle = "block",
         **settings: int,
     ) -> None:
-        """Starts serving.
+        """Start serving.
 
         Args:
-          host: address in numbers to listen on for TCP; None: no TCP. One that other machines can
-            reach needs a secret.
-          port: 0: a free one.
-          udp_port: for datagrams, on the same host; 0: a free one, None: no UDP.
+          host: numeric address to listen on for TCP; None: no TCP. An address that other machines
+            can reach needs a secret.
+          port: TCP port; 0: a free one.
+          udp_port: UDP port on the same host; 0: a free one, None: no UDP.
           unix_path: of a Unix socket, which only this user may open; None: none.
-          shm_path: of another one, where clients on this machine are handed memory to talk through.
-          secret: what clients must prove to know, 16 bytes at least; it is never sent.
-          tls_certificate: a PEM file, chain included; None: what goes over TCP can be read on its
-            way. With it, TCP is TLS 1.3.
-          tls_key: the PEM file of its key, without a password.
-          snapshot_path: a file for snapshots; if it is there, the server begins with what it holds.
-            Its folder is made where there is none. No other server may have it at that time.
-          dpdk: arguments of DPDK's environment, as ["--no-huge", "--vdev=net_memif0,..."]: all
-            ports that they name are served, which takes another `idle` than "block". None: no
-            DPDK. Ports beyond memif sockets need a secret. See docs/replay-dpdk.md.
-          dpdk_address: IPv4 address of the server at those ports.
-          dpdk_port: and its UDP port.
-          in_network: DPDK's two ports are in a network's path: what comes in at one and is not for
-            this server leaves by the other one.
-          idle: what the serving thread does when there is nothing to do. "block": looks again for
-            `linger_us` microseconds after a request, 50 unless set, then waits until the kernel
-            says that something came. "spin": looks again at once, for the shortest answers,
-            and takes a core of its own. "yield": looks again when other threads have had the core.
-            "sleep": looks again after `sleep_us` microseconds, 50 unless set.
+          shm_path: of another Unix socket, which hands shared memory to clients on this machine;
+            None: none.
+          secret: shared secret that clients must prove to know, at least 16 bytes; never sent.
+          tls_certificate: PEM file with the certificate chain: TCP is TLS 1.3. None: TCP is not
+            encrypted.
+          tls_key: PEM file of the certificate's key, without a password.
+          snapshot_path: file for snapshots. The server restores an existing snapshot and creates
+            a missing folder. No other server may use the file at the same time.
+          dpdk: arguments of DPDK's environment, such as ["--no-huge", "--vdev=net_memif0,..."]. The
+            server serves all ports that they name, and `idle` must not be "block". None: no DPDK.
+            Ports other than memif sockets need a secret. See docs/replay-dpdk.md.
+          dpdk_address: IPv4 address of the server on those ports.
+          dpdk_port: UDP port of the server on those ports.
+          in_network: the two DPDK ports lie in a network's path: the server forwards packets that
+            are not addressed to it from one port to the other.
+          idle: action of the serving thread when there is no work. "block": poll for `linger_us`
+            microseconds after a request, 50 by default, then wait for the kernel. "spin": poll
+            continuously, for the lowest latency; occupies a core. "yield": poll after yielding the
+            core to other threads. "sleep": poll after `sleep_us` microseconds, 50 by default.
           **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
             tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
             buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
@@ -80,10 +79,10 @@ class ReplayServer(Closing):
         Raises:
           TypeError: if an argument is of another type.
           ValueError: if a port is out of range, an address cannot be listened on, a setting is
-            unknown, a secret missing, a certificate is not one, or the server was built without
-            OpenSSL, which secrets and TLS take.
-          SnapshotFailed: if the snapshot is damaged, of a later version, or another server's, or
-            none can be written there.
+            unknown, a required secret is missing, a certificate is invalid, or the server was built
+            without OpenSSL, which secrets and TLS need.
+          SnapshotFailed: if the snapshot is damaged, of a later version, or used by another server,
+            or the path is not writable.
           ImportError: if the server was not built.
         """
         module = native()
@@ -144,7 +143,7 @@ class ReplayServer(Closing):
 
     @property
     def address(self) -> str:
-        """The first of the addresses.
+        """First of the addresses.
 
         Raises:
           ValueError: if the server listens nowhere.
@@ -154,22 +153,22 @@ class ReplayServer(Closing):
         return self.addresses[0]
 
     def open_link(self) -> Any:
-        """A link for a client in this process, as the native module makes it."""
+        """Return a link of the native module, for a client in this process."""
         return self._server.open_link()
 
     def stats(self) -> dict[str, Any]:
-        """Counts of `wire.SERVER_COUNTS`, and under "tables" those of each table by its name.
+        """Return the counters of `wire.SERVER_COUNTS`, and under "tables" those of each table.
 
-        With UDP or DPDK, "datagrams" has what their datagrams counted; with DPDK, "network" has
-        what its ports counted.
+        With UDP or DPDK, "datagrams" has the datagram counters; with DPDK, "network" has the
+        counters of its ports.
         """
         return self._server.stats()
 
     def snapshot(self) -> None:
-        """Writes a snapshot and waits until it is on the disk; clients are served meanwhile.
+        """Write a snapshot and wait until it is on disk; clients are served meanwhile.
 
         Raises:
-          SnapshotFailed: if there is no path for it, one is being written, or the disk is full.
+          SnapshotFailed: without a snapshot path, if one is being written, or the disk is full.
         """
         self._call(self._server.snapshot, "snapshot")
 
@@ -181,7 +180,7 @@ class ReplayServer(Closing):
             raise error_of(status, what, message) from error
 
     def close(self) -> None:
-        """Ends all connections, without a snapshot; a second time does nothing."""
+        """End all connections, without a snapshot. Idempotent."""
         self._server.stop()
         if self._place is not None:
             self._place.close()

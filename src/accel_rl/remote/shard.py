@@ -1,4 +1,4 @@
-"""The servers of a sharded table, each there, or lost and looked for."""
+"""Shards of a table, one on each server, with reconnection of lost ones."""
 
 import functools
 import time
@@ -16,19 +16,19 @@ from accel_rl.remote.table import RemoteTable
 
 T = TypeVar("T")
 Address: TypeAlias = str | Served | list[str] | tuple[str, ...]
-"""Of a server, or one in this process; or of several, that hold a part of the memory each."""
+"""Address of a server, a server in this process, or the addresses of several shards."""
 
-RECONNECT = 1.0  # seconds for which a break is mended before a shard counts as lost
-PATIENCE = 10.0  # seconds for which shards are looked for when all are lost
-PAUSE = 0.005  # seconds between two looks whether one was found
-LOOK = 0.5  # seconds between two looks for a lost one
+RECONNECT = 1.0  # seconds of reconnecting before a shard counts as lost
+PATIENCE = 10.0  # seconds to wait for a shard when all are lost
+PAUSE = 0.005  # seconds between polls while all are lost
+LOOK = 0.5  # seconds between attempts to reach a lost shard
 
 
 def first_of(address: Address) -> str | Served:
-    """The server that has the mailbox and the limiter: the only one, or the first.
+    """Return the server with the mailbox and the limiter: the only one, or the first.
 
     Raises:
-      ValueError: if there is none.
+      ValueError: if the list is empty.
     """
     if isinstance(address, list | tuple):
         if not address:
@@ -38,10 +38,10 @@ def first_of(address: Address) -> str | Served:
 
 
 def lane_of(address: Address, number: int) -> Any:
-    """The address, or each of several, for connection `number` of a program: see `links.lane`.
+    """Apply `links.lane` to the address, or to each of several.
 
     Raises:
-      ValueError: if one is none.
+      ValueError: if an address is malformed.
     """
     if isinstance(address, list | tuple):
         return [lane(each, number) for each in address]
@@ -49,11 +49,11 @@ def lane_of(address: Address, number: int) -> Any:
 
 
 def as_text(address: Address) -> str | list[str]:
-    """The address as it can be told to other processes.
+    """Return the address as text, for other processes.
 
     Raises:
-      TypeError: if it is no text, as that of a server of this process.
-      ValueError: if there is none.
+      TypeError: if it is not text, such as a server in this process.
+      ValueError: if the list is empty.
     """
     first_of(address)
     parts = list(address) if isinstance(address, list | tuple) else [address]
@@ -67,19 +67,19 @@ def as_text(address: Address) -> str | list[str]:
 
 
 class Shard:
-    """A table of one server, of which what it held last is remembered.
+    """Shard of a table: a table on one server, with its size and total at the last reply.
 
     Args:
-      number: of the shard, from 0 on.
+      number: index of the shard.
       address: of its server.
-      secret: what both sides know, if the server has one.
-      spec: of its table.
-      timeout: seconds that a reply may take.
+      secret: shared secret, if the server has one.
+      spec: of the shard's table.
+      timeout: seconds to wait for a reply.
 
     Attributes:
-      size: items, by its last reply; 0 while it is lost.
-      total: sum of weights, by its last reply; None where that is not known.
-      doubtful: whether, when it was lost, it may have done what it was asked, or may do it yet.
+      size: items at the last reply; 0 while the shard is lost.
+      total: sum of weights at the last reply; None if unknown.
+      doubtful: True if the request that lost the shard may have been executed, or may yet be.
     """
 
     def __init__(
@@ -101,25 +101,25 @@ class Shard:
 
     @property
     def lost(self) -> bool:
-        """Whether it did not answer when it was asked last, and was not found since."""
+        """True from an unanswered request until the shard is reconnected."""
         return self._table is None
 
     def do(self, call: Callable[[RemoteTable], T]) -> T | None:
-        """What the call returns; None if the shard is lost, now or by this call.
+        """Return the call's result, or None if the shard is lost, before or during the call.
 
-        With a RuntimeWarning when it is lost. A server that is frozen may carry the call out when
-        it goes on: see `doubtful`.
+        Losing the shard issues a RuntimeWarning. A frozen server may still execute the call when
+        it continues: see `doubtful`.
         """
         if self._table is None:
             return None
         try:
             return call(self._table)
-        except (ConnectionLost, NoSuchTable) as error:  # no table: a server that began anew
+        except (ConnectionLost, NoSuchTable) as error:  # no table: the server restarted
             self._lose(error)
             return None
 
     def find(self, pool: DaemonPool) -> None:
-        """Looks for a lost one in another thread, and takes what was found; does not wait."""
+        """Try to reconnect a lost shard in a thread of the pool; do not wait."""
         if self._found is None:
             if time.monotonic() >= self._next_look:
                 self._found = pool.submit(self._open)
@@ -131,7 +131,7 @@ class Shard:
             self._found = None
 
     def close(self) -> None:
-        """Ends its session; nothing is looked for any more."""
+        """End the session and any reconnection."""
         if self._client is not None:
             self._client.close()
         if self._found is not None and not self._found.cancel():
@@ -149,7 +149,7 @@ class Shard:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        except RuntimeWarning:  # made an error by a filter: the training goes on all the same
+        except RuntimeWarning:  # a filter made it an error; the training continues regardless
             return
 
     def _open(self) -> tuple[ReplayClient, RemoteTable]:
@@ -164,21 +164,21 @@ class Shard:
 
 
 class Shards:
-    """All shards of a table, which are asked side by side; for one thread at a time.
+    """All shards of a table, called in parallel; not thread-safe.
 
     Args:
       addresses: of the servers.
-      secret: what both sides know, if the servers have one.
+      secret: shared secret, if the servers have one.
       spec: of a shard's table.
-      timeout: seconds that a reply may take.
+      timeout: seconds to wait for a reply.
 
     Attributes:
-      count: shards, lost or not.
-      losses: how often one was lost after it had been there.
+      count: number of shards, lost ones included.
+      losses: number of times that a connected shard was lost.
 
     Raises:
       ConnectionLost: if no server can be reached.
-      RemoteError: if one has another table of that name, or does not know the secret.
+      RemoteError: if a server has another table of that name, or does not know the secret.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Shards:
     ) -> None:
         self.count, self.losses = len(addresses), 0
         self._open = True
-        # As many again, to look for lost ones.
+        # Twice as many threads: half of them reconnect lost shards.
         self._pool = DaemonPool(2 * len(addresses), "shard")
         self._all: list[Shard] = []
         try:
@@ -200,19 +200,19 @@ class Shards:
 
     @property
     def lost(self) -> int:
-        """How many are lost now."""
+        """Number of shards that are lost now."""
         return sum(shard.lost for shard in self._all)
 
     @property
     def size(self) -> int:
-        """Items, by the last replies."""
+        """Number of items at the last replies."""
         return sum(shard.size for shard in self._all)
 
     def live(self) -> list[Shard]:
-        """Those that are there, waiting a while for the first if all are lost.
+        """Return the connected shards; if all are lost, wait up to `PATIENCE` seconds for one.
 
         Raises:
-          ConnectionLost: if none comes back, or they are closed.
+          ConnectionLost: if none reconnects, or `end` is called.
         """
         until = time.monotonic() + PATIENCE
         while self._open:
@@ -228,19 +228,19 @@ class Shards:
         raise ConnectionLost("the table is closed")
 
     def ask(self, calls: Mapping[Shard, Callable[[RemoteTable], T]]) -> dict[Shard, T]:
-        """What live shards answer, all at once, but for those that are lost by it.
+        """Call live shards in parallel; return the results of those that are not lost.
 
         Raises:
-          RemoteError: what a shard refused, once all have answered.
+          RemoteError: the error of a shard that refused, once all have answered.
         """
         work = list(calls.items())
-        # The last one in this thread, which would only wait.
+        # The last call runs in this thread, which would otherwise only wait.
         futures = [
             self._pool.submit(functools.partial(shard.do, call)) for shard, call in work[:-1]
         ]
         answers: dict[Shard, T | None] = {}
         errors = []
-        for place in reversed(range(len(work))):
+        for place in reversed(range(len(work))):  # this thread's own call comes first
             shard, call = work[place]
             try:
                 answers[shard] = futures[place].result() if place < len(futures) else shard.do(call)
@@ -253,11 +253,11 @@ class Shards:
         return {shard: answer for shard, answer in found.items() if answer is not None}
 
     def end(self) -> None:
-        """Ends a call, of another thread, that waits for lost ones."""
+        """End a `live` of another thread that waits for lost shards."""
         self._open = False
 
     def close(self) -> None:
-        """Ends their sessions; a second time does nothing."""
+        """End all sessions. Idempotent."""
         self.end()
         for shard in self._all:
             shard.close()

@@ -1,4 +1,4 @@
-"""A table that several servers hold parts of, behind the calls of one: docs/apex.md, Shards."""
+"""Table sharded over several servers, with the interface of one: docs/apex.md, Shards."""
 
 import dataclasses
 import threading
@@ -20,23 +20,24 @@ from accel_rl.remote.shard import Shard, Shards
 from accel_rl.remote.shares import drawn, joined
 from accel_rl.remote.table import MOST_ITEMS, Mass, RemoteTable, arrays_of, check_arrays
 
-PAUSE = 0.02  # seconds between two looks for items
+PAUSE = 0.02  # seconds between polls for items
 _BAD_COUNT, _BAD_PRIORITY, _BAD_SLOT = 2, 4, 5  # statuses
 
 
 class ShardedTable(Closing):
-    """One table whose items lie on several servers, with the calls of a `RemoteTable`.
+    """Table whose items are spread over several servers, with the methods of a `RemoteTable`.
 
-    The items of pushes go to the shards in turn. The shard of each draw is drawn by the sums of
-    weights that shards had when they answered last, and then the item within it, so an item's
-    probability is the product of both: importance weights are exact, however old the sums are.
-    Requests to shards go side by side.
+    Pushed items go to the shards in turn. Each draw selects a shard in proportion to the sums of
+    weights in the shards' last replies, then an item within the shard. The probability of an item
+    is the product of both, so importance-sampling weights are exact however old the sums are.
+    Requests to shards run in parallel.
 
-    A shard that does not answer is lost: with a RuntimeWarning, its items are out of the memory,
-    and pushes go to the others. It comes back by itself, with what its server then holds. The
-    limiter, where the table has one, is a table of the first server, without which nothing goes on.
+    A shard that does not answer is lost: its items leave the replay buffer, with a RuntimeWarning,
+    and pushes go to the other shards. It is reconnected automatically, with the items that its
+    server then holds. A limiter is a table of the first server; without that server pushes and
+    samples fail.
 
-    Calls are made one at a time. Slots are those of shards one behind the other.
+    Thread-safe: a lock serialises calls. Slots number the slots of all shards consecutively.
 
     Attributes:
       spec: of the whole table.
@@ -51,22 +52,23 @@ class ShardedTable(Closing):
         fresh_totals: bool = False,
         timeout: float = 30.0,
     ) -> None:
-        """Opens the table on every server; made there if need be.
+        """Open the table on every server; create it where it is missing.
 
         Args:
           addresses: of the servers; in the same order for all clients.
-          spec: the whole table; `capacity` is shared out, rounded up.
-          secret: what all servers and clients know, if the servers have one.
-          fresh_totals: ask all shards for their sums before each sample: a round trip more, and
-            items are then drawn in proportion to their weights as they are now.
-          timeout: seconds that a reply may take.
+          spec: of the whole table; each shard has an equal part of `capacity`, rounded up.
+          secret: shared secret of all servers and clients, if the servers have one.
+          fresh_totals: ask all shards for their sums of weights before each sample. This costs a
+            round trip; items are then drawn in proportion to their present weights.
+          timeout: seconds to wait for a reply.
 
         Raises:
           TypeError: if an argument is of another type.
-          ValueError: if an address is given twice, or the sampler is amper_fr, whose groups are of
+          ValueError: if an address is given twice, or the sampler is amper_fr: its groups depend on
             the highest weight in the whole table, which no shard knows.
-          RemoteError: if no server can be reached, or the first with the limiter, or one has
-            another table of that name. Some that cannot be reached are lost from the beginning.
+          RemoteError: if no server can be reached, the first server cannot and the table has a
+            limiter, or a server has another table of that name. Other servers that cannot be
+            reached are lost from the beginning.
         """
         if isinstance(addresses, str) or not isinstance(addresses, Sequence):
             raise TypeError(f"addresses must be a sequence of them, got {addresses!r}")
@@ -86,8 +88,8 @@ class ShardedTable(Closing):
         self._fresh = fresh_totals
         self._lock = threading.RLock()
         self._turn = 0
-        self._doubtful = 0  # items of pushes by which a shard was lost
-        self._allowed = 0  # items that the limiter has let us draw, and that were not drawn yet
+        self._doubtful = 0  # items of pushes whose shard was lost meanwhile
+        self._allowed = 0  # items that the limiter has granted and that are not drawn yet
         self._pace_client: ReplayClient | None = None
         self._pace: RemoteTable | None = None
         try:
@@ -103,7 +105,7 @@ class ShardedTable(Closing):
 
     @property
     def lost(self) -> int:
-        """How many shards are lost now."""
+        """Number of shards that are lost now."""
         return self._shards.lost
 
     def push(
@@ -113,17 +115,17 @@ class ShardedTable(Closing):
         *,
         wait: float = 0.0,
     ) -> int:
-        """Adds n items, as `RemoteTable.push`; without priorities they get the highest of a shard.
+        """Add n items, as `RemoteTable.push`; without priorities each gets its shard's highest.
 
-        No item is pushed twice: what a shard was given that was lost by it is lost, too, as nobody
-        can tell whether it was taken, and is counted in `stats` as `doubtful`. What a server that
-        began anew, without the table, did not take, others take.
+        No item is pushed twice. If a shard is lost by a push and may have taken its items, they are
+        not pushed again, and `stats` counts them as `doubtful`. If it certainly did not take them,
+        as after a restart without the table, the other shards get them.
 
         Raises:
-          RequestRefused: if there are more items than the capacity, or what is no priority.
+          RequestRefused: if there are more items than the capacity, or priorities are invalid.
           ConnectionLost: if all shards are lost, or the first server, which has the limiter.
         """
-        # All of it before the limiter is asked, and before any shard has its part.
+        # Check everything before the limiter counts the items and any shard gets its part.
         arrays = arrays_of(self._names, columns)
         if not len(arrays[0]):
             raise ValueError("columns must have at least 1 item")
@@ -146,9 +148,9 @@ class ShardedTable(Closing):
     def _deal(
         self, items: np.ndarray, arrays: list[np.ndarray], given: np.ndarray | None
     ) -> list[np.ndarray]:
-        """Pushes items, by their numbers, to the shards in turn; those that are left to push."""
+        """Push items, given by index, to the shards in turn; return the items left to push."""
         live = self._shards.live()
-        most = self._each * len(live)  # or one of few that are left would refuse its part
+        most = self._each * len(live)  # a shard refuses a part above its capacity
         items, rest = items[:most], items[most:]
         parts = {
             shard: items[(place - self._turn) % len(live) :: len(live)]
@@ -167,13 +169,13 @@ class ShardedTable(Closing):
         missed = {shard: part for shard, part in parts.items() if shard not in held}
         self._doubtful += sum(len(part) for shard, part in missed.items() if shard.doubtful)
         again = [part for shard, part in missed.items() if not shard.doubtful]
-        return [rest, *again] if len(rest) else again  # the last is the next
+        return [rest, *again] if len(rest) else again  # `push` continues with the last
 
     def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
-        """Draws `batch` items, as `RemoteTable.sample`, ordered by shard.
+        """Draw `batch` items, as `RemoteTable.sample`, ordered by shard.
 
         Raises:
-          TryAgain: if nothing could be drawn in time.
+          TryAgain: if the limiter, or a lack of items, did not allow it in time.
           ConnectionLost: if all shards are lost, or the first server, which has the limiter.
         """
         wire.check_u64("seed", seed)
@@ -183,7 +185,7 @@ class ShardedTable(Closing):
         with self._lock:
             if self._pace is not None and self._allowed != batch:
                 self._pace.sample(seed, batch, wait=wait)
-                self._allowed = batch
+                self._allowed = batch  # kept if this call fails: the limiter has counted it
             while True:
                 live = self._shards.live()
                 drawn = self._draw(live, seed, batch)
@@ -191,13 +193,13 @@ class ShardedTable(Closing):
                     self._allowed = 0
                     return drawn
                 if any(shard.lost for shard in live):
-                    continue  # all of it again, from the others
+                    continue  # draw the whole batch again, from the others
                 if time.monotonic() >= until:
                     raise TryAgain("sample: there is nothing to draw from yet", 1)
                 time.sleep(PAUSE)
 
     def _draw(self, live: list[Shard], seed: int, batch: int) -> Sample | None:
-        """None if a shard was lost, or there is nothing to draw from."""
+        """Return a sample, or None if a shard was lost or there is nothing to draw from."""
         self._look([shard for shard in live if self._fresh or shard.total is None])
         totals = np.array([shard.total or 0.0 for shard in live])
         least = 1 if self._pace is not None else self.spec.limiter.min_size
@@ -208,13 +210,13 @@ class ShardedTable(Closing):
 
         def ask(place: int) -> Callable[[RemoteTable], Sample | Mass]:
             count, own = int(shares.counts[place]), shares.seeds[place]
-            if not count:  # or what it holds would be forgotten
+            if not count:  # keeps its size and total up to date
                 return RemoteTable.mass
             return lambda table: table.sample(own, count)
 
         try:
             found = self._shards.ask({shard: ask(place) for place, shard in enumerate(live)})
-        except TryAgain:  # all the weights of a shard are 0 by now: it will say so
+        except TryAgain:  # all weights of a shard became 0; ask for the totals again
             self._forget(live)
             return self._draw(live, seed, batch)
         for shard, part in found.items():
@@ -229,16 +231,16 @@ class ShardedTable(Closing):
         return joined(parts, self._shards.size, sum(shard.total or 0.0 for shard in live))
 
     def _forget(self, live: list[Shard]) -> None:
-        """What shards hold: they are asked again."""
+        """Mark totals as unknown, so that the next draw asks for them."""
         for shard in live:
             shard.total = None
 
     def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
-        """Gives the items of a sample new priorities [B], as `RemoteTable.update`."""
+        """Update the priorities [B] of a sample, as `RemoteTable.update`."""
         return self.set_priorities(sample.slots, sample.generations, priorities)
 
     def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
-        """As `RemoteTable.set_priorities`; items of lost shards are dropped, and counted so."""
+        """Set priorities, as `RemoteTable.set_priorities`; drop those of lost shards."""
         where, known = np.asarray(slots), np.asarray(generations)
         given = _checked(priorities, len(where), "update")
         if known.shape != where.shape:
@@ -264,10 +266,11 @@ class ShardedTable(Closing):
         return applied, len(where) - applied
 
     def stats(self) -> dict[str, int]:
-        """Sums over the shards that are there of what `RemoteTable.stats` says.
+        """Return the sums of `RemoteTable.stats` over the connected shards.
 
-        And `shards`, how many there are, `lost`, how many of them are lost now, `losses`, and
-        `doubtful`, items of this table's pushes by which a shard was lost.
+        Also `shards`, their number; `lost`, the number lost now; `losses`, the number of times that
+        a shard was lost; and `doubtful`, items pushed by this table that a lost shard may or may
+        not hold.
         """
         with self._lock:
             found = self._shards.ask(dict.fromkeys(self._shards.live(), RemoteTable.stats))
@@ -277,21 +280,21 @@ class ShardedTable(Closing):
             return {**sums, "doubtful": self._doubtful}
 
     def close(self) -> None:
-        """Ends its sessions; a second time does nothing."""
-        self._shards.end()  # also for a call that looks for lost ones
+        """End all sessions. Idempotent."""
+        self._shards.end()  # before the lock: a call that waits for shards holds it
         with self._lock:
             self._shards.close()
             if self._pace_client is not None:
                 self._pace_client.close()
 
     def _look(self, shards: list[Shard]) -> None:
-        """Asks what they hold."""
+        """Ask shards for their sizes and totals."""
         for shard, mass in self._shards.ask(dict.fromkeys(shards, RemoteTable.mass)).items():
             shard.size, shard.total = mass
 
 
 def _checked(priorities: Any, count: int, what: str) -> np.ndarray:
-    """Priorities [count] that all shards will take."""
+    """Return valid priorities [count] as float32, or raise."""
     given = np.asarray(priorities, np.float32)
     if given.shape != (count,):
         raise ValueError(f"priorities must have shape {[count]}, got {list(given.shape)}")

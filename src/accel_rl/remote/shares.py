@@ -1,4 +1,4 @@
-"""How many items of a batch each shard gives, drawn by the protocol's generator, and the batch."""
+"""Draw of a batch's shards, with the protocol's generator, and the batch from their parts."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB13311
 
 
 def words(seed: int, first: int, count: int) -> np.ndarray:
-    """splitmix(seed + (k + 1) * step) for k from `first` on, uint64 [count]."""
+    """Return splitmix(seed + (k + 1) * step) for k from `first` on, uint64 [count]."""
     numbers = np.arange(first + 1, first + count + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         z = np.uint64(seed) + numbers * np.uint64(_STEP)
@@ -22,28 +22,30 @@ def words(seed: int, first: int, count: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What shards, in their order, give of a batch."""
+    """Shares of a batch that shards contribute, in the order of the shards."""
 
-    odds: np.ndarray  # [S] float64, of a draw to be of the shard
-    counts: np.ndarray  # [S] int64, items; together the batch
-    seeds: list[int]  # [S], of the draws within shards
+    odds: np.ndarray  # [S] float64, probability of a draw from the shard
+    counts: np.ndarray  # [S] int64, items of the shard; the sum is the batch
+    seeds: list[int]  # [S], for the draws within shards
 
 
 def drawn(totals: np.ndarray, seed: int, batch: int) -> Drawn:
-    """Draw k is of the first shard whose running sum of totals is above u(k) times the whole.
+    """Draw the shard of each item in a batch, in proportion to the shards' totals.
 
-    The seed within shard s is the generator's word number batch + s.
+    Draw k takes the first shard whose running sum of totals exceeds u(k) times the sum of all. The
+    seed for draws within shard s is word batch + s of the generator.
 
     Args:
-      totals: [S] float64, at least 0, not all 0.
+      totals: sums of weights, [S] float64, at least 0, not all 0.
       seed: from 0 to 2^64 - 1.
-      batch: items.
+      batch: number of items.
     """
     running = np.cumsum(totals)
     whole = running[-1]
     found = words(seed, 0, batch + len(totals))
     uniform = (found[:batch] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    # Rounded up to the whole, a position is just below it, and so in a shard that has weight.
+    # The product can round up to `whole`, past the last shard. Clipped just below, it always
+    # selects a shard with a positive total.
     at = np.minimum(uniform * whole, np.nextafter(whole, 0))
     places = np.searchsorted(running, at, side="right")
     counts = np.bincount(places, minlength=len(totals))
@@ -51,13 +53,13 @@ def drawn(totals: np.ndarray, seed: int, batch: int) -> Drawn:
 
 
 def joined(parts: Sequence[tuple[Sample, int, float]], size: int, total: float) -> Sample:
-    """One sample of shards' parts, of which each item has its probability in the whole.
+    """Join the samples of shards into one, with slots and probabilities of the whole table.
 
     Args:
-      parts: of each shard what it gave, its first slot in the whole, and the odds of a draw to be
-        of it.
-      size: items of the whole.
-      total: sum of weights of the whole.
+      parts: for each shard its sample, its first slot in the whole table, and the probability of a
+        draw from it.
+      size: items of the whole table.
+      total: sum of weights of the whole table.
     """
     return Sample(
         columns={

@@ -1,4 +1,4 @@
-"""A table of a replay memory server, as a client sees it."""
+"""Client of one table of a replay server."""
 
 import struct
 import time
@@ -14,16 +14,16 @@ from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
 
-_COPIED = 1 << 16  # bytes of a frame up to which copying costs less than sending in parts
+_COPIED = 1 << 16  # bytes of a frame up to which one copy is cheaper than sending parts
 _MOST_PLANS = 32
-MOST_ITEMS = 1 << 20  # of any call; what one server takes, `Calls.most_items`, is 65,536 or as set
+MOST_ITEMS = 1 << 20  # of any call; the server's limit, `Calls.most_items`, is 65,536 by default
 _ZEROS = bytes(ALIGN)
 _BAD_COUNT, _LIMIT = 2, 9  # statuses
-_PAUSE = 0.01  # seconds until a push that found no room is sent again
+_PAUSE = 0.01  # seconds before a push that found no room is resent
 
 
 class _Plan:
-    """The frame of a request whose sections have known sizes, and room for small ones."""
+    """Reusable frame of a request with sections of known sizes, which holds small ones itself."""
 
     def __init__(self, op: Op, names: Sequence[str], parts: Sequence[Part]) -> None:
         self.names, self.parts = names, parts
@@ -49,7 +49,7 @@ class _Plan:
             ]
 
     def fill(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """Puts the arrays in; what has to be sent behind the head."""
+        """Copy the arrays into the frame, or return the parts to send after the head."""
         if self.copied:
             for view, array in zip(self._views, arrays, strict=True):
                 view[...] = array
@@ -64,10 +64,10 @@ class _Plan:
 
 
 def arrays_of(names: Sequence[str], columns: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
-    """Columns of a push, by name or in their order, as arrays [n, ...] in their order.
+    """Return the columns of a push, given by name or in order, as arrays [n, ...] in order.
 
     Raises:
-      ValueError: if they are not those of the names, or the first is a scalar.
+      ValueError: if names or their number differ, or the first column is a scalar.
     """
     if isinstance(columns, Mapping):
         if len(columns) != len(names) or not all(name in columns for name in names):
@@ -82,7 +82,7 @@ def arrays_of(names: Sequence[str], columns: Mapping[str, Any] | Sequence[Any]) 
 
 
 def check_arrays(names: Sequence[str], parts: Sequence[Part], arrays: Sequence[np.ndarray]) -> None:
-    """Raises ValueError or TypeError if arrays are not of the parts' shapes and dtypes."""
+    """Raise ValueError for a wrong shape of an array, TypeError for a wrong dtype."""
     for name, (dtype, shape), array in zip(names, parts, arrays, strict=True):
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {list(shape)}, got {list(array.shape)}")
@@ -91,14 +91,14 @@ def check_arrays(names: Sequence[str], parts: Sequence[Part], arrays: Sequence[n
 
 
 class Mass(NamedTuple):
-    """What a table holds."""
+    """Size of a table and its sum of weights."""
 
     size: int  # items
-    total: float  # sum of their weights p^alpha; the size for uniform
+    total: float  # sum of weights p^alpha; the size for uniform
 
 
 class RemoteTable(Numbered):
-    """A table, by a client's session."""
+    """Table of a replay server, accessed through a client's session."""
 
     def __init__(self, client: Calls, spec: TableSpec, number: int) -> None:
         super().__init__(spec, number)
@@ -115,22 +115,22 @@ class RemoteTable(Numbered):
         *,
         wait: float = 0.0,
     ) -> int:
-        """Adds n items; the oldest make room.
+        """Add n items, which replace the oldest ones of a full table.
 
         Args:
-          columns: arrays [n, ...] of the columns' dtypes and shapes, by name or in their order.
-          priorities: [n] float32, finite and at least 0; None: the highest there ever was.
-          wait: seconds for which the limiter may hold it up.
+          columns: arrays [n, ...] with the dtypes and shapes of the columns, by name or in order.
+          priorities: [n] float32, finite and at least 0; None: the highest priority so far.
+          wait: seconds to wait for the limiter.
 
         Returns:
-          The number of items that the table holds then.
+          The number of items in the table after the push.
 
         Raises:
-          ValueError, TypeError: if arrays do not fit the schema.
-          RequestRefused: if priorities are no priorities, or n is above the capacity.
-          TryAgain: if the limiter did not allow it in time, or the server had no room for what
-            waits for it.
-          LimitReached: if there was no room, and `wait` is 0.
+          ValueError, TypeError: if shapes or dtypes differ from the columns'.
+          RequestRefused: if priorities are invalid, or n is above the capacity.
+          TryAgain: if the limiter did not allow it in time, or the server had no room for the
+            waiting request.
+          LimitReached: if the server had no room, and `wait` is 0.
         """
         arrays = arrays_of(self._names, columns)
         if priorities is not None:
@@ -140,7 +140,7 @@ class RemoteTable(Numbered):
             try:
                 left = max(0.0, until - time.monotonic())
                 return self._push(arrays, priorities is not None, left if wait else wait)
-            except LimitReached as error:  # what waits of others has taken all the room
+            except LimitReached as error:  # requests of others that wait take all the room
                 if error.status != _LIMIT or not wait:
                     raise
                 if time.monotonic() > until:
@@ -149,7 +149,7 @@ class RemoteTable(Numbered):
 
     def _push(self, arrays: list[np.ndarray], weighted: bool, wait: float) -> int:
         count, most = arrays[-1].shape[0], self._client.most_items
-        if count > most:  # its frame may be above what ends a connection
+        if count > most:  # the server closes a connection on too long a frame
             raise error_of(_BAD_COUNT, "push", f"a call takes 1 to {most}, got {count}")
         with self._client.lock:
             plan = self._plan(Op.PUSH, count, weighted)
@@ -163,16 +163,17 @@ class RemoteTable(Numbered):
             return struct.unpack_from("<I", reply, 44)[0]
 
     def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
-        """Draws `batch` items with replacement, by the generator that the protocol specifies.
+        """Draw `batch` items with replacement, with the generator that the protocol specifies.
 
         Args:
-          seed: from 0 to 2^64 - 1; the same seed draws the same from the same table.
-          batch: items.
+          seed: from 0 to 2^64 - 1; the same seed and table contents give the same sample.
+          batch: number of items.
           wait: seconds to wait for the limiter, or for items.
 
         Raises:
-          ValueError: if the seed is no u64, or the batch not from 1 to what the server takes.
-          TryAgain: if nothing could be drawn in time.
+          ValueError: if the seed is not an unsigned 64-bit integer, or the batch is below 1 or
+            above the server's limit.
+          TryAgain: if the limiter, or a lack of items, did not allow it in time.
           RequestRefused, LimitReached: if the batch is too large for the table, or for a frame.
         """
         wire.check_u64("seed", seed)
@@ -191,18 +192,18 @@ class RemoteTable(Numbered):
             return buffer.sample(size, total)
 
     def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
-        """Gives the items of a sample new priorities [B]; where one is there twice the last counts.
+        """Update the priorities [B] of a sample; the last priority of a repeated item counts.
 
         Returns:
-          How many were set, and how many dropped because their item has been overwritten.
+          The numbers of priorities set, and dropped because their item was overwritten.
 
         Raises:
-          RequestRefused: if a priority is NaN, infinite or negative; none is set then.
+          RequestRefused: if a priority is NaN, infinite or negative; then none is set.
         """
         return self.set_priorities(sample.slots, sample.generations, priorities)
 
     def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
-        """`update` by slots [n] uint32 and the generations [n] uint32 that items had there."""
+        """Update priorities by slots [n] uint32 and generations [n] uint32; see `update`."""
         arrays = [np.asarray(slots), np.asarray(generations), np.asarray(priorities, np.float32)]
         with self._client.lock:
             count = len(arrays[0])
@@ -216,11 +217,11 @@ class RemoteTable(Numbered):
             return applied, stale
 
     def stats(self) -> dict[str, int]:
-        """What the table counted, by the names of `wire.TABLE_COUNTS`."""
+        """Return the table's counters, by the names of `wire.TABLE_COUNTS`."""
         return self._counted()[0]
 
     def mass(self) -> Mass:
-        """What it holds."""
+        """Return the size and the sum of weights."""
         counts, total = self._counted()
         return Mass(counts["size"], total)
 

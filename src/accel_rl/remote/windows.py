@@ -1,4 +1,4 @@
-"""Steps of environments as the items of a remote table: windows of n steps, targets made later."""
+"""Windows of n consecutive transitions, the items of a remote table."""
 
 import dataclasses
 from typing import Any
@@ -13,19 +13,19 @@ from accel_rl.types import Transition
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """What a table holds of n consecutive steps; a pytree.
+    """Table item made from n consecutive transitions; a pytree.
 
-    Gamma comes in when a batch is made, so that it may change during a training and differ between
-    learners of one table.
+    n-step targets are computed when a batch is sampled, so gamma may change during a training and
+    differ between learners of one table.
     """
 
-    observation: Any  # of the first step
-    action: Any  # of the first step
+    observation: Any  # of the first transition
+    action: Any  # of the first transition
     reward: Any  # [n] float32
     discount: Any  # [n] float32, the environment's
     truncated: Any  # [n] bool
-    next_observation: Any  # of the last step that belongs to the first one's episode
-    extras: Any  # of the first step
+    next_observation: Any  # of the last transition in the first one's episode
+    extras: Any  # of the first transition
 
 
 jax.tree_util.register_dataclass(
@@ -34,7 +34,7 @@ jax.tree_util.register_dataclass(
 
 
 def window_of(example: Transition, n_step: int) -> Window:
-    """Shapes and dtypes of an item, from those of a step."""
+    """Return an example item, for shapes and dtypes, from an example transition."""
     return Window(
         observation=example.observation,
         action=example.action,
@@ -47,16 +47,16 @@ def window_of(example: Transition, n_step: int) -> Window:
 
 
 class Windows:
-    """Collects the steps of E environments, and gives out those that have n - 1 behind them.
+    """Assembler of n-step windows from the transitions of E environments.
 
     Args:
-      example: a step of one environment, with truncation and final observations.
+      example: a transition of one environment, with `truncated` and `next_observation`.
       num_envs: E.
       n_step: n.
 
     Raises:
       ValueError: if a number is below 1.
-      TypeError: if the example is no such step.
+      TypeError: if the example is not such a transition.
     """
 
     def __init__(self, example: Transition, num_envs: int, n_step: int) -> None:
@@ -68,23 +68,23 @@ class Windows:
         self._n, self._num_envs = n_step, num_envs
         shapes, self._structure = jax.tree.flatten(example)
         self._parts = [(np.shape(leaf), np.dtype(leaf.dtype)) for leaf in shapes]
-        # The last n - 1 steps, and the priorities that they were given: NaN for none.
+        # The last n - 1 transitions and their initial priorities, NaN for none.
         self._steps = [np.zeros((0, num_envs, *shape), dtype) for shape, dtype in self._parts]
         self._priorities = np.zeros((0, num_envs), np.float32)
 
     def add(self, transitions: Transition, priorities: Any = None) -> tuple[Window, np.ndarray]:
-        """Items [m, ...] that are complete now, in the order of their steps; their priorities.
+        """Add transitions; return the windows that they complete, oldest first, with priorities.
 
         Args:
-          transitions: leaves [E, ...] of a step of all environments, or [steps, E, ...].
-          priorities: [E] or [steps, E]; None: the table gives them.
+          transitions: leaves [E, ...], or [steps, E, ...].
+          priorities: initial priorities, [E] or [steps, E]; None: the table assigns them.
 
         Returns:
-          The items, and the priorities that they were given, [m] float32, NaN where none was.
+          The windows, leaves [m, ...], and their priorities, [m] float32, NaN where none was given.
 
         Raises:
-          ValueError: if shapes do not fit.
-          TypeError: if dtypes do not fit.
+          ValueError: if shapes differ from the example's.
+          TypeError: if dtypes or the structure differ.
         """
         rows = self._rows(transitions)
         count = len(rows[0])
@@ -99,7 +99,7 @@ class Windows:
         steps = [np.concatenate(pair) for pair in zip(self._steps, rows, strict=True)]
         known = np.concatenate([self._priorities, given])
         keep = max(0, len(known) - (self._n - 1))
-        # Copies: a part of what an actor gave must not hold on to all of it.
+        # Copies: a slice would keep all of the actor's arrays alive.
         self._steps = [leaf[keep:].copy() for leaf in steps]
         self._priorities = known[keep:]
         return self._complete(jax.tree.unflatten(self._structure, steps), keep), known[
@@ -119,7 +119,7 @@ class Windows:
 
         discount, truncated = all_of(steps.discount), all_of(steps.truncated)
         stops = (discount <= 0) | truncated
-        stops[:, -1] = True
+        stops[:, -1] = True  # argmax finds the last step where no episode ends
         last = stops.argmax(axis=1).reshape(count, self._num_envs)
         at = np.arange(count)[:, None] + last, np.arange(self._num_envs)[None]
 
@@ -137,7 +137,7 @@ class Windows:
         )
 
     def _rows(self, transitions: Transition) -> list[np.ndarray]:
-        """Leaves [steps, E, ...] of NumPy."""
+        """Return NumPy leaves [steps, E, ...]; raise ValueError or TypeError on a mismatch."""
         leaves, structure = jax.tree.flatten(transitions)
         if str(structure) != str(self._structure):
             raise TypeError(f"transitions must be {self._structure}, got {structure}")

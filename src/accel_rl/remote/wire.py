@@ -1,7 +1,7 @@
-"""Bytes of the replay memory protocol, as docs/replay-protocol.md defines it.
+"""Wire format of the replay protocol, as docs/replay-protocol.md defines it.
 
-Everything is little-endian. A frame is a header of 40 bytes, 24 bytes of fixed fields, and sections
-that begin at multiples of 64 bytes from the frame's start.
+All numbers are little-endian. A frame is a header of 40 bytes, 24 bytes of fixed fields, and
+sections that begin at multiples of 64 bytes from the start of the frame.
 """
 
 import enum
@@ -14,15 +14,15 @@ from accel_rl.remote.schema import DTYPES, SAMPLERS, Column, Limiter, TableSpec
 MAGIC = 0x524C5241  # "ARLR"
 VERSION = 1
 ALIGN = 64
-BODY = 64  # where sections begin
-NAMES = 96  # where the names of a table's description begin
+BODY = 64  # offset of the first section
+NAMES = 96  # offset of the names in a table description
 NO_TABLE = 0xFFFF
 NONCE_BYTES, CHALLENGE_BYTES, MAC_BYTES = 16, 32, 32
 REPLY, CHECKED = 1, 2  # flags
 
 
 class Op(enum.IntEnum):
-    """Operations."""
+    """Operations of the protocol."""
 
     HELLO = 1
     CHALLENGE = 2
@@ -40,7 +40,7 @@ class Op(enum.IntEnum):
     BYE = 14
 
 
-# Header and fixed fields of each request: "<" means without any padding.
+# Header and fixed fields of each request. "<": little-endian, without padding.
 _HEADER = "IBBHQQHHHHII"
 HEADER = struct.Struct("<" + _HEADER)
 PUSH = struct.Struct("<" + _HEADER + "IIIIQ")  # items, timeout in ms, 1 if with priorities
@@ -68,7 +68,7 @@ TABLE_COUNTS = ["inserts", "samples", "updates", "stale", "size", "refused", "wa
 
 
 class Header(NamedTuple):
-    """A frame's first 40 bytes."""
+    """Fields of a frame header, the first 40 bytes."""
 
     op: int
     flags: int
@@ -81,15 +81,15 @@ class Header(NamedTuple):
 
 
 def aligned(offset: int) -> int:
-    """The next multiple of 64."""
+    """Round up to a multiple of 64."""
     return -(-offset // ALIGN) * ALIGN
 
 
 def read_header(data: bytes | bytearray | memoryview, most: int) -> Header:
-    """The header of a reply.
+    """Parse the header of a reply.
 
     Raises:
-      ProtocolError: if it is none, or of a frame above `most` bytes.
+      ProtocolError: if it is not a valid reply header, or the frame is longer than `most` bytes.
     """
     magic, version, op, flags, session, request, table, status, _, fragments, length, checksum = (
         HEADER.unpack_from(data)
@@ -111,7 +111,7 @@ def request_frame(
     sections: tuple[bytes | memoryview, ...] = (),
     checked: bool = False,
 ) -> bytearray:
-    """A whole request: what is not hot is built here."""
+    """Build a complete request frame; not for hot paths."""
     end = BODY
     for each in sections:
         end = aligned(end) + len(each)
@@ -130,17 +130,20 @@ def request_frame(
 
 
 def message_of(frame: bytes | bytearray | memoryview) -> str:
-    """What an error's reply says beside its status."""
+    """Return the message of an error reply."""
     return bytes(frame[BODY:]).decode("utf-8", "replace")
 
 
 def transcript(challenge: bytes, nonce: bytes, resume: int) -> bytes:
-    """What both sides prove that they have seen, 56 bytes."""
+    """Return the handshake transcript that the proofs of both sides cover, 56 bytes."""
     return challenge + nonce + struct.pack("<Q", resume)
 
 
 def describe(spec: TableSpec | str, create: bool) -> bytearray:
-    """An OPEN_TABLE request but for session and number; of a name alone: if it is there."""
+    """Build an OPEN_TABLE request, without session and request number.
+
+    A request with a name instead of a spec opens an existing table only.
+    """
     if isinstance(spec, str):
         name = spec.encode()
         fixed = struct.pack("<IHBBfBBHQ", 0, 0, 0, 0, 0, len(name), 0, 0, 0)
@@ -172,7 +175,7 @@ def describe(spec: TableSpec | str, create: bool) -> bytearray:
 
 
 def described(frame: bytes | bytearray | memoryview) -> TableSpec:
-    """The table that an OPEN_TABLE reply describes."""
+    """Parse the table specification of an OPEN_TABLE reply."""
     capacity, _, sampler, columns, exponent, name_bytes, limited, _, min_size = struct.unpack_from(
         "<IHBBfBBHQ", frame, 40
     )
@@ -206,7 +209,7 @@ _CRC_TABLE = _crc_table()
 
 
 def crc32c(data: bytes | bytearray | memoryview) -> int:
-    """CRC-32C (Castagnoli) of bytes; in Python, for what is not hot."""
+    """Return the CRC-32C (Castagnoli) of bytes; slow, not for hot paths."""
     rest = 0xFFFFFFFF
     for byte in bytes(data):
         rest = _CRC_TABLE[(rest ^ byte) & 0xFF] ^ rest >> 8
@@ -214,6 +217,6 @@ def crc32c(data: bytes | bytearray | memoryview) -> int:
 
 
 def check_u64(name: str, value: int) -> None:
-    """Raises ValueError if the value does not go into 64 bits without sign."""
+    """Raise ValueError if the value is not an unsigned 64-bit integer."""
     if not 0 <= value < 1 << 64:
         raise ValueError(f"{name} must be from 0 to 2^64 - 1, got {value}")

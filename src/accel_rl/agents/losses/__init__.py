@@ -1,4 +1,4 @@
-"""The mathematics of one transition, without batches: `vmap` is the caller's."""
+"""Losses and TD errors of one transition; `vmap` them over a batch."""
 
 from accel_rl.agents.losses.categorical import categorical_q_learning, project
 from accel_rl.agents.losses.deterministic_policy import (

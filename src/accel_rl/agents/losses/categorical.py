@@ -1,4 +1,4 @@
-"""Learning the distribution of returns as probabilities of fixed atoms (C51)."""
+"""Categorical distributional Q-learning (C51)."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,11 @@ from accel_rl.types import Array
 
 
 def project(position: Array, probability: Array, num_atoms: int) -> Array:
-    """Gives the mass at each position to the two atoms beside it, by nearness.
+    """Project probability mass onto evenly spaced atoms by linear interpolation.
 
     Args:
-      position: [M] float32, where the mass is, counted in atoms: 0 is the first of them, and
-        num_atoms - 1 the last. What is outside goes to the nearest.
+      position: [M] float32, positions of the mass in units of atoms: 0 is the first atom,
+        num_atoms - 1 the last. Positions outside are clipped to the nearest atom.
       probability: [M] float32, the mass at each position.
       num_atoms: N.
 
@@ -22,7 +22,7 @@ def project(position: Array, probability: Array, num_atoms: int) -> Array:
       [N] float32, the mass at each atom; its sum is that of `probability`.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Bellemare, Dabney and Munos, "A distributional perspective on reinforcement
       learning", ICML 2017, equation 7.
@@ -44,27 +44,27 @@ def categorical_q_learning(
     logits_t: Array,
     q_t_selector: Array,
 ) -> Array:
-    """KL divergence of the predicted distribution from the projected target, in nats.
+    """Return the KL divergence of the predicted distribution from the projected target, in nats.
 
-    The target moves the target network's atoms for the action that the selector holds for best to
-    r + discount * z, and projects them. The gradient is that of the cross-entropy; the divergence
-    is 0 where there is nothing left to learn, even if returns are random.
+    The target is the target network's distribution for the selector's greedy action, its atoms z
+    moved to r + discount * z and projected onto `atoms`. The gradient is that of the cross-entropy.
+    Unlike the cross-entropy, the divergence is 0 for a perfect prediction, even if returns are
+    random.
 
     Args:
-      atoms: [N] float32, evenly spaced and rising, at least two.
-      logits_tm1: [A, N] float32, of the learning network for the observation.
+      atoms: [N] float32, evenly spaced and increasing, at least two.
+      logits_tm1: [A, N] float32, of the online network for the observation.
       a_tm1: [] int, the action taken.
-      r_t: [] float32, the reward, of one step or discounted over n.
-      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
-        ended.
+      r_t: [] float32, one-step or discounted n-step reward.
+      discount_t: [] float32, bootstrap coefficient; 0 where the episode terminated.
       logits_t: [A, N] float32, of the target network for the next observation.
-      q_t_selector: [A] float32, the values that choose the next action.
+      q_t_selector: [A] float32, values that select the next action.
 
     Returns:
       [] float32, at least 0 up to rounding, with a gradient with respect to `logits_tm1` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Bellemare, Dabney and Munos 2017, algorithm 1; as a divergence, Hessel et al.,
       "Rainbow: combining improvements in deep reinforcement learning", AAAI 2018, equation 3.
@@ -83,4 +83,5 @@ def categorical_q_learning(
     probability = jax.nn.softmax(logits_t[jnp.argmax(q_t_selector)])
     target = jax.lax.stop_gradient(project(position, probability, num_atoms))
     predicted = jax.nn.log_softmax(logits_tm1[a_tm1])
+    # xlogy is 0 for atoms of probability 0, where target * log(target) is NaN.
     return jnp.sum(jax.scipy.special.xlogy(target, target) - target * predicted)

@@ -1,4 +1,4 @@
-"""What losses refuse: the shapes of another transition, or of a batch."""
+"""Shape checks of losses."""
 
 from typing import Any
 
@@ -6,11 +6,13 @@ import numpy as np
 
 
 def require_shapes(**arguments: tuple[Any, str]) -> None:
-    """Checks arguments against their shapes, a letter for each axis: one letter is one length.
+    """Check arguments against their shapes, written as one letter for each axis.
+
+    Axes with the same letter have the same length.
 
     Raises:
-      ValueError: if an argument has other axes, none of a length, or another length than the
-        argument before it with the same letter.
+      ValueError: if an argument has another number of axes or an axis of length 0, or its length
+        differs from that of an earlier argument with the same letter.
     """
     lengths: dict[str, tuple[str, int]] = {}
     for name, (value, letters) in arguments.items():

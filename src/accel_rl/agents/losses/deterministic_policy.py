@@ -1,6 +1,6 @@
-"""Deterministic policy gradients with one critic or several; one transition each.
+"""Losses of deterministic policy gradients (DDPG, TD3) for one transition.
 
-Actions are in [-1, 1]. With several critics the least of their values makes the target.
+Actions are in [-1, 1]. With several critics, targets use the minimum of their values.
 """
 
 import jax
@@ -11,18 +11,18 @@ from accel_rl.types import Array
 
 
 def smoothed(action: Array, noise: Array, clip: Array) -> Array:
-    """A target policy's action, moved by noise that is clipped: similar actions, similar values.
+    """Smooth a target policy's action with clipped noise.
 
     Args:
       action: [D] float32 in [-1, 1].
       noise: [D] float32.
-      clip: [] float32, the most by which a component may move.
+      clip: [] float32, largest magnitude of a noise component.
 
     Returns:
       [D] float32 in [-1, 1].
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018, section 5.3.
@@ -32,15 +32,15 @@ def smoothed(action: Array, noise: Array, clip: Array) -> Array:
 
 
 def clipped_double_q(q_tm1: Array, r_t: Array, discount_t: Array, q_t: Array) -> Array:
-    """Target - Q_i(s, a) of each critic i, with target = r + discount * min_i Q_i(s', a').
+    """Return the TD errors of clipped double Q-learning, target - Q_i(s, a) of each critic i.
 
-    With one critic this is the error of DDPG's, with two that of TD3's.
+    The target is r + discount * min_i Q_i(s', a'). One critic gives the TD error of DDPG, two give
+    those of TD3.
 
     Args:
-      q_tm1: [C] float32, the learning critics' values of observation and action.
-      r_t: [] float32, the reward, of one step or discounted over n.
-      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
-        ended.
+      q_tm1: [C] float32, the online critics' values of observation and action.
+      r_t: [] float32, one-step or discounted n-step reward.
+      discount_t: [] float32, bootstrap coefficient; 0 where the episode terminated.
       q_t: [C] float32, the target critics' values of the next observation and the target policy's
         action.
 
@@ -48,7 +48,7 @@ def clipped_double_q(q_tm1: Array, r_t: Array, discount_t: Array, q_t: Array) ->
       [C] float32, with a gradient with respect to `q_tm1` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016,
       algorithm 1; Fujimoto et al., "Addressing function approximation error in actor-critic
@@ -59,7 +59,7 @@ def clipped_double_q(q_tm1: Array, r_t: Array, discount_t: Array, q_t: Array) ->
 
 
 def worst(error: Array) -> Array:
-    """The error of the critic that errs most, whose size is the item's priority.
+    """Return the TD error of largest magnitude among the critics, the source of the priority.
 
     Args:
       error: [C] float32.
@@ -68,26 +68,26 @@ def worst(error: Array) -> Array:
       [] float32, signed.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Fujimoto et al., "An equivalence between loss functions and non-uniform sampling in
-      experience replay", NeurIPS 2020, where priorities are of max(|error_1|, |error_2|).
+      experience replay", NeurIPS 2020, with priorities from max(|error_1|, |error_2|).
     """
     require_shapes(error=(error, "C"))
     return error[jnp.argmax(jnp.abs(error))]
 
 
 def deterministic_policy(q: Array) -> Array:
-    """What the policy's action costs: -Q(s, policy(s)), whose gradient is the policy gradient's.
+    """Return the policy loss -Q(s, policy(s)), whose gradient is the deterministic policy gradient.
 
     Args:
-      q: [] float32, a critic's value of the policy's action, as a function of the policy.
+      q: [] float32, a critic's value of the policy's action, differentiable in the policy.
 
     Returns:
       [] float32.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Silver et al., "Deterministic policy gradient algorithms", ICML 2014, theorem 1.
     """

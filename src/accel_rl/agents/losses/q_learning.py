@@ -1,4 +1,4 @@
-"""Temporal-difference errors of Q-learning; one transition each, `vmap` over a batch."""
+"""TD errors of Q-learning and double Q-learning for one transition."""
 
 import jax
 import jax.numpy as jnp
@@ -10,25 +10,25 @@ from accel_rl.types import Array
 def q_learning(
     q_tm1: Array, a_tm1: Array, r_t: Array, discount_t: Array, q_t: Array, q_t_selector: Array
 ) -> Array:
-    """Target - Q(s, a), with target = r + discount * Q_target(s', argmax_a' Q_selector(s', a')).
+    """Return the TD error of Q-learning, target - Q(s, a).
 
-    With `q_t_selector` the same as `q_t` this is Q-learning; with the online network's values it is
-    Double Q-learning, which overestimates less.
+    The target is r + discount * Q_target(s', argmax_a' Q_selector(s', a')). With `q_t_selector`
+    equal to `q_t` this is Q-learning; with the online network's values it is double Q-learning,
+    which overestimates less.
 
     Args:
-      q_tm1: [A] float32, the learning network's values of the observation.
+      q_tm1: [A] float32, the online network's values of the observation.
       a_tm1: [] int, the action taken.
-      r_t: [] float32, the reward, of one step or discounted over n.
-      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
-        ended.
+      r_t: [] float32, one-step or discounted n-step reward.
+      discount_t: [] float32, bootstrap coefficient; 0 where the episode terminated.
       q_t: [A] float32, the target network's values of the next observation.
-      q_t_selector: [A] float32, the values that choose the next action.
+      q_t_selector: [A] float32, values that select the next action.
 
     Returns:
       [] float32, with a gradient with respect to `q_tm1` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       van Hasselt et al., "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4.

@@ -1,4 +1,4 @@
-"""Learning the distribution of returns as its quantiles (QR-DQN)."""
+"""Distributional Q-learning by quantile regression (QR-DQN)."""
 
 import jax
 import jax.numpy as jnp
@@ -10,21 +10,21 @@ from accel_rl.types import Array
 
 
 def quantile_regression(quantiles: Array, targets: Array, delta: float = 1.0) -> Array:
-    """Quantile Huber loss: the sum over quantiles of the mean over targets.
+    """Return the quantile Huber loss: the sum over quantiles of the mean over targets.
 
-    Quantile i of N is that of the midpoint (i + 1/2) / N. Where a target is above it, the error
-    costs that share of `huber`, where below, the rest.
+    Quantile i of N is at the midpoint m = (i + 1/2) / N. The loss is m * `huber` of the error where
+    the target is above the quantile, (1 - m) * `huber` where it is below.
 
     Args:
       quantiles: [N] float32.
-      targets: [M] float32, as likely as each other.
-      delta: where the cost of an error becomes linear, above 0.
+      targets: [M] float32, equally likely.
+      delta: error at which the Huber loss becomes linear, above 0.
 
     Returns:
       [] float32, at least 0, with a gradient with respect to `quantiles` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Dabney et al., "Distributional reinforcement learning with quantile regression",
       AAAI 2018, equation 10 and algorithm 1.
@@ -46,25 +46,24 @@ def quantile_q_learning(
     q_t_selector: Array,
     delta: float = 1.0,
 ) -> tuple[Array, Array]:
-    """Quantile Huber loss of a transition, and the error of the mean.
+    """Return the quantile Huber loss of a transition, and the TD error of the mean.
 
     Args:
-      quantiles_tm1: [A, N] float32, of the learning network for the observation.
+      quantiles_tm1: [A, N] float32, of the online network for the observation.
       a_tm1: [] int, the action taken.
-      r_t: [] float32, the reward, of one step or discounted over n.
-      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
-        ended.
+      r_t: [] float32, one-step or discounted n-step reward.
+      discount_t: [] float32, bootstrap coefficient; 0 where the episode terminated.
       quantiles_t: [A, M] float32, of the target network for the next observation.
-      q_t_selector: [A] float32, the values that choose the next action.
+      q_t_selector: [A] float32, values that select the next action.
       delta: as of `quantile_regression`.
 
     Returns:
       The loss, [] float32, with a gradient with respect to `quantiles_tm1` only, and the mean of
-      the targets less that of the quantiles, [] float32: the temporal-difference error of the
-      expected return, which unlike the loss is 0 for a value learned although returns are random.
+      the targets minus that of the quantiles, [] float32. The latter is the TD error of the
+      expected return; unlike the loss it is 0 for a correct mean even if returns are random.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Dabney et al. 2018, algorithm 1.
     """

@@ -1,6 +1,6 @@
-"""Soft actor-critic: actions of a squashed normal distribution, and losses; one transition each.
+"""Squashed Gaussian actions and losses of soft actor-critic, for one transition.
 
-Actions are in [-1, 1], and so probabilities are densities there.
+Actions are in [-1, 1]; densities are with respect to these actions.
 """
 
 import math
@@ -18,21 +18,21 @@ _LOG_ROOT_2_PI = np.float32(0.5 * math.log(2 * math.pi))
 
 
 def squashed_gaussian(mean: Array, log_std: Array, noise: Array) -> tuple[Array, Array]:
-    """The action tanh(mean + std * noise), and the logarithm of its density.
+    """Return the action tanh(mean + std * noise) and its log-density.
 
-    The density is that of a normal distribution over the derivative of tanh. It is computed from
-    the number before tanh, so that it stays exact where the action rounds to 1.
+    The density is the normal density divided by the derivative of tanh. It is computed from the
+    input of tanh, so it stays accurate where the action rounds to 1.
 
     Args:
-      mean: [D] float32, of the number before tanh.
+      mean: [D] float32, of the input of tanh.
       log_std: [D] float32.
       noise: [D] float32, standard normal.
 
     Returns:
-      [D] float32 in [-1, 1]; [] float32.
+      The action, [D] float32 in [-1, 1], and its log-density, [] float32.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018, appendix C, equation 21.
@@ -40,7 +40,7 @@ def squashed_gaussian(mean: Array, log_std: Array, noise: Array) -> tuple[Array,
     require_shapes(mean=(mean, "D"), log_std=(log_std, "D"), noise=(noise, "D"))
     number = mean + jnp.exp(log_std) * noise
     normal = np.float32(-0.5) * jnp.square(noise) - log_std - _LOG_ROOT_2_PI
-    # log(1 - tanh(x)^2), without the difference that rounds to 0 where |x| is large
+    # log(1 - tanh(x)^2), in a form whose difference does not round to 0 where |x| is large.
     slope = 2 * (_LOG_2 - number - jax.nn.softplus(-2 * number))
     return jnp.tanh(number), jnp.sum(normal - slope)
 
@@ -53,23 +53,24 @@ def soft_q(
     log_prob_t: Array,
     temperature: Array,
 ) -> Array:
-    """Target - Q_i(s, a) of each critic i: the target's value is min_i Q_i(s', a') plus entropy.
+    """Return the soft TD errors, target - Q_i(s, a) of each critic i.
+
+    The target is r + discount * (min_i Q_i(s', a') - temperature * log density of a').
 
     Args:
-      q_tm1: [C] float32, the learning critics' values of observation and action.
-      r_t: [] float32, the reward, of one step or discounted over n.
-      discount_t: [] float32, what the value of the next observation is worth; 0 where the episode
-        ended.
-      q_t: [C] float32, the target critics' values of the next observation and an action of the
-        policy's.
-      log_prob_t: [] float32, the logarithm of that action's density.
-      temperature: [] float32, what entropy is worth.
+      q_tm1: [C] float32, the online critics' values of observation and action.
+      r_t: [] float32, one-step or discounted n-step reward.
+      discount_t: [] float32, bootstrap coefficient; 0 where the episode terminated.
+      q_t: [C] float32, the target critics' values of the next observation and an action sampled
+        from the policy.
+      log_prob_t: [] float32, log-density of that action.
+      temperature: [] float32, weight of the entropy.
 
     Returns:
       [C] float32, with a gradient with respect to `q_tm1` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equations 3 and 5.
@@ -86,18 +87,18 @@ def soft_q(
 
 
 def soft_policy(q: Array, log_prob: Array, temperature: Array) -> Array:
-    """What the policy's action costs: temperature * log density - min_i Q_i(s, a).
+    """Return the policy loss, temperature * log density - min_i Q_i(s, a).
 
     Args:
-      q: [C] float32, the critics' values of the policy's action, as a function of the policy.
-      log_prob: [] float32, as a function of the policy.
+      q: [C] float32, the critics' values of the policy's action, differentiable in the policy.
+      log_prob: [] float32, log-density of that action, differentiable in the policy.
       temperature: [] float32.
 
     Returns:
       [] float32, with a gradient with respect to `q` and `log_prob`.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 9.
@@ -107,18 +108,18 @@ def soft_policy(q: Array, log_prob: Array, temperature: Array) -> Array:
 
 
 def temperature_loss(log_temperature: Array, log_prob: Array, target_entropy: Array) -> Array:
-    """What makes the temperature rise while the policy's entropy is below its target.
+    """Return the temperature loss; descent raises the temperature while entropy is below target.
 
     Args:
       log_temperature: [] float32.
-      log_prob: [] float32, the logarithm of the density of an action of the policy's.
+      log_prob: [] float32, log-density of an action sampled from the policy.
       target_entropy: [] float32.
 
     Returns:
       [] float32, with a gradient with respect to `log_temperature` only.
 
     Raises:
-      ValueError: if a shape does not fit.
+      ValueError: if a shape is wrong.
 
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 18.

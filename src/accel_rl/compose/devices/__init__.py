@@ -1,4 +1,4 @@
-"""What tasks can be placed on; one file for each kind of device."""
+"""Devices that roles can be placed on, one module for each kind."""
 
 from collections.abc import Callable, Mapping
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 PCIE = Link(latency=5e-6, bandwidth=12e9, status="declared")
-"""Of modelled devices unless they are made with another: what we assume of PCIe 3.0 with 16 lanes,
-not a figure of any board."""
+"""Default link of modelled devices: assumed figures of PCIe 3.0 with 16 lanes, not those of any
+board."""
 
 
 def _associative() -> AssociativeMemory:
-    """Our TCAM in RTL at the clock of the FPGA: of no published array all figures are known."""
+    """Make the TCAM of our RTL, at the FPGA's clock; no published array has all figures known."""
     period = 1e9 / fpga.load_fpga().clock
     components = hardware.load_components(tcam="rtl_tcam").given(clock_period=period, assumed=True)
     return AssociativeMemory(PCIE, components)
@@ -49,7 +49,7 @@ MODELLED: Mapping[str, Callable[[], Device]] = {
 
 
 def available() -> dict[str, Device]:
-    """The executable devices of this machine by name: `cpu:0`, `gpu:0`, ..., and `native`.
+    """Return this machine's executable devices by name: `cpu:0`, `gpu:0`, ..., and `native`.
 
     Raises:
       ValueError: if JAX has no CPU devices, as with JAX_PLATFORMS=cuda.
@@ -71,11 +71,11 @@ def available() -> dict[str, Device]:
 
 
 def find(names: tuple[str, ...] = ()) -> dict[str, Device]:
-    """Devices by name; without names the executable ones of this machine.
+    """Return devices by name; without names, the executable ones of this machine.
 
     Raises:
-      TypeError: if it is no tuple of names.
-      ValueError: if there is none of a name; the message tells which there are.
+      TypeError: if `names` is no tuple of names.
+      ValueError: if a name is unknown; the message lists the known ones.
     """
     if isinstance(names, str):
         raise TypeError(f"names must be a tuple of names, got {names!r}")

@@ -1,4 +1,4 @@
-"""AMPER's associative memory, by the latency model of `am.hardware`."""
+"""AMPER's associative memory, with the latency model of `am.hardware`."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ VARIANTS: Mapping[str, str] = {"amper_fr": "fr_prefix", "amper_k": "k_counted"}
 
 @dataclasses.dataclass(frozen=True)
 class AssociativeMemory:
-    """A Replay Manager for AMPER: the priorities in TCAM arrays behind a link to the host.
+    """Replay Manager for AMPER: priorities in TCAM arrays behind a link to the host.
 
-    What AMPER draws is computed on the host; `components` give its time in the arrays.
+    AMPER's samples are computed on the host; `components` give their time in the arrays.
     """
 
     status: ClassVar[Status] = "modelled"
@@ -27,17 +27,17 @@ class AssociativeMemory:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is of another type."""
+        """Raise TypeError if a field is of another type."""
         instance("link", self.link, Link)
         instance("components", self.components, hardware.Components)
 
     @property
     def kind(self) -> str:
-        """By its arrays."""
+        """Kind, with the name of its arrays."""
         return f"associative memory, {self.components.tcam}"
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Only AMPER's Replay Manager, and only where all figures that it needs are known."""
+        """See `Device`; takes only AMPER's Replay Manager, if all required figures are known."""
         if role != "replay_manager":
             return f"it searches priorities, which is no {role}"
         if workload.sampler not in VARIANTS:
@@ -50,7 +50,7 @@ class AssociativeMemory:
         return None
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
-        """Of sampling, or of writing priorities: an update's batch, or an insertion's rows."""
+        """Return the seconds of sampling, or of writing an update's or insertion's priorities."""
         design = hardware.Design(
             capacity=workload.capacity,
             variant=VARIANTS[workload.sampler],

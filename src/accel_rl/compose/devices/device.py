@@ -1,4 +1,4 @@
-"""Contract: Device, what tasks are placed on."""
+"""Contract of devices that roles are placed on."""
 
 import dataclasses
 from typing import Literal, Protocol
@@ -10,20 +10,20 @@ from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
 
 Status = Literal["executable", "simulated", "modelled"]
-"""`executable`: runs here, and its times are measured. `simulated`: computes here what it would
-there, and its times are modelled. `modelled`: a formula."""
+"""`executable`: runs here, with measured times. `simulated`: computes its results here,
+with modelled times. `modelled`: times from a formula."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """How data reaches a device from the host's memory, and goes back."""
+    """Connection between host memory and a device, in either direction."""
 
-    latency: float  # seconds of a transfer of nothing
-    bandwidth: float  # bytes a second
+    latency: float  # seconds of an empty transfer
+    bandwidth: float  # bytes per second
     status: Literal["measured", "declared"]
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a number is none, ValueError if it is out of range, or the status."""
+        """Raise TypeError if a figure is no number, ValueError if it or the status is invalid."""
         if not real("latency", self.latency) >= 0:
             raise ValueError(f"latency must be at least 0 seconds, got {self.latency}")
         if not real("bandwidth", self.bandwidth) > 0:
@@ -31,51 +31,51 @@ class Link:
         one_of("status", self.status, ("measured", "declared"))
 
     def seconds(self, size: float) -> float:
-        """Of a transfer of `size` bytes; 0 of none."""
+        """Return the seconds to transfer `size` bytes; 0 for none."""
         return self.latency + size / self.bandwidth if size else 0.0
 
 
 class Device(Protocol):
-    """What every device declares. See `docs/compose-device.md`, which adds one in a page."""
+    """Properties that every device declares; see `docs/compose-device.md` to add one."""
 
     @property
     def name(self) -> str:
-        """By which mappings call it."""
+        """Name used in mappings."""
 
     @property
     def kind(self) -> str:
-        """Devices of one kind can stand for each other: they are profiled once."""
+        """Kind; devices of one kind are interchangeable and profiled once."""
 
     @property
     def status(self) -> Status:
-        """See `Status`."""
+        """Status of the device's times; see `Status`."""
 
     @property
     def power(self) -> Power | None:
-        """Watts; None: not known."""
+        """Power in watts; None if unknown."""
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Why it cannot take a role of a training; None if it can."""
+        """Return the reason why it cannot take a role of a training; None if it can."""
 
 
 class Executable(Device, Protocol):
-    """A device whose steps run here."""
+    """Device whose steps run here."""
 
     @property
     def jax_device(self) -> jax.Device:
-        """Where its arrays live."""
+        """JAX device that holds its arrays."""
 
     @property
     def sampler_form(self) -> str:
-        """The form of a prioritised sampler that it runs; see `replay.prioritised`."""
+        """Form of the prioritised sampler that it runs; see `replay.prioritised`."""
 
 
 class Modelled(Device, Protocol):
-    """A device whose times are computed."""
+    """Device whose times are computed."""
 
     @property
     def link(self) -> Link:
-        """To the host."""
+        """Link to the host."""
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
-        """Of a step whose data is on the device already."""
+        """Return the seconds of a step whose data is on the device already."""

@@ -1,4 +1,4 @@
-"""An FPGA by its analytic model: our sum tree in RTL, and PEARL's pipeline of a learner."""
+"""FPGA with analytic models: our sum tree in RTL, and PEARL's learner pipeline."""
 
 import dataclasses
 from typing import ClassVar
@@ -14,10 +14,10 @@ FANOUT = 16  # of the sum tree, as in PEARL
 
 @dataclasses.dataclass(frozen=True)
 class FpgaDevice:
-    """A Replay Manager for prioritised replay and a Learner of multilayer perceptrons.
+    """Replay Manager for prioritised replay, and Learner of multilayer perceptrons.
 
     The Replay Manager takes the cycles that our RTL takes in simulation (`docs/rtl.md`), at the
-    part's clock. Networks of one agent are learned one after the other.
+    part's clock. The networks of an agent are trained one after the other.
     """
 
     status: ClassVar[Status] = "modelled"
@@ -27,17 +27,17 @@ class FpgaDevice:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is of another type."""
+        """Raise TypeError if a field is of another type."""
         instance("link", self.link, Link)
         instance("part", self.part, fpga.Fpga)
 
     @property
     def kind(self) -> str:
-        """By its part."""
+        """Kind, with the name of its part."""
         return f"fpga {self.part.name}"
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Roles other than the two, other samplers, and what does not fit on the part."""
+        """See `Device`; refuses other roles, other samplers, and what does not fit on the part."""
         if role not in ("replay_manager", "learner"):
             return f"it has pipelines for the Replay Manager and the Learner, none for the {role}"
         if role == "replay_manager" and workload.sampler != "prioritised":
@@ -49,12 +49,12 @@ class FpgaDevice:
         return None
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
-        """Of operations of the sum tree, or of an update; policies are sent as they are."""
+        """Return the seconds of sum-tree operations or of an update; `sync` takes none."""
         if step == "sync":
             return 0.0
         if step == "learn":
             batch = workload.batch_size
-            # Room is left for the sum tree, which a mapping may put beside it.
+            # Room is left for a sum tree on the same part. PEARL's depth includes the root.
             tree = fpga.pearl_replay(
                 self.part, fanout=FANOUT, depth=_depth(workload) + 1, batch_size=batch
             )
@@ -74,7 +74,7 @@ class FpgaDevice:
 
 
 def _depth(workload: Workload) -> int:
-    """Levels below the root."""
+    """Return the number of levels below the root."""
     depth = 1
     while FANOUT**depth < workload.capacity:
         depth += 1

@@ -1,4 +1,4 @@
-"""JAX's devices: cores of this host, or accelerators."""
+"""JAX devices: cores of this host, or accelerators."""
 
 import dataclasses
 from typing import ClassVar
@@ -13,7 +13,7 @@ from accel_rl.compose.workload import Workload
 
 @dataclasses.dataclass(frozen=True)
 class JaxDevice:
-    """One of `jax.devices()`, by a name like `cpu:0` or `gpu:1`; it can take every role."""
+    """One of `jax.devices()`, with a name like `cpu:0` or `gpu:1`; takes every role."""
 
     status: ClassVar[Status] = "executable"
     name: str
@@ -21,21 +21,21 @@ class JaxDevice:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is of another type."""
+        """Raise TypeError if a field is of another type."""
         instance("name", self.name, str)
         instance("jax_device", self.jax_device, jax.Device)
 
     @property
     def kind(self) -> str:
-        """Platform and model."""
+        """Kind: platform and model."""
         return f"{self.jax_device.platform} {self.jax_device.device_kind}"
 
     @property
     def sampler_form(self) -> str:
-        """A tree is fast on a CPU; accelerators want sums of many at once."""
+        """Sampler form: a tree on CPUs; wide sums on accelerators, which need parallel work."""
         return "tree" if self.jax_device.platform == "cpu" else "wide"
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Nothing is refused."""
+        """Return None: every role is accepted."""
         del role, workload
         return None

@@ -1,4 +1,4 @@
-"""The CPU's kernels in C, behind XLA's foreign functions."""
+"""Native device: C kernels on the CPU, called through XLA's foreign function interface."""
 
 import dataclasses
 from typing import ClassVar
@@ -14,7 +14,7 @@ from accel_rl.compose.workload import Workload
 
 @dataclasses.dataclass(frozen=True)
 class NativeDevice:
-    """The sum tree in C: a Replay Manager for prioritised replay, on the host's first device."""
+    """Replay Manager for prioritised replay: the sum tree in C, on the host's first device."""
 
     status: ClassVar[Status] = "executable"
     jax_device: jax.Device
@@ -22,21 +22,21 @@ class NativeDevice:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if a part is of another type."""
+        """Raise TypeError if a field is of another type."""
         instance("jax_device", self.jax_device, jax.Device)
 
     @property
     def kind(self) -> str:
-        """There is one."""
+        """Kind of the only native device."""
         return "native"
 
     @property
     def sampler_form(self) -> str:
-        """The same tree, bit for bit, in C."""
+        """Sampler form: the sum tree in C, bit-identical to the tree in JAX."""
         return "native"
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Only the Replay Manager of prioritised replay, and only where the kernels were built."""
+        """See `Device`; takes only prioritised replay's Replay Manager, if kernels are built."""
         if role != "replay_manager":
             return f"it has kernels for the Replay Manager, none for the {role}"
         if workload.sampler != "prioritised":

@@ -1,4 +1,4 @@
-"""UPMEM's processing-in-memory: AMPER's searches on DPUs, which the emulator runs and times."""
+"""UPMEM processing-in-memory: AMPER's searches on DPUs, run and timed by the emulator."""
 
 import dataclasses
 import functools
@@ -13,16 +13,16 @@ from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
 
 GROUPS = 20  # of AMPER, each with one search
-RATIO = 0.15  # of the memory in the candidate set
+RATIO = 0.15  # of the replay buffer in the candidate set
 
 
 @dataclasses.dataclass(frozen=True)
 class UpmemDevice:
-    """A Replay Manager for AMPER-fr: priorities lie in the DPUs' memories and are searched there.
+    """Replay Manager for AMPER-fr: priorities are held and searched in the DPUs' memories.
 
-    Times are those of `pim.modelled.parts_of_searches`: of a search that the emulator really made
-    for keys drawn at random, transfers included. Networks are not for DPUs, which have no floating
-    point units; tables are, by `pim.train`, where a whole training is a single role.
+    Times are those of `pim.modelled.parts_of_searches`, transfers included, for a search that the
+    emulator ran with random keys. Networks do not suit DPUs, which have no floating-point units.
+    Tables do: in `pim.train` a whole training is a single role.
     """
 
     status: ClassVar[Status] = "simulated"
@@ -31,21 +31,21 @@ class UpmemDevice:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError if it is no int, ValueError if it is below 1."""
+        """Raise TypeError if `dpus` is no int, ValueError if it is below 1."""
         whole("dpus", self.dpus, 1)
 
     @property
     def kind(self) -> str:
-        """By their number."""
+        """Kind, with the number of DPUs."""
         return f"upmem, {self.dpus} DPUs"
 
     @property
     def link(self) -> Link:
-        """Nothing more: the modelled seconds hold the transfers."""
+        """Link without cost, because the modelled seconds include the transfers."""
         return Link(0.0, float("inf"), "declared")
 
     def refuses(self, role: str, workload: Workload) -> str | None:
-        """Only AMPER-fr's Replay Manager, and only where there is something to build it with."""
+        """See `Device`; takes only AMPER-fr's Replay Manager, if the emulator can be built."""
         if role != "replay_manager":
             return f"it searches priorities and learns tables (see pim.train), which is no {role}"
         if workload.sampler != "amper_fr":
@@ -57,13 +57,13 @@ class UpmemDevice:
         return None
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:
-        """Of the search of a sampling, or of writing priorities."""
+        """Return the seconds of the search of a sampling, or of writing priorities."""
         return _seconds(step == "sample", self.dpus, workload.capacity, workload.items(step))
 
 
 @functools.lru_cache(maxsize=64)
 def _seconds(searches: bool, dpus: int, capacity: int, writes: int) -> float:
-    """Modelled, of one search of all groups or of one update."""
+    """Return modelled seconds of one search of all groups, or of one update."""
     draw = np.random.default_rng(0)
 
     def keys(priorities: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Functions from an environment to an environment: limits, rewards, observations, statistics.
+"""Environment wrappers: time limits, rewards, observations and statistics.
 
-Each takes a `types.Environment` and gives another, of the same contract; put one around the other.
+Each wrapper takes a `types.Environment` and returns another; wrappers can be nested.
 """
 
 from accel_rl.envs.wrappers.episodes import episode_statistics, time_limit

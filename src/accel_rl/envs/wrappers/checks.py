@@ -1,4 +1,4 @@
-"""What wrappers say of bad input."""
+"""Checks of wrappers' arguments."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def require_environment(env: Any) -> Environment:
-    """Raises TypeError unless it is a `types.Environment`."""
+    """Raise TypeError unless `env` is a `types.Environment`."""
     instance("env", env, Environment, "envs.environment makes one")
     return env
 
 
 def require_box(env: Environment, wrapper: str) -> Box:
-    """The space of observations; raises TypeError unless it is a Box."""
+    """Return the observation space; raise TypeError unless it is a Box."""
     space = require_environment(env).observation_space
     if not isinstance(space, Box):
         raise TypeError(f"{wrapper} needs Box observations, {env.name} has {space}: use one_hot")
@@ -23,5 +23,5 @@ def require_box(env: Environment, wrapper: str) -> Box:
 
 
 def require_count(name: str, value: Any) -> int:
-    """Raises TypeError unless it is an integer, ValueError unless it is 1 or more, in 31 bits."""
+    """Raise TypeError unless the value is an integer, ValueError unless it is 1 to 2^31 - 1."""
     return whole(name, value, 1, LARGEST_COUNT)

@@ -1,4 +1,4 @@
-"""Wrappers that count an episode's steps: time limits and statistics."""
+"""Wrappers for time limits and episode statistics."""
 
 import dataclasses
 from typing import Any
@@ -14,7 +14,7 @@ from accel_rl.types import Array, ArrayLike, Environment
 
 @dataclasses.dataclass(frozen=True)
 class TimeLimitState:
-    """An environment's state and the age of its episode; a pytree."""
+    """State of an environment and the step count of its episode; a pytree."""
 
     env: Any  # state of the wrapped environment
     time: Array  # [] int32, steps taken in the episode
@@ -22,11 +22,11 @@ class TimeLimitState:
 
 @dataclasses.dataclass(frozen=True)
 class StatisticsState:
-    """An environment's state and what its episode has given; a pytree."""
+    """State of an environment with return and length of its episode; a pytree."""
 
     env: Any  # state of the wrapped environment
-    episode_return: Array  # [] float32, the rewards so far
-    episode_length: Array  # [] int32, the steps so far
+    episode_return: Array  # [] float32, so far
+    episode_length: Array  # [] int32, so far
 
 
 jax.tree_util.register_dataclass(TimeLimitState, ["env", "time"], [])
@@ -34,18 +34,18 @@ jax.tree_util.register_dataclass(StatisticsState, ["env", "episode_return", "epi
 
 
 def time_limit(env: Environment, steps: int) -> Environment:
-    """Truncates episodes after a number of steps, if nothing stopped them before.
+    """Truncate episodes after a number of steps.
 
-    A step that ends the episode at the limit is terminated and truncated at once. An episode cut
-    short is reset here, as the wrapped environment does not know that it stopped.
+    An episode that terminates at the limit is both terminated and truncated. This wrapper resets a
+    truncated episode itself, since the wrapped environment does not know that it stopped.
 
     Args:
-      env: an environment; limits of its own stay.
-      steps: of an episode.
+      env: an environment; its own limits remain.
+      steps: largest length of an episode.
 
     Raises:
-      TypeError: if env is no environment, or steps no integer.
-      ValueError: if steps is below 1, or env gathers statistics, which each reset would forget.
+      TypeError: if env is not an environment, or steps is not an integer.
+      ValueError: if steps is below 1, or env gathers statistics, which each reset would discard.
     """
     require_environment(env)
     limit = np.int32(require_count("steps", steps))
@@ -77,13 +77,13 @@ def time_limit(env: Environment, steps: int) -> Environment:
 
 
 def episode_statistics(env: Environment) -> Environment:
-    """Puts `episode_return` (float32) and `episode_length` (int32) in `info`.
+    """Add `episode_return` (float32) and `episode_length` (int32) to `info`.
 
-    They count the episode up to and with the step: where it stopped, the whole episode. Rewards are
-    those of `env`, so wrap this before a wrapper that changes them to count the true ones.
+    They cover the episode up to and including the step; where it stopped, the whole episode. The
+    return sums the rewards of `env`, so apply this wrapper before one that changes rewards.
 
     Raises:
-      TypeError: if env is no environment.
+      TypeError: if env is not an environment.
     """
     require_environment(env)
 

@@ -1,4 +1,4 @@
-"""Observations shifted and scaled by running statistics."""
+"""Wrapper that normalises observations by running statistics."""
 
 import dataclasses
 from typing import Any
@@ -14,23 +14,26 @@ from accel_rl.types import Array, ArrayLike, Box, Environment
 
 @dataclasses.dataclass(frozen=True)
 class RunningStatistics:
-    """Mean and variance of what has been seen; a pytree.
+    """Running mean and variance of observations; a pytree.
 
-    The variance itself is kept, not a sum of squares: where the count reaches 2^24, and adding 1
-    changes it no more, both go on as moving averages.
+    It stores the variance, not a sum of squares. Once the float32 count reaches 2^24, where adding
+    1 no longer changes it, mean and variance continue as moving averages.
     """
 
     count: Array  # [...] float32
     mean: Array  # [..., *observation] float32
-    variance: Array  # [..., *observation] float32, over the count, not one less
+    variance: Array  # [..., *observation] float32, divided by the count (biased)
 
     @classmethod
     def none(cls, shape: tuple[int, ...]) -> "RunningStatistics":
-        """Of nothing seen."""
+        """Return the statistics of no observations."""
         return cls(jnp.float32(0), jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.float32))
 
     def seen(self, observation: Array) -> "RunningStatistics":
-        """With one more observation, after B. P. Welford (Technometrics 4, 1962)."""
+        """Return the statistics updated by one observation.
+
+        After B. P. Welford (Technometrics 4, 1962).
+        """
         count = self.count + 1
         before = observation - self.mean
         mean = self.mean + before / count
@@ -40,7 +43,7 @@ class RunningStatistics:
         )
 
     def merged(self) -> "RunningStatistics":
-        """Of all those along the first axis together.
+        """Merge the statistics along the first axis.
 
         After T. F. Chan, G. H. Golub and R. J. LeVeque (Technical Report 222, Yale, 1979).
         """
@@ -54,11 +57,11 @@ class RunningStatistics:
 
 @dataclasses.dataclass(frozen=True)
 class NormaliseState:
-    """An environment's state and the statistics of its observations; a pytree."""
+    """State of an environment and the statistics of its observations; a pytree."""
 
     env: Any  # state of the wrapped environment
     statistics: RunningStatistics
-    gathered: bool  # while stepping, rather than given; static
+    gathered: bool  # True if updated while stepping, False if given; static
 
 
 jax.tree_util.register_dataclass(RunningStatistics, ["count", "mean", "variance"], [])
@@ -66,7 +69,7 @@ jax.tree_util.register_dataclass(NormaliseState, ["env", "statistics"], ["gather
 
 
 def gathers_statistics(env: Environment) -> bool:
-    """Whether statistics that a reset forgets are somewhere in the environment's state."""
+    """Return whether the environment's state has statistics that a reset discards."""
 
     def gathering(node: Any) -> bool:
         return isinstance(node, NormaliseState) and node.gathered
@@ -82,22 +85,22 @@ def normalise_observations(
     epsilon: float = 1e-8,
     clip: float = 10.0,
 ) -> Environment:
-    """Observations less their mean, over their standard deviation, cut to [-clip, clip].
+    """Normalise observations to mean 0 and variance 1, clipped to [-clip, clip].
 
-    Every observation counts, final ones and those after a reset too, before it is normalised
-    itself. Of several environments under `vmap` each has statistics of its own. Those of a training
-    are in its state; `statistics.merged()` makes one of many, and given here it stays as it is, to
-    evaluate with. What a replay memory holds was normalised when it was seen: agents that learn
-    from old experience had better normalise it themselves.
+    Every observation, including final ones and those after a reset, updates the statistics before
+    it is normalised. Under `vmap` each environment has its own statistics, stored in the training
+    state. For evaluation, combine them with `statistics.merged()` and pass the result here; given
+    statistics are not updated. A replay buffer stores observations as normalised when they were
+    collected, so for off-policy agents prefer `agents.normalise_observations`.
 
     Args:
-      env: an environment of Box observations.
-      statistics: to use unchanged; gathered while stepping if None.
+      env: an environment with Box observations.
+      statistics: fixed statistics; None: gathered while stepping.
       epsilon: added to the variance.
-      clip: largest size of what comes out; may be infinite.
+      clip: largest magnitude of normalised observations; may be infinite.
 
     Raises:
-      TypeError: if env is no environment, its observations are Discrete, or an argument is of
+      TypeError: if env is not an environment, its observations are Discrete, or an argument is of
         another type.
       ValueError: if epsilon or clip is not above 0, or statistics are of another shape.
     """
@@ -132,7 +135,7 @@ def normalise_observations(
         observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
         final = info["final_observation"]
         at_end = seen(state.statistics, final)
-        # Where nothing stopped both observations are the same, and count once.
+        # If the episode continues, both observations are the same, and count once.
         by = jax.tree.map(
             lambda new, old: jnp.where(terminated | truncated, new, old),
             seen(at_end, observation),

@@ -17,16 +17,16 @@ from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 def map_observations(
     env: Environment, function: Callable[[Array], Array], space: Space
 ) -> Environment:
-    """Observations as a function makes them, the final ones too.
+    """Apply a function to observations, including final observations.
 
     Args:
       env: an environment.
-      function: from one of its observations to one of `space`; pure.
+      function: from an observation of `env` to one of `space`; pure.
       space: of the new observations.
 
     Raises:
-      TypeError: if env is no environment, the function is none, or the space is none.
-      ValueError: if the function gives another shape or dtype than the space has.
+      TypeError: if env is not an environment, `function` not a function, or `space` not a space.
+      ValueError: if the function's result differs from the space in shape or dtype.
     """
     old = require_environment(env).observation_space
     function_of("function", function)
@@ -51,20 +51,20 @@ def map_observations(
 
 
 def flatten_observations(env: Environment) -> Environment:
-    """Observations as vectors, in C order.
+    """Flatten observations to vectors, in C order.
 
     Raises:
-      TypeError: if env is no environment, or its observations are Discrete.
+      TypeError: if env is not an environment, or its observations are Discrete.
     """
     space = require_box(env, "flatten_observations")
     return map_observations(env, jnp.ravel, dataclasses.replace(space, shape=(len(space.low),)))
 
 
 def one_hot(env: Environment) -> Environment:
-    """Discrete observations as float32 vectors that are 1 in the place of the number.
+    """Encode Discrete observations as one-hot float32 vectors.
 
     Raises:
-      TypeError: if env is no environment, or its observations are no Discrete space.
+      TypeError: if env is not an environment, or its observations are not Discrete.
     """
     space = require_environment(env).observation_space
     if not isinstance(space, Discrete):
@@ -78,12 +78,12 @@ def one_hot(env: Environment) -> Environment:
 
 
 def cast_observations(env: Environment, dtype: Any) -> Environment:
-    """Observations in another dtype, to take less memory: MinAtar's zeros and ones as uint8, say.
+    """Cast observations to another dtype to save memory, such as MinAtar's 0 and 1 to uint8.
 
-    That a conversion to integers loses nothing between the bounds is the caller's to know.
+    Only the bounds are checked: a cast to integers drops the fractions of values between them.
 
     Raises:
-      TypeError: if env is no environment, or its observations are Discrete.
+      TypeError: if env is not an environment, or its observations are Discrete.
       ValueError: if the dtype cannot hold the bounds of the space.
     """
     space = require_box(env, "cast_observations")
@@ -112,7 +112,7 @@ def cast_observations(env: Environment, dtype: Any) -> Environment:
 
 @dataclasses.dataclass(frozen=True)
 class FrameStackState:
-    """An environment's state and its latest observations; a pytree."""
+    """State of an environment and its latest observations; a pytree."""
 
     env: Any  # state of the wrapped environment
     stack: Array  # [*observation[:-1], frames * observation[-1]], the newest last
@@ -122,16 +122,17 @@ jax.tree_util.register_dataclass(FrameStackState, ["env", "stack"], [])
 
 
 def frame_stack(env: Environment, frames: int) -> Environment:
-    """The latest observations of the episode, one after the other along the last axis.
+    """Stack the latest observations of the episode along the last axis.
 
-    The newest comes last; an episode begins with its first observation in every place.
+    The newest comes last; an episode begins with copies of its first observation.
 
     Args:
-      env: an environment of Box observations of one axis or more.
-      frames: how many observations.
+      env: an environment with Box observations of at least one axis.
+      frames: number of observations.
 
     Raises:
-      TypeError: if env is no environment, its observations are Discrete, or frames no integer.
+      TypeError: if env is not an environment, its observations are Discrete, or frames is not an
+        integer.
       ValueError: if observations have no axis, or frames is below 1.
     """
     space = require_box(env, "frame_stack")

@@ -14,10 +14,10 @@ from accel_rl.types import Array, ArrayLike, Environment
 
 
 def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environment:
-    """Rewards as a function, scalar to scalar, makes them.
+    """Apply a function, from scalar to scalar, to rewards.
 
     Raises:
-      TypeError: if env is no environment, the function is none, or it gives anything but a float
+      TypeError: if env is not an environment, or the function is not one or does not return a float
         scalar.
     """
     require_environment(env)
@@ -39,11 +39,11 @@ def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environ
 
 
 def scale_rewards(env: Environment, factor: ArrayLike) -> Environment:
-    """Rewards times a factor, which may be traced.
+    """Multiply rewards by a factor, which may be traced.
 
     Raises:
-      TypeError: if env is no environment, or the factor no number.
-      ValueError: if the factor is known and not finite, or zero.
+      TypeError: if env is not an environment, or the factor is not a number.
+      ValueError: if the factor is concrete (not traced) and not finite, or zero.
     """
     real("factor", factor)
     if not isinstance(factor, jax.core.Tracer) and not (math.isfinite(factor) and factor != 0):
@@ -53,10 +53,10 @@ def scale_rewards(env: Environment, factor: ArrayLike) -> Environment:
 
 
 def clip_rewards(env: Environment, low: float = -1.0, high: float = 1.0) -> Environment:
-    """Rewards cut to [low, high], as V. Mnih et al. (Nature 518, 2015) cut those of Atari games.
+    """Clip rewards to [low, high], as V. Mnih et al. (Nature 518, 2015) do for Atari games.
 
     Raises:
-      TypeError: if env is no environment, or a bound no number.
+      TypeError: if env is not an environment, or a bound is not a number.
       ValueError: if low is not below high.
     """
     if not real("low", low) < real("high", high):

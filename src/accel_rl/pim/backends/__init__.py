@@ -1,4 +1,4 @@
-"""What trains the chunks: the backend contract, its implementations, and the choice among them."""
+"""Backends that train chunks: contract, implementations and selection."""
 
 import jax
 
@@ -30,14 +30,14 @@ def select_backend(
     tasklets: int = DEFAULT_TASKLETS,
     machine: str | None = None,
 ) -> Backend:
-    """The backend of that name, or the backend itself.
+    """Return the backend with a name, or the backend itself.
 
     Args:
-      backend: a backend or its name; "auto" is the fastest that is present and runs the program:
-        "cpu" where jax's default platform is the CPU, else "jax".
-      program: what the backend must run, if known.
-      tasklets: of the DPUs of "upmem".
-      machine: of "upmem", see `upmem_backend`.
+      backend: backend or its name; "auto" is the fastest that is present and runs the program:
+        "cpu" if jax's default platform is the CPU, else "jax".
+      program: program that the backend must run, if known.
+      tasklets: tasklets per DPU, for "upmem".
+      machine: machine, for "upmem"; see `upmem_backend`.
 
     Raises:
       ValueError: if the name is unknown, if the backend is absent (the message says how to get it),

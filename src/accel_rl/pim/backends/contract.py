@@ -1,4 +1,4 @@
-"""The contract of a backend: the DPUs' side of training."""
+"""Contract of a backend, the DPU side of training."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,26 +11,26 @@ from accel_rl.types import Array, ArrayLike
 
 
 class Backend(NamedTuple):
-    """A device set that trains chunks; see docs/pim-backend.md.
+    """Set of devices that trains chunks; see docs/pim-backend.md.
 
     A backend loads rows into DPU memories once, then runs passes of a tabular rule on them from a
-    broadcast table. Merging and everything after it is the caller's.
+    broadcast table. The caller merges the tables.
 
     Attributes:
-      name: as `select_backend` knows it.
+      name: name for `select_backend`.
       mesh: devices that hold tables between launches, for the merge.
-      unsupported: program -> why the backend cannot run it, or None where it can.
-      load: (program, rows int32 [D, T, 4], lengths int32 [D], coefficients) -> memory, a pytree:
-        what lies in the DPUs' memories.
+      unsupported: program -> why the backend cannot run it, or None if it can.
+      load: (program, rows int32 [D, T, 4], lengths int32 [D], coefficients) -> memory, a pytree
+        with the contents of the DPUs' memories.
       launch: (program, memory, table [K * S * A], coefficients, seed uint32, first_pass uint32,
         num_passes static) -> tables [D, K * S * A]: every DPU starts from `table` and runs passes
-        `first_pass` to `first_pass + num_passes - 1`. Rows beyond D may follow, here and in visits.
+        `first_pass` to `first_pass + num_passes - 1`. Padding may follow the tables, as in visits.
       visits: (program, memory, coefficients, seed, first_pass, num_passes static) -> uint32
-        [D, K * S * A]: how often those passes update each entry.
-      specialise: (program, hyperparameters) -> a backend for these rates, where they are known
-        before tracing; None if there is nothing to gain.
-      translate: an exception that jax raised -> what it means, or None where it is none of the
-        backend's; None if the backend raises no exceptions of its own.
+        [D, K * S * A]: number of updates of each entry in those passes.
+      specialise: (program, hyperparameters) -> backend for these rates, if they are known before
+        tracing; None if there is nothing to gain.
+      translate: exception raised by jax -> exception of the backend, or None if the backend did not
+        cause it; None if the backend has no exceptions of its own.
     """
 
     name: str

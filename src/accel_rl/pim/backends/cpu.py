@@ -1,4 +1,4 @@
-"""The backend in C on CPU: whole launches by native kernels, on XLA's own threads."""
+"""CPU backend in C: whole launches by native kernels, on XLA's own threads."""
 
 import dataclasses
 import functools
@@ -19,13 +19,13 @@ from pim_emu import device_map, dpu_mesh, pad_axis
 
 @functools.cache
 def cpu_backend(mesh: Mesh | None = None) -> Backend:
-    """DPUs emulated by native kernels.
+    """Return the backend that emulates DPUs with native kernels.
 
     Args:
-      mesh: CPU devices, from `pim_emu.dpu_mesh`; all local ones if None.
+      mesh: CPU devices, from `pim_emu.dpu_mesh`; all local CPU devices if None.
 
     Raises:
-      TypeError: if it is no mesh.
+      TypeError: if `mesh` is no mesh.
       ValueError: if the mesh has a device other than a CPU.
       accel_rl.native.KernelsAbsent: if there are no native kernels, or jax has no CPU devices.
     """
@@ -45,7 +45,7 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         padded = pad_axis((words, lengths, dpus), mesh)
         rows = device_map(functools.partial(kernels.examine, program), 0, mesh)(*padded)
-        # An error on one device would leave the others waiting for it, so all get one verdict.
+        # An error on one device would leave the others waiting for it: all get the same verdict.
         verdict = jnp.tile(kernels.first_fault(rows.verdict), (mesh.size, 1))
         return dataclasses.replace(rows, verdict=verdict)
 

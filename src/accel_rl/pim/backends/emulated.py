@@ -1,4 +1,4 @@
-"""The backend in JAX: DPUs split over devices, a fast pass within each."""
+"""JAX backend: DPUs split over devices, with a fast pass on each device."""
 
 import dataclasses
 import functools
@@ -20,24 +20,24 @@ from pim_emu import device_map, dpu_mesh, pad_axis
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """Rows in the DPUs' memories, the DPU axis padded to a multiple of the devices."""
+    """Rows in the DPUs' memories, with the DPU axis padded to a multiple of the devices."""
 
     words: Array  # [D, T, 4] int32, rows as stored
-    arranged: Array | None  # each device's rows as the pass reads them, if all passes are alike
+    arranged: Array | None  # [devices, ...] rows as the pass reads them, if all passes are alike
     lengths: Array  # [D] int32
     dpus: Array  # [D] uint32, global indices
 
 
 @functools.cache
 def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
-    """DPUs emulated in JAX: split over devices, and a fast pass within each.
+    """Return the backend that emulates DPUs in JAX, split over devices.
 
     Args:
       mesh: devices, from `pim_emu.dpu_mesh`; all local devices if None.
-      path: form of the pass within a device, see `accel_rl.tabular.passes`.
+      path: form of the pass on a device, see `accel_rl.tabular.passes`.
 
     Raises:
-      TypeError: if it is no mesh.
+      TypeError: if `mesh` is no mesh.
       ValueError: if the path is unknown.
     """
     mesh = dpu_mesh() if mesh is None else mesh

@@ -1,4 +1,4 @@
-"""The backend on UPMEM DPUs: real DPU programs, on hardware with the vendor's SDK or emulated."""
+"""UPMEM backend: real DPU programs, on hardware with the vendor's SDK, or emulated."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ class Memory:
     """Rows for the DPUs, and for the host, which counts visits."""
 
     rows: kernels.Rows
-    counting: object  # the memory of the backend that counts
+    counting: object  # memory of the backend that counts visits
 
 
 def upmem_backend(
@@ -42,25 +42,25 @@ def upmem_backend(
     specialise: bool = True,
     count_instructions: bool = False,
 ) -> Backend:
-    """DPUs of UPMEM: as many as there are chunks.
+    """Return the backend that trains on UPMEM DPUs, one for each chunk.
 
-    Programs are compiled for each rule, numerics, order and shape at first use and kept in a cache.
-    The process holds its DPUs until it ends, or until `pim.upmem.release`.
+    Programs are compiled for each rule, numerics, order and shape at first use and cached. The
+    process holds its DPUs until it ends, or until `pim.upmem.release`.
 
     Args:
-      tasklets: of a DPU, from 1 to the machine's limit. Results do not depend on it.
-      machine: name of the machine whose limits programs must fit, and which is emulated; None for
-        the default.
+      tasklets: tasklets per DPU, from 1 to the machine's limit; results do not depend on it.
+      machine: name of the machine whose limits programs must fit, and which is emulated; the
+        default machine if None.
       sdk: "vendor", "emulator" or "auto"; see `pim.upmem.find_toolkit`.
-      asynchronous: ranks move data while others compute.
-      specialise: compile rates that are known in Python into INT32 programs, as shifts and adds.
-      count_instructions: DPUs count instructions, not cycles, for `pim.upmem.recording`.
+      asynchronous: some ranks move data while others compute.
+      specialise: compile concrete rates into INT32 programs, as shifts and adds.
+      count_instructions: DPUs count instructions instead of cycles, for `pim.upmem.recording`.
 
     Raises:
-      TypeError: `tasklets` is no int.
-      ValueError: a number or name is out of range.
-      pim.upmem.SdkMissing: there is nothing to build programs with.
-      pim.upmem.BuildFailed: the host library could not be built.
+      TypeError: if `tasklets` is no int.
+      ValueError: if a number is out of range, or a name unknown.
+      pim.upmem.SdkMissing: if no toolkit can build programs.
+      pim.upmem.BuildFailed: if the host library cannot be built.
     """
     known = available_machines()
     if machine is not None and machine not in known:
@@ -105,7 +105,7 @@ def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
         def run(rows: kernels.Rows, table: Array, c: Coefficients, seeds: list[Array]) -> Array:
             return kernels.launch(settings, program, rows, table, c, seeds, num_passes)
 
-        # Out here, because a mapped seed that nothing goes by would map all that passes through.
+        # Outside `run`: an unused vmapped seed would make all operands of `mapped` batched.
         seeds = seeds_of(program, c, seed, first_pass)
         mapped = device_map(run, (0, None, None, None), mesh)
         return mapped(memory.rows, table, c, seeds)

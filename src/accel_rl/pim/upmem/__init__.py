@@ -1,4 +1,4 @@
-"""UPMEM DPUs: what they are built and run with, what went wrong on them, and what they did."""
+"""UPMEM DPUs: toolkits, control of the DPUs held, recordings of their work, exceptions."""
 
 from accel_rl.pim.upmem.control import Recording, held, recording, release, typed_errors, why_absent
 from accel_rl.pim.upmem.errors import (

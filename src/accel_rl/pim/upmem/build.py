@@ -1,4 +1,4 @@
-"""Building the host library and DPU programs with CMake, at first use, into a cache."""
+"""CMake builds of the host library and of DPU programs, at first use, into a cache."""
 
 import contextlib
 import fcntl
@@ -21,13 +21,13 @@ from accel_rl.io import cache
 from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge
 from accel_rl.pim.upmem.toolkit import Toolkit
 
-SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # names another folder of native sources
-_BUILDING = ".building-"  # folders in the cache, while something is built
+SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # environment variable with another folder of native sources
+_BUILDING = ".building-"  # prefix of build folders in the cache
 _NO_COMPILER = "there is no C++ compiler: install gcc and g++, or name others in CC and CXX"
-_PARTS = ("common", "ffi", "upmem")  # of the sources, that a build can depend on
-# By which the emulator's compiler goes, too.
+_PARTS = ("common", "ffi", "upmem")  # source folders that builds depend on
+# Environment variables that affect the emulator's compiler.
 _SETTINGS = ("PIM_EMU_TRACE", "PIM_EMU_FAST", "PIM_EMU_MACHINE", "PIM_EMU_CC")
-# As linkers say that a program exceeds a memory.
+# Linker messages for a program that exceeds a memory.
 _TOO_LARGE = re.compile(
     r"error: .*(overflow|will not fit|does not fit|too many tasklets)", re.IGNORECASE
 )
@@ -35,11 +35,11 @@ _TOO_LARGE = re.compile(
 
 @functools.cache
 def host_library(toolkit: Toolkit) -> Path:
-    """The shared library of the host side.
+    """Return the path of the host's shared library; build it if it is not cached.
 
     Raises:
-      SdkMissing: a tool or the sources are not there.
-      BuildFailed: the build failed.
+      SdkMissing: if a tool or the sources are missing.
+      BuildFailed: if the build fails.
     """
     final = _folder(toolkit) / "host.so"
     options = {"ACCEL_RL_XLA_INCLUDE": jax.ffi.include_dir()}
@@ -47,15 +47,15 @@ def host_library(toolkit: Toolkit) -> Path:
 
 
 def dpu_program(toolkit: Toolkit, options: Mapping[str, object]) -> Path:
-    """A DPU program.
+    """Return the path of a DPU program; build it if it is not cached.
 
     Args:
-      toolkit: what builds it.
-      options: of kernels/upmem/dpu/CMakeLists.txt, without the prefix ACCEL_RL_.
+      toolkit: SDK that builds the program.
+      options: options of kernels/upmem/dpu/CMakeLists.txt, without the prefix ACCEL_RL_.
 
     Raises:
       SdkMissing, BuildFailed: as `host_library`.
-      TooLarge: the program does not fit a DPU.
+      TooLarge: if the program does not fit a DPU.
     """
     named = {f"ACCEL_RL_{name}": str(value) for name, value in options.items()}
     settings = [os.environ.get(name) for name in _SETTINGS]
@@ -66,7 +66,7 @@ def dpu_program(toolkit: Toolkit, options: Mapping[str, object]) -> Path:
 
 
 def why_absent() -> str | None:
-    """What is missing to build with any toolkit, by a look that builds nothing; None: nothing."""
+    """Return what is missing to build with any toolkit, or None; build nothing."""
     try:
         _sources()
         _cmake()
@@ -78,7 +78,7 @@ def why_absent() -> str | None:
 
 
 def fingerprint(toolkit: Toolkit) -> str:
-    """Stands for everything that builds with this toolkit depend on."""
+    """Return a hash of everything that builds with this toolkit depend on."""
     total = hashlib.sha256(f"{toolkit}\0{importlib.metadata.version('jaxlib')}\0".encode())
     sources = _sources()
     for part in _PARTS:
@@ -97,18 +97,19 @@ def _name(toolkit: Toolkit) -> str:
 
 
 def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, final: Path) -> Path:
-    """Build a part of kernels/upmem, and keep the file that it makes as `final`."""
+    """Build a part of kernels/upmem and move the file `made` to `final`, unless that exists."""
     if final.exists():
         return final
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         with _locked(final.parent / ".lock"):
-            for left in final.parent.glob(f"{_BUILDING}*"):  # by a process that was killed
+            for left in final.parent.glob(f"{_BUILDING}*"):  # by a killed process
                 shutil.rmtree(left, ignore_errors=True)
-            if final.exists():
+            if final.exists():  # built by another process while this one waited for the lock
                 return final
             with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=final.parent) as folder:
                 _run_cmake(toolkit, part, options, Path(folder))
+                # The folder's name is cached and stands for the sources before the build.
                 if _name(toolkit) != _folder(toolkit).name:
                     raise BuildFailed("the sources of the DPU programs have changed: start again")
                 (Path(folder) / made).rename(final)
@@ -129,7 +130,7 @@ def _run_cmake(toolkit: Toolkit, part: str, options: Mapping[str, str], folder: 
 
 
 def _cmake() -> tuple[str, list[str]]:
-    """The command, and the options that choose what it builds with."""
+    """Return the CMake command and the options that choose its generator."""
     cmake, ninja = _tool("cmake"), _tool("ninja")
     if cmake is None:
         raise SdkMissing("there is no cmake: install accel-rl[upmem], or cmake from your system")
@@ -161,7 +162,7 @@ def _run(words: list[str]) -> None:
 
 
 def _tool(name: str) -> str | None:
-    """A command, that of this Python environment first."""
+    """Return the path of a command, from this Python environment if it is there."""
     return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
 
 

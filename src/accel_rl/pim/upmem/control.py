@@ -1,4 +1,4 @@
-"""The DPUs that this process holds: freeing them, recording what they do, their errors."""
+"""Control of the DPUs that this process holds: release, recordings and typed errors."""
 
 import contextlib
 import dataclasses
@@ -11,30 +11,30 @@ from accel_rl.pim.upmem.toolkit import which_toolkit
 
 
 def release() -> None:
-    """Free the DPUs that this process holds; the next launch takes them again."""
+    """Free the DPUs that this process holds; the next launch allocates them again."""
     host = loaded_host()
     if host is not None:
         host.release()
 
 
 def held() -> int:
-    """How many DPUs this process holds."""
+    """Return the number of DPUs that this process holds."""
     host = loaded_host()
     return 0 if host is None else host.held()
 
 
 @dataclasses.dataclass
 class Recording:
-    """What was done on the DPUs; `report` is None until the recording ends."""
+    """Recording of DPU work; `report` is None until the recording ends."""
 
     report: Report | None = None
 
 
 @contextlib.contextmanager
 def recording() -> Iterator[Recording]:
-    """Records what DPUs do for the statements within; results must be waited for within, too.
+    """Record DPU work inside a `with` block, in which results must also be awaited.
 
-    `accel_rl.pim.modelled.parts_of_run` makes the four parts of a run's time of the report.
+    `accel_rl.pim.modelled.parts_of_run` converts the report to the four parts of a run's time.
     """
     made, before = Recording(), _report()
     try:
@@ -50,9 +50,9 @@ def _report() -> Report:
 
 @contextlib.contextmanager
 def typed_errors() -> Iterator[None]:
-    """Raises errors of DPUs as those of `accel_rl.pim.upmem`, for training under a `jit` of yours.
+    """Raise DPU errors as exceptions of `accel_rl.pim.upmem`, for training under your own `jit`.
 
-    jax raises them as `jax.errors.JaxRuntimeError`. Results must be waited for within.
+    jax itself raises `jax.errors.JaxRuntimeError`. Results must be awaited inside the `with` block.
     """
 
     def translate(error: Exception) -> Exception | None:
@@ -64,7 +64,7 @@ def typed_errors() -> Iterator[None]:
 
 
 def why_absent() -> str | None:
-    """Why backend "upmem" is absent, by a look that builds nothing; None where it is present."""
+    """Return why backend "upmem" is absent, or None if it is present; build nothing."""
     try:
         which_toolkit()
     except SdkMissing as error:

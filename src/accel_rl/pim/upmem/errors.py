@@ -1,4 +1,4 @@
-"""What can go wrong on DPUs, as exceptions."""
+"""Exceptions of UPMEM DPUs."""
 
 import contextlib
 import re
@@ -11,12 +11,12 @@ _NUMBER = re.compile(r"upmem \[error (\d+)\]")
 
 
 class UpmemError(RuntimeError):
-    """Something failed on the DPUs or on the way to them.
+    """Failure on the DPUs, or before they were reached.
 
     Attributes:
-      status: what the host library returned, of its `dpu_error_t`; 0: it was not asked.
-      dpu: index of the DPU in its set; None: no single one.
-      log: what that DPU had printed.
+      status: `dpu_error_t` that the host library returned; 0 if it was not called.
+      dpu: index of the DPU in its set; None if the failure is not of a single DPU.
+      log: output that the DPU had printed.
     """
 
     def __init__(self, message: str, *, status: int = 0, dpu: int | None = None, log: str = ""):
@@ -28,34 +28,34 @@ class UpmemError(RuntimeError):
 
 
 class DpuFault(UpmemError):
-    """A DPU stopped; `dpu` is the first that did, `log` is its."""
+    """Fault of a DPU; `dpu` is the first DPU that stopped, `log` its output."""
 
 
 class RankLost(UpmemError):
-    """A rank does not answer as it should: driver, timeout, corrupted memory, disabled DPU."""
+    """Failure of a rank: driver, timeout, corrupted memory, disabled DPU."""
 
 
 class TooFewDpus(UpmemError):
-    """Fewer DPUs are free than were asked for."""
+    """Fewer free DPUs than requested."""
 
 
 class TooLarge(UpmemError, ValueError):
-    """A program exceeds IRAM or WRAM, or the rows of a chunk, or keys, exceed the MRAM."""
+    """Program that exceeds IRAM or WRAM, or chunk or keys that exceed the MRAM."""
 
 
 class SdkMissing(UpmemError, ValueError):
-    """There is nothing to build DPU programs with; the message says what to install."""
+    """Missing SDK, tools or sources for DPU programs; the message says what to install."""
 
 
 class BuildFailed(UpmemError):
-    """A compiler or CMake failed on what comes with accel_rl; the message holds what it said."""
+    """Failure of a compiler or CMake on accel_rl's sources; the message holds its output."""
 
 
 class InvalidRows(UpmemError, ValueError):
-    """Traced rows point outside the tables, or a chunk's length is out of its range."""
+    """Traced rows with an index outside the tables, or a chunk length out of range."""
 
 
-# By Kind of kernels/upmem/host/error.hpp.
+# Keys are values of Kind in kernels/upmem/host/error.hpp.
 BY_KIND: dict[int, type[UpmemError]] = {
     1: InvalidRows,
     2: DpuFault,
@@ -67,14 +67,14 @@ BY_KIND: dict[int, type[UpmemError]] = {
 
 
 def error_number(error: BaseException) -> int | None:
-    """The number by which the host keeps what it knows of an error that jax raised."""
+    """Return the host's number of an error that jax raised, or None if it has none."""
     found = _NUMBER.search(str(error))
     return int(found[1]) if found else None
 
 
 @contextlib.contextmanager
 def translated(translate: Callable[[Exception], Exception | None]) -> Iterator[None]:
-    """Raises in place of jax's errors what `translate` makes of them, where that is not None."""
+    """Replace jax's errors by what `translate` returns for them, unless that is None."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:

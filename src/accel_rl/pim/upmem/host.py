@@ -1,4 +1,4 @@
-"""The host library by ctypes: programs, XLA FFI targets, reports and errors."""
+"""Host library, called through ctypes: programs, XLA FFI targets, reports and errors."""
 
 import atexit
 import ctypes
@@ -18,7 +18,7 @@ _LOG_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class HostProgram:
-    """A DPU program as the host needs to know it; numbers are those of kernels/common."""
+    """DPU program as the host describes it; enum values are those of kernels/common."""
 
     path: Path
     profile: str
@@ -36,21 +36,20 @@ class HostProgram:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was done on the DPUs; see `recording`.
+    """Work done on the DPUs; see `recording`.
 
     Attributes:
-      dpus: in the set that was used last.
-      counts_instructions: whether its DPUs counted instructions, not cycles.
-      loads: times that rows went to the DPUs.
-      launches: of all DPUs together.
-      program_loads: times that a program went to the DPUs.
-      scattered_bytes: rows, sent to each DPU its own, over all loads.
-      load_broadcast_bytes: what all DPUs got alike with the rows.
-      broadcast_bytes: what all DPUs got alike with the launches: tables and parameters.
-      gathered_bytes: fetched from each DPU, over all launches: tables and counters.
-      slowest: what the DPU with the highest count counted, added up over launches; cycles or
-        instructions.
-      counted: the same of all DPUs together.
+      dpus: DPUs in the set that was used last.
+      counts_instructions: 1 if these DPUs counted instructions, 0 if cycles.
+      loads: transfers of rows to the DPUs.
+      launches: launches, each of all DPUs together.
+      program_loads: transfers of a program to the DPUs.
+      scattered_bytes: bytes of rows, different on each DPU, over all loads.
+      load_broadcast_bytes: bytes broadcast to all DPUs together with the rows.
+      broadcast_bytes: bytes broadcast to all DPUs with launches: tables and parameters.
+      gathered_bytes: bytes fetched from each DPU over all launches: tables and counters.
+      slowest: highest count of any DPU, summed over launches; cycles or instructions.
+      counted: counts of all DPUs, summed over launches.
       load_seconds: measured on the host, transfers of rows.
       launch_seconds: measured on the host, launches with their transfers.
     """
@@ -70,7 +69,7 @@ class Report:
     launch_seconds: float
 
     def since(self, before: "Report") -> "Report":
-        """What was done after an earlier report."""
+        """Return the work done after an earlier report."""
         last = {"dpus", "counts_instructions"}
         pairs = ((f.name, getattr(self, f.name), getattr(before, f.name)) for f in _FIELDS)
         return Report(**{name: new if name in last else new - old for name, new, old in pairs})
@@ -108,27 +107,27 @@ class _Report(ctypes.Structure):
 
 
 def read_report(fill: Callable[[object], object]) -> Report:
-    """The report that a function of the library writes where it is told to."""
+    """Return the report that a library function writes to a pointer."""
     report = _Report()
     fill(ctypes.byref(report))
     return Report(**{field.name: getattr(report, field.name) for field in _FIELDS})
 
 
 class Host:
-    """The host library of one toolkit, loaded; a process can have but one.
+    """Loaded host library of one toolkit; at most one in a process.
 
     Attributes:
-      library: its functions.
+      library: functions of the library.
 
     Raises:
-      SdkMissing, BuildFailed: there is no library, and it cannot be built.
+      SdkMissing, BuildFailed: if the library is absent and cannot be built.
     """
 
     def __init__(self, toolkit: Toolkit):
         path = host_library(toolkit)
         try:
             self.library = ctypes.CDLL(str(path))
-        except OSError as error:  # such as libdpu.so, which has gone
+        except OSError as error:  # for example, libdpu.so was removed
             raise SdkMissing(
                 f"{path} cannot be loaded: {error}; remove it, so that it is built again"
             ) from error
@@ -151,7 +150,7 @@ class Host:
         atexit.register(self.release)
 
     def add(self, program: HostProgram) -> int:
-        """The number of a program, by which handlers know it. Equal programs have equal ones."""
+        """Register a program; return its number for handlers, the same for equal programs."""
         values = dataclasses.asdict(program) | {"path": str(program.path)}
         text = repr((self._fingerprint, sorted(values.items())))
         digest = hashlib.sha256(text.encode()).digest()[:8]
@@ -165,20 +164,20 @@ class Host:
         self.library.accel_rl_upmem_release()
 
     def held(self) -> int:
-        """DPUs that this process holds."""
+        """Return the number of DPUs that this process holds."""
         return self.library.accel_rl_upmem_held()
 
     def report(self) -> Report:
-        """What was done since the process began."""
+        """Report DPU work since the process began."""
         return read_report(self.library.accel_rl_upmem_report)
 
     def translate(self, error: Exception) -> UpmemError | None:
-        """What the host knows of an error that jax raised; None if it is none of the host's."""
+        """Return the host's error behind an exception of jax, or None if there is none."""
         number = error_number(error)
         return None if number is None else self.error(number)
 
     def error(self, number: int) -> UpmemError | None:
-        """What the host knows of the error of that number; None if it is known no more."""
+        """Return the error with this number, or None if the host no longer keeps it."""
         found = _Error()
         message, log = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
         if not self.library.accel_rl_upmem_error(
@@ -193,15 +192,15 @@ class Host:
         )
 
 
-_hosts: dict[Toolkit, Host] = {}  # at most one: handlers have one name, and libdpu one set of ranks
+_hosts: dict[Toolkit, Host] = {}  # at most one: handlers share names, libdpu has one set of ranks
 
 
 def host(toolkit: Toolkit) -> Host:
-    """The host library of a toolkit.
+    """Return the host library of a toolkit; load it on the first call.
 
     Raises:
       SdkMissing, BuildFailed: as `Host`.
-      UpmemError: this process has loaded the library of another toolkit.
+      UpmemError: if this process has loaded the library of another toolkit.
     """
     if toolkit not in _hosts:
         for other in _hosts:
@@ -213,5 +212,5 @@ def host(toolkit: Toolkit) -> Host:
 
 
 def loaded_host() -> Host | None:
-    """The host library that this process has loaded, if any."""
+    """Return the host library that this process has loaded, or None."""
     return next(iter(_hosts.values()), None)

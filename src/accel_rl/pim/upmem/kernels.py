@@ -1,8 +1,8 @@
-"""The DPUs' form of launches: passes over chunks by real DPU programs, through XLA's FFI, on CPU.
+"""Launches on DPUs: passes over chunks by real DPU programs, called through XLA's FFI on CPU.
 
-The handlers are functions of their operands. DPUs keep rows between launches, but only as a cache:
-rows have a token, and go to the DPUs again where these hold others. The twin in JAX is
-`accel_rl.pim.jax_backend`, which computes the same, bit for bit in INT32.
+The FFI handlers are functions of their operands. DPUs keep rows between launches, but only as a
+cache: rows have a token, and are sent again if the DPUs hold other rows. `accel_rl.pim.jax_backend`
+computes the same results in JAX, bit for bit in INT32.
 """
 
 import dataclasses
@@ -23,21 +23,21 @@ from accel_rl.tabular.program import Program
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array
 
-MAX_TARGET_BLOCK = 65_535  # lists of updates on a DPU hold 16-bit positions
-Rates = tuple[int, int, int]  # alpha, gamma, epsilon as entries
+MAX_TARGET_BLOCK = 65_535  # update lists on a DPU hold 16-bit positions
+Rates = tuple[int, int, int]  # alpha, gamma, epsilon as INT32 coefficients
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How programs are built and run.
+    """Settings with which programs are built and run.
 
     Attributes:
-      toolkit: with what.
-      tasklets: of a DPU.
-      machine: whose limits programs must fit; None: those of the toolkit's default.
-      asynchronous: ranks move data while others compute.
-      count_instructions: DPUs count instructions, not cycles.
-      rates: compiled into the program; None: they come with each launch.
+      toolkit: SDK that builds and runs programs.
+      tasklets: tasklets per DPU.
+      machine: machine whose limits programs must fit; the toolkit's default if None.
+      asynchronous: some ranks move data while others compute.
+      count_instructions: DPUs count instructions instead of cycles.
+      rates: rates compiled into the program; None if they are passed with each launch.
     """
 
     toolkit: Toolkit
@@ -51,22 +51,22 @@ class Settings:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of D chunks that have been examined."""
+    """Validated rows of D chunks."""
 
     words: Array  # int32 [D, T, 4]
     lengths: Array  # int32 [D]
-    token: Array  # uint32 [1, 2], of these rows alone
+    token: Array  # uint32 [1, 2], unique to these rows
 
 
 def unsupported(program: Program) -> str | None:
-    """Why DPU programs cannot run a program, or None where they can."""
+    """Return why DPUs cannot run a program, or None if they can."""
     if program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
     return native.unsupported(program)
 
 
 def load(settings: Settings, program: Program, words: Array, lengths: Array) -> Rows:
-    """Examine rows, and build the DPU program for chunks of their length.
+    """Validate rows, and build the DPU program for chunks of their length.
 
     Raises:
       SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
@@ -85,10 +85,10 @@ def launch(
     seeds: Sequence[Array],
     num_passes: int,
 ) -> Array:
-    """The tables after passes over every chunk, each from `table`.
+    """Run passes over every chunk, each from `table`; return the tables of all DPUs.
 
     Args:
-      settings: how the program is built and run.
+      settings: settings of the program.
       program: the pass, static.
       rows: from `load`.
       table: [K * S * A] in the numerics' dtype.
@@ -115,7 +115,7 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
 
 
 def build_program(settings: Settings, program: Program, capacity: int) -> Path:
-    """The DPU program for chunks of up to `capacity` rows.
+    """Return the path of the DPU program for chunks of up to `capacity` rows.
 
     Raises:
       SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
@@ -138,18 +138,18 @@ def build_program(settings: Settings, program: Program, capacity: int) -> Path:
 
 
 def _stride(order: Order) -> int:
-    """That of STR; other orders do not go by any, and share programs."""
+    """Return the stride of STR; 1 for other orders, which then share programs."""
     return order.stride if order.name == "STR" else 1
 
 
 def _random_blocks(program: Program, capacity: int) -> int:
-    """Blocks of a chunk that RAN can shuffle: few sizes, so that chunks share programs."""
+    """Return the blocks that RAN can shuffle, a power of two so that chunks share programs."""
     blocks = max(-(-capacity // RANDOM_BLOCK), 1)
     return 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1
 
 
 def _register(settings: Settings, program: Program, capacity: int) -> int:
-    """The number of a program, which is built if it has not been."""
+    """Return the number of a program; build the program if it is not cached."""
     (rule, numerics), order = native.kernel_names(program), program.order
     return host(settings.toolkit).add(
         HostProgram(

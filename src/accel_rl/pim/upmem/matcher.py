@@ -1,4 +1,4 @@
-"""Associative searches by the host library: a set of DPUs, and the keys that lie there."""
+"""Associative searches through the host library, on a set of DPUs that hold the keys."""
 
 import ctypes
 import os
@@ -12,10 +12,10 @@ from accel_rl.pim.upmem.errors import SdkMissing, UpmemError
 from accel_rl.pim.upmem.host import Report, host, read_report
 from accel_rl.pim.upmem.toolkit import Toolkit
 
-# kernels/upmem/match.h
+# Constants of kernels/upmem/match.h.
 GROUP = 64  # slots whose match lines are one word
-MOST_QUERIES = 256  # whose union one launch finds
-FEW = 32  # ranges whose union is found in fewer steps
+MOST_QUERIES = 256  # queries in the union of one launch
+FEW = 32  # ranges whose union takes fewer steps
 TERNARY, RANGE, ANY_TERNARY, ANY_OF_FEW, ANY_OF_MANY = range(5)
 
 
@@ -30,21 +30,23 @@ class _Keys(ctypes.Structure):
 
 
 class Matcher:
-    """DPUs that hold keys and search them; arrays must be contiguous and as large as they should.
+    """Set of DPUs that hold keys and search them.
+
+    Arrays must be contiguous and of the stated shapes and dtypes: the library reads raw pointers.
 
     Args:
-      toolkit: what the program is built and run with.
-      dpus: how many, D.
-      groups: of 64 slots, of each DPU, G.
-      bits: of a key.
-      tasklets: of a DPU.
-      machine: whose limits the program must fit; None: those of the toolkit's default.
-      asynchronous: ranks move data while others compute.
-      count_instructions: DPUs count instructions, not cycles.
+      toolkit: SDK that builds and runs the program.
+      dpus: number of DPUs, D.
+      groups: groups of 64 slots per DPU, G.
+      bits: bits of a key.
+      tasklets: tasklets per DPU.
+      machine: machine whose limits the program must fit; the toolkit's default if None.
+      asynchronous: some ranks move data while others compute.
+      count_instructions: DPUs count instructions instead of cycles.
 
     Raises:
-      SdkMissing, BuildFailed: there is nothing to build with, or a build failed.
-      UpmemError: the DPUs cannot be had, or hold too little; the same of all that is called later.
+      SdkMissing, BuildFailed: if no toolkit is present, or a build fails.
+      UpmemError: if the DPUs cannot be allocated or hold too little; methods raise it too.
     """
 
     def __init__(
@@ -80,24 +82,24 @@ class Matcher:
         )
 
     def load(self, keys: np.ndarray, valid: np.ndarray) -> None:
-        """Put keys [D * G * 64] there, and their valid bits, uint8 [D * G * 8]."""
+        """Load keys [D * G * 64] and their valid bits, uint8 [D * G * 8]."""
         self._check(self._call["load"](self._known(), _data(keys), _data(valid)))
 
     def update(self, slots: np.ndarray, keys: np.ndarray, valid: np.ndarray) -> None:
-        """Give slots, uint32 [K], new keys, uint32 [K], and valid bits, uint8 [K]."""
+        """Replace keys, uint32 [K], and valid bits, uint8 [K], of slots, uint32 [K]."""
         columns = (_data(column) for column in (slots, keys, valid))
         self._check(self._call["update"](self._known(), *columns, len(slots)))
 
     def search(
         self, work: int, queries: np.ndarray, answers: int, lines: bool
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Counts uint32 [answers, D], and match lines, uint64 [answers, D * G], where asked for.
+        """Return counts, uint32 [answers, D], and match lines, uint64 [answers, D * G] or None.
 
         Args:
-          work: of the constants above.
-          queries: uint32 [M, 2], as match.h has them.
+          work: kind of search, TERNARY to ANY_OF_MANY.
+          queries: uint32 [M, 2], in the format of match.h.
           answers: M, or 1 for a union.
-          lines: whether to fetch them.
+          lines: fetch match lines.
         """
         counts = np.empty((answers, self._dpus), np.uint32)
         found = np.empty((answers, self._dpus * self._groups), np.uint64) if lines else None
@@ -110,12 +112,12 @@ class Matcher:
         return counts, found
 
     def report(self) -> Report:
-        """What was done since the DPUs were taken."""
+        """Report DPU work since the DPUs were allocated."""
         matcher = self._known()
         return read_report(lambda report: self._call["report"](matcher, report))
 
     def close(self) -> None:
-        """Free the DPUs; nothing else may be called then."""
+        """Free the DPUs; nothing else may be called afterwards."""
         self._close()
 
     def _known(self) -> ctypes.c_void_p:
@@ -156,5 +158,5 @@ def _data(array: np.ndarray) -> int:
 
 
 def _close(close: Any, matcher: ctypes.c_void_p, owner: int) -> None:
-    if owner == os.getpid():  # otherwise they are the parent's
+    if owner == os.getpid():  # in a forked child the DPUs are the parent's
         close(matcher)

@@ -1,6 +1,6 @@
-"""What of UPMEM a machine has: the vendor's SDK, and ranks of real DPUs.
+"""Detection of UPMEM's SDK and of ranks of real DPUs.
 
-Looking disturbs nobody: device nodes are listed, never opened.
+Device nodes are listed and never opened, so that detection does not disturb other processes.
 """
 
 import dataclasses
@@ -15,22 +15,22 @@ from pim_emu import sdk
 
 COMPILER = "dpu-upmem-dpurte-clang"
 PKG_CONFIG = "dpu-pkg-config"
-# In the SDK folder of the emulator, whose commands have the same names.
+# Marks the SDK folder of the emulator, whose commands have the same names.
 EMULATOR = Path("share", "pim_emu")
 VARIABLE = "UPMEM_HOME"  # set by the SDK's own upmem_env.sh
 DEVICES = Path("/dev")
-DPUS_PER_RANK = 64  # as built; some of a rank's may be disabled
+DPUS_PER_RANK = 64  # in hardware; some may be disabled
 
 
 @dataclasses.dataclass(frozen=True)
 class Sdk:
-    """The vendor's SDK, or its absence.
+    """Result of looking for the vendor's SDK.
 
     Attributes:
-      found: whether any of its commands is there.
-      where: the folder of its commands.
-      version: as dpu-pkg-config states it; None where it does not.
-      why: how it was found and what it lacks; or why it was not found, and what to do.
+      found: whether any of its commands is present.
+      where: folder of its commands.
+      version: version that dpu-pkg-config prints; None if it prints none.
+      why: how the SDK was found and what it lacks, or why it was not found and what to do.
     """
 
     found: bool
@@ -40,11 +40,11 @@ class Sdk:
 
 
 def find_sdk(environment: Mapping[str, str] | None = None, *, timeout: float = 10) -> Sdk:
-    """Looks for the SDK, in the folder that UPMEM_HOME names and then along PATH.
+    """Look for the SDK in the folder that UPMEM_HOME names, then along PATH.
 
     Args:
-      environment: variables to go by; those of this process if None.
-      timeout: seconds that the SDK may take to state its version.
+      environment: environment variables; those of this process if None.
+      timeout: seconds that dpu-pkg-config may take to print the version.
     """
     environment = os.environ if environment is None else environment
     home = environment.get(VARIABLE)
@@ -65,10 +65,10 @@ def find_sdk(environment: Mapping[str, str] | None = None, *, timeout: float = 1
 
 
 def count_ranks(devices: Path = DEVICES) -> int:
-    """Ranks of real DPUs, by their device nodes dpu_rank0, dpu_rank1, ...
+    """Count the ranks of real DPUs, by their device nodes dpu_rank0, dpu_rank1 and so on.
 
     Args:
-      devices: the folder of device nodes; an absent one has none.
+      devices: folder of device nodes; there are no ranks if it is absent.
     """
     if not devices.is_dir():
         return 0
@@ -110,5 +110,5 @@ def _version(command: Path, environment: Mapping[str, str], timeout: float) -> s
 
 
 def why_no_emulator() -> str | None:
-    """Why `pim_emu` cannot build DPU programs on this host; None where it can."""
+    """Return why `pim_emu` cannot build DPU programs on this host, or None if it can."""
     return sdk.why_absent()

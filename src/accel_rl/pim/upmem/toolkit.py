@@ -1,4 +1,4 @@
-"""What DPU programs are built and run with: the vendor's SDK where it is, else the emulator's."""
+"""Toolkits that build and run DPU programs: the vendor's SDK if present, else the emulator's."""
 
 import dataclasses
 import os
@@ -10,18 +10,18 @@ from accel_rl.pim.upmem.sdk import VARIABLE as HOME
 from pim_emu import available_machines
 from pim_emu.sdk import SdkError, sdk_path
 
-VARIABLE = "ACCEL_RL_UPMEM"  # which toolkit, unless an argument says so
+VARIABLE = "ACCEL_RL_UPMEM"  # environment variable with the default toolkit
 NAMES = ("auto", "vendor", "emulator")
 
 
 @dataclasses.dataclass(frozen=True)
 class Toolkit:
-    """An SDK.
+    """SDK that builds and runs DPU programs.
 
     Attributes:
       name: "vendor" or "emulator".
-      folder: its `bin` has the compiler and dpu-pkg-config.
-      version: changes when what it builds may change.
+      folder: folder whose `bin` has the compiler and dpu-pkg-config.
+      version: changes whenever builds may change.
     """
 
     name: str
@@ -29,21 +29,23 @@ class Toolkit:
     version: str
 
     def profile(self, machine: str | None) -> str:
-        """What `dpu_alloc` is told of the machine."""
+        """Return the profile string of the machine for `dpu_alloc`."""
         known = self.name == "emulator" and machine in available_machines()
         return f"machine={machine}" if known else ""
 
     def compiler_flags(self, machine: str | None) -> tuple[str, ...]:
-        """Options by which a program fits the machine's core."""
+        """Return the compiler options for the machine's core."""
         return ("-mcpu=v1B",) if machine == "upmem-v1b" else ()
 
 
 def which_toolkit(name: str | None = None) -> str:
-    """The name of the toolkit that `find_toolkit` takes: "vendor" or "emulator". Makes nothing.
+    """Return the name of the toolkit that `find_toolkit` chooses, without creating a toolkit.
+
+    Returns "vendor" or "emulator".
 
     Raises:
-      ValueError: no such toolkit.
-      SdkMissing: there is none, or UPMEM_HOME names a folder that holds none; the message says
+      ValueError: if the name is unknown.
+      SdkMissing: if there is no toolkit, or UPMEM_HOME names a folder without one; the message says
         what to install.
     """
     chosen = name or os.environ.get(VARIABLE) or "auto"
@@ -56,7 +58,7 @@ def which_toolkit(name: str | None = None) -> str:
         if chosen == "vendor":
             raise SdkMissing(f"UPMEM's SDK was not found: {vendor.why}")
         home = os.environ.get(HOME)
-        if home and not (Path(home) / EMULATOR).is_dir():  # meant, so nothing else may serve
+        if home and not (Path(home) / EMULATOR).is_dir():  # set on purpose: no fallback
             raise SdkMissing(
                 f"{vendor.why}; or unset {HOME}, or {VARIABLE}=emulator, for our emulator of it"
             )
@@ -69,11 +71,11 @@ def which_toolkit(name: str | None = None) -> str:
 
 
 def find_toolkit(name: str | None = None) -> Toolkit:
-    """A toolkit, which is made where it is the emulator's and not there yet.
+    """Return a toolkit; create the emulator's if it does not exist yet.
 
     Args:
-      name: "vendor", "emulator", or "auto": the vendor's where it is found; if None,
-        `$ACCEL_RL_UPMEM`, or else "auto".
+      name: "vendor", "emulator", or "auto" for the vendor's if it is found, else the emulator's.
+        If None, `$ACCEL_RL_UPMEM`, or else "auto".
 
     Raises:
       ValueError, SdkMissing: as `which_toolkit`.

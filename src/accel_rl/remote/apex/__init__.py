@@ -1,7 +1,7 @@
-"""Ape-X: actors and a learner in processes of their own, around a replay memory server.
+"""Ape-X: actors and learner in separate processes, around a replay server.
 
-Both are placements of `train`'s program: actors are `train.act`, the learner is `train.pipelined`
-without actors, and `remote.RemotePort` is the memory of all.
+Both run parts of `train`'s program: actors run `train.act`, the learner runs `train.pipelined`
+without actors, and all share one replay buffer through `remote.RemotePort`.
 
 Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018.
 """

@@ -1,4 +1,4 @@
-"""An actor's process."""
+"""Actor of a distributed training."""
 
 import base64
 import dataclasses
@@ -33,20 +33,20 @@ def run_actor(
     secret: bytes | None = None,
     going: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Acts, computes first priorities and adds to the memory, until told to stop.
+    """Act, compute initial priorities and add transitions to the replay buffer, until stopped.
 
-    One that was started again begins new episodes, with keys of its own.
+    A restarted actor begins new episodes, with fresh PRNG keys.
 
     Args:
-      settings: the training's.
-      address: of the server, or of several, the same and in the same order for all.
-      number: of this actor, 0 to settings.num_actors - 1.
-      secret: what both sides know, if the server has one.
-      going: asked all the time, from a thread: also an actor that waits for the limiter stops.
+      settings: of the training.
+      address: of the server, or of several shards, in the same order for all processes.
+      number: index of this actor, 0 to settings.num_actors - 1.
+      secret: shared secret, if the server has one.
+      going: polled from a thread; False stops the actor, even while it waits for the limiter.
 
     Raises:
       TypeError: if an argument is of another type.
-      ValueError: if the number is out of range, or settings do not fit the learner's.
+      ValueError: if the number is out of range, or the settings differ from the learner's.
       RemoteError: if the server is lost.
     """
     instance("settings", settings, ApexSettings)
@@ -63,7 +63,7 @@ def run_actor(
 
 
 def obey(order: str, ended: threading.Event) -> None:
-    """`run_actor` as a launcher's line of JSON says, until `ended` is set."""
+    """Run `run_actor` with a launcher's line of JSON, until `ended` is set."""
     orders = json.loads(order)
     secret = None if orders["secret"] is None else base64.b64decode(orders["secret"])
     try:
@@ -75,7 +75,7 @@ def obey(order: str, ended: threading.Event) -> None:
             going=lambda: not ended.is_set(),
         )
     except ConnectionLost:
-        if not ended.wait(1.0):  # the server may be closed a moment before the actors are
+        if not ended.wait(1.0):  # the server may be closed a moment before the actors
             raise
 
 
@@ -97,7 +97,7 @@ def _act(
     done = Report(0, -1, 0, 0, 0, 0.0, 0.0)
     if before is not None:
         done = dataclasses.replace(before, life=before.life + 1)
-    # Said before it acts, so that the next life is not taken for this one.
+    # Report before acting: if this life ends early, the next one still counts it.
     mailbox.report(client, run, number, done)
     first, said = done.iteration + 1, time.monotonic()
     steps = settings.envs_per_actor * settings.rollout

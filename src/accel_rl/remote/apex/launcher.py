@@ -1,4 +1,4 @@
-"""What starts a training's actors, watches over them, and starts those again that fail."""
+"""Start, supervision and restart of a training's actors."""
 
 import base64
 import contextlib
@@ -16,29 +16,29 @@ from accel_rl.remote.shard import Address, as_text
 
 T = TypeVar("T")
 
-LOOK = 0.2  # seconds between two looks at the actors
-PATIENCE = 20.0  # seconds that an actor is given to end its iteration
+LOOK = 0.2  # seconds between polls of the actors
+PATIENCE = 20.0  # seconds for actors to finish their iteration on close
 
 
 class Actors(Closing, Generic[T]):
-    """The actors of a training, by number; how and where they run, its kinds say.
+    """Actors of a training, indexed by number; subclasses define how and where they run.
 
-    A kind gives `_start`, `_how` and `_stop`. What actors are told travels as a line of JSON.
+    A subclass implements `_start`, `_how` and `_stop`. Orders to actors are a line of JSON.
 
     Args:
-      settings: the training's.
-      address: of the server, or of several.
-      secret: what both sides know, if the server has one.
-      restarts: how often in all an actor that ended by itself is started again, with a
-        RuntimeWarning; after that it stays away, and the others go on. See `gone`.
+      settings: of the training.
+      address: of the server, or of several shards.
+      secret: shared secret, if the server has one.
+      restarts: total number of restarts of actors that end by themselves, each with a
+        RuntimeWarning. After that an ended actor stays away and the others continue; see `gone`.
 
     Attributes:
-      running: what `_start` gave, by number.
-      restarted: how often one was started again.
+      running: handles returned by `_start`, indexed by actor number.
+      restarted: number of restarts so far.
 
     Raises:
       ValueError: if `restarts` is below 0.
-      TypeError: if an argument is of another type; if the address is no text, as that of a
+      TypeError: if an argument is of another type, or the address is not text, such as a
         `ReplayServer` of this process.
     """
 
@@ -50,7 +50,7 @@ class Actors(Closing, Generic[T]):
         secret: bytes | None = None,
         restarts: int = 0,
     ) -> None:
-        """Starts them; they need a while to import what they need."""
+        """Start the actors; do not wait for their imports."""
         instance("settings", settings, ApexSettings)
         whole("restarts", restarts, 0)
         self._orders: dict[str, Any] = {
@@ -59,7 +59,7 @@ class Actors(Closing, Generic[T]):
             "secret": None if secret is None else base64.b64encode(secret).decode(),
         }
         self._restarts, self.restarted = restarts, 0
-        self._gone: dict[int, str] = {}  # and how they ended
+        self._gone: dict[int, str] = {}  # how ended actors ended, by number
         self._closing = threading.Event()
         self.running: list[T] = []
         try:
@@ -73,36 +73,36 @@ class Actors(Closing, Generic[T]):
 
     @abstractmethod
     def _start(self, number: int) -> T:
-        """Starts an actor with `self._order(number)`.
+        """Start an actor with the orders `self._order(number)`.
 
         Raises:
-          Exception: of whatever type its kind has, if it cannot be started.
+          Exception: of any type, if the actor cannot be started.
         """
 
     @abstractmethod
     def _how(self, actor: T) -> str | None:
-        """How it ended, as "exit code 1"; None while it runs."""
+        """Describe how an actor ended, such as "exit code 1"; return None while it runs."""
 
     @abstractmethod
     def _stop(self) -> None:
-        """Ends all that run, after their iteration if that takes no longer than PATIENCE."""
+        """End all running actors, after their iteration if it ends within `PATIENCE`."""
 
     def _order(self, number: int) -> str:
         return json.dumps({**self._orders, "number": number})
 
     @property
     def alive(self) -> int:
-        """How many run."""
+        """Number of running actors."""
         return sum(self._how(actor) is None for actor in self.running)
 
     def gone(self) -> str | None:
-        """Why nobody acts any more; None as long as somebody does, or is to be started again."""
+        """Return how the actors ended if all have and none is restarted, else None."""
         if len(self._gone) < len(self.running):
             return None
         return f"all actors have ended: {', '.join(self._gone[n] for n in sorted(self._gone))}"
 
     def close(self) -> None:
-        """Ends them after their iteration; a second time does nothing."""
+        """End the actors after their iteration. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -116,7 +116,7 @@ class Actors(Closing, Generic[T]):
                     self._replace(number, how)
 
     def _replace(self, number: int, how: str) -> None:
-        """Starts it again or lets it go, and then warns, which may raise."""
+        """Restart an ended actor, or record its end; then warn."""
         what = "it stays away"
         again = self.restarted < self._restarts
         if again:
@@ -124,9 +124,9 @@ class Actors(Closing, Generic[T]):
             try:
                 self.running[number] = self._start(number)
                 what = "it is started again"
-            except Exception as error:  # the thread that watches must not end by it
+            except Exception as error:  # must not end the watching thread
                 what, again = f"it could not be started again: {error}", False
         if not again:
             self._gone[number] = how
-        with contextlib.suppress(RuntimeWarning):
+        with contextlib.suppress(RuntimeWarning):  # a filter may turn it into an error
             warnings.warn(f"actor {number} ended with {how}: {what}", RuntimeWarning, stacklevel=2)

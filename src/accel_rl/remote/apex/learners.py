@@ -1,4 +1,4 @@
-"""Several learners on this machine that are one, each in a process of its own."""
+"""Data-parallel learners on this machine, each in its own process."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, as_text, first_of
 from accel_rl.train import PipelineResult
 
-LOOK = 0.1  # seconds between two looks at the processes
+LOOK = 0.1  # seconds between polls of the processes
 
 
 def run_learners(
@@ -38,29 +38,29 @@ def run_learners(
     ended: Callable[[], str | None] = lambda: None,
     on_row: Callable[[Row], None] | None = None,
 ) -> PipelineResult:
-    """As `run_learner`, with that many processes that average their gradients.
+    """Run `run_learner` in several processes that average their gradients.
 
-    They share their fate: where one dies, all are ended.
+    If one process fails, all are ended.
 
     Args:
-      settings: the training's.
-      address: of the server, or of several, the same and in the same order for all.
-      steps: environment steps of all actors, which the server's limiter holds the updates to.
-      learners: processes, of which each learns from an equal share of a batch.
-      secret: what both sides know, if the server has one.
+      settings: of the training.
+      address: of the server, or of several shards, in the same order for all processes.
+      steps: environment steps of all actors; the server's limiter couples updates to them.
+      learners: number of processes; each learns from an equal share of a batch.
+      secret: shared secret, if the server has one.
       period: environment steps between rows; a hundredth of `steps` if None.
-      ended: asked all the time: why there is no use in going on, if so.
+      ended: polled; a returned reason ends the training.
       on_row: called with each row.
 
     Raises:
-      TypeError: if the address is no text, as that of a `ReplayServer` of this process.
-      ValueError: if the batch is no multiple of `learners`, `steps` leaves nothing to learn, or the
-        server has had a training of that name.
-      RuntimeError: if a learner ended by itself, or `ended` says why.
+      TypeError: if the address is not text, such as a `ReplayServer` of this process.
+      ValueError: if the batch size is not a multiple of `learners`, `steps` leaves no updates, or
+        the server has had a training of that name.
+      RuntimeError: if a learner fails, or with the reason that `ended` returns.
       RemoteError: if the server cannot be reached.
     """
     told_address = as_text(address)
-    # Here, where it can be said: of learners that end, only the exit code is known.
+    # Check here, where messages reach the caller: of a failed process only the exit code is known.
     settings.check_learners(learners)
     settings.check(steps, period)
     with ReplayClient(first_of(address), secret) as client:
@@ -99,7 +99,7 @@ def run_learners(
 
 @contextlib.contextmanager
 def _running(order: dict[str, Any], learners: int) -> Any:
-    """The processes, which are gone in the end."""
+    """Yield the started processes; end them on exit."""
     processes: list[subprocess.Popen[str]] = []
     try:
         for number in range(learners):
@@ -108,17 +108,17 @@ def _running(order: dict[str, Any], learners: int) -> Any:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if number == 0 else subprocess.DEVNULL,
                 text=True,
-                process_group=0,  # so that Ctrl-C comes to this process alone, which ends them
+                process_group=0,  # Ctrl-C reaches only this process, which ends them
             )
             processes.append(process)
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # it has ended already, as will be seen
+            with contextlib.suppress(BrokenPipeError):  # it has ended already; `_wait` reports it
                 process.stdin.write(json.dumps({**order, "number": number}) + "\n")
                 process.stdin.flush()
         yield processes
     finally:
         for process in processes:
-            process.kill()  # those that have not ended wait for one that did
+            process.kill()  # a live one may wait for a dead one
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
@@ -131,7 +131,7 @@ def _wait(
     ended: Callable[[], str | None],
     on_row: Callable[[Row], None],
 ) -> None:
-    """Until all have ended well."""
+    """Pass on rows until all processes have ended; raise RuntimeError if one fails."""
     lines: queue.Queue[str] = queue.Queue()
     output = processes[0].stdout
     assert output is not None

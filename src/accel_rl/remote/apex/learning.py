@@ -1,4 +1,4 @@
-"""The learner: `train.pipelined` without actors, which publishes through the server's mailbox."""
+"""Learner: `train.pipelined` without actors, publishing through the server's mailbox."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,30 +29,30 @@ def run_learner(
     ended: Callable[[], str | None] = lambda: None,
     on_row: Callable[[Row], None] | None = None,
 ) -> PipelineResult:
-    """Learns from what actors add, for as many updates as `steps` environment steps are worth.
+    """Learn from the transitions that actors add, for the updates that `steps` corresponds to.
 
-    In a world of `jax.distributed` of several processes all call this, and are one learner: each
+    If `jax.distributed` has several processes, all call this function and form one learner: each
     samples an equal share of every batch, and the first publishes.
 
-    Rows have, in place of the metrics of acting, sums over what actors reported since the last:
-    `episodes`, means `episode_return` and `episode_length` (NaN where none stopped), `acted_steps`
-    (since the beginning), `actors_heard`, how many have reported, and `policy_age_mean` and
-    `policy_age_max`, by how many updates policies that they last reported were behind. And
-    `shards_lost`: of several servers, how many were lost then.
+    Rows have, in place of the metrics of acting, metrics from the reports of actors since the last
+    row: the number `episodes`, and the means `episode_return` and `episode_length`, NaN if no
+    episode finished. Further columns are `acted_steps`, since the beginning; `actors_heard`, the
+    number of actors that have reported; `policy_age_mean` and `policy_age_max`, the staleness in
+    updates of the policies last reported; and `shards_lost`, the number of shards lost then.
 
     Args:
-      settings: the training's.
-      address: of the server, or of several, the same and in the same order for all.
-      steps: environment steps of all actors, which the server's limiter holds the updates to.
-      secret: what both sides know, if the server has one.
+      settings: of the training.
+      address: of the server, or of several shards, in the same order for all processes.
+      steps: environment steps of all actors; the server's limiter couples updates to them.
+      secret: shared secret, if the server has one.
       period: environment steps between rows; a hundredth of `steps` if None.
-      ended: asked all the time, from a thread: why there is no use in going on, if so.
+      ended: polled from a thread; a returned reason ends the training.
       on_row: called with each row.
 
     Raises:
       TypeError: if an argument is of another type.
-      ValueError: if `steps` leaves nothing to learn, or the server has had a training of that name.
-      RuntimeError: if `ended` says why; a `RemoteError` if the server is lost.
+      ValueError: if `steps` leaves no updates, or the server has had a training of that name.
+      RuntimeError: with the reason that `ended` returns; a `RemoteError` if the server is lost.
     """
     instance("settings", settings, ApexSettings)
     settings.check(steps, period)
@@ -92,7 +92,7 @@ def run_learner(
 
 
 class Heard:
-    """Sums over the reports of actors, from one look to the next."""
+    """Metrics from the reports of actors, over successive periods."""
 
     def __init__(self, client: ReplayClient, settings: ApexSettings) -> None:
         self._client, self._settings = client, settings
@@ -100,7 +100,7 @@ class Heard:
         self._updates = 0
 
     def since(self, updates: int) -> dict[str, Any]:
-        """Of a row with so many updates; see `run_learner`."""
+        """Return the metrics of a period of so many updates that ends now; see `run_learner`."""
         run, actors = self._settings.run, self._settings.num_actors
         found = [mailbox.reported(self._client, run, each) for each in range(actors)]
         self._updates += updates

@@ -1,4 +1,4 @@
-"""Actors as processes of this machine."""
+"""Actors as processes on this machine."""
 
 import contextlib
 import subprocess
@@ -9,11 +9,11 @@ from accel_rl.remote.apex.launcher import PATIENCE, Actors
 
 
 class LocalActors(Actors[subprocess.Popen[str]]):
-    """The actors of a training, each in a process that ends with this one."""
+    """Actors of a training, each in a child process that ends with this one."""
 
     @property
     def processes(self) -> list[subprocess.Popen[str]]:
-        """One for each actor, by number."""
+        """Actor processes, indexed by actor number."""
         return self.running
 
     def _start(self, number: int) -> subprocess.Popen[str]:
@@ -21,12 +21,12 @@ class LocalActors(Actors[subprocess.Popen[str]]):
             [sys.executable, "-m", "accel_rl.remote.apex.process"],
             stdin=subprocess.PIPE,
             text=True,
-            process_group=0,  # so that Ctrl-C comes to this process alone, which ends them
+            process_group=0,  # Ctrl-C reaches only this process, which ends them
         )
         assert process.stdin is not None
-        # Not on the command line, which everybody can read. The pipe stays open: its end says that
-        # this process has gone, or wants it to stop.
-        with contextlib.suppress(BrokenPipeError):  # it has ended already, as will be seen
+        # Not on the command line, which every user can read. The pipe stays open: its end tells the
+        # actor that this process has ended, or that it is to stop.
+        with contextlib.suppress(BrokenPipeError):  # it has ended already; `_how` reports it
             process.stdin.write(self._order(number) + "\n")
             process.stdin.flush()
         return process

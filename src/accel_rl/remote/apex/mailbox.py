@@ -1,4 +1,4 @@
-"""What learner and actors leave for one another in the server's mailbox."""
+"""Messages between learner and actors in the server's mailbox: policies and reports."""
 
 import dataclasses
 import json
@@ -12,11 +12,11 @@ from flax import serialization
 from accel_rl.remote.client import ReplayClient
 from accel_rl.train.pipeline.actors import Published, Version
 
-LIFE = 1 << 40  # versions of an actor's reports go on from here each time it is started again
+LIFE = 1 << 40  # added to the versions of an actor's reports for each restart
 
 
 def check_free(client: ReplayClient, run: str) -> None:
-    """Raises ValueError if a training of that name has left a policy on the server."""
+    """Raise ValueError if the server has a policy of a training with that name."""
     if client.fetch(f"{run}/policy") is not None:
         raise ValueError(
             f"there was a training named {run!r} on this server already: choose another, as "
@@ -25,21 +25,22 @@ def check_free(client: ReplayClient, run: str) -> None:
 
 
 def publish(client: ReplayClient, run: str, version: Version) -> None:
-    """Leaves a version of the policy, with what actors need of the critics."""
+    """Publish a version of the policy, with the critics that actors need, if any."""
     leaves = jax.tree.leaves(version.published)
     arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(leaves)}
     client.publish(f"{run}/policy", version.updates, serialization.msgpack_serialize(arrays))
 
 
 class Newest:
-    """The newest policy in the mailbox, looked for once in a while.
+    """Newest policy in the mailbox, polled at most every `seconds`.
 
     Args:
       client: of the server.
-      run: the training's name.
+      run: name of the training.
       like: a policy with the same structure, shapes and dtypes.
-      going: asked while there is none; RuntimeError where it says no.
-      seconds: between two looks.
+      going: called while no policy is published; if it returns False, the wait ends with a
+        RuntimeError.
+      seconds: between two polls.
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class Newest:
         self._looked = -float("inf")
 
     def __call__(self) -> Version:
-        """Waits for the first.
+        """Return the newest version; wait for the first one.
 
         Raises:
-          ValueError: if what is published does not fit the program.
+          ValueError: if the published policy is of another program.
           RemoteError: if the server is lost.
         """
         while self._version is None:
@@ -90,24 +91,24 @@ class Newest:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What an actor has done since the training began, however often it was started again."""
+    """Progress of an actor since the training began, restarts included."""
 
-    life: int  # how often it was started before
-    iteration: int  # its last; -1: none
-    steps: int  # of its environments
-    updates: int  # that its policy had seen
+    life: int  # number of earlier starts
+    iteration: int  # the last one; -1: none
+    steps: int  # of all its environments
+    updates: int  # seen by its policy
     episodes: int
     episode_return: float  # sum over episodes
     episode_length: float  # sum over episodes
 
 
 def report(client: ReplayClient, run: str, number: int, done: Report) -> None:
-    """Leaves what an actor has done; in each life once before it acts, then of more each time."""
+    """Publish an actor's progress: in each life once before it acts, then after new iterations."""
     value = json.dumps(dataclasses.asdict(done)).encode()
     client.publish(f"{run}/actor/{number}", done.life * LIFE + done.iteration + 1, value)
 
 
 def reported(client: ReplayClient, run: str, number: int) -> Report | None:
-    """What an actor did; None if it has not said."""
+    """Return the last report of an actor, or None."""
     found = client.fetch(f"{run}/actor/{number}")
     return None if found is None else Report(**json.loads(found[1]))

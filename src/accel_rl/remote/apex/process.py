@@ -1,4 +1,4 @@
-"""The process of a local actor; its orders come as a line of JSON on standard input."""
+"""Process of a local actor; reads its orders as a line of JSON from standard input."""
 
 import sys
 import threading
@@ -7,7 +7,7 @@ from accel_rl.remote.apex.acting import obey
 
 
 def main() -> None:
-    """Acts until standard input ends."""
+    """Run an actor until standard input ends."""
     order = sys.stdin.readline()
     ended = threading.Event()
 

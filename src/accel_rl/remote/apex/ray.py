@@ -1,7 +1,7 @@
-"""Actors on the nodes of a Ray cluster, which talk to the replay server themselves.
+"""Actors on the nodes of a Ray cluster.
 
-Ray places them and says when they end. What they collect never goes through it: it takes the
-replay protocol, in which there are no pickles.
+Ray places the actors and reports their end. Transitions do not pass through Ray: actors connect to
+the replay server directly, with the replay protocol, which contains no pickles.
 """
 
 import math
@@ -16,12 +16,12 @@ from accel_rl.remote.shard import Address
 
 
 def _ray() -> Any:
-    """Ray, which is large and not needed by anything else.
+    """Import Ray, a large and optional dependency.
 
     Raises:
-      ImportError: if it is not installed; the message says what to do.
+      ImportError: if Ray is not installed; the message has installation instructions.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read at its import
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
     try:
         import ray
     except ImportError as error:
@@ -33,7 +33,7 @@ def _ray() -> Any:
 
 
 class _Acting:
-    """What Ray makes an actor of, with a thread for `run` and one for `stop`."""
+    """Ray actor class; Ray gives it one thread for `run` and one for `stop`."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -46,17 +46,17 @@ class _Acting:
 
 
 class _Placed(NamedTuple):
-    """An actor that Ray has."""
+    """Actor placed by Ray."""
 
     handle: Any
     result: Any  # of `run`
 
 
 class RayActors(Actors[_Placed]):
-    """The actors of a training, each an actor of Ray, on whatever node has room.
+    """Actors of a training as Ray actors, on any node with free CPUs.
 
-    accel_rl must be installed on the nodes, and the server's address be good there: one that is not
-    of the loopback, with a secret. Ray's own ports let whoever reaches them run code.
+    accel_rl must be installed on the nodes, and the server must be reachable from them: not on the
+    loopback interface, and with a secret. Ray's own ports let anyone who reaches them run code.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class RayActors(Actors[_Placed]):
         ray_address: str | None = None,
         num_cpus: float = 1.0,
     ) -> None:
-        """Starts them, on a cluster that is there or on one of this machine alone.
+        """Start the actors, on an existing cluster or a new one on this machine.
 
         Args:
-          settings: the training's.
-          address: of the server, or of several.
-          secret: what both sides know; Ray hands it to the nodes.
-          restarts: as of `Actors`.
-          ray_address: of the cluster, as "auto" or "host:6379"; None: the one that this process is
-            connected to, or a new one on the loopback, which ends when this is closed.
-          num_cpus: CPUs of the cluster that each actor takes; one that finds none waits.
+          settings: of the training.
+          address: of the server, or of several shards.
+          secret: shared secret; Ray passes it to the nodes.
+          restarts: as in `Actors`.
+          ray_address: of the cluster, such as "auto" or "host:6379"; None: the cluster that this
+            process is connected to, or a new one on the loopback interface, which `close` ends.
+          num_cpus: CPUs of the cluster that each actor takes; an actor waits until they are free.
 
         Raises:
-          ImportError: without Ray.
+          ImportError: if Ray is not installed.
           ConnectionError: if there is no cluster at the address, or none could be started.
         """
         self._ray, self._num_cpus = _ray(), num_cpus
@@ -102,17 +102,17 @@ class RayActors(Actors[_Placed]):
                 self._ray.init(address=address)
                 return
             self._ray.init(
-                address="local",  # and not a cluster that happens to run on this machine
+                address="local",  # not a cluster that happens to run on this machine
                 num_cpus=max(os.cpu_count() or 1, math.ceil(self._num_cpus * actors)),
                 include_dashboard=False,
-                _node_ip_address="127.0.0.1",  # or it looks for one that others can reach
+                _node_ip_address="127.0.0.1",  # or Ray chooses an address that others can reach
             )
-        except Exception as error:  # Ray has no type of its own for it
+        except Exception as error:  # Ray has no exception type for it
             self._ray.shutdown()
             raise ConnectionError(f"no Ray cluster: {error}") from error
 
     def _start(self, number: int) -> _Placed:
-        # Restarts are ours, counted over all actors and each with keys of its own.
+        # `Actors` restarts actors: it counts restarts over all, and each start has its own keys.
         handle = self._actor.options(
             num_cpus=self._num_cpus, max_restarts=0, max_concurrency=2
         ).remote()
@@ -124,7 +124,7 @@ class RayActors(Actors[_Placed]):
             if not ready:
                 return None
             self._ray.get(actor.result)
-        except Exception as error:  # Ray's, or of a type made of its own and the actor's
+        except Exception as error:  # a Ray error, or a type that Ray derives from the actor's error
             lines = str(error).strip().splitlines()
             return f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}"
         return "no error"

@@ -1,4 +1,4 @@
-"""The process of one of several learners; its orders come as a line of JSON on standard input."""
+"""Process of one of several learners; reads its orders as a line of JSON from standard input."""
 
 import base64
 import json
@@ -17,8 +17,8 @@ from accel_rl.remote.apex.settings import ApexSettings
 
 
 def main() -> None:
-    """Learns; the first writes rows to standard output, and in the end the state's leaves."""
-    # Rows go where the output is now; what libraries say, such as Gloo, where errors go.
+    """Run a learner; the first writes rows to standard output and the final state to a file."""
+    # Keep standard output for rows; output of libraries such as Gloo goes to standard error.
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     orders = json.loads(sys.stdin.readline())

@@ -1,26 +1,26 @@
-"""Processes that are one learner, by `jax.distributed`."""
+"""Processes that form one learner, with `jax.distributed`."""
 
 import socket
 
 import jax
 
-HEARTBEAT_SECONDS = 10  # without a sign of a process after which the others end
-JOIN_SECONDS = 120  # for which processes wait for one another at the beginning
+HEARTBEAT_SECONDS = 10  # silence of a process after which the others end
+JOIN_SECONDS = 120  # wait of processes for each other at the beginning
 
 
 def join(coordinator: str, number: int, count: int, *, bind: str | None = None) -> None:
-    """Makes this process one of the learners; before anything is computed.
+    """Join this process to a group of learners; call it before any JAX computation.
 
-    Nothing there is authenticated or encrypted: for networks where everybody may be trusted.
+    Traffic between the processes is neither authenticated nor encrypted: use trusted networks only.
 
     Args:
-      coordinator: "host:port" of the first of them, where it listens, and nowhere else.
-      number: of this one, 0 to count - 1.
-      count: of all.
-      bind: "host:port" where the first listens, if the others reach it by another address.
+      coordinator: "host:port" of the first process, which listens at this address only.
+      number: index of this process, 0 to count - 1.
+      count: number of processes.
+      bind: "host:port" where the first process listens, if it differs from `coordinator`.
 
     Raises:
-      RuntimeError: if others did not come in time, or JAX has computed already.
+      RuntimeError: if a process does not join in time, or JAX has computed already.
     """
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(
@@ -29,15 +29,15 @@ def join(coordinator: str, number: int, count: int, *, bind: str | None = None) 
         number,
         initialization_timeout=JOIN_SECONDS,
         heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-        # JAX itself would listen on all interfaces of the machine.
+        # By default JAX listens on all interfaces of the machine.
         coordinator_bind_address=bind or coordinator,
     )
 
 
 def devices() -> list[jax.Device]:
-    """Of all the processes: every accelerator, or one device for each process of CPUs.
+    """Return the devices of all processes: every accelerator, or one CPU device per process.
 
-    More devices of a CPU would only share its cores.
+    More CPU devices would only share the same cores.
     """
     found = jax.devices()
     if found[0].platform != "cpu":
@@ -46,7 +46,7 @@ def devices() -> list[jax.Device]:
 
 
 def free_port() -> int:
-    """One of the loopback on which nobody listens now."""
+    """Return a port of the loopback interface that is free at present."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])

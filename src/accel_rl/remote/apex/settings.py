@@ -1,4 +1,4 @@
-"""What a distributed training is made of, the same for its learner and its actors."""
+"""Settings of a distributed training, shared by its learner and actors."""
 
 import dataclasses
 import functools
@@ -19,10 +19,10 @@ from accel_rl.types import Environment
 
 @dataclasses.dataclass(frozen=True)
 class ApexSettings:
-    """Names and numbers only, so that they travel as JSON.
+    """Settings of an Ape-X training: strings and numbers only, so that they serialise to JSON.
 
-    An iteration is `rollout` steps of all environments and `updates` updates. The server holds both
-    together by its limiter, so that steps are counted by updates.
+    An iteration is `rollout` steps of all environments and `updates` updates. The server's limiter
+    keeps both in step, so environment steps are counted by updates.
     """
 
     environment: str = "CartPole-v1"
@@ -34,20 +34,20 @@ class ApexSettings:
     n_step: int = 3
     capacity: int = 50_000  # transitions
     learning_starts: int = 1_000  # transitions
-    alpha: float = 0.6  # exponent of priorities
-    beta: float = 0.4  # exponent of importance weights at the first step; it grows to 1
-    beta_steps: int = 100_000
+    alpha: float = 0.6  # priority exponent
+    beta: float = 0.4  # initial exponent of importance-sampling weights; it rises to 1
+    beta_steps: int = 100_000  # environment steps until beta is 1
     gamma: float = 0.99
     learning_rate: float = 1e-3
     target_period: int = 200  # updates
     hidden: tuple[int, ...] = (120, 84)
-    epsilon: float = 0.4  # of the environment that explores most, when there are many
-    epsilon_spread: float = 7.0
+    epsilon: float = 0.4  # of the environment that explores most
+    epsilon_spread: float = 7.0  # alpha of `agents.ape_x_exploration`
     seed: int = 0
-    run: str = "apex"  # the table's name, and by which others of the server know the training
+    run: str = "apex"  # name of the training on the server, and of its table
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a number is out of range, TypeError for what is none."""
+        """Raise ValueError for a number out of range, TypeError for a value of another type."""
         require_widths("hidden", self.hidden)
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for name in ("environment", "run"):
@@ -77,12 +77,12 @@ class ApexSettings:
 
     @property
     def num_envs(self) -> int:
-        """Of all actors."""
+        """Number of environments of all actors."""
         return self.num_actors * self.envs_per_actor
 
     @property
     def key(self) -> jax.Array:
-        """Of all randomness but the order in which processes come."""
+        """PRNG key of all randomness, except the relative timing of processes."""
         return jax.random.key(self.seed)
 
     @property
@@ -106,12 +106,12 @@ class ApexSettings:
 
     @property
     def exploration(self) -> Any:
-        """Each environment's own epsilon, for `train`."""
+        """Epsilon-greedy exploration with an epsilon for each environment."""
         return agents.ape_x_exploration(self.num_envs, self.epsilon, self.epsilon_spread)
 
     @functools.cached_property
     def parts(self) -> tuple[Environment, Agent]:
-        """The environment and the agent."""
+        """Environment and agent."""
         env = envs.environment(self.environment)
         agent = agents.dqn(env.observation_space, env.action_space, hidden=self.hidden)
         return env, agent
@@ -123,16 +123,16 @@ class ApexSettings:
         secret: bytes | None = None,
         replica: tuple[int, int] = (0, 1),
     ) -> RemotePort:
-        """The memory, to which environments of this many are added; the table is made if need be.
+        """Open a replay port; create the table if it is missing.
 
         Args:
-          address: of the server, or of several.
-          num_envs: that are added together.
-          secret: what both sides know, if the server has one.
-          replica: number of this learner, and how many share the batch.
+          address: of the server, or of several shards.
+          num_envs: environments whose transitions are added together.
+          secret: shared secret, if the server has one.
+          replica: index of this learner, and the number of learners that share a batch.
 
         Raises:
-          ValueError: if learners cannot share the batch equally.
+          ValueError: if the batch size is not a multiple of the number of learners.
           RemoteError: if the server cannot be reached, or has another table of that name.
         """
         number, learners = replica
@@ -143,7 +143,7 @@ class ApexSettings:
         return RemotePort(
             address,
             train.example(*self.parts),
-            # The same for all of whatever share of the environments.
+            # The port subtracts this term: the table has the same capacity for every `num_envs`.
             self.capacity + (self.n_step - 1) * num_envs,
             self.batch_size // learners,
             num_envs=num_envs,
@@ -158,7 +158,7 @@ class ApexSettings:
         )
 
     def check_learners(self, learners: int) -> None:
-        """Raises ValueError, or TypeError, if so many learners cannot share the batch equally."""
+        """Raise ValueError or TypeError if so many learners cannot share a batch equally."""
         integer("learners", learners)
         if learners < 1 or self.batch_size % learners:
             raise ValueError(
@@ -166,11 +166,11 @@ class ApexSettings:
             )
 
     def check(self, steps: int, period: int | None = None) -> None:
-        """What else could go wrong once processes run.
+        """Check the settings before processes are started.
 
         Raises:
-          ValueError: if the environment is unknown, DQN cannot act in it, steps leave nothing to
-            learn, or the period between rows is below 1.
+          ValueError: if the environment is unknown, DQN cannot act in it, `steps` leaves no
+            updates, or the period between rows is below 1.
         """
         try:
             jax.eval_shape(lambda: self.parts[1].init(self.key, **self.hyper["agent"]))
@@ -179,7 +179,7 @@ class ApexSettings:
         train.segments(train.Schedule(**self.schedule), steps, period)
 
     def program(self, port: RemotePort) -> Program:
-        """The training program of learner and actors.
+        """Build the training program of learner and actors.
 
         Raises:
           ValueError: if the environment is unknown, or DQN cannot act in it.

@@ -1,4 +1,4 @@
-"""A port that is closed from a thread, so that a call that waits at the server ends."""
+"""Closing of a port from a thread, which ends calls that wait at the server."""
 
 import contextlib
 import threading
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 from accel_rl.remote.port import RemotePort
 
-LOOK = 0.1  # seconds between two looks at whether to end
+LOOK = 0.1  # seconds between calls of `over`
 
 
 @contextlib.contextmanager
 def watched(port: RemotePort, over: Callable[[], str | None]) -> Iterator[None]:
-    """Closes the port as soon as `over` gives a reason, and in any case at the end.
+    """Close the port as soon as `over` returns a reason, or at the end of the context.
 
     Raises:
-      RuntimeError: with the reason, if work failed once it was closed for it.
+      RuntimeError: with the reason, if the body failed after the port was closed for it.
     """
     reasons: list[str] = []
     ended = threading.Event()

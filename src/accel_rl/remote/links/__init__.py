@@ -1,4 +1,4 @@
-"""Ways to a replay memory server. A link carries whole frames, and knows not what they say."""
+"""Links to a replay server: transports of whole frames, whatever their content."""
 
 from accel_rl.remote.links.address import Address, lane, parse_address
 from accel_rl.remote.links.link import Link, Parts, Served

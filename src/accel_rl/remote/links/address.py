@@ -1,4 +1,4 @@
-"""Where a server is, as text."""
+"""Server addresses as text."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,19 +10,19 @@ _FORMS = (
     '"tcp://host:port", "tls://host:port", "unix:/path", "shm:/path", "udp://host:port" or '
     '"memif:/path?id=number"'
 )
-# The most that each may be.
+# Maximum value of each option.
 _OPTIONS = {"shm": {"busy": 1}, "udp": {"busy": 1}, "memif": {"id": 252}}
 
 
 class Address(NamedTuple):
-    """An address in its parts.
+    """Parsed address.
 
     Attributes:
       kind: "tcp", "tls", "unix", "shm", "udp" or "memif".
-      host: of tcp, tls and udp.
-      port: of the same.
-      path: of the others.
-      options: what stands behind the path's "?": busy, 0 or 1, of shm and udp; id of memif.
+      host: for tcp, tls and udp.
+      port: for tcp, tls and udp.
+      path: for unix, shm and memif.
+      options: the part after "?": busy, 0 or 1, for shm and udp; id for memif.
     """
 
     kind: str
@@ -33,11 +33,11 @@ class Address(NamedTuple):
 
 
 def parse_address(address: str) -> Address:
-    """The parts of an address.
+    """Parse an address.
 
     Raises:
-      TypeError: if it is no text.
-      ValueError: if it is none, or an option is unknown or out of its range.
+      TypeError: if the address is not text.
+      ValueError: if the address is malformed, or an option is unknown or out of range.
     """
     instance("address", address, str)
     kind, _, rest = address.partition(":")
@@ -57,13 +57,13 @@ def parse_address(address: str) -> Address:
 
 
 def lane(address: str, number: int) -> str:
-    """The address for connection `number` of several that one program has to a server at once.
+    """Return the address for one of several simultaneous connections of a program to a server.
 
-    It is the same one, but over memif, where an interface has one client: there they take the
-    interfaces from the address's own `id` on.
+    All addresses are the same, except over memif, where an interface has one client: connection
+    `number` uses the interface with the address's `id` + number.
 
     Raises:
-      ValueError: if it is no address, or there is no interface of that id.
+      ValueError: if the address is malformed, or the interface id is out of range.
     """
     found = parse_address(address)
     if found.kind != "memif":

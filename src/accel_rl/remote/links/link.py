@@ -1,4 +1,4 @@
-"""What a link does."""
+"""Interfaces of links and of servers in this process."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,31 +9,31 @@ Parts = Sequence[bytes | bytearray | memoryview]
 
 
 class Link(Protocol):
-    """A way to a server, for one thread at a time."""
+    """Connection that exchanges frames with a server; not thread-safe."""
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Seconds without a reply after which the server counts as lost; None: never."""
+        """Set the seconds without a reply after which the server counts as lost; None: never."""
 
     def exchange(
         self, parts: Parts, into: memoryview | None, most: int
     ) -> tuple[wire.Header, memoryview]:
-        """Sends a request, given in parts, and returns the reply with its header.
+        """Send a request, given in parts; return the header of the reply, and the reply.
 
-        The reply, of at most `most` bytes, lies in `into` if it fits there, and otherwise where the
-        next one may go too.
+        The reply, of at most `most` bytes, lies in `into` if it fits there; otherwise in memory
+        that the next reply may overwrite.
 
         Raises:
-          ConnectionError: if the connection is at its end.
-          TimeoutError: if nothing came in time.
-          ProtocolError: if what came is no reply to it.
+          ConnectionError: if the connection has ended.
+          TimeoutError: if no reply came in time.
+          ProtocolError: if the bytes received are not a reply to the request.
         """
 
     def close(self) -> None:
-        """Ends it; a second time does nothing."""
+        """Close the link. Idempotent."""
 
 
 class Served(Protocol):
-    """What takes the place of an address: a server in this process, or another way to one."""
+    """Object in place of an address: a server in this process, or a custom transport."""
 
     def open_link(self) -> Any:
-        """A new `Link`, or one as the native module makes it."""
+        """Return a new `Link`, or a link of the native module."""

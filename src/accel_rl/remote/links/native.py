@@ -1,4 +1,4 @@
-"""Links of the native module: shared memory, datagrams, and a server in this process."""
+"""Links of the native module: shared memory, datagrams, and servers in this process."""
 
 import socket
 from typing import Any
@@ -16,7 +16,7 @@ _SCRATCH_BYTES = 1 << 16
 
 
 class NativeLink:
-    """A link in C++, which waits without Python's lock; Ctrl-C reaches the thread that waits."""
+    """Link in C++, which waits without the GIL; Ctrl-C interrupts a waiting thread."""
 
     def __init__(self, link: Any) -> None:
         self._link = link
@@ -26,13 +26,13 @@ class NativeLink:
         self._most = 0
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Seconds that a reply may take; None: for ever."""
+        """Set the seconds to wait for a reply; None: no limit."""
         self._timeout_us = _microseconds(seconds)
 
     def exchange(
         self, parts: Parts, into: memoryview | None, most: int
     ) -> tuple[wire.Header, memoryview]:
-        """`Link.exchange`."""
+        """Send a request and return the reply, see `Link.exchange`."""
         if self._link is None:
             raise ConnectionLost("the link is closed")
         if most != self._most:
@@ -46,12 +46,12 @@ class NativeLink:
         return wire.read_header(view, most), view
 
     def set_frame_bytes(self, most: int) -> None:
-        """Most bytes that a reply may have."""
+        """Set the limit on the bytes of a reply."""
         self._link.set_frame_bytes(most)
         self._most = most
 
     def probe(self, frame: bytes | bytearray, rounds: int) -> NDArray[np.int64]:
-        """How long each of `rounds` exchanges of a frame took, in ns, without Python in between.
+        """Return the times of `rounds` exchanges of a frame, in ns, without Python in between.
 
         Raises:
           ConnectionError, TimeoutError, ProtocolError: as `exchange`.
@@ -63,18 +63,18 @@ class NativeLink:
         return np.frombuffer(times, np.int64)
 
     def close(self) -> None:
-        """Ends the link; a second time does nothing."""
+        """Close the link. Idempotent."""
         if self._link is not None:
             self._link.close()
             self._link = None
 
 
 def open_native(address: Address, timeout: float | None) -> NativeLink:
-    """A link by the module's function for addresses of that kind.
+    """Open a link of the native module, by the kind of the address.
 
     Raises:
-      OSError: if nobody answers there.
-      ValueError: if this build has none.
+      OSError: if no server answers.
+      ValueError: if this build does not support the kind.
     """
     opener = getattr(native(), f"open_{address.kind}", None)
     if opener is None:
@@ -88,15 +88,15 @@ def open_native(address: Address, timeout: float | None) -> NativeLink:
 
 
 def open_native_socket(address: Address, busy: bool, timeout: float | None) -> NativeLink:
-    """A link over TCP or a Unix socket in C++, for who measures these without Python.
+    """Open a link over TCP or a Unix socket in C++, for measurements without Python.
 
     Args:
       address: of kind "tcp" or "unix".
-      busy: whether it asks for a reply again and again, instead of sleeping until it is there.
-      timeout: seconds that a reply may take; None: any time.
+      busy: poll for replies instead of sleeping until they arrive.
+      timeout: seconds to wait for a reply; None: no limit.
 
     Raises:
-      OSError: if nobody answers there.
+      OSError: if no server answers.
     """
     if address.kind == "unix":
         link = NativeLink(native().open_unix(address.path, busy, _microseconds(timeout)))
@@ -109,5 +109,5 @@ def open_native_socket(address: Address, busy: bool, timeout: float | None) -> N
 
 
 def _microseconds(seconds: float | None) -> int:
-    """As the module takes timeouts: 0 is for ever."""
+    """Convert a timeout for the native module, where 0 means no limit."""
     return 0 if seconds is None else max(int(seconds * 1e6), 1000)

@@ -1,4 +1,4 @@
-"""From an address to a link."""
+"""Opening of links by address."""
 
 import ssl
 
@@ -10,7 +10,7 @@ from accel_rl.remote.links.tls import TlsLink
 
 
 def require_served(address: object) -> None:
-    """Raises TypeError unless it is a server of this process."""
+    """Raise TypeError if the address is not a server in this process."""
     if not hasattr(address, "open_link"):
         raise TypeError(f"address must be text, or a server of this process, got {address!r}")
 
@@ -18,19 +18,19 @@ def require_served(address: object) -> None:
 def open_link(
     address: str | Served, timeout: float | None, tls: ssl.SSLContext | None = None
 ) -> Link:
-    """A link to the server at `address`, or to a server in this process, or one that it makes.
+    """Open a link to the server at `address`, or to a server in this process.
 
     Args:
-      address: of the server, or the server, or what makes links of one's own to it.
-      timeout: seconds that the server may take to be reached, and then each reply; None: any time.
-      tls: of tls, which authorities are trusted; None: those of the system, or of the environment
+      address: of the server; or a server in this process, or another object with `open_link`.
+      timeout: seconds to wait for the connection, and for each reply; None: no limit.
+      tls: trusted authorities for tls addresses; None: those of the system, or of the environment
         variable SSL_CERT_FILE.
 
     Raises:
-      TypeError: if it is neither text nor a server.
-      OSError: if nobody answers there.
-      ValueError: if the address is none, or this build has no such transport.
-      ImportError: if it takes the native module, and that was not built.
+      TypeError: if the address is neither text nor a server.
+      OSError: if no server answers.
+      ValueError: if the address is malformed, or this build does not support the transport.
+      ImportError: if the transport needs the native module, which was not built.
     """
     if not isinstance(address, str):
         require_served(address)

@@ -1,4 +1,7 @@
-"""TCP and Unix sockets, in Python: measured as fast as a client in C for a call at a time."""
+"""Links over TCP and Unix sockets, in Python.
+
+Measured as fast as a client in C for one call at a time.
+"""
 
 import select
 import socket
@@ -14,13 +17,13 @@ _SCRATCH_BYTES = 1 << 16
 
 
 class StreamLink:
-    """A connected stream socket."""
+    """Connected stream socket."""
 
     def __init__(self, address: Address, timeout: float | None) -> None:
-        """Connects to the first of the host's addresses where somebody listens.
+        """Connect to the first of the host's addresses that accepts.
 
         Raises:
-          OSError: if nobody does.
+          OSError: if none accepts.
         """
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         targets: list[tuple[int, Any]] = [(socket.AF_UNIX, address.path)]
@@ -48,10 +51,10 @@ class StreamLink:
                     raise
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Seconds without a byte after which the connection counts as lost; None: never."""
+        """Set the seconds without a byte after which the connection is lost; None: never."""
         if seconds == self._timeout:
             return
-        # The kernel's own timeouts: Python's would cost a system call more for each receive.
+        # Kernel timeouts, where 0 means none: Python's cost one more system call for each receive.
         left = 0.0 if seconds is None else max(seconds, 1e-3)
         pair = struct.pack("ll", int(left), int(left % 1 * 1e6))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pair)
@@ -61,7 +64,7 @@ class StreamLink:
     def exchange(
         self, parts: Parts, into: memoryview | None, most: int
     ) -> tuple[wire.Header, memoryview]:
-        """`Link.exchange`."""
+        """Send a request and return the reply, see `Link.exchange`."""
         try:
             self._send(parts)
             buffer = self._scratch if into is None else into
@@ -83,9 +86,9 @@ class StreamLink:
         return header, buffer[:length]
 
     def ended(self) -> bool:
-        """Whether the server is known to have ended the connection, without asking it."""
+        """Return whether the server has closed the connection, as far as known; send nothing."""
         poll = select.poll()
-        poll.register(self._socket, select.POLLRDHUP)  # and of errors one is always told
+        poll.register(self._socket, select.POLLRDHUP)  # errors are always reported, too
         return bool(poll.poll(0))
 
     def _receive(self, buffer: memoryview, flags: int) -> int:
@@ -100,12 +103,12 @@ class StreamLink:
             return
         left = [memoryview(part).cast("B") for part in parts]
         while left:
-            sent = self._socket.sendmsg(left[:512])
+            sent = self._socket.sendmsg(left[:512])  # Linux takes 1024 parts at most
             while left and sent >= len(left[0]):
                 sent -= len(left.pop(0))
             if sent:
                 left[0] = left[0][sent:]
 
     def close(self) -> None:
-        """Closes the socket; a second time does nothing."""
+        """Close the socket. Idempotent."""
         self._socket.close()

@@ -1,4 +1,4 @@
-"""TLS over TCP, by Python's ssl module."""
+"""TLS over TCP, with Python's ssl module."""
 
 import ssl
 
@@ -7,33 +7,33 @@ from accel_rl.remote.links.address import Address
 from accel_rl.remote.links.link import Parts
 from accel_rl.remote.links.stream import StreamLink
 
-_JOINED_BYTES = 1 << 20  # of a request up to which copying costs less than a record for each part
+_JOINED_BYTES = 1 << 20  # of a request up to which one copy is cheaper than a record for each part
 
-_NO_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)  # of a handshake
+_NO_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)  # in a handshake
 
 
 class TlsLink(StreamLink):
-    """A TCP socket whose bytes nobody can read or change on their way."""
+    """Encrypted and authenticated TCP socket."""
 
     def __init__(
         self, address: Address, timeout: float | None, context: ssl.SSLContext | None
     ) -> None:
-        """Connects, and checks the server's certificate and name.
+        """Connect, and check the server's certificate and name.
 
         Args:
           address: of the server.
-          timeout: as of `set_timeout`.
-          context: which authorities are trusted; None: those of the system, or of the environment
-            variable SSL_CERT_FILE.
+          timeout: as in `set_timeout`.
+          context: trusted authorities; None: those of the system, or of the environment variable
+            SSL_CERT_FILE.
 
         Raises:
-          OSError: if nobody answers, or somebody with another certificate.
+          OSError: if no server answers, or its certificate is not valid for the address.
         """
         super().__init__(address, timeout)
         tcp = self._socket
         context = ssl.create_default_context() if context is None else context
         try:
-            # The kernel's timeouts would be taken for a socket that must not block.
+            # ssl would take an expired kernel timeout, EAGAIN, for a non-blocking socket.
             super().set_timeout(None)
             tcp.settimeout(timeout)
             self._socket = context.wrap_socket(tcp, server_hostname=address.host)
@@ -49,7 +49,7 @@ class TlsLink(StreamLink):
         self._timeout = timeout
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Seconds without a byte after which the connection counts as lost; None: never."""
+        """Set the seconds without a byte after which the connection is lost; None: never."""
         if not isinstance(self._socket, ssl.SSLSocket):
             super().set_timeout(seconds)
         elif seconds != self._timeout:
@@ -58,7 +58,7 @@ class TlsLink(StreamLink):
 
     def _receive(self, buffer: memoryview, flags: int) -> int:
         try:
-            return super()._receive(buffer, 0)
+            return super()._receive(buffer, 0)  # SSL sockets take no flags
         except ssl.SSLError as error:
             raise ConnectionLost(f"TLS failed: {error}") from error
 
@@ -67,6 +67,6 @@ class TlsLink(StreamLink):
             parts = [b"".join(parts)]
         try:
             for part in parts:
-                self._socket.sendall(part)
+                self._socket.sendall(part)  # SSL sockets have no sendmsg
         except ssl.SSLError as error:
             raise ConnectionLost(f"TLS failed: {error}") from error
