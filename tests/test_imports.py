@@ -29,9 +29,11 @@ ALLOWED = {
     "pim": MIDDLE | {"native", "pim_emu"},
     "compose": MIDDLE | {"train", "pim", "native"},
     "remote": MIDDLE | {"train", "pim"},
-    "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report"},
+    "experiment": MIDDLE | {"train", "plot"},
+    "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report", "experiment"},
     "__main__": {"cli"},
-    "__init__": MIDDLE | {"train", "pim", "compose", "remote", "plot", "testing"},  # when asked
+    "__init__": MIDDLE
+    | {"train", "pim", "compose", "remote", "plot", "testing", "experiment"},  # when asked
 }
 
 

@@ -1,8 +1,7 @@
 """Tables of calls that must be refused, and how each row is judged.
 
 A table is a dict from public names, as `package.name` below accel_rl or pim_emu, to rows of a call,
-the exact type of its error and a part of the message. `test_complete` reads the tables of all
-modules here.
+the exact type of its error and a part of the message.
 """
 
 import pytest

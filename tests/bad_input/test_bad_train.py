@@ -81,9 +81,13 @@ TABLE = {
     ],
     "train.over_seeds": [
         (lambda: train.over_seeds(None), TypeError, "fn must be a function, got None"),
-        (lambda: train.over_seeds(max, "x"), ValueError, "strategy must be one of auto, vmap, ch"),
-        (lambda: train.over_seeds(max, "chunked", chunk=1.5), TypeError, "chunk must be an int"),
-        (lambda: train.over_seeds(max, chunk=0), ValueError, "chunk must be at least 1"),
+        (lambda: train.over_seeds(max, "x"), ValueError, "strategy must be one of auto, vmap, ba"),
+        (
+            lambda: train.over_seeds(max, "batched", seed_batch=1.5),
+            TypeError,
+            "seed_batch must be an int",
+        ),
+        (lambda: train.over_seeds(max, seed_batch=0), ValueError, "seed_batch must be at least 1"),
         (lambda: train.over_seeds(max, devices=[]), ValueError, "devices must be one or more"),
     ],
     "train.fused": [
@@ -104,7 +108,7 @@ TABLE = {
         (lambda: train.run(program(), 3, 100), TypeError, "key must be jax.random.key(...)"),
         (lambda: chunked(100.5), TypeError, "steps must be an int, got 100.5"),
         (lambda: chunked(period=-1), ValueError, "period must be at least 1, got -1"),
-        (lambda: chunked(seeds="x"), ValueError, "strategy must be one of auto, vmap, chunked"),
+        (lambda: chunked(seeds="x"), ValueError, "strategy must be one of auto, vmap, batched"),
         (lambda: chunked(evaluation=3), TypeError, "evaluation must be an Evaluation, got 3"),
         (lambda: chunked(checkpoints="x"), TypeError, "checkpoints must be a Checkpoints, got 'x'"),
         (lambda: chunked(loggers=3), TypeError, "loggers must be a Sequence, got 3"),

@@ -9,9 +9,9 @@ from commands import SMALL, TINY, as_json
 @pytest.fixture(scope="session", autouse=True)
 def assembled_once():
     """Commands with one configuration share a program, and so its compiled functions."""
-    from accel_rl.cli.training import assemble, configuration, scoring
+    from accel_rl.experiment import assembly, configuration, scoring
 
-    made, make = {}, assemble.assemble
+    made, make = {}, assembly.assemble
 
     def text(wanted):
         return json.dumps(configuration.to_mapping(wanted), sort_keys=True)
@@ -23,7 +23,7 @@ def assembled_once():
         return made[text(wanted)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assemble, "assemble", shared)
+        patch.setattr(assembly, "assemble", shared)
         patch.setattr(scoring, "assemble", shared)
         yield
 

@@ -6,7 +6,6 @@ import pytest
 from commands import SMALL, TINY, invoke, succeed
 
 from accel_rl.cli import clearing
-from accel_rl.cli.training import sweeping
 
 
 @pytest.mark.long  # wants the sweep
@@ -29,7 +28,7 @@ def test_overwrite_leaves_nothing_of_another_kind_of_run(
     }  # fmt: skip
     shutil.copytree(training[0], out, dirs_exist_ok=True, ignore=pictures)
     stopped = {"reason": "interrupted", "steps": 0}
-    monkeypatch.setattr(sweeping, "run", lambda *_, **__: stopped)  # what it writes is known
+    monkeypatch.setattr(sweep, "run", lambda *_, **__: stopped)  # what it writes is known
     invoke("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", *over)
     assert {file.name for file in out.iterdir()} == {"mine.txt"}
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from report.browser import needs_chromium, opened, outline
 
 from accel_rl import datasets
-from accel_rl.cli import folders
+from accel_rl.io import run_folder
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PARTS = {"cpu_to_pim": 0.001, "pim_kernel": 0.0625, "inter_pim": 0.002, "pim_to_cpu": 0.003}
@@ -62,7 +62,7 @@ def test_a_tables_page_tells_what_was_modelled(run, tmp_path):
     total = 1e3 * sum(printed["modelled_seconds"].values())
     assert f"Time on UPMEM {total:.3g} ms modelled" in shown.text
     assert len(shown.all("img")) == 3
-    assert folders.versions()["jax"] in shown.text
+    assert run_folder.versions()["jax"] in shown.text
     assert "settings.alpha" not in shown.text
     assert "alpha 0.1" in shown.text
     assert re.search(r"Machine cpu \S", shown.text)

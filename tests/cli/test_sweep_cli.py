@@ -8,8 +8,10 @@ from commands import TINY, as_json, invoke, succeed
 from trainings import rows_of, scores, signal_at
 
 from accel_rl import io
-from accel_rl.cli.training import drawing, execute, folder, sweeping
-from accel_rl.cli.training.sweeping import Group
+from accel_rl.cli import drawing, training_output
+from accel_rl.experiment import folder
+from accel_rl.experiment import sweep as sweeps
+from accel_rl.experiment.sweep import Group
 
 
 @pytest.mark.long  # trains with every combination of settings
@@ -103,7 +105,7 @@ def test_an_unfinished_sweep_is_shown_as_it_is(sweep, tmp_path):
     assert "has 0 of 400 steps; it has no such checkpoint and is not in the table" in result.stderr
 
 
-def test_what_groups_differ_in_is_not_said_of_all(tmp_path):
+def test_what_groups_differ_in_is_not_said_of_all(tmp_path, capsys):
     figures = {"settings": {}, "mean": 1.0, "interquartile_mean": 1.0}
     common = {"agent": "dqn", "environment": "CartPole-v1", "seeds": 2, "episodes": 4}
     common |= {"training_seconds": 0.5, "trainings": [figures], "reason": "done"}
@@ -111,15 +113,19 @@ def test_what_groups_differ_in_is_not_said_of_all(tmp_path):
         (Group(str(number), {"training.steps": number}, None), {**common, "steps": number})
         for number in (400, 800)
     ]
-    results = sweeping.compare(tmp_path, found)
+    results = sweeps.compare(tmp_path, found)
     assert results["steps"] is None
     assert results["seeds"] == 2
     assert [each["settings"] for each in results["combinations"]] == [
         {"training.steps": 400},
         {"training.steps": 800},
     ]
-    of = "dqn in CartPole-v1, seeds: 2; means of 4 greedy episodes"
-    assert execute.heading(results) == of
+    results["combinations"] = [
+        {**each, "lowest": 0, "highest": 2} for each in results["combinations"]
+    ]
+    training_output.finish_sweep(tmp_path, results, json=False)
+    title = "dqn in CartPole-v1, seeds: 2; means of 4 greedy episodes"
+    assert capsys.readouterr().out.startswith(title)
 
 
 @pytest.mark.long  # wants the sweep

@@ -14,7 +14,9 @@ from commands import SMALL, TINY, as_json, invoke, succeed
 from trainings import rows_of, scores, signal_at
 
 from accel_rl import io, train
-from accel_rl.cli.training import assemble, configuration, execute, folder, layers, scoring
+from accel_rl.experiment import configuration, folder, layers, scoring
+from accel_rl.experiment import training as training_runs
+from accel_rl.experiment.assembly import assemble
 from accel_rl.plot import interquartile_mean
 
 DQN = ("train", "dqn", "CartPole-v1", *TINY, "--replay", "amper-fr")
@@ -22,7 +24,7 @@ DQN = ("train", "dqn", "CartPole-v1", *TINY, "--replay", "amper-fr")
 
 @pytest.fixture(scope="module")
 def assembly(training):
-    return assemble.assemble(folder.read(training[0]))
+    return assemble(folder.read(training[0]))
 
 
 def test_train_is_the_library_s_training(training, assembly):
@@ -242,7 +244,7 @@ def test_diverged_training_is_exit_code_1(tmp_path):
             ("train", "dqn", "CartPole-v1", "evaluation.stop_at=inf"),
             ("stop_at must be a finite number",),
         ),
-        (("train", "dqn", "CartPole-v1", "training.strategy=chunked"), ("needs chunk",)),
+        (("train", "dqn", "CartPole-v1", "training.strategy=batched"), ("needs seed_batch",)),
         (("train", "dqn", "--config", "absent.toml"), ("absent.toml",)),
         (("sweep", "dqn", "CartPole-v1", "agent.gamma=0.9"), ("several values",)),
         (("sweep", "dqm", "CartPole-v1", "agent.gamma=0.9,1"), ("AGENT", "dqm")),
@@ -284,9 +286,9 @@ def test_a_folder_of_another_training_is_refused(training, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "part"),
     [
-        ("sweep.json", "{}", "sweep.json is damaged: it must have groups"),
-        ("sweep.json", "[]", "sweep.json is damaged: it must have groups"),
-        ("sweep.json", '{"groups": [{"folder": "1"}]}', "each with folder, settings"),
+        ("sweep.json", "{}", "sweep.json is damaged: groups is missing"),
+        ("sweep.json", "[]", "sweep.json is damaged: must be an object, got []"),
+        ("sweep.json", '{"groups": [{"folder": "1"}]}', "groups.0.settings is missing"),
         ("config.json", "5", "config.json must hold tables of settings, got 5"),
     ],
 )
@@ -328,10 +330,10 @@ def test_seeds_without_a_score_keep_the_last():
         }
     )
     row = {"per_seed": {"evaluation": [1.0, None, 3.0, 4.0]}}
-    found = execute.per_combination(complete, row, "evaluation")
+    found = training_runs.per_combination(complete, row, "evaluation")
     np.testing.assert_array_equal(found, [[1, np.nan], [3, 4]])
-    assert execute.figures(found[0])["mean"] is None
-    assert execute.figures(found[0])["per_seed"] == [1, None]
+    assert training_runs.figures(found[0])["mean"] is None
+    assert training_runs.figures(found[0])["per_seed"] == [1, None]
 
 
 def test_a_policy_that_is_not_finite_has_no_score(training, monkeypatch):

@@ -4,7 +4,7 @@ import json
 import signal
 
 from accel_rl import io
-from accel_rl.cli.training import folder
+from accel_rl.experiment import folder
 
 
 def rows_of(path):

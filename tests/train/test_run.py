@@ -397,9 +397,9 @@ def test_rows_are_means_of_what_is_known():
             "strategy must be one of",
         ),
         (
-            {"key": jax.random.split(jax.random.key(0), 2), "seeds": {"strategy": "chunked"}},
+            {"key": jax.random.split(jax.random.key(0), 2), "seeds": {"strategy": "batched"}},
             ValueError,
-            "needs chunk",
+            "needs seed_batch",
         ),
         ({"key": 0}, TypeError, "key must be"),
         ({"key": np.zeros(2, np.uint32)}, TypeError, "key must be"),

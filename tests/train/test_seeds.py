@@ -16,9 +16,9 @@ SEEDS = 8
 KEYS = jax.random.split(jax.random.key(2), SEEDS)
 STRATEGIES = {
     "vmap": {},
-    "chunked": {"chunk": 3},
+    "batched": {"seed_batch": 3},
     "sharded": {},
-    "sharded in chunks": {"strategy": "sharded", "chunk": 2, "devices": jax.devices()[:2]},
+    "sharded in chunks": {"strategy": "sharded", "seed_batch": 2, "devices": jax.devices()[:2]},
     "auto": {},
 }
 
@@ -68,7 +68,7 @@ def test_tables_are_the_same_bits(name):
 
 
 @pytest.mark.slow  # as of tables
-@pytest.mark.parametrize("name", quick.only(["sharded"], ["vmap", "chunked", "sharded"]))
+@pytest.mark.parametrize("name", quick.only(["sharded"], ["vmap", "batched", "sharded"]))
 def test_networks_are_the_same_but_for_rounding(name):
     run, alone = network_run()
     result = over(run, name)
@@ -103,7 +103,7 @@ def test_some_arguments_are_shared():
 @pytest.mark.slow  # as test_fused sweeps them, in chunks
 def test_rates_are_swept_with_seeds():
     run = train.fused(line_program(), 100)
-    fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "chunked", chunk=2)
+    fn = train.over_seeds(lambda key, rate: run(key, agent={"rate": rate}), "batched", seed_batch=2)
     rates = jnp.linspace(0.1, 0.8, 4)
     result = jax.jit(fn)(KEYS[:4], rates)
     np.testing.assert_allclose(result.state.agent.hyper["rate"], rates)
@@ -114,10 +114,10 @@ def test_rates_are_swept_with_seeds():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"strategy": "pmap"}, "strategy must be one of auto, vmap, chunked, sharded, got 'pmap'"),
-        ({"strategy": "chunked"}, "strategy 'chunked' needs chunk"),
-        ({"strategy": "chunked", "chunk": 0}, "chunk must be at least 1"),
-        ({"strategy": "vmap", "chunk": 2}, "goes with chunked and sharded"),
+        ({"strategy": "pmap"}, "strategy must be one of auto, vmap, batched, sharded, got 'pmap'"),
+        ({"strategy": "batched"}, "strategy 'batched' needs seed_batch"),
+        ({"strategy": "batched", "seed_batch": 0}, "seed_batch must be at least 1"),
+        ({"strategy": "vmap", "seed_batch": 2}, "goes with batched and sharded"),
     ],
 )
 def test_bad_strategies(options, match):

@@ -71,8 +71,8 @@ def apex(
     state to `checkpoints`. A run that was stopped cannot be resumed.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import folders
     from accel_rl.cli.apex_run import execute, settings_of
+    from accel_rl.io import run_folder
     from accel_rl.remote.server import LEAST_SECRET_BYTES
 
     with console.bad_input():
@@ -91,7 +91,7 @@ def apex(
         if server:
             _check(server)
             _look(server[0], secret, chosen.run)
-        folders.check_free(out, overwrite)
+        run_folder.check_free(out, overwrite)
     with console.progress("training", float(steps)) as advance:
         before = 0
 

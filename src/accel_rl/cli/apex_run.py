@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from accel_rl import remote, train
-from accel_rl.cli import clearing, folders, runtime
-from accel_rl.cli.training import folder
-from accel_rl.io import Checkpoints, JsonLines
+from accel_rl.cli import clearing, runtime
+from accel_rl.experiment import folder
+from accel_rl.io import Checkpoints, JsonLines, run_folder
 from accel_rl.remote.apex import (
     Actors,
     ApexSettings,
@@ -23,7 +23,6 @@ from accel_rl.remote.apex import (
 )
 
 EPISODES = 20  # of the final evaluation
-METRICS, RESULTS, CHECKPOINTS = folder.METRICS, folder.RESULTS, folder.CHECKPOINTS
 
 
 def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
@@ -104,12 +103,12 @@ def execute(
         # training: a folder that cannot be cleared fails early.
         clearing.clear(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        made = {"settings": dataclasses.asdict(settings), **folders.made_with()}
-        folders.write_json(directory / folders.CONFIG, {**made, "steps": steps})
+        made = {"settings": dataclasses.asdict(settings), **run_folder.made_with()}
+        run_folder.write_json(directory / run_folder.CONFIG, {**made, "steps": steps})
         learn: Callable[..., train.PipelineResult] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)
-        with _kept(directory / METRICS, on_row) as keep:
+        with _kept(directory / run_folder.METRICS, on_row) as keep:
             done = learn(settings, address, steps, secret=secret, ended=actors.gone, on_row=keep)
         restarted = actors.restarted
     play = train.evaluator(env, agent, episodes=EPISODES)
@@ -125,10 +124,10 @@ def execute(
         "evaluation": float(returns.mean()),
         "evaluation_returns": returns.tolist(),
     }
-    saved = Checkpoints(directory / CHECKPOINTS)
+    saved = Checkpoints(directory / folder.CHECKPOINTS)
     with saved.writing():
         saved.save(done.state, {"settings": results["settings"]}, done.rows)
-    folders.write_json(directory / RESULTS, results)
+    run_folder.write_json(directory / run_folder.RESULTS, results)
     return results
 
 

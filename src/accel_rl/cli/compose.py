@@ -45,12 +45,12 @@ def plan(
     Writes `spec.toml`, `mapping.toml` (which may be edited), `plan.json` and pictures.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import folders
     from accel_rl.cli.composing import folder, planning
+    from accel_rl.io import run_folder
 
     with console.bad_input():
         wanted = folder.read_spec(spec, settings or [])
-        folders.check_free(out, overwrite)
+        run_folder.check_free(out, overwrite)
         with _told("profiling") as progress:
             found = planning.plan(wanted, cache=cache, progress=progress)
         planning.write_plan(out, found)

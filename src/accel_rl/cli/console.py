@@ -14,23 +14,26 @@ import typer
 
 
 @contextlib.contextmanager
-def bad_input(argument: str | None = None) -> Iterator[None]:
-    """Report ValueError and OSError of the block as one line, with exit code 2.
+def bad_input(
+    argument: str | None = None, errors: tuple[type[Exception], ...] = (OSError, ValueError)
+) -> Iterator[None]:
+    """Report errors of the block as one line, with exit code 2.
 
     Use it only around calls that check user input, so that bugs keep their traceback. Errors of a
     full disk pass unchanged.
 
     Args:
         argument: the argument or option to blame; None where the message names it.
+        errors: types of errors to report.
     """
     try:
         yield
-    except OSError as error:
+    except errors as error:
+        if not isinstance(error, OSError):
+            raise typer.BadParameter(str(error), param_hint=argument) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise typer.BadParameter(of_system(error), param_hint=argument) from error
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=argument) from error
 
 
 def of_system(error: OSError) -> str:

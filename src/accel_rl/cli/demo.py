@@ -36,11 +36,12 @@ def demo(
     are modelled.
     """
     from accel_rl.cli import folders
+    from accel_rl.io import run_folder
 
     started = time.perf_counter()
     with console.bad_input("--out"):
         out.mkdir(parents=True, exist_ok=True)
-        others = (folders.CONFIG, folders.RESULTS, folders.PLAN)
+        others = (run_folder.CONFIG, run_folder.RESULTS, folders.PLAN)
         if any((out / name).exists() for name in others) and not (out / folders.DETAILS).exists():
             raise ValueError(f"{out} holds a run of another command")
     console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
@@ -69,7 +70,7 @@ def demo(
             for environment in experiment.ENVIRONMENTS
         ]
         # Written last: its presence shows that all files belong to one run.
-        (out / folders.RESULTS).unlink(missing_ok=True)
+        (out / run_folder.RESULTS).unlink(missing_ok=True)
         figures = demo_pictures.draw(findings, scale, tasklets)
         for name, figure in figures.items():
             pictures.save(figure, out / name)
@@ -88,13 +89,13 @@ def demo(
         "scale": dataclasses.asdict(scale),
         "settings": dataclasses.asdict(Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)),
         "datasets": [found.dataset for found in findings],
-        **folders.made_with(),
+        **run_folder.made_with(),
         "measured_seconds": seconds,
     }
-    folders.write_json(out / folders.DETAILS, details)
-    folders.write_json(out / folders.CONFIG, config)
-    folders.write_json(out / folders.RESULTS, records)
-    written = (folders.RESULTS, folders.DETAILS, folders.CONFIG, *figures)
+    run_folder.write_json(out / folders.DETAILS, details)
+    run_folder.write_json(out / run_folder.CONFIG, config)
+    run_folder.write_json(out / run_folder.RESULTS, records)
+    written = (run_folder.RESULTS, folders.DETAILS, run_folder.CONFIG, *figures)
     files = [str(out / name) for name in written]
     if json:
         console.print_json(

@@ -20,10 +20,10 @@ def doctor(json: Json = False) -> None:
     runtime.prepare_jax()
     import jax
 
-    from accel_rl.cli import folders
+    from accel_rl.io import run_folder
     from accel_rl.pim import available_machines
 
-    versions, backends, transports = folders.versions(), _backends(), _transports()
+    versions, backends, transports = run_folder.versions(), _backends(), _transports()
     parts = _optional_parts()
     cache = jax.config.values["jax_compilation_cache_dir"]
     devices = jax.devices()

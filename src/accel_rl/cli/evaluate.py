@@ -74,14 +74,17 @@ def evaluate(
     for option, value in (("--env", env), ("--epsilon", epsilon), ("--horizon", horizon)):
         if value is not None:
             raise typer.BadParameter("is of tables, this run is an agent's", param_hint=option)
-    from accel_rl.cli.training import execute, scoring
+    from accel_rl.cli import training_output
+    from accel_rl.experiment import scoring
+
+    runtime.import_gymnax()
 
     with console.bad_input("RUN_DIR"), console.progress(f"playing {run}"):
         figures = scoring.score(run, checkpoint or "last", episodes, seed)
     if json:
         console.print_json({"run": str(run), **figures})
     else:
-        execute.print_figures(figures)
+        training_output.print_scores(figures)
         path = figures["checkpoint"] or f"the {checkpoint or 'last'} of each group in {run}"
         console.print_line(f"checkpoint: {path}")
     _tell(run, figures["unfinished"])
@@ -89,10 +92,10 @@ def evaluate(
 
 def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
     """Note trainings that have not ended, and how to resume them."""
-    from accel_rl.cli.training import sweeping
+    from accel_rl.experiment import words
 
     for each in unfinished:
-        settings = sweeping.settings_text(each["settings"])
+        settings = words.assignments(each["settings"])
         of = f"{each['run']} ({settings})" if settings else each["run"]
         left = "" if each["scored"] else "; it has no such checkpoint and is not in the table"
         console.note(f"accel-rl: {of} has {each['steps']:,} of {each['of']:,} steps{left}")
@@ -103,7 +106,7 @@ def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
 def _is_agents(run: Path) -> bool:
     if not run.is_dir():
         return False
-    from accel_rl.cli.training import folder, sweeping
+    from accel_rl.experiment import folder, sweep
 
     with console.bad_input("RUN_DIR"):
-        return sweeping.is_sweep(run) or folder.is_training(run)
+        return sweep.is_sweep(run) or folder.is_training(run)

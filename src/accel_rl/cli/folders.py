@@ -12,10 +12,7 @@ Each file is written atomically.
 
 import dataclasses
 import hashlib
-import importlib.metadata
 import json
-import os
-import platform
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,20 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel_rl import __version__
 from accel_rl.io import atomic_write
-from accel_rl.io.machine import describe_machine
+from accel_rl.io.run_folder import CONFIG, METRICS, RESULTS, write_json
 
 if TYPE_CHECKING:
     from accel_rl.cli.runs import Outcome
     from accel_rl.datasets import TabularDataset
 
-CONFIG, TABLE, HISTORY, RESULTS = "config.json", "table.npz", "history.json", "results.json"
+TABLE, HISTORY = "table.npz", "history.json"
 DETAILS = "details.json"  # of the demo only
-METRICS = "metrics.jsonl"  # of agents, of apex and of compose
 SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
 _FORMAT = "accel_rl.table"
-_PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,30 +39,6 @@ class Table:
 
     values: np.ndarray  # [S, A] float32
     environment: str | None  # name, if known
-
-
-def part_of_a_path(name: str) -> str:
-    """Make an environment's name a valid part of a path on every system."""
-    return name.replace("/", "_").replace(":", "_")
-
-
-def versions() -> dict[str, str | None]:
-    """Return versions of accel_rl, Python and packages that affect results; None if absent."""
-    found: dict[str, str | None] = {
-        "accel_rl": __version__,
-        "python": platform.python_version(),
-    }
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def made_with() -> dict[str, Any]:
-    """Return versions and the machine, for records."""
-    return {"versions": versions(), "host": describe_machine()}
 
 
 def describe(dataset: "TabularDataset") -> dict[str, Any]:
@@ -80,26 +50,6 @@ def describe(dataset: "TabularDataset") -> dict[str, Any]:
         digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
     info = dataclasses.asdict(dataset.info)
     return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
-
-
-def check_free(directory: Path, overwrite: bool) -> None:
-    """Check, before any work, that a run can be written into a folder.
-
-    Raises:
-        ValueError: it is a file, cannot be created or written to, or is not empty and `overwrite`
-            is False.
-    """
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(f"{directory} is not a directory")
-    there = directory.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise ValueError(f"{directory} cannot be made: {there} is not a directory")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{directory} cannot be written to: no permission in {there}")
-    if not overwrite and directory.is_dir() and any(directory.iterdir()):
-        raise ValueError(f"{directory} is not empty; --overwrite replaces what is in it")
 
 
 def is_apex(directory: Path) -> bool:
@@ -152,28 +102,6 @@ def write(
     history = {"passes": outcome.passes.tolist(), "episode_return": returns}
     write_json(directory / HISTORY, history)
     write_json(directory / RESULTS, results)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically."""
-    with atomic_write(path, "w") as file:
-        json.dump(value, file, indent=2, allow_nan=False)
-        file.write("\n")
-
-
-def read_json(directory: Path, name: str) -> Any:
-    """Read one of a run's JSON files.
-
-    Raises:
-        ValueError: it is absent or damaged.
-    """
-    path = directory / name
-    if not path.is_file():
-        raise ValueError(f"{directory} is not the folder of a complete run: no {name}")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
 
 
 def refuse_demo(path: Path) -> None:

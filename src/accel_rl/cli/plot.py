@@ -42,10 +42,10 @@ def plot(
     Curves are inter-quartile means over seeds, with bootstrap intervals.
     """
     runtime.prepare_jax()
-    from accel_rl.cli.training import folder, sweeping
+    from accel_rl.experiment import folder, sweep
 
     with console.bad_input("RUN_DIR"):
-        agents = [sweeping.is_sweep(run) or folder.is_training(run) for run in runs]
+        agents = [sweep.is_sweep(run) or folder.is_training(run) for run in runs]
     if not all(agents):
         if len(runs) > 1:
             other = runs[agents.index(False)]
@@ -59,7 +59,7 @@ def plot(
         )
     directory = out or runs[0]
     if all(agents):
-        from accel_rl.cli.training import drawing
+        from accel_rl.cli import drawing
 
         with console.bad_input():
             level = 0.95 if confidence is None else confidence

@@ -17,11 +17,12 @@ def figures(run: Path) -> "dict[str, Figure]":
     """
     from accel_rl.cli import folders, pictures
     from accel_rl.envs.registry import has_tables
+    from accel_rl.io import run_folder
 
     with console.bad_input("RUN_DIR"):
         folders.refuse_tableless(run)
-        results = folders.read_json(run, folders.RESULTS)
-        history = folders.read_json(run, folders.HISTORY)
+        results = run_folder.read_json(run, run_folder.RESULTS)
+        history = run_folder.read_json(run, folders.HISTORY)
         table = folders.load_table(run)
     environment = results["environment"]
     label = f"{results['rule']}, {results['numerics']}, {results['order']}"

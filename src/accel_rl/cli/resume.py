@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +11,8 @@ from accel_rl.cli import console, runtime, train_agent
 from accel_rl.cli.arguments import Json
 
 if TYPE_CHECKING:
-    from accel_rl.cli.training.assemble import Assembly
-    from accel_rl.cli.training.configuration import Configuration
+    from accel_rl.experiment.assembly import Experiment
+    from accel_rl.experiment.configuration import Configuration
 
 EXAMPLES = console.examples(
     "accel-rl resume runs/cartpole", "accel-rl resume runs/cartpole --steps 1_000_000 --json"
@@ -35,35 +35,41 @@ def resume(
     It ends with the same bits as one that was never stopped, on the same versions and devices.
     """
     runtime.prepare_jax()
-    from accel_rl.cli.training import execute, folder, sweeping
+    from accel_rl.cli import folders, training_output
+    from accel_rl.experiment import folder, sweep, training
+
+    runtime.import_gymnax()
 
     command, shown = train_agent.said(context), train_agent.bar()
-    if not sweeping.is_sweep(run):
+    if not sweep.is_sweep(run):
         with console.bad_input("RUN_DIR"):
-            assembly = _longer(run, folder.read(run), steps)
-            _say_if_done([(run, assembly)])
-        results = execute.run(run, assembly, command, resume=True, bar=shown)
-        execute.finish(run, results, json)
+            folders.refuse_demo(run)
+            experiment = _longer(run, folder.read(run), steps)
+            _say_if_done([(run, experiment)])
+        with console.bad_input("RUN_DIR", (training.FolderError,)):
+            _, results = training.run(run, experiment, command, resume=True, bar=shown)
+        training_output.finish_training(run, results, json)
         return
     groups = []
     with console.bad_input("RUN_DIR"):
-        for group in sweeping.read(run):
+        for group in sweep.read(run):
             made = _longer(run / group.name, group.configuration, steps)
             groups.append((dataclasses.replace(group, configuration=made.configuration), made))
         _say_if_done([(run / group.name, made) for group, made in groups])
-    results = sweeping.run(run, groups, command, bar=shown)
-    sweeping.finish(run, results, json)
+    with console.bad_input("RUN_DIR", (training.FolderError,)):
+        results = sweep.run(run, groups, command, bar=shown, on_group=console.note)
+    training_output.finish_sweep(run, results, json)
 
 
-def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
+def _say_if_done(trainings: "Sequence[tuple[Path, Experiment]]") -> None:
     """Note if no training has a step left."""
     from accel_rl import io
-    from accel_rl.cli.training import folder
+    from accel_rl.experiment import folder
 
-    for directory, assembly in trainings:
-        checkpoints = folder.checkpoints(directory, assembly.configuration)
+    for directory, experiment in trainings:
+        checkpoints = folder.checkpoints(directory, experiment.configuration)
         done = max(checkpoints.steps(), default=0)
-        if done < assembly.configuration.training.steps:
+        if done < experiment.configuration.training.steps:
             return
         try:
             checkpoints.open(done)
@@ -74,18 +80,21 @@ def _say_if_done(trainings: "Sequence[tuple[Path, Assembly]]") -> None:
     )
 
 
-def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Assembly":
+def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Experiment":
     """Assemble the folder's configuration, with another number of steps if given."""
-    from accel_rl.cli.training import assemble, execute, folder, values
+    import pydantic
+
+    from accel_rl.experiment import assembly, folder, training, words
 
     if steps is not None:
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
         with console.bad_input():  # blames --steps, not RUN_DIR
-            number: Any = values.conform(int, values.parse(steps), "--steps")
+            given = words.whole(words.parse(steps))
+            number = words.validated(pydantic.TypeAdapter(int), given, "--steps")
             if number < done:
                 raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
-        training = dataclasses.replace(complete.training, steps=number)
-        complete = dataclasses.replace(complete, training=training)
-    made = assemble.assemble(complete)
-    execute.check(made)
+        longer = dataclasses.replace(complete.training, steps=number)
+        complete = dataclasses.replace(complete, training=longer)
+    made = assembly.assemble(complete)
+    training.check(made)
     return made

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel_rl.cli import folders
+from accel_rl.io import run_folder
 from accel_rl.report import benchmark, html, results, tabular, training
 from accel_rl.report.page import Page, Picture
 
@@ -66,11 +67,11 @@ def page_of(path: Path) -> Page:
 
 def _of_folder(path: Path) -> Page | None:
     """Make the page of a run; return None if the folder holds none."""
-    from accel_rl.cli.training import folder, sweeping
+    from accel_rl.experiment import folder, sweep
 
     if (path / "plan.json").is_file():
         return _composed(path)
-    if sweeping.is_sweep(path):
+    if sweep.is_sweep(path):
         return _sweep(path)
     if folder.is_training(path):
         return _agent(path)
@@ -86,18 +87,18 @@ def _of_folder(path: Path) -> Page | None:
 def _table(path: Path) -> Page:
     from accel_rl.cli import plot_table
 
-    config, found = _read(path, folders.CONFIG), _read(path, folders.RESULTS)
+    config, found = _read(path, run_folder.CONFIG), _read(path, run_folder.RESULTS)
     pictures = _pictures(plot_table.figures(path))
     values = folders.load_table(path).values
     return tabular.table(config, found, values, pictures, _when(path))
 
 
 def _demo(path: Path) -> Page:
-    records = folders.read_json(path, folders.RESULTS)
+    records = run_folder.read_json(path, run_folder.RESULTS)
     if not isinstance(records, list):
-        raise ValueError(f"{path / folders.RESULTS} must hold a list of runs")
+        raise ValueError(f"{path / run_folder.RESULTS} must hold a list of runs")
     return tabular.demo(
-        _read(path, folders.CONFIG),
+        _read(path, run_folder.CONFIG),
         records,
         _read(path, folders.DETAILS),
         _files(path),
@@ -106,19 +107,19 @@ def _demo(path: Path) -> Page:
 
 
 def _agent(path: Path) -> Page:
-    from accel_rl.cli.training import folder
+    from accel_rl.experiment import folder
 
     rows = folder.read_rows(path)
-    done = _read(path, folders.RESULTS) if (path / folders.RESULTS).is_file() else None
+    done = _read(path, run_folder.RESULTS) if (path / run_folder.RESULTS).is_file() else None
     pictures = _pictures(_curves(path, rows))
-    return training.agent(_read(path, folders.CONFIG), done, rows, pictures, _when(path))
+    return training.agent(_read(path, run_folder.CONFIG), done, rows, pictures, _when(path))
 
 
 def _sweep(path: Path) -> Page:
-    from accel_rl.cli.training import configuration, folder, sweeping
+    from accel_rl.experiment import configuration, folder, sweep
 
-    groups = sweeping.read(path)
-    done = _read(path, folders.RESULTS) if (path / folders.RESULTS).is_file() else None
+    groups = sweep.read(path)
+    done = _read(path, run_folder.RESULTS) if (path / run_folder.RESULTS).is_file() else None
     config = configuration.to_mapping(groups[0].configuration)
     rows = folder.read_rows(path / groups[0].name)
     return training.sweep(config, done, _pictures(_curves(path, rows)), _when(path))
@@ -126,7 +127,7 @@ def _sweep(path: Path) -> Page:
 
 def _curves(path: Path, rows: list[Any]) -> "dict[str, Figure]":
     """Draw learning curves of all metrics that have values; none before the first row."""
-    from accel_rl.cli.training import drawing
+    from accel_rl.cli import drawing
 
     names = {name for row in rows for name in row.get("per_seed", row)}
     found: dict[str, Figure] = {}
@@ -141,7 +142,7 @@ def _apex(path: Path) -> Page:
 
     from accel_rl import plot
     from accel_rl.cli import pictures
-    from accel_rl.cli.training import folder
+    from accel_rl.experiment import folder
 
     rows = folder.read_rows(path)
     figures = {}
@@ -159,9 +160,9 @@ def _apex(path: Path) -> Page:
                 figure.subplots(), steps, curve, xlabel="environment steps", ylabel=ylabel
             )
             figures[f"{metric}.png"] = figure
-    if (path / folders.RESULTS).is_file():
-        return training.apex(_read(path, folders.RESULTS), _pictures(figures), _when(path))
-    config = _read(path, folders.CONFIG) if (path / folders.CONFIG).is_file() else {}
+    if (path / run_folder.RESULTS).is_file():
+        return training.apex(_read(path, run_folder.RESULTS), _pictures(figures), _when(path))
+    config = _read(path, run_folder.CONFIG) if (path / run_folder.CONFIG).is_file() else {}
     return training.apex_so_far(config, rows, _pictures(figures), _when(path))
 
 
@@ -187,7 +188,7 @@ def _dataset(path: Path) -> Page:
 
 
 def _read(path: Path, name: str) -> dict[str, Any]:
-    found = folders.read_json(path, name)
+    found = run_folder.read_json(path, name)
     if not isinstance(found, dict):
         raise ValueError(f"{path / name} must hold a table, got {type(found).__name__}")
     return found

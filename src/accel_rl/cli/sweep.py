@@ -11,7 +11,7 @@ from accel_rl.cli.arguments import Json, Overwrite
 from accel_rl.cli.train_agent import Config, Log, Sampler, Seed, Seeds, Steps
 
 if TYPE_CHECKING:
-    from accel_rl.cli.training.assemble import Assembly
+    from accel_rl.experiment.assembly import Experiment
 
 EXAMPLES = console.examples(
     "accel-rl sweep dqn CartPole-v1 agent.learning_rate=1e-4,3e-4,1e-3 --seeds 4",
@@ -49,8 +49,10 @@ def sweep(
     Combinations are compared by their seeds' inter-quartile mean of greedy episodes.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import clearing, folders
-    from accel_rl.cli.training import sweeping
+    from accel_rl.cli import clearing, training_output
+    from accel_rl.experiment import sweep as sweeps
+    from accel_rl.experiment import training
+    from accel_rl.io.run_folder import check_free
 
     name = agent.replace("_", "-")
     if name not in train_agent.AGENTS:
@@ -58,15 +60,18 @@ def sweep(
     env, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
     given = train_agent.options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
 
-    def make(words: Sequence[str], swept: Mapping[str, Sequence[Any]]) -> "Assembly":
+    def make(words: Sequence[str], swept: Mapping[str, Sequence[Any]]) -> "Experiment":
         return train_agent.assemble(name, env, words, config, given, swept)
 
     with console.bad_input():
-        groups = sweeping.plan(settings, make)
+        groups = sweeps.plan(settings, make)
     directory = out or Path(f"{train_agent.default_directory(groups[0][1])}-sweep")
     with console.bad_input("--out"):
-        folders.check_free(directory, overwrite)
+        check_free(directory, overwrite)
         clearing.clear(directory)
     command = train_agent.said(context)
-    results = sweeping.run(directory, groups, command, bar=train_agent.bar())
-    sweeping.finish(directory, results, json)
+    with console.bad_input("--out", (training.FolderError,)):
+        results = sweeps.run(
+            directory, groups, command, bar=train_agent.bar(), on_group=console.note
+        )
+    training_output.finish_sweep(directory, results, json)

@@ -12,7 +12,7 @@ from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import Json, Overwrite
 
 if TYPE_CHECKING:
-    from accel_rl.cli.training.assemble import Assembly
+    from accel_rl.experiment.assembly import Experiment
 
 # Names of the library, repeated so that --help does not import jax; a test compares them.
 AGENTS = {
@@ -52,7 +52,9 @@ Config = Annotated[
 ]
 Sampler = Annotated[
     str | None,
-    typer.Option("--replay", metavar="SAMPLER", help=f"The replay memory: {', '.join(SAMPLERS)}."),
+    typer.Option(
+        "--replay", metavar="SAMPLER", help=f"Sampler of the replay buffer: {', '.join(SAMPLERS)}."
+    ),
 ]
 Steps = Annotated[str | None, typer.Option(metavar="N", help="Environment steps, for each seed.")]
 Seeds = Annotated[int | None, typer.Option(metavar="N", help="Independent trainings at once.")]
@@ -61,7 +63,7 @@ Log = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help="Where metrics go: of console, jsonl, csv, tensorboard, parted by commas.",
+        help="Where metrics go: of console, jsonl, csv, tensorboard; comma-separated.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run's folder. Default: runs/, and its name.")]
@@ -74,11 +76,11 @@ class AgentCommand(typer.core.TyperCommand):
         """Write the help, then the agent's settings, for which the library is imported."""
         super().format_help(ctx, formatter)
         runtime.prepare_jax()
-        from accel_rl.cli.training import catalogue, values
+        from accel_rl.experiment import catalogue, words
 
         name = str(self.name)
         rows = [
-            (f"agent.{each}", values.text(setting.default), setting.meaning)
+            (f"agent.{each}", words.text(setting.default), setting.meaning)
             for each, setting in catalogue.describe_agent(name.replace("-", "_")).items()
         ]
         console.print_table(
@@ -110,23 +112,25 @@ def command(agent: str) -> Callable[..., None]:
         json: Json = False,
     ) -> None:
         runtime.prepare_jax()
-        from accel_rl.cli import clearing, folders
-        from accel_rl.cli.training import configuration, execute, layers, sweeping
+        from accel_rl.cli import clearing, training_output
+        from accel_rl.experiment import configuration, layers, training, words
+        from accel_rl.io.run_folder import check_free
 
         given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
-        assembly = assemble(agent, env, overrides or (), config, given)
+        experiment = assemble(agent, env, overrides or (), config, given)
         if show:
-            tables = configuration.to_mapping(assembly.configuration)
+            tables = configuration.to_mapping(experiment.configuration)
             console.print_json(tables)
-            same = sweeping.settings_text(layers.presets_in(tables))
+            same = words.assignments(layers.presets_in(tables))
             console.note(f"accel-rl: as the presets have it: {same or 'nothing'}")
             return
-        directory = out or default_directory(assembly)
+        directory = out or default_directory(experiment)
         with console.bad_input("--out"):
-            folders.check_free(directory, overwrite)
+            check_free(directory, overwrite)
             clearing.clear(directory)
-        results = execute.run(directory, assembly, said(context), resume=False, bar=bar())
-        execute.finish(directory, results, json)
+        with console.bad_input("--out", (training.FolderError,)):
+            _, results = training.run(directory, experiment, said(context), resume=False, bar=bar())
+        training_output.finish_training(directory, results, json)
 
     train_agent.__doc__ = f"""Train {AGENTS[agent]}.
 
@@ -163,11 +167,11 @@ def options(
     log: str | None,
 ) -> dict[str, Any]:
     """Return the options that were given, by dotted names of their settings."""
-    from accel_rl.cli.training import values
+    from accel_rl.experiment import words
 
     given = {
         "replay.sampler": replay,
-        "training.steps": None if steps is None else values.parse(steps),
+        "training.steps": None if steps is None else words.parse(steps),
         "training.seeds": seeds,
         "training.seed": seed,
         "training.log": None if log is None else [each.strip() for each in log.split(",")],
@@ -182,31 +186,31 @@ def assemble(
     config: Path | None,
     given: Mapping[str, Any],
     sweep: Mapping[str, Sequence[float]] | None = None,
-) -> "Assembly":
+) -> "Experiment":
     """Assemble and check the training that a command describes."""
-    from accel_rl.cli.training import assemble as assembly
-    from accel_rl.cli.training import configuration, execute, layers
+    from accel_rl.experiment import assembly, configuration, layers, training
 
     if env is not None and "=" in env:  # ENV was left out
         overrides, env = (env, *overrides), None
+    runtime.import_gymnax()
     with console.bad_input():
         tables = layers.resolve(agent.replace("-", "_"), env, config, given, overrides)
         if sweep:
             swept = {name: list(each) for name, each in sweep.items()}
             tables = layers.shares({**tables, configuration.SWEEP: swept})
         made = assembly.assemble(configuration.from_mapping(tables))
-        execute.check(made)
+        training.check(made)
     return made
 
 
-def default_directory(assembly: "Assembly") -> Path:
+def default_directory(experiment: "Experiment") -> Path:
     """Return the default folder: `runs/` and a name made of the main settings."""
-    from accel_rl.cli import folders
+    from accel_rl.io.run_folder import part_of_a_path
 
-    complete = assembly.configuration
+    complete = experiment.configuration
     parts = (
         complete.agent.name,
-        folders.part_of_a_path(complete.environment.name),
+        part_of_a_path(complete.environment.name),
         complete.replay.sampler,
         f"{complete.training.steps}steps",
         f"{complete.training.seeds}seeds",

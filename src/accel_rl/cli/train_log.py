@@ -142,6 +142,7 @@ def train_log(
     runtime.prepare_jax()
     from accel_rl import pim
     from accel_rl.cli import clearing, folders, log_results, runs
+    from accel_rl.io import run_folder
     from accel_rl.pim import load_machine, modelled
 
     schedule = pim.SWIFTRL if preset == "swiftrl" else pim.Schedule(passes=100)
@@ -179,7 +180,7 @@ def train_log(
         )
     directory = out or _directory(dataset, settings)
     with console.bad_input("--out"):
-        folders.check_free(directory, overwrite)
+        run_folder.check_free(directory, overwrite)
     with console.bad_input():
         load = modelled.load_of(dataset)
         workload = modelled.workload(described, load, settings.kernel, dpus)
@@ -212,7 +213,7 @@ def train_log(
         "machine": machine,
         "settings": dataclasses.asdict(settings),
         "dataset": folders.describe(dataset),
-        **folders.made_with(),
+        **run_folder.made_with(),
     }
     results = log_results.gather(
         environment or dataset.info.environment, settings, outcome, seconds, mdp
@@ -255,10 +256,10 @@ def _data(
 
 
 def _directory(dataset: "TabularDataset", settings: "Settings") -> Path:
-    from accel_rl.cli import folders
+    from accel_rl.io import run_folder
 
     parts = (
-        folders.part_of_a_path(dataset.info.environment),
+        run_folder.part_of_a_path(dataset.info.environment),
         settings.rule,
         settings.numerics,
         settings.order,

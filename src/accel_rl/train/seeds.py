@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from accel_rl.arguments import function, integer, one_of
 
-STRATEGIES = ("auto", "vmap", "chunked", "sharded")
+STRATEGIES = ("auto", "vmap", "batched", "sharded")
 
 
 def over_seeds(
@@ -18,7 +18,7 @@ def over_seeds(
     strategy: str = "auto",
     *,
     in_axes: int | Sequence[int | None] = 0,
-    chunk: int | None = None,
+    seed_batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
 ) -> Callable[..., Any]:
     """Map a function of one training over many, under `jit`.
@@ -28,13 +28,14 @@ def over_seeds(
 
     Args:
       fn: a pure function of positional arguments, such as `fused` returns.
-      strategy: "vmap": all in one batch, on one device. "chunked": `chunk` at a time, which bounds
-        memory. "sharded": a share on each device, in chunks if `chunk` is given; on a CPU, give JAX
-        a device for each core (`XLA_FLAGS=--xla_force_host_platform_device_count=2`), and it is the
-        fastest. "auto": sharded where there are several devices and seeds, else vmap.
+      strategy: "vmap": all in one batch, on one device. "batched": `seed_batch` at a time, which
+        bounds memory. "sharded": a share on each device, in seed batches if `seed_batch` is given;
+        on a CPU this is the fastest, with a JAX device for each core
+        (`XLA_FLAGS=--xla_force_host_platform_device_count=2`). "auto": sharded where there are
+        several devices and seeds, else vmap.
       in_axes: for each argument, or for all: 0 if its leaves have a leading axis of seeds, None if
         all trainings share it.
-      chunk: trainings at a time on a device; all if None. Only for "chunked" and "sharded".
+      seed_batch: trainings at a time on a device; all if None. Only for "batched" and "sharded".
       devices: to shard over; those of the default backend if None. As many are used as divide the
         number of seeds.
 
@@ -42,28 +43,29 @@ def over_seeds(
       The function; its results have the leading axis.
 
     Raises:
-      TypeError: if `fn` is no function, or `chunk` no int.
-      ValueError: if there is no device, no strategy has the name, or `chunk` is below 1 or does not
-        go with it.
+      TypeError: if `fn` is no function, or `seed_batch` no int.
+      ValueError: if there is no device, no strategy has the name, or `seed_batch` is below 1 or
+        does not go with it.
     """
     function("fn", fn)
     check_strategy(strategy)
     if devices is not None and not devices:
         raise ValueError("devices must be one or more, or None, got none")
-    if chunk is not None and (
-        integer("chunk", chunk) < 1 or strategy not in ("chunked", "sharded")
+    if seed_batch is not None and (
+        integer("seed_batch", seed_batch) < 1 or strategy not in ("batched", "sharded")
     ):
         raise ValueError(
-            f"chunk must be at least 1, and goes with chunked and sharded, got {chunk}, {strategy}"
+            f"seed_batch must be at least 1, and goes with batched and sharded, got {seed_batch}, "
+            f"{strategy}"
         )
-    if chunk is None and strategy == "chunked":
-        raise ValueError("strategy 'chunked' needs chunk, the trainings at a time")
+    if seed_batch is None and strategy == "batched":
+        raise ValueError("strategy 'batched' needs seed_batch, the trainings at a time")
 
     def mapped(*args: Any) -> Any:
         axes = _axes(in_axes, args)
         num = _number(axes, args)
-        batched = jax.vmap(fn, axes) if chunk is None else _in_chunks(fn, axes, chunk)
-        if strategy in ("vmap", "chunked"):
+        batched = jax.vmap(fn, axes) if seed_batch is None else _in_batches(fn, axes, seed_batch)
+        if strategy in ("vmap", "batched"):
             return batched(*args)
         mesh = _mesh(num, devices)
         if mesh.size == 1 and strategy == "auto":
@@ -98,8 +100,8 @@ def _number(axes: Sequence[int | None], args: Sequence[Any]) -> int:
     return int(sizes.pop()[0])
 
 
-def _in_chunks(
-    fn: Callable[..., Any], axes: Sequence[int | None], chunk: int
+def _in_batches(
+    fn: Callable[..., Any], axes: Sequence[int | None], seed_batch: int
 ) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         mapped = tuple(arg for arg, axis in zip(args, axes, strict=True) if axis == 0)
@@ -110,7 +112,7 @@ def _in_chunks(
                 *(next(each) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True))
             )
 
-        return jax.lax.map(one, mapped, batch_size=chunk)
+        return jax.lax.map(one, mapped, batch_size=seed_batch)
 
     return run
 

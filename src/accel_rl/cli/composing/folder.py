@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from accel_rl.cli import folders, runtime
-from accel_rl.cli.training import values
 from accel_rl.compose import Mapping, Spec
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
-from accel_rl.io import atomic_write
+from accel_rl.experiment import words as settings_words
+from accel_rl.io import atomic_write, run_folder
 
 SPEC, MAPPING, PLAN, RUN = folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN
-METRICS = folders.METRICS
+METRICS = run_folder.METRICS
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]
-"""Keys of a JSON table, and the types of their values."""
+"""Keys of a JSON table, and the types of their settings_words."""
 
 
 def read_spec(path: Path, words: Sequence[str]) -> Spec:
@@ -41,16 +41,16 @@ def read_spec(path: Path, words: Sequence[str]) -> Spec:
     """
     table = mappings.read_toml(path)
     for word in words:
-        name, text = values.assignment(word)
+        name, text = settings_words.assignment(word)
         place, *inner = name.split(".")
         if len(inner) > 1:
             raise ValueError(f"{name} is no setting of a spec")
         if inner:
             if not isinstance(table.get(place, {}), dict):
                 raise ValueError(f"{place} is no table, so it has no {inner[0]}")
-            table[place] = {**table.get(place, {}), inner[0]: values.parse(text)}
+            table[place] = {**table.get(place, {}), inner[0]: settings_words.parse(text)}
         else:
-            table[name] = values.parse(text)
+            table[name] = settings_words.parse(text)
     return _spec(table)
 
 
@@ -88,7 +88,7 @@ def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
     Args:
       path: the table's file.
       table: value to check; not necessarily a table.
-      wanted: keys and the types of their values.
+      wanted: keys and the types of their settings_words.
       inside: location of the table in the file, such as "estimates[3]".
     """
     if not isinstance(table, dict):

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from accel_rl import compose, plot
-from accel_rl.cli import clearing, folders, pictures
+from accel_rl.cli import clearing, pictures
 from accel_rl.cli.composing import folder
 from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
 from accel_rl.compose import cache as costs
@@ -20,6 +20,7 @@ from accel_rl.compose.devices import find
 from accel_rl.compose.placing import executable, program_for, stand_ins
 from accel_rl.compose.profile import Progress
 from accel_rl.compose.workload import STEPS
+from accel_rl.io import run_folder
 
 TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 
@@ -77,9 +78,9 @@ def write_plan(directory: Path, found: Plan) -> None:
         "stretch": dict(found.costs.stretch),
         "links": {name: dataclasses.asdict(link) for name, link in found.costs.links.items()},
         "group": found.costs.group,
-        **folders.made_with(),
+        **run_folder.made_with(),
     }
-    folders.write_json(directory / folder.PLAN, shown)
+    run_folder.write_json(directory / folder.PLAN, shown)
 
 
 def _stretch(estimate: Estimate, costs: Costs) -> float | None:

@@ -9,14 +9,14 @@ from typing import Any
 import jax
 
 from accel_rl import compose, plot
-from accel_rl.cli import folders, pictures, runtime
+from accel_rl.cli import pictures, runtime
 from accel_rl.cli.composing import folder, reporting
 from accel_rl.compose import Estimate, Mapping, Ran, Spec
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.compose.profile import Progress
-from accel_rl.io import JsonLines
+from accel_rl.io import JsonLines, run_folder
 
 ITERATIONS = 4  # in a timeline picture
 
@@ -64,7 +64,7 @@ def run(
     predicted = _predicted(spec, mapping)
     _draw(directory, ran, predicted)
     returns = [row["episode_return"] for row in rows if row["episodes"]]
-    folders.write_json(
+    run_folder.write_json(
         directory / folder.RUN,
         {
             "mapping": mappings.to_table(mapping),
@@ -82,7 +82,7 @@ def run(
             "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
             "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
             "episode_return": returns[-1] if returns else None,
-            **folders.made_with(),
+            **run_folder.made_with(),
         },
     )
     return ran

@@ -10,18 +10,19 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from accel_rl.cli import console, folders
-from accel_rl.cli.training import configuration, execute, folder, layers, values
-from accel_rl.cli.training.assemble import Assembly
-from accel_rl.cli.training.configuration import Configuration
+import pydantic
 
-SWEEP, RESULTS = "sweep.json", folders.RESULTS
-_GROUP = {"folder": str, "settings": dict, "configuration": dict}  # types in `sweep.json`
+from accel_rl.experiment import configuration, folder, layers, training, words
+from accel_rl.experiment.assembly import Experiment
+from accel_rl.experiment.configuration import Configuration
+from accel_rl.io.run_folder import RESULTS, made_with, read_json, write_json
 
-Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Assembly]
-"""make(words, sweep): assemble the training with these override words and swept values."""
+SWEEP = "sweep.json"
+
+Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Experiment]
+"""make(words, sweep): assemble the training with these override words and swept words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,20 +34,35 @@ class Group:
     configuration: Configuration
 
 
-def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
+@dataclasses.dataclass(frozen=True)
+class _SavedGroup:
+    folder: str
+    settings: configuration.Options
+    configuration: configuration.Options
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedSweep:
+    groups: Annotated[tuple[_SavedGroup, ...], pydantic.Field(min_length=1)]
+
+
+_SAVED = pydantic.TypeAdapter(_SavedSweep)  # `written_by` beside the groups is ignored
+
+
+def plan(settings: Sequence[str], make: Make) -> list[tuple[Group, Experiment]]:
     """Plan the groups of a sweep.
 
     Args:
-      words: `a.b=c`, with comma-separated values for swept settings.
+      settings: words `a.b=c`, with comma-separated values for swept settings.
       make: as `Make`.
 
     Raises:
       ValueError: if no word has several values, or a value is empty or invalid.
     """
     fixed, axes = [], {}
-    for word in words:
-        name, text = values.assignment(word)
-        several = values.split(text)
+    for word in settings:
+        name, text = words.assignment(word)
+        several = words.split(text)
         if len(several) == 1:
             fixed.append(word)
         elif name in axes:
@@ -59,13 +75,13 @@ def plan(words: Sequence[str], make: Make) -> list[tuple[Group, Assembly]]:
     first = make([*fixed, *(f"{name}={each[0]}" for name, each in axes.items())], {})
     together = {name: each for name, each in axes.items() if name in first.leaves}
     apart = {name: each for name, each in axes.items() if name not in first.leaves}
-    mapped = {name: [values.parse(text) for text in each] for name, each in together.items()}
+    mapped = {name: [words.parse(text) for text in each] for name, each in together.items()}
     groups = []
     for number, chosen in enumerate(itertools.product(*apart.values()), start=1):
         own = dict(zip(apart, chosen, strict=True))
         made = make([*fixed, *(f"{name}={text}" for name, text in own.items())], mapped)
-        settings = {name: values.parse(text) for name, text in own.items()}
-        groups.append((Group(str(number), settings, made.configuration), made))
+        chosen_settings = {name: words.parse(text) for name, text in own.items()}
+        groups.append((Group(str(number), chosen_settings, made.configuration), made))
     return groups
 
 
@@ -84,8 +100,8 @@ def write(directory: Path, groups: Sequence[Group], command: str) -> None:
         }
         for group in groups
     ]
-    by = {"command": command, **folders.made_with()}
-    folders.write_json(directory / SWEEP, {"groups": listed, layers.WRITTEN_BY: by})
+    by = {"command": command, **made_with()}
+    write_json(directory / SWEEP, {"groups": listed, layers.WRITTEN_BY: by})
 
 
 def is_sweep(directory: Path) -> bool:
@@ -99,28 +115,32 @@ def read(directory: Path) -> list[Group]:
     Raises:
       ValueError: if `sweep.json` is damaged.
     """
-    found = folders.read_json(directory, SWEEP)
-    groups = found.get("groups") if isinstance(found, dict) else None
-    if not isinstance(groups, list) or not groups or not all(map(_is_group, groups)):
-        raise ValueError(
-            f"{directory / SWEEP} is damaged: it must have groups, each with {', '.join(_GROUP)}"
-        )
+    try:
+        saved = words.validated(_SAVED, read_json(directory, SWEEP), "")
+    except ValueError as error:
+        raise ValueError(f"{directory / SWEEP} is damaged: {error}") from error
     return [
-        Group(each["folder"], each["settings"], configuration.from_mapping(each["configuration"]))
-        for each in groups
+        Group(each.folder, dict(each.settings), configuration.from_mapping(each.configuration))
+        for each in saved.groups
     ]
 
 
-def _is_group(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), kind) for name, kind in _GROUP.items()
-    )
-
-
 def run(
-    directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, *, bar: bool
+    directory: Path,
+    groups: Sequence[tuple[Group, Experiment]],
+    command: str,
+    *,
+    bar: bool,
+    on_group: Callable[[str], Any],
 ) -> dict[str, Any]:
     """Write `sweep.json`, train the groups that are not finished, and compare.
+
+    Args:
+      directory: the folder; created if absent.
+      groups: from `plan`.
+      command: the command line, for records.
+      bar: show a progress bar on stderr for each group.
+      on_group: called with a description of each group before it trains.
 
     Returns:
       The content of `results.json`, which is written unless the sweep was interrupted.
@@ -130,25 +150,29 @@ def run(
       OSError: if a file cannot be written.
     """
     with folder.writing(directory):
-        return _run(directory, groups, command, bar)
+        return _run(directory, groups, command, bar, on_group)
 
 
 def _run(
-    directory: Path, groups: Sequence[tuple[Group, Assembly]], command: str, bar: bool
+    directory: Path,
+    groups: Sequence[tuple[Group, Experiment]],
+    command: str,
+    bar: bool,
+    on_group: Callable[[str], Any],
 ) -> dict[str, Any]:
     write(directory, [group for group, _ in groups], command)
     (directory / RESULTS).unlink(missing_ok=True)
     found = []
-    for number, (group, assembly) in enumerate(groups, start=1):
-        shown = settings_text(group.settings) or "all in one program"
-        console.note(f"group {number} of {len(groups)}: {shown}, {assembly.trainings} trainings")
-        each = execute.run(directory / group.name, assembly, command, resume=True, bar=bar)
+    for number, (group, experiment) in enumerate(groups, start=1):
+        shown = words.assignments(group.settings) or "all in one program"
+        on_group(f"group {number} of {len(groups)}: {shown}, {experiment.trainings} trainings")
+        _, each = training.run(directory / group.name, experiment, command, resume=True, bar=bar)
         if each["reason"] == "interrupted":
             return each
         found.append((group, each))
     results = compare(directory, found)
     results["command"] = command
-    folders.write_json(directory / RESULTS, results)
+    write_json(directory / RESULTS, results)
     return results
 
 
@@ -169,46 +193,9 @@ def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> d
     common = ("environment", "agent", "steps", "seeds", "episodes")
     return {
         "reason": "done",
-        **execute.in_common([{name: each[name] for name in common} for _, each in found]),
+        **training.in_common([{name: each[name] for name in common} for _, each in found]),
         "combinations": [{**each, "best": each is best} for each in combinations],
         "best": None if best is None else best["settings"],
         "training_seconds": round(sum(each["training_seconds"] for _, each in found), 3),
-        **folders.made_with(),
+        **made_with(),
     }
-
-
-def report(directory: Path, results: dict[str, Any]) -> None:
-    """Print the table of a sweep, and the settings of the best combination."""
-    names = list(results["combinations"][0]["settings"])
-    rows = [
-        (
-            *(values.text(each["settings"][name]) for name in names),
-            *(execute.number(each[name]) for name in execute.FIGURES),
-            "best" if each["best"] else "",
-        )
-        for each in results["combinations"]
-    ]
-    console.print_table(
-        execute.heading(results),
-        (*names, *execute.FIGURES.values(), ""),
-        rows,
-        numbers_from=0,
-    )
-    if results["best"] is not None:
-        console.print_line(f"best: {settings_text(results['best'])}")
-    console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Format settings as words of a command line."""
-    return " ".join(f"{name}={values.text(value)}" for name, value in settings.items())
-
-
-def finish(directory: Path, results: dict[str, Any], json: bool) -> None:
-    """Print the results of a sweep; exit as `execute.finish` does if it was interrupted."""
-    if results["reason"] == "interrupted":
-        execute.finish(directory, results, json)
-    elif json:
-        console.print_json({"run": str(directory), **results})
-    else:
-        report(directory, results)

@@ -12,8 +12,9 @@ import pytest
 
 from accel_rl import agents, replay, tabular
 from accel_rl.cli import train_agent
-from accel_rl.cli.training import catalogue, configuration, layers, sweeping, values
-from accel_rl.cli.training.assemble import assemble
+from accel_rl.experiment import catalogue, configuration, layers, sweep
+from accel_rl.experiment import words as words_of
+from accel_rl.experiment.assembly import assemble
 from accel_rl.train import Schedule
 from accel_rl.train.program import HYPERPARAMETERS
 
@@ -72,7 +73,7 @@ def test_shares_are_of_the_steps_that_are_trained(files):
     found = resolved(file=files[0], words=words)
     assert found["agent"]["epsilon_steps"] == 2500
     assert found["evaluation"]["every"] == 1
-    with pytest.raises(ValueError, match=r'training.steps must be an integer, got "50%"'):
+    with pytest.raises(ValueError, match=r'training.steps must be a valid integer, got "50%"'):
         configuration.from_mapping(resolved(words=["training.steps=50%"]))
 
 
@@ -81,7 +82,7 @@ def test_shares_are_swept():
         return train_agent.assemble("dqn", LAKE, words, None, {}, swept)
 
     words = ["training.steps=4_000", "agent.epsilon_steps=10%,50%"]
-    ((_, assembly),) = sweeping.plan(words, make)
+    ((_, assembly),) = sweep.plan(words, make)
     assert assembly.configuration.sweep == {"agent.epsilon_steps": (400, 2000)}
 
 
@@ -92,8 +93,9 @@ def test_shares_are_swept():
         ({"words": ["steps=1"]}, "did you mean training.steps"),
         ({"words": ["learning_rate=1"]}, "did you mean agent.learning_rate"),
         ({"words": ["csp_ratio=1"]}, "did you mean replay.csp_ratio"),
-        ({"words": ["schedule.num_envs=x"]}, "schedule.num_envs must be an integer"),
-        ({"words": ["environment.arguments=1"]}, "environment.arguments must be a table"),
+        ({"words": ["schedule.num_envs=x"]}, 'schedule.num_envs must be a valid integer, got "x"'),
+        ({"words": ["environment.arguments=1"]}, "environment.arguments must be an object, got 1"),
+        ({"words": ["environment.arguments.x=inf"]}, "arguments must hold finite numbers, got"),
         ({"words": ["training=1"]}, "no setting is named 'training'"),
         ({"words": ["agent.name=td3"]}, "named by the command"),
         ({"words": ["x"]}, "section.name=value"),
@@ -123,8 +125,8 @@ def test_refuses(tmp_path, change, message):
         (["agent.alpha=1"], "no setting of dqn is named 'agent.alpha'"),
         (["agent.epsilon_end=2"], "epsilon_end must be from 0.0 to 1.0|from 0 to 1, got 2"),
         (["agent.gamma=-1"], "gamma must be from 0 to 1, got -1.0"),
-        (["agent.hidden=64"], "agent.hidden must be a list, each item an integer"),
-        (["agent.double=1"], "agent.double must be true or false"),
+        (["agent.hidden=64"], "agent.hidden must be a valid array, got 64"),
+        (["agent.double=1"], "agent.double must be a valid boolean, got 1"),
         (["replay.alpha=1"], "no setting of uniform is named 'replay.alpha'"),
         (["replay.sampler=per", "replay.alpha=-1"], "alpha must"),
         (["replay.sampler=amper_fr", "replay.groups=2"], "groups must be from 4 to 256, got 2"),
@@ -212,14 +214,14 @@ def test_sweeps_cover_all_combinations_with_the_same_seeds():
     np.testing.assert_array_equal(keys, np.broadcast_to(keys[:1], keys.shape))
     combinations = found.configuration.combinations()
     assert combinations[1] == {"agent.learning_rate": 1e-3, "agent.gamma": 0.8}
-    for sweep, message in (
+    for values, message in (
         ({"agent.hidden": [1.0]}, "no hyper-parameter that is an array is named 'agent.hidden'"),
         ({"agent.gamma": []}, "at least one value"),
-        ({"agent.gamma": ["x"]}, "must be a finite number"),
+        ({"agent.gamma": ["x"]}, 'sweep.agent.gamma.0 must be a valid number, got "x"'),
         ({"agent.gamma": [0.5, 2.0]}, "gamma must be from 0 to 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            assemble(configuration.from_mapping({**tables, "sweep": sweep}))
+            assemble(configuration.from_mapping({**tables, "sweep": values}))
 
 
 def test_a_seed_has_the_same_key_however_many_there_are():
@@ -288,11 +290,14 @@ def test_every_setting_of_an_agent_is_documented():
 
 def test_page_tells_every_setting_and_its_default():
     page = (pathlib.Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-    lines = re.findall(r"^\| `(\w+\.\w+)` \|(.*?)\|", page, re.MULTILINE)
-    assert [name for name, _ in lines] == list(configuration.settings())
-    for name, told in lines:
+    lines = re.findall(r"^\| `(\w+\.\w+)` \|(.*?)\| (.*) \|$", page, re.MULTILINE)
+    assert [name for name, _, _ in lines] == list(configuration.settings())
+    sections = configuration.ADAPTER.json_schema()["$defs"]
+    for name, told, meaning in lines:
         section, field = name.split(".")
         default = {each.name: each.default for each in _fields(section)}[field]
+        properties = sections[configuration.SECTIONS[section].__name__]["properties"]
+        assert properties[field]["description"] == meaning
         if told.strip():
             assert _said(default) == told.strip(), name
 
@@ -305,8 +310,8 @@ def test_page_tells_every_preset():
         if words.startswith("as "):
             told[agent]["like"] = words[4:-1]
             continue
-        pairs = [values.assignment(word) for word in re.findall(r"`(.+?)`", words)]
-        tables = layers.tables({name: values.parse(text) for name, text in pairs})
+        pairs = [words_of.assignment(word) for word in re.findall(r"`(.+?)`", words)]
+        tables = layers.tables({name: words_of.parse(text) for name, text in pairs})
         if environment == "all":
             told[agent].update(tables)
         else:

@@ -2,14 +2,18 @@
 
 import functools
 import inspect
-import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Union
+
+import docstring_parser
+import pydantic
 
 from accel_rl import agents, networks, replay, tabular
 from accel_rl.agents import Agent
-from accel_rl.cli.training import values
+from accel_rl.experiment import words
+from accel_rl.experiment.configuration import STRICT
 from accel_rl.types import Box, Discrete, Space
 
 NEWEST = "newest"  # replay buffer of the newest transitions, for online learning
@@ -86,7 +90,7 @@ def static_settings(factory: Callable[..., Any]) -> dict[str, Setting]:
     found = static_settings(_PASSED_ON[factory]) if factory in _PASSED_ON else {}
     for name, parameter in inspect.signature(factory).parameters.items():
         kind = hints.get(name)
-        if parameter.default is inspect.Parameter.empty or not values.configurable(kind):
+        if parameter.default is inspect.Parameter.empty or not _configurable(kind):
             continue
         found[name] = Setting(kind, parameter.default, meanings.get(name, ""), False)
     return found
@@ -100,9 +104,9 @@ def agent_leaves(agent: Agent) -> dict[str, Setting]:
     }
 
 
-def sampler_leaves(memory: replay.Replay) -> dict[str, Setting]:
+def sampler_leaves(buffer: replay.Replay) -> dict[str, Setting]:
     """Return the hyper-parameters of a replay buffer's sampler as settings."""
-    accepted = inspect.signature(memory.parts[0].sampler.init).parameters
+    accepted = inspect.signature(buffer.parts[0].sampler.init).parameters
     return {
         name: Setting(float, parameter.default, "", True) for name, parameter in accepted.items()
     }
@@ -139,30 +143,49 @@ def check(
     for name in given:
         if name not in known:
             names = [f"{section}.{each}" for each in (*known, *own)]
-            raise values.unknown(f"{section}.{name}", names, f"setting of {what}")
-    return {
-        name: values.conform(setting.kind, given.get(name, setting.default), f"{section}.{name}")
-        for name, setting in known.items()
+            raise words.unknown(f"{section}.{name}", names, f"setting of {what}")
+    adapter = pydantic.TypeAdapter(model(what, known))
+    whole = {name: words.whole(value) for name, value in given.items()}
+    found = words.validated(adapter, whole, section)
+    return {name: _tuple(getattr(found, name)) for name in known}
+
+
+def model(name: str, settings: Mapping[str, Setting]) -> type[pydantic.BaseModel]:
+    """Make the pydantic model of settings, with their types, defaults and descriptions."""
+    fields: dict[str, Any] = {
+        each: (setting.kind, pydantic.Field(setting.default, description=setting.meaning or None))
+        for each, setting in settings.items()
     }
+    return pydantic.create_model(name, __config__=STRICT, **fields)
+
+
+def _tuple(value: Any) -> Any:
+    """Return sequences as tuples: settings of compiled programs must be hashable."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _configurable(kind: Any) -> bool:
+    """Return whether values of a type can be given as text."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        return all(map(_configurable, arguments))
+    if origin in (tuple, list, Sequence):
+        return _configurable(arguments[0])
+    return origin is Literal or kind in (bool, int, float, str, None, type(None))
 
 
 @functools.cache
 def documented(factory: Callable[..., Any]) -> dict[str, str]:
-    """Return the text on each argument in a factory's Google-style docstring, on one line."""
-    text = inspect.getdoc(factory) or ""
-    _, _, section = text.partition("\nArgs:\n")
-    section = re.split(r"\n\n", section)[0]
-    found = re.findall(r"^ +(\w+): (.*?)(?=^ +\w+: |\Z)", section, re.DOTALL | re.MULTILINE)
-    return {name: " ".join(meaning.split()).rstrip(".") for name, meaning in found}
+    """Return the description of each argument in a factory's docstring, on one line."""
+    found = docstring_parser.parse(inspect.getdoc(factory) or "").params
+    return {each.arg_name: " ".join((each.description or "").split()).rstrip(".") for each in found}
 
 
 def accepted(agent: str) -> list[str]:
     """List dotted names of the settings of an agent, if it is known, and of all samplers."""
     found = [f"agent.{each}" for each in describe_agent(agent)] if agent in AGENTS else []
-    for factory in replay.SAMPLERS.values():
-        memory = replay.make(0.0, 1, 1, factory())
-        own = {**static_settings(factory), **sampler_leaves(memory)}
-        found += [f"replay.{each}" for each in own]
+    for name in SAMPLERS:
+        found += [f"replay.{each}" for each in describe_sampler(name)]
     return list(dict.fromkeys(found))
 
 
@@ -176,3 +199,12 @@ def describe_agent(name: str) -> dict[str, Setting]:
             continue
         return {**static_settings(factory), **agent_leaves(agent)}
     raise AssertionError(name)
+
+
+def describe_sampler(name: str) -> dict[str, Setting]:
+    """Return all settings of a sampler."""
+    factory = SAMPLERS[name]
+    if name == NEWEST:
+        return {}
+    buffer = replay.make(0.0, 1, 1, factory())
+    return {**static_settings(factory), **sampler_leaves(buffer)}

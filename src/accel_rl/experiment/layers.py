@@ -18,19 +18,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from accel_rl.cli.training import catalogue, configuration, values
+import pydantic
+
+from accel_rl.experiment import catalogue, configuration, words
 from accel_rl.replay.replay import OTHER_NAMES
 
 WRITTEN_BY = "written_by"  # section of a saved configuration: versions and machine, no settings
 
 Tables = dict[str, dict[str, Any]]
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
 
 
 def resolve(
-    agent: str,
+    agent: str | None,
     environment: str | None,
     file: Path | None,
     options: Mapping[str, Any],
@@ -39,28 +41,31 @@ def resolve(
     """Merge the settings of all layers, except library defaults.
 
     Args:
-      agent: the agent's name; the file must not name another one.
-      environment: its name, if the command gives it.
+      agent: the agent's name; the file must not name another one. None: the file's.
+      environment: its name; the file's if None.
       file: of `--config`.
       options: command options that were given, by dotted name.
       overrides: words of the form `a.b=c`.
 
     Raises:
-      ValueError: if the file or a word is malformed, or no environment is named.
+      ValueError: if the file or a word is malformed, or no agent or environment is named.
       OSError: if the file cannot be read.
     """
     upper: list[Tables] = [{} if file is None else read(file)]
     upper[0] = _spelt(upper[0])
     of = upper[0].get("agent", {}).get("name", agent)
+    agent = of if agent is None else agent
+    if agent is None:
+        raise ValueError("no agent is named: give agent, or agent.name in the file")
     if of != agent:
         raise ValueError(f"{file} is of agent {of}, not of {agent}")
     named = {} if environment is None else {"environment.name": environment}
-    words = [values.assignment(word) for word in overrides]
-    if any(name == "agent.name" for name, _ in words):
+    given = [words.assignment(word) for word in overrides]
+    if any(name == "agent.name" for name, _ in given):
         raise ValueError("the agent is named by the command: agent.name cannot be set")
     upper += [
         _spelt(tables({"agent.name": agent, **named, **options})),
-        _spelt(tables({name: values.parse(text) for name, text in words}, agent)),
+        _spelt(tables({name: words.parse(text) for name, text in given}, agent)),
     ]
     over = functools.reduce(merge, upper)
     name = over.get("environment", {}).get("name")
@@ -90,7 +95,7 @@ def read(path: Path) -> Tables:
     for section, table in found.items():
         known = (*configuration.SECTIONS, configuration.SWEEP)
         if section not in known:
-            raise values.unknown(section, known, f"section of {path}")
+            raise words.unknown(section, known, f"section of {path}")
         if not isinstance(table, dict):
             raise ValueError(f"{path}: {section} must be a table of settings, got {table!r}")
     return found
@@ -133,7 +138,7 @@ def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 @functools.cache
 def presets() -> dict[str, Any]:
     """Load `presets.toml`."""
-    file = resources.files("accel_rl.cli.training") / "presets.toml"
+    file = resources.files("accel_rl.experiment") / "presets.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
@@ -152,7 +157,7 @@ def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
         section, *path = name.split(".")
         if section not in configuration.SECTIONS or not path:
             known = [*configuration.settings(), *catalogue.accepted(agent)]
-            raise values.unknown(name, known)
+            raise words.unknown(name, known)
         table = found.setdefault(section, {})
         for part in path[:-1]:
             table = table.setdefault(part, {})
@@ -173,7 +178,7 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Tables:
         below, above = dict(lower.get(section, {})), upper.get(section, {})
         name = _NAMES.get(section)
         if name in above and name in below and above[name] != below[name]:
-            common = configuration.fields(section).keys() - {"arguments"}
+            common = set(configuration.fields(section)) - {"arguments"}
             below = {each: value for each, value in below.items() if each in common}
         for each, value in above.items():
             both = isinstance(value, dict) and isinstance(below.get(each), dict)
@@ -195,15 +200,19 @@ def shares(merged: Tables) -> Tables:
     def number(value: Any) -> Any:
         if isinstance(value, list):  # values of a sweep
             return [number(each) for each in value]
-        match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+        match = SHARE.fullmatch(value) if isinstance(value, str) else None
         if not match:
             return value
-        return max(1, round(float(match[1]) / 100 * values.conform(int, steps, "training.steps")))
+        return max(1, round(float(match[1]) / 100 * _int(steps)))
 
     return {
         section: {name: number(value) for name, value in table.items()}
         for section, table in merged.items()
     }
+
+
+def _int(value: Any) -> int:
+    return words.validated(pydantic.TypeAdapter(int), words.whole(value), "training.steps")
 
 
 def _spelt(layer: Tables) -> Tables:

@@ -16,15 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel_rl import io
-from accel_rl.cli import folders
-from accel_rl.cli.training import configuration, layers
-from accel_rl.cli.training.configuration import Configuration
+from accel_rl import __version__, io
+from accel_rl.experiment import configuration, layers
+from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.loggers import Row
+from accel_rl.io.run_folder import CONFIG, METRICS, RESULTS, made_with, read_json, write_json
 
-CONFIG, RESULTS, README = folders.CONFIG, folders.RESULTS, "README.txt"
-METRICS = folders.METRICS
-TABLE, EVENTS, CHECKPOINTS = "metrics.csv", "tensorboard", "checkpoints"
+README, TABLE, EVENTS, CHECKPOINTS = "README.txt", "metrics.csv", "tensorboard", "checkpoints"
 FILES, FOLDERS = (RESULTS, CONFIG, README, METRICS, TABLE), (EVENTS, CHECKPOINTS)
 
 # Metrics in units of reward.
@@ -65,13 +63,13 @@ class Record:
         self.started = True
         directory, complete = self._directory, self._complete
         (directory / RESULTS).unlink(missing_ok=True)
-        by: dict[str, Any] = {"command": self._command, **folders.made_with()}
+        by: dict[str, Any] = {"command": self._command, **made_with()}
         if not rows:
             text = _README.format(
                 agent=complete.agent.name.replace("_", "-"),
                 environment=complete.environment.name,
                 seeds=f"{complete.training.seeds} seeds",
-                version=by["versions"]["accel_rl"],
+                version=__version__,
                 command=self._command,
                 folder=directory,
                 period=complete.training.period,
@@ -81,7 +79,7 @@ class Record:
         else:
             by = {**layers.written_by(directory / CONFIG), "resumed": by}
         tables = configuration.to_mapping(complete)
-        folders.write_json(directory / CONFIG, {**tables, layers.WRITTEN_BY: by})
+        write_json(directory / CONFIG, {**tables, layers.WRITTEN_BY: by})
 
     def log(self, row: Row) -> None:
         """Do nothing: other loggers write rows."""
@@ -172,7 +170,7 @@ def is_training(directory: Path) -> bool:
     """
     if not (directory / CONFIG).is_file():
         return False
-    found = folders.read_json(directory, CONFIG)
+    found = read_json(directory, CONFIG)
     if not isinstance(found, dict):
         raise ValueError(f"{directory / CONFIG} must hold tables of settings, got {found!r}")
     return "agent" in found
@@ -185,7 +183,6 @@ def read(directory: Path) -> Configuration:
       ValueError: if it is not such a folder, or its configuration is damaged.
     """
     if not is_training(directory):
-        folders.refuse_demo(directory)
         raise ValueError(f"{directory} is not the folder of an agent's training")
     return configuration.from_mapping(layers.read(directory / CONFIG))
 

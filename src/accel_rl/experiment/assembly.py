@@ -1,9 +1,10 @@
-"""Environment, agent, replay buffer and program of a configuration."""
+"""Experiments: environment, agent, replay buffer and program of a configuration."""
 
 import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,9 +13,8 @@ import numpy as np
 
 from accel_rl import envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.cli import runtime
-from accel_rl.cli.training import catalogue, configuration, values
-from accel_rl.cli.training.configuration import Configuration
+from accel_rl.experiment import catalogue, configuration, words
+from accel_rl.experiment.configuration import Configuration
 from accel_rl.types import Array, Environment
 
 # Hyper-parameters of the program, with their dotted names in a configuration.
@@ -28,7 +28,7 @@ _CAPACITY, _BATCH = 10_000, 128
 
 
 @dataclasses.dataclass(frozen=True)
-class Assembly:
+class Experiment:
     """Program of a configuration, with its environments, hyper-parameters and keys."""
 
     configuration: Configuration  # complete: all defaults are filled in
@@ -44,9 +44,33 @@ class Assembly:
         """Number of trainings that run at once: seeds times combinations of the sweep."""
         return math.prod(self.key.shape)
 
+    def train(
+        self, directory: str | Path | None = None, *, resume: bool = False, bar: bool = False
+    ) -> train.RunResult:
+        """Train as configured.
 
-def assemble(wanted: Configuration) -> Assembly:
+        Args:
+          directory: folder for metrics, checkpoints and results; nothing is written if None.
+          resume: continue from the newest checkpoint in the folder.
+          bar: show a progress bar on stderr.
+
+        Raises:
+          ValueError: if the folder holds another training, or a damaged one.
+          OSError: if a file cannot be written.
+        """
+        from accel_rl.experiment import training  # it imports this module
+
+        if directory is None:
+            return training.run_in_memory(self)
+        path = Path(directory)
+        return training.run(path, self, "Experiment.train", resume=resume, bar=bar)[0]
+
+
+def assemble(wanted: Configuration) -> Experiment:
     """Assemble the program of a configuration, and fill in the configuration's defaults.
+
+    Args:
+      wanted: the configuration; settings of agent and sampler may be left out.
 
     Raises:
       ValueError: if a name is unknown, a value is out of range, or parts do not match.
@@ -54,22 +78,22 @@ def assemble(wanted: Configuration) -> Assembly:
     with _as_value_errors():
         scored, env = _environments(wanted.environment)
         agent, agent_options = _agent(wanted, env)
-        memory, replay_config = _memory(wanted, env, agent)
-        program = train.make(env, agent, memory, **dataclasses.asdict(wanted.schedule))
+        buffer, replay_config = _buffer(wanted, env, agent)
+        program = train.make(env, agent, buffer, **dataclasses.asdict(wanted.schedule))
         complete = dataclasses.replace(
             wanted,
             agent=dataclasses.replace(wanted.agent, options=agent_options),
             replay=replay_config,
         )
-        paths = _paths(agent, memory)
+        paths = _paths(agent, buffer)
         _check_sweep(complete, paths)
         for combination in complete.combinations():
             hyper = _hyper(complete, paths, combination)
             jax.eval_shape(lambda hyper=hyper: program.init(jax.random.key(0), **hyper))
-            memory.parts[0].sampler.init(**hyper["replay"])  # checks values, but not tracers
+            buffer.parts[0].sampler.init(**hyper["replay"])  # checks values, but not tracers
     if len(complete.combinations()) > 1:
         hyper = _swept(complete, paths)
-    return Assembly(complete, env, scored, program, hyper, _keys(complete), tuple(paths))
+    return Experiment(complete, env, scored, program, hyper, _keys(complete), tuple(paths))
 
 
 @contextlib.contextmanager
@@ -84,7 +108,6 @@ def _as_value_errors() -> Iterator[None]:
 def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
     if wanted.reward_scale <= 0:  # a negative scale would invert the objective
         raise ValueError(f"environment.reward_scale must be more than 0, got {wanted.reward_scale}")
-    runtime.import_gymnax()
     env = envs.environment(wanted.name, **wanted.arguments)
     if wanted.time_limit is not None:
         env = envs.wrappers.time_limit(env, wanted.time_limit)
@@ -100,7 +123,7 @@ def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment,
 def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Any]]:
     name, given = wanted.agent.name, wanted.agent.options
     if name not in catalogue.AGENTS:
-        raise values.unknown(name, catalogue.AGENTS, "agent")
+        raise words.unknown(name, catalogue.AGENTS, "agent")
     factory = catalogue.AGENTS[name]
     static = catalogue.static_settings(factory)
     arguments = catalogue.chosen("agent", given, static)
@@ -110,13 +133,13 @@ def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, An
     return agent, catalogue.check("agent", name, given, known, own)
 
 
-def _memory(
+def _buffer(
     wanted: Configuration, env: Environment, agent: Agent
 ) -> tuple[replay.Replay, configuration.ReplayConfig]:
     config, num_envs = wanted.replay, wanted.schedule.num_envs
     name, given, own = config.sampler, config.options, configuration.fields("replay")
     if name not in catalogue.SAMPLERS:
-        raise values.unknown(name, catalogue.SAMPLERS, "sampler")
+        raise words.unknown(name, catalogue.SAMPLERS, "sampler")
     example = train.example(env, agent)
     online = name == catalogue.NEWEST
     default_capacity, default_batch = (num_envs, num_envs) if online else (_CAPACITY, _BATCH)
@@ -130,9 +153,9 @@ def _memory(
                 f"replay.batch_size must be schedule.num_envs, {num_envs}, and replay.n_step 1, "
                 f"got {capacity}, {batch_size} and {config.n_step}"
             )
-        memory = replay.newest(example, num_envs)
+        buffer = replay.newest(example, num_envs)
     else:
-        memory = replay.make(
+        buffer = replay.make(
             example,
             capacity,
             batch_size,
@@ -142,8 +165,8 @@ def _memory(
             stratified=config.stratified,
             weights_over=config.weights_over,
         )
-    known = {**static, **catalogue.sampler_leaves(memory)}
-    return memory, dataclasses.replace(
+    known = {**static, **catalogue.sampler_leaves(buffer)}
+    return buffer, dataclasses.replace(
         config,
         capacity=capacity,
         batch_size=batch_size,
@@ -151,11 +174,11 @@ def _memory(
     )
 
 
-def _paths(agent: Agent, memory: replay.Replay) -> dict[str, tuple[str, ...]]:
+def _paths(agent: Agent, buffer: replay.Replay) -> dict[str, tuple[str, ...]]:
     """Map dotted names of hyper-parameters to their paths in the arguments of `program.init`."""
     return {
         **{f"agent.{name}": ("agent", name) for name in agent.hyperparameters},
-        **{f"replay.{name}": ("replay", name) for name in catalogue.sampler_leaves(memory)},
+        **{f"replay.{name}": ("replay", name) for name in catalogue.sampler_leaves(buffer)},
         **{dotted: (name,) for name, dotted in _PROGRAM.items()},
     }
 
@@ -178,7 +201,7 @@ def _hyper(
 def _check_sweep(complete: Configuration, paths: Mapping[str, Any]) -> None:
     for name, each in complete.sweep.items():
         if name not in paths:
-            raise values.unknown(name, paths, "hyper-parameter that is an array")
+            raise words.unknown(name, paths, "hyper-parameter that is an array")
         if not each:
             raise ValueError(f"sweep.{name} must have at least one value")
 

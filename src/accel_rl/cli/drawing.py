@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from accel_rl import plot
 from accel_rl.cli import pictures
-from accel_rl.cli.training import configuration, execute, folder, sweeping, values
+from accel_rl.experiment import configuration, folder, training, words
+from accel_rl.experiment import sweep as sweeps
 from accel_rl.io.loggers import Row
 from accel_rl.plot import Curve
 
@@ -76,8 +77,8 @@ _YLABELS = {
 
 def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
     """Return curves of all combinations of a training or a sweep, and names of those without."""
-    sweep = sweeping.is_sweep(run)
-    inside = [run / group.name for group in sweeping.read(run)] if sweep else [run]
+    sweep = sweeps.is_sweep(run)
+    inside = [run / group.name for group in sweeps.read(run)] if sweep else [run]
     found, without = [], []
     for path in inside:
         if sweep and not folder.is_training(path):  # the sweep was stopped before this group
@@ -92,7 +93,7 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
         for number, settings in enumerate(complete.combinations()):
             curve = _curve(complete, rows, metric, number)
             if curve is None:
-                which = f" with {sweeping.settings_text(settings)}" if settings else ""
+                which = f" with {words.assignments(settings)}" if settings else ""
                 without.append(f"{path}{which}")
                 continue
             name = path if not settings else path / str(number)
@@ -127,7 +128,7 @@ def _curve(
     steps, scores = [], []
     last = np.full(complete.training.seeds, np.nan)
     for row in rows:
-        present = execute.per_combination(complete, row, metric)[number]
+        present = training.per_combination(complete, row, metric)[number]
         known = np.isfinite(present)
         last = np.where(known, present, last) if keeps else present
         if known.any() and np.isfinite(last).all():
@@ -149,9 +150,7 @@ def _labels(drawn: Sequence[_Drawn]) -> list[str]:
         and len({str(each.settings.get(name)) for each in drawn}) > 1
     ]
     labels = [
-        ", ".join(
-            f"{name.rpartition('.')[2]} {values.text(each.settings[name])}" for name in differ
-        )
+        ", ".join(f"{name.rpartition('.')[2]} {words.text(each.settings[name])}" for name in differ)
         for each in drawn
     ]
     if not differ or len(differ) > _MOST:

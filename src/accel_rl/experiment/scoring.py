@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import train
-from accel_rl.cli.training import execute, folder, sweeping
-from accel_rl.cli.training.assemble import assemble
-from accel_rl.cli.training.configuration import Configuration
+from accel_rl.experiment import folder, sweep, training
+from accel_rl.experiment.assembly import assemble
+from accel_rl.experiment.configuration import Configuration
+from accel_rl.io.run_folder import RESULTS
 from accel_rl.train.compiled import finite
 from accel_rl.types import Array
 
@@ -38,14 +39,14 @@ def score(
     Raises:
       ValueError: if there is no such training or checkpoint, or it is damaged.
     """
-    if not sweeping.is_sweep(directory):
+    if not sweep.is_sweep(directory):
         complete = folder.read(directory)
         figures = _training(directory, which, episodes, seed)
         if figures is None:
             raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
         return {**figures, "unfinished": _unfinished(directory, {}, complete, scored=True)}
     found, unfinished = [], []
-    for group in sweeping.read(directory):
+    for group in sweep.read(directory):
         inner = directory / group.name
         figures = _training(inner, which, episodes, seed) if folder.is_training(inner) else None
         scored = figures is not None
@@ -57,7 +58,7 @@ def score(
     if not found:
         raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
     return {
-        **execute.in_common(found),
+        **training.in_common(found),
         "trainings": [each for one in found for each in one["trainings"]],
         "unfinished": unfinished,
     }
@@ -74,7 +75,7 @@ def _unfinished(
       wanted: its configuration, or one with more steps that the sweep was resumed with.
       scored: True if the training has scores.
     """
-    ended = (directory / folder.RESULTS).is_file()
+    ended = (directory / RESULTS).is_file()
     if ended and scored and folder.read(directory).training.steps >= wanted.training.steps:
         return []
     done = max(folder.checkpoints(directory, wanted).steps(), default=0)
@@ -106,7 +107,7 @@ def _training(
         means = jax.jit(mean)(state.agent, key)
     else:
         keys = jax.random.split(key, assembly.trainings)
-        means = jax.jit(train.over_seeds(mean, **execute.seeds(complete)))(state.agent, keys)
+        means = jax.jit(train.over_seeds(mean, **training.seeds(complete)))(state.agent, keys)
     shape = len(complete.combinations()), complete.training.seeds
     played = {"checkpoint": str(checkpoint.path), "steps": checkpoint.step}
     return {
@@ -116,7 +117,7 @@ def _training(
         "seeds": complete.training.seeds,
         "episodes": number,
         "trainings": [
-            {"settings": settings, **played, **execute.figures(each)}
+            {"settings": settings, **played, **training.figures(each)}
             for settings, each in zip(
                 complete.combinations(), np.asarray(means).reshape(shape), strict=True
             )

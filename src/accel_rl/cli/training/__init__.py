@@ -1,1 +1,0 @@
-"""Training of agents from the command line: configuration, assembly, execution, sweeps."""

@@ -1,0 +1,99 @@
+"""Results of trainings and sweeps on the terminal, and the exit codes of their commands."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from accel_rl.cli import console
+from accel_rl.experiment import words
+
+# Statistics of the seeds' scores: names in results, headings in tables.
+_FIGURES = {
+    "mean": "mean",
+    "interquartile_mean": "inter-quartile mean",
+    "lowest": "lowest seed",
+    "highest": "highest seed",
+}
+
+
+def finish_training(directory: Path, results: dict[str, Any], json: bool) -> None:
+    """Print the results of a training, and exit with a code unless it is done.
+
+    Raises:
+      typer.Exit: with 1 if it diverged, 130 if it was interrupted.
+    """
+    _exit_unless_done(directory, results)
+    if json:
+        console.print_json({"run": str(directory), **results})
+        return
+    print_scores(results)
+    seconds = results["training_seconds"]
+    console.print_line(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
+
+
+def finish_sweep(directory: Path, results: dict[str, Any], json: bool) -> None:
+    """Print the results of a sweep and the settings of its best combination.
+
+    Raises:
+      typer.Exit: with 130 if it was interrupted.
+    """
+    _exit_unless_done(directory, results)
+    if json:
+        console.print_json({"run": str(directory), **results})
+        return
+    names = list(results["combinations"][0]["settings"])
+    rows = [
+        (
+            *(words.text(each["settings"][name]) for name in names),
+            *(_number(each[name]) for name in _FIGURES),
+            "best" if each["best"] else "",
+        )
+        for each in results["combinations"]
+    ]
+    console.print_table(_title(results), (*names, *_FIGURES.values(), ""), rows, numbers_from=0)
+    if results["best"] is not None:
+        console.print_line(f"best: {words.assignments(results['best'])}")
+    console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
+
+
+def print_scores(results: dict[str, Any]) -> None:
+    """Print the table of scores, with a column of steps where steps differ."""
+    shared = results["steps"] is not None
+    rows = [
+        (
+            words.assignments(each["settings"]),
+            *(() if shared else (f"{each['steps']:,}",)),
+            *(_number(each[name]) for name in _FIGURES),
+        )
+        for each in results["trainings"]
+    ]
+    console.print_table(
+        _title(results), ("", *(() if shared else ("steps",)), *_FIGURES.values()), rows
+    )
+
+
+def _exit_unless_done(directory: Path, results: dict[str, Any]) -> None:
+    reason = results["reason"]
+    if reason == "interrupted":
+        console.note(f"accel-rl: after {results['steps']:,} steps: accel-rl resume {directory}")
+        raise typer.Exit(130)
+    if reason.startswith("diverged"):
+        console.note(f"accel-rl: {reason}")
+        raise typer.Exit(1)
+
+
+def _title(results: dict[str, Any]) -> str:
+    """Return the title of a table of scores, without entries that are None as rows differ."""
+    said = {
+        "environment": " in {}",
+        "steps": ", {:,} steps",
+        "seeds": ", seeds: {}",
+        "episodes": "; means of {:,} greedy episodes",
+    }
+    parts = [text.format(results[name]) for name, text in said.items() if results[name] is not None]
+    return results["agent"] + "".join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"

@@ -1,0 +1,247 @@
+"""Configuration of an experiment as plain data, in frozen dataclasses.
+
+It is written as JSON with the run, and read from JSON or TOML; all values have types of these
+formats. The sections `agent` and `replay` also hold the settings of the agent and the sampler that
+they name. In files and on the command line these stand beside the section's own fields
+(`agent.learning_rate`); here they are in `options`.
+"""
+
+import dataclasses
+import itertools
+import json
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from accel_rl.experiment import words
+
+STRICT = pydantic.ConfigDict(
+    strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+)
+
+
+def _finite(table: Any) -> Any:
+    """Raise ValueError if a table holds infinity or NaN, which JSON cannot represent."""
+    try:
+        json.dumps(table, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("must hold finite numbers") from error
+    return table
+
+
+Options = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentConfig:
+    """Environment and its wrappers."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    """as `accel-rl envs --gymnax` lists them, or `MODULE:NAME`"""
+    arguments: Annotated[Options, pydantic.AfterValidator(_finite)] = dataclasses.field(
+        default_factory=dict
+    )
+    """arguments of the environment's constructor: `environment.arguments.map_name=8x8`"""
+    time_limit: int | None = None
+    """steps after which episodes are truncated, in addition to the environment's own limit"""
+    reward_scale: float = 1.0
+    """positive factor of rewards in training; reported returns are unscaled"""
+    flatten: bool = False
+    """flatten observations to vectors"""
+    dtype: str | None = None
+    """dtype of stored observations, such as `uint8` for MinAtar"""
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentConfig:
+    """Agent and its settings."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    """named by the command"""
+    gamma: float = 0.99
+    """discount factor per environment step"""
+    options: Options = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig:
+    """Replay buffer and its sampler."""
+
+    __pydantic_config__ = STRICT
+
+    sampler: str = "uniform"
+    """`uniform`, `prioritised` (`per`), `rank-based`, `amper-fr`, `amper-k`; `newest`: online"""
+    capacity: int | None = None
+    """transitions over all environments; none: 10,000, for `newest` `num_envs`"""
+    batch_size: int | None = None
+    """transitions of an update; none: 128, for `newest` `num_envs`"""
+    n_step: int = 1
+    """rewards in a target"""
+    stratified: bool = True
+    """see [replay](replay.md)"""
+    weights_over: Literal["batch", "buffer"] = "batch"
+    """`batch` or `buffer`: where the largest importance-sampling weight is taken"""
+    beta: float = 0.4
+    """initial exponent of importance-sampling weights"""
+    beta_end: float = 1.0
+    """exponent after `beta_steps`"""
+    beta_steps: float = 500_000
+    """environment steps"""
+    options: Options = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduleConfig:
+    """Schedule of an iteration; see `train.Schedule`."""
+
+    __pydantic_config__ = STRICT
+
+    num_envs: int = 1
+    """environments of a seed that step together"""
+    rollout: int = 1
+    """steps of each environment in an iteration"""
+    updates: int = 1
+    """updates in an iteration"""
+    learning_starts: int = 1_000
+    """environment steps before the first update"""
+    policy_lag: int = 0
+    """iterations by which the acting policy is older than the newest"""
+    priority_lag: int = 0
+    """priority updates that a sample need not have seen"""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """Length, logging and seeds of a training."""
+
+    __pydantic_config__ = STRICT
+
+    steps: int = 100_000
+    """environment steps of each seed"""
+    period: int = 1_000
+    """environment steps between rows of metrics"""
+    seeds: int = 1
+    """independent trainings at once"""
+    seed: int = 0
+    """seed of all random numbers"""
+    strategy: Literal["auto", "vmap", "batched", "sharded"] = "auto"
+    """`auto`, `vmap`, `batched`, `sharded`: how seeds share the devices"""
+    seed_batch: int | None = None
+    """seeds at a time on a device, to save memory"""
+    log: tuple[Literal["console", "jsonl", "csv", "tensorboard"], ...] = ("jsonl",)
+    """a list of `console`, `jsonl`, `csv`, `tensorboard`"""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation by greedy episodes."""
+
+    __pydantic_config__ = STRICT
+
+    episodes: int = 100
+    """greedy episodes of each seed"""
+    every: int = 10_000
+    """environment steps between evaluations; the last step is always evaluated"""
+    max_steps: int = 10_000
+    """steps after which an evaluation episode ends"""
+    stop_at: float | None = None
+    """stop once every seed's evaluation return reaches this value"""
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointsConfig:
+    """Checkpoints, from which a training can be resumed."""
+
+    __pydantic_config__ = STRICT
+
+    every: int | None = None
+    """environment steps between checkpoints; none: only the best and the last"""
+    keep: int = 2
+    """newest checkpoints to keep, in addition to the best"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """Configuration of an experiment."""
+
+    __pydantic_config__ = STRICT
+
+    environment: EnvironmentConfig
+    agent: AgentConfig
+    replay: ReplayConfig
+    schedule: ScheduleConfig
+    training: TrainingConfig
+    evaluation: EvaluationConfig
+    checkpoints: CheckpointsConfig
+    sweep: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
+    all seeds; the values of the last name change fastest."""
+
+    def combinations(self) -> list[dict[str, float]]:
+        """Return the hyper-parameters of each combination; one empty dict without a sweep."""
+        return [
+            dict(zip(self.sweep, each, strict=True))
+            for each in itertools.product(*self.sweep.values())
+        ]
+
+
+SWEEP = "sweep"
+SECTIONS: dict[str, type] = {
+    name: kind for name, kind in typing.get_type_hints(Configuration).items() if name != SWEEP
+}
+ADAPTER = pydantic.TypeAdapter(Configuration)
+
+
+def fields(section: str) -> list[str]:
+    """Return the names of a section's own fields, without `options`."""
+    return [each.name for each in dataclasses.fields(SECTIONS[section]) if each.name != "options"]
+
+
+def settings() -> Iterator[str]:
+    """Yield every dotted name that does not depend on agent, sampler or environment."""
+    for section in SECTIONS:
+        yield from (f"{section}.{name}" for name in fields(section))
+
+
+def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
+    """Build a configuration from nested tables, the format of files.
+
+    Raises:
+      ValueError: if a name is unknown (the message suggests a known one) or missing, or a value is
+        of the wrong type.
+    """
+    for name in mapping:
+        if name not in (*SECTIONS, SWEEP):
+            raise words.unknown(name, SECTIONS, "section")
+    tables = {name: _nested(name, mapping.get(name, {})) for name in SECTIONS}
+    return words.validated(ADAPTER, {**tables, SWEEP: mapping.get(SWEEP, {})}, "")
+
+
+def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """Convert a configuration to the tables that `from_mapping` reads."""
+    tables: dict[str, dict[str, Any]] = ADAPTER.dump_python(configuration, mode="json")
+    for table in tables.values():
+        table.update(table.pop("options", {}))
+    if not tables[SWEEP]:
+        del tables[SWEEP]
+    return tables
+
+
+def _nested(section: str, table: Any) -> dict[str, Any]:
+    """Return a section's table with the settings of its agent or sampler in `options`."""
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{section} must be a table of settings, got {table!r}")
+    own = fields(section)
+    given = {name: words.whole(table[name]) for name in table if name in own}
+    options = {name: table[name] for name in table if name not in own}
+    if section in ("agent", "replay"):
+        return {**given, "options": options}
+    for name in options:
+        raise words.unknown(f"{section}.{name}", settings())
+    return given

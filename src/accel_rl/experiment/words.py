@@ -1,0 +1,132 @@
+"""Values of settings: parsed from words, validated, and formatted as words."""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pydantic
+
+T = TypeVar("T")
+
+_NONE = ("none", "null")
+_OPENING, _CLOSING = "[{(", "]})"
+
+
+def parse(text: str) -> Any:
+    """Parse a word of the command line as a TOML value or None, else return it as a string.
+
+    `1e-3`, `500_000`, `true`, `[64, 64]` and `"quoted"` are TOML; `none` and `null` are None.
+    """
+    if text.lower() in _NONE:
+        return None
+    try:
+        (value,) = tomllib.loads(f"value = {text}").values()
+    except (tomllib.TOMLDecodeError, ValueError):
+        return text
+    return value
+
+
+def split(text: str) -> list[str]:
+    """Split text at commas outside brackets and quotes: `[64,64],[32]` has two parts.
+
+    Raises:
+      ValueError: if a part is empty.
+    """
+    parts, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth -= 1
+        if character == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += character
+    parts = [part.strip() for part in parts]
+    if not all(parts):
+        raise ValueError(f"values must be comma-separated, none of them empty, got {text!r}")
+    return parts
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Split `a.b=c` into the dotted name and the value's text.
+
+    Raises:
+      ValueError: if the text is not of that form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not all(name.split(".")) or not value:
+        raise ValueError(f"settings are written section.name=value, got {text!r}")
+    return name.strip(), value.strip()
+
+
+def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueError:
+    """Return the error for an unknown name; it suggests a similar name, or lists all names."""
+    names = list(known)
+    section, _, last = name.rpartition(".")
+    near = [each for each in names if section and each.startswith(f"{section}.")] or names
+    hint = f"there are {', '.join(near)}"
+    # An equal last part before a similar one; names of the same section before others.
+    for least in (1.0, 0.6):
+        for some in (near, names):
+            lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
+            close = difflib.get_close_matches(last, lasts, n=1, cutoff=least)
+            if close:
+                return ValueError(f"no {what} is named {name!r}; did you mean {lasts[close[0]]}?")
+    return ValueError(f"no {what} is named {name!r}; {hint}")
+
+
+def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
+    """Return a value of TOML or JSON as the adapter's type.
+
+    Raises:
+      ValueError: if the value is not of the type; the message names the setting and the value.
+    """
+    try:
+        # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
+        return adapter.validate_json(json.dumps(value))
+    except TypeError as error:  # a date of TOML
+        raise ValueError(f"{name}: {error}") from error
+    except pydantic.ValidationError as error:
+        raise first_error(error, name) from error
+
+
+def first_error(error: pydantic.ValidationError, name: str = "") -> ValueError:
+    """Return the first of pydantic's errors in a line that names the setting and its value."""
+    found = error.errors(include_url=False)[0]
+    path = ".".join(str(each) for each in (name, *found["loc"]) if each != "")
+    if found["type"] == "missing":
+        return ValueError(f"{path} is missing")
+    reason = found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    for detail in (", unable to parse", ", got a number"):
+        reason = reason.partition(detail)[0]
+    return ValueError(f"{path} {reason}".strip() + f", got {json.dumps(found['input'])}")
+
+
+def whole(value: Any) -> Any:
+    """Return whole floats, such as 1e5, as ints; in lists, too."""
+    if isinstance(value, list | tuple):
+        return [whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def text(value: Any) -> str:
+    """Format a value as a word of the command line that `parse` reads."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{','.join(text(each) for each in value)}]"
+    return str(value)
+
+
+def assignments(settings: Mapping[str, Any]) -> str:
+    """Format settings as words of the command line."""
+    return " ".join(f"{name}={text(value)}" for name, value in settings.items())
