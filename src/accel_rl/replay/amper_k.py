@@ -218,7 +218,7 @@ class _Ball(NamedTuple):
 
 
 def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
-    """Return the mean fraction of each weight's key that a ball covers, from first to last ball.
+    """Return the fraction of each weight's key that a ball covers, averaged from first to last.
 
     Center and radius change linearly from the first ball to the last, and so do both ends of the
     ball.

@@ -10,7 +10,7 @@ from accel_rl.types import Array, ArrayLike
 
 
 class NStep(NamedTuple):
-    """Return, discount and length of a window of n steps, from its first step."""
+    """Reward sum, bootstrap discount and length of an n-step window."""
 
     reward: Array  # float32, sum over j < k of gamma^j * earlier discounts * reward j
     discount: Array  # float32, gamma^k times the k discounts: factor of the bootstrap value

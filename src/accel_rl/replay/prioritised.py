@@ -65,7 +65,7 @@ def prioritised(form: str = "auto") -> MakeSampler:
 
 
 def power(priorities: Array, alpha: Array) -> Array:
-    """Return priorities^alpha, clipped to [1e-28, 1e28]; 0 where the priority is 0."""
+    """Return priorities^alpha, clipped to [1e-28, 1e28]; 0 for priority 0, whatever alpha."""
     positive = priorities > 0
     safe = jnp.where(positive, priorities, np.float32(1))
     # Clip so that sums stay finite and any item with a positive priority can be drawn.

@@ -126,8 +126,7 @@ class Replay(NamedTuple):
     """Index and store of the buffer."""
 
     apart: Apart
-    """Functions over the separate states of index and store, for parts that are placed separately.
-    """
+    """Functions over the separate states of index and store, for parts that are placed apart."""
 
 
 def make(

@@ -94,7 +94,7 @@ def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
 
 
 def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
-    """Return the first slot that may be drawn, and the number of such slots from it on, int32."""
+    """Return the span that may be drawn: its first slot and its size around the ring, int32."""
     written = jnp.where(cursor.laps > 0, np.int32(ring.rows), cursor.row)
     oldest = jnp.minimum(written, np.int32(ring.rows - ring.history))
     first = cursor.row - oldest

@@ -56,8 +56,7 @@ class Sampler(NamedTuple):
     """
 
     mass: Callable[[State, Span], Array]
-    """mass(state, span): unnormalised probability of this buffer where several are sampled as one.
-    """
+    """mass(state, span): unnormalised probability of this buffer if several are sampled as one."""
 
     least: Callable[[State, Span], Array] | None
     """least(state, span): smallest probability of an item that can be drawn; None if it cannot be
