@@ -1,8 +1,8 @@
-"""Associative memory: searches over stored keys as a ternary CAM makes them, and draws from them.
+"""Associative memory: ternary-CAM searches over stored keys, and draws from the matches.
 
 Pure functions of arrays, for jit, vmap and scan: `encode` numbers as keys, search them for match
-lines, then `count`, `pack` and `draw` from the lines. `draw_by_rejection` draws without a search
-of the whole memory.
+lines, then `count`, `pack` and `draw` from the lines. `draw_by_rejection` draws without a search of
+all keys.
 """
 
 from accel_rl.am.checks import key_dtype

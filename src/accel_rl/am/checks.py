@@ -1,4 +1,4 @@
-"""What the searches refuse in Python, before anything is traced."""
+"""Checks of the searches' arguments, in Python, before anything is traced."""
 
 import operator
 
@@ -14,7 +14,7 @@ INT32_MAX = 2**31 - 1
 
 
 def key_dtype(bits: int) -> np.dtype:
-    """The unsigned dtype of keys of that width.
+    """Return the unsigned dtype of keys with `bits` bits.
 
     Raises:
       ValueError: if `bits` is not 8, 16 or 32.
@@ -25,20 +25,20 @@ def key_dtype(bits: int) -> np.dtype:
 
 
 def is_traced(value: ArrayLike) -> bool:
-    """Whether the numbers are known only once the program runs."""
+    """Return True if the value is traced, so that its numbers are not known yet."""
     return isinstance(value, jax.core.Tracer)
 
 
 def as_keys(keys: ArrayLike, vector: bool = False) -> Array:
-    """Stored keys as an array.
+    """Check stored keys and return them as an array.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
-      vector: ask for exactly one axis, of at least one key.
+      vector: require exactly one axis, of at least one key.
 
     Raises:
-      TypeError: if they are of another dtype.
-      ValueError: if they are not such a vector where one is asked for.
+      TypeError: if they have another dtype.
+      ValueError: if `vector` is set and they are no such vector.
     """
     if getattr(keys, "dtype", None) not in DTYPES:
         got = getattr(keys, "dtype", type(keys).__name__)
@@ -49,18 +49,18 @@ def as_keys(keys: ArrayLike, vector: bool = False) -> Array:
 
 
 def as_key_words(name: str, value: ArrayLike, dtype: np.dtype, shape: tuple[int, ...]) -> Array:
-    """A query, mask or radius in the dtype of the keys that it meets.
+    """Convert a query, mask or radius to the dtype of the keys.
 
     Args:
-      name: of the argument, for errors.
-      value: integers of the given shape; if traced, already of the given dtype, because numbers
-        out of range could no longer be refused.
-      dtype: of the keys.
-      shape: required shape; None as an entry stands for any length.
+      name: name of the argument, for errors.
+      value: integers of the given shape; if traced, already of the given dtype, because the range
+        of traced numbers cannot be checked.
+      dtype: dtype of the keys.
+      shape: required shape.
 
     Raises:
-      TypeError: if `value` is not of integers, or traced and of another dtype.
-      ValueError: if its shape is another or a number is not one of the dtype.
+      TypeError: if `value` is not of integers, or is traced and of another dtype.
+      ValueError: if its shape is another, or a number is out of the dtype's range.
     """
     array = value if hasattr(value, "dtype") else np.asarray(value)
     if array.shape != shape:
@@ -81,7 +81,7 @@ def as_key_words(name: str, value: ArrayLike, dtype: np.dtype, shape: tuple[int,
 
 
 def as_count(name: str, value: ArrayLike, limit: int = INT32_MAX) -> Array:
-    """A number of things as an int32 scalar; a traced one is clipped to [0, limit].
+    """Convert a count to an int32 scalar; clip a traced one to [0, limit].
 
     Raises:
       TypeError: if `value` is not an integer.
@@ -97,13 +97,13 @@ def as_count(name: str, value: ArrayLike, limit: int = INT32_MAX) -> Array:
         if not 0 <= int(value) <= limit:
             raise ValueError(f"{name} must be in [0, {limit}], got {value}")
         return jnp.int32(int(value))
-    # The upper limit first, in the value's own dtype: it may not fit in int32.
+    # Clip in the value's own dtype, before the cast: the value may not fit in int32.
     high = min(limit, int(np.iinfo(value.dtype).max))
     return jnp.clip(value, value.dtype.type(0), value.dtype.type(high)).astype(jnp.int32)
 
 
 def as_static(name: str, value: int) -> int:
-    """A positive number that fixes a shape.
+    """Return a positive number that fixes a shape, as an int.
 
     Raises:
       TypeError: if it is not a Python or NumPy integer.
@@ -121,7 +121,7 @@ def as_static(name: str, value: int) -> int:
 
 
 def as_lines(name: str, lines: ArrayLike) -> Array:
-    """Match lines or valid bits as an array.
+    """Check match lines or valid bits and return them as an array.
 
     Raises:
       TypeError: if they are not an array of bool.
@@ -133,7 +133,7 @@ def as_lines(name: str, lines: ArrayLike) -> Array:
 
 
 def as_valid(valid: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    """Valid bits for keys of the given shape.
+    """Check the valid bits of keys with the given shape and return them as an array, or None.
 
     Raises:
       TypeError: if they are not of bool.

@@ -1,4 +1,4 @@
-"""Keys: non-negative numbers as unsigned integers in the same order, as cells hold them."""
+"""Keys: non-negative numbers as unsigned integers in the same order, as TCAM cells store them."""
 
 import jax
 import jax.numpy as jnp
@@ -19,31 +19,31 @@ def encode(
     form: str = "fixed",
     checked: bool = False,
 ) -> Array:
-    """Keys of non-negative numbers: a larger number never has a smaller key.
+    """Encode non-negative numbers as keys: a larger number never has a smaller key.
 
-    "fixed" keys are evenly spaced: with x = clip(value / maximum, 0, 1) in float32 (as XLA divides,
-    but 1 from `maximum` on), the key is the integer nearest to x * (2**bits - 1), exactly so for
-    every width; the one tie, x = 1/2, goes up.
+    "fixed" keys are evenly spaced: with x = clip(value / maximum, 0, 1) in float32 (XLA's division,
+    but exactly 1 from `maximum` on), the key is the integer nearest to x * (2**bits - 1), exact for
+    every width; the only tie, x = 1/2, rounds up.
     "float" keys are evenly spaced in relative terms: the top `bits` bits of the float32 pattern
-    without its sign, so that 8 bits hold the exponent and 16 add 8 bits of the fraction; 32 hold
-    everything, and a 0. Don't-care bits then stand for about the same ratio everywhere.
+    without its sign. 8 bits hold the exponent, 16 add 8 bits of the fraction, and 32 hold the whole
+    pattern and a 0. Don't-care bits then cover about the same ratio everywhere.
 
     Args:
-      values: real [...], taken as float32; infinity is allowed.
-      maximum: real, broadcast with `values`; the number with the largest "fixed" key. No effect
-        on "float".
+      values: real [...], converted to float32; infinity is allowed.
+      maximum: real, broadcast with `values`; the number with the largest "fixed" key. No effect on
+        "float".
       bits: 8, 16 or 32, static.
       form: "fixed" or "float", static.
       checked: let `checkify.checkify` report negative numbers and NaN among traced values, static.
-        It makes each call of a compiled function slower, with checkify or without.
+        Each call of a compiled function is then slower, with or without checkify.
 
     Returns:
-      uint8, uint16 or uint32 [...]. Where `values` is traced, negative numbers and NaN get key 0,
-      as does any ratio that is NaN.
+      uint8, uint16 or uint32 [...]. If `values` is traced, negative numbers and NaN get key 0, as
+        does any ratio that is NaN.
 
     Raises:
       TypeError: if `values` or `maximum` is not of real numbers.
-      ValueError: if `bits` or `form` is another; if `values` is known and holds a negative number
+      ValueError: if `bits` or `form` is unknown; if `values` is known and holds a negative number
         or NaN; if `maximum` is known and not positive and finite.
     """
     dtype = key_dtype(bits)
@@ -64,17 +64,17 @@ def encode(
         pattern = jax.lax.bitcast_convert_type(x, jnp.uint32) << np.uint32(1)
         return jnp.where(bad, np.uint32(0), pattern >> np.uint32(32 - bits)).astype(dtype)
     top = _as_float32(maximum)
-    # XLA divides by a scalar through its reciprocal, which may take `maximum` itself below 1.
+    # XLA divides by a scalar through its reciprocal, which may make maximum / maximum below 1.
     return _nearest(jnp.where(x >= top, np.float32(1), x / top), bits).astype(dtype)
 
 
 def decode(keys: ArrayLike, maximum: ArrayLike = 1.0, *, form: str = "fixed") -> Array:
-    """A number that `encode` gives each key.
+    """Return a number that `encode` maps to each key.
 
-    "fixed": key / (2**bits - 1) * maximum; half a step at most from every number of that key, and
-    from 32-bit keys as near as float32 comes. "float": the least number of that key, from which
-    the others differ by less than a factor of 2 (8 bits), 1 + 2**-8 (16 bits) or not at all (32
-    bits); denormals, below 1.2e-38, are coarser, and keys above that of infinity give NaN.
+    "fixed": key / (2**bits - 1) * maximum, at most half a step from every number with that key;
+    from 32-bit keys, as near as float32 allows. "float": the smallest number with that key, from
+    which the others differ by less than a factor of 2 (8 bits), 1 + 2**-8 (16 bits) or not at all
+    (32 bits); denormals, below 1.2e-38, are coarser, and keys above that of infinity give NaN.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
@@ -85,8 +85,8 @@ def decode(keys: ArrayLike, maximum: ArrayLike = 1.0, *, form: str = "fixed") ->
       float32 [...].
 
     Raises:
-      TypeError: if `keys` is of another dtype or `maximum` not of real numbers.
-      ValueError: if `form` is another, or `maximum` is known and not positive and finite.
+      TypeError: if `keys` has another dtype or `maximum` is not of real numbers.
+      ValueError: if `form` is unknown, or `maximum` is known and not positive and finite.
     """
     stored = as_keys(keys)
     _check_form(form)
@@ -100,10 +100,10 @@ def decode(keys: ArrayLike, maximum: ArrayLike = 1.0, *, form: str = "fixed") ->
 
 
 def _nearest(ratio: Array, bits: int) -> Array:
-    """The integer nearest to clip(ratio, 0, 1) * (2**bits - 1), as uint32; 0 for NaN.
+    """Return the integer nearest to clip(ratio, 0, 1) * (2**bits - 1), as uint32; 0 for NaN.
 
-    ratio * 2**bits is exact in float32, and so are its floor and the two differences near their
-    comparisons; only the subtraction of `ratio` itself would round.
+    ratio * 2**bits is exact in float32. So are its floor and, near the thresholds of the two
+    comparisons, both differences. Only subtracting `ratio` itself would round.
     """
     x = jnp.where(ratio > 0, ratio, np.float32(0))
     scaled = jnp.where(x < 1, x, np.float32(0)) * np.float32(2**bits)
@@ -118,7 +118,7 @@ def _nearest(ratio: Array, bits: int) -> Array:
 def _as_float32(values: ArrayLike) -> Array:
     if isinstance(values, jax.Array):
         return values.astype(jnp.float32)
-    with np.errstate(over="ignore"):  # what is too large for float32 is infinity
+    with np.errstate(over="ignore"):  # numbers too large for float32 become infinity
         return jnp.asarray(np.asarray(values, np.float32))
 
 

@@ -1,4 +1,4 @@
-"""Match lines: counted, packed 32 to a word, and drawn from without a list of the matches."""
+"""Match lines: counting, packing 32 to a word, and draws without a list of the matches."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ _WORD = 32
 
 
 def count(matches: ArrayLike) -> Array:
-    """How many match lines are set, as int32.
+    """Count the match lines that are set, as int32.
 
     Args:
       matches: bool [N].
@@ -28,10 +28,10 @@ def count(matches: ArrayLike) -> Array:
 
 
 def count_packed(words: ArrayLike) -> Array:
-    """How many match lines are set in words that `pack` gave, as int32.
+    """Count the match lines that are set in packed words, as int32.
 
     Args:
-      words: uint32 [W].
+      words: uint32 [W], from `pack`.
 
     Raises:
       TypeError: if `words` is not of uint32.
@@ -41,7 +41,7 @@ def count_packed(words: ArrayLike) -> Array:
 
 
 def pack(matches: ArrayLike) -> Array:
-    """Match lines as words: line i is bit i % 32 of word i // 32.
+    """Pack match lines into words: line i is bit i % 32 of word i // 32.
 
     Args:
       matches: bool [N].
@@ -59,7 +59,7 @@ def pack(matches: ArrayLike) -> Array:
 
 
 def unpack(words: ArrayLike, n: int) -> Array:
-    """The match lines that `pack` gave as words.
+    """Unpack the match lines of words from `pack`.
 
     Args:
       words: uint32 [ceil(n / 32)].
@@ -70,7 +70,7 @@ def unpack(words: ArrayLike, n: int) -> Array:
 
     Raises:
       TypeError: if `words` is not of uint32, or `n` not a static integer.
-      ValueError: if `n` is less than 1 or does not go with the number of words.
+      ValueError: if `n` is less than 1 or does not match the number of words.
     """
     packed = _as_words(words)
     lines = as_static("n", n)
@@ -81,10 +81,10 @@ def unpack(words: ArrayLike, n: int) -> Array:
 
 
 def nth(words: ArrayLike, rank: ArrayLike) -> Array:
-    """Where the match with that rank is, counted from 0 in the order of the lines.
+    """Return the index of the match with each rank, counted from 0 in the order of the lines.
 
-    Sums over blocks of words lead to a block, halving to a word and to a bit in it: one pass over
-    the words and about sqrt(N / 32) steps for each rank.
+    Sums over blocks of words select a block; halving selects a word and a bit in it. The cost is
+    one pass over the words and about sqrt(N / 32) steps for each rank.
 
     Args:
       words: uint32 [W], packed match lines.
@@ -99,7 +99,7 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
     """
     packed = _as_words(words)
     dtype = rank.dtype if hasattr(rank, "dtype") else np.asarray(rank).dtype
-    # Python's integers have no width of their own.
+    # Python integers have no dtype, so they are accepted.
     if dtype != np.int32 and (hasattr(rank, "dtype") or not np.issubdtype(dtype, np.integer)):
         raise TypeError(f"rank must be of int32, got {dtype}")
     wanted = jnp.asarray(rank, jnp.int32)
@@ -132,17 +132,17 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
 
 
 def draw(key: Array, words: ArrayLike, num: int) -> Array:
-    """Independent uniform draws from the matches, by the rank that a random word picks.
+    """Draw independently and uniformly from the matches, by random ranks.
 
     Integer arithmetic throughout: each match's probability is within 2**-32 of 1 / matches.
 
     Args:
-      key: a random key.
+      key: a PRNG key.
       words: uint32 [W], packed match lines.
       num: number of draws, static.
 
     Returns:
-      int32 [num], numbers of lines; all -1 where nothing matches.
+      int32 [num], indices of lines; all -1 if nothing matches.
 
     Raises:
       TypeError: if `words` is not of uint32, or `num` not a static integer.
@@ -151,12 +151,12 @@ def draw(key: Array, words: ArrayLike, num: int) -> Array:
     packed = _as_words(words)
     random = jax.random.bits(key, (as_static("num", num),), jnp.uint32)
     matches = count_packed(packed)
-    # Without a match every rank is 0, which no match has.
+    # Without matches every rank is 0, for which `nth` returns -1.
     return nth(packed, high_product(random, matches.astype(jnp.uint32)).astype(jnp.int32))
 
 
 def _block_size(words: int) -> int:
-    """Words in a block: the power of two next to the square root, so that levels cost alike."""
+    """Return the words in a block: the power of two next to the square root, to balance levels."""
     return 1 << (max(words - 1, 1).bit_length() // 2)
 
 
@@ -167,7 +167,7 @@ def _set_bits(words: Array) -> Array:
 def _pass(
     beyond: Array, left: Array, before: Array, index: Array, lines: int
 ) -> tuple[Array, Array]:
-    """Leaves a lower half that holds `before` matches in `lines` lines, where it is to be left."""
+    """Skip a lower half of `lines` lines, which holds `before` matches, where `beyond` is set."""
     return (
         jnp.where(beyond, left - before, left),
         jnp.where(beyond, index + np.int32(lines), index),

@@ -1,8 +1,8 @@
-"""The union of M searches over a whole memory, straight to packed match lines and their count.
+"""Union of M searches over all stored keys, computed as packed match lines and their count.
 
 Two forms with identical results: plain XLA, and a Pallas kernel that makes one pass over the keys
-and writes a bit for each. The kernel was lowered for NVIDIA GPUs and run by Pallas's interpreter;
-compiled for GPU: not run. It goes through Pallas's Triton backend, which jax 0.11 still has but
+and writes one bit for each. The kernel was lowered for NVIDIA GPUs and run by Pallas's interpreter;
+it has not been run compiled on a GPU. It uses Pallas's Triton backend, which jax 0.11 still has but
 warns about.
 """
 
@@ -19,7 +19,7 @@ from accel_rl.types import Array, ArrayLike
 
 FORMS = ("auto", "xla", "pallas")
 _LINES = 32  # match lines in a word
-_ROWS = 32  # words that one program of the kernel writes
+_ROWS = 32  # words written by one program of the kernel
 
 
 def search_packed(
@@ -31,25 +31,25 @@ def search_packed(
     valid: ArrayLike | None = None,
     form: str = "auto",
 ) -> tuple[Array, Array]:
-    """`any_match` or `any_radius`, packed and counted.
+    """Return the packed match lines of `any_match` or `any_radius`, and their count.
 
     Args:
       keys: uint8, uint16 or uint32 [N].
-      queries: integer [M], M >= 1; of the keys' dtype if traced. M is static, meant for tens.
+      queries: integer [M], M >= 1; of the keys' dtype if traced. M is static, intended for tens.
       dont_cares: integer [M] for a ternary search; of the keys' dtype if traced.
       radii: integer [M] for a radius search instead; of the keys' dtype if traced.
       valid: bool [N]; None means that all keys are valid.
       form: "xla"; "pallas", for NVIDIA GPUs, run by the interpreter on CPU; or "auto", which is
-        "xla" everywhere while the kernel has not been run on a GPU. Static.
+        "xla" everywhere until the kernel has been run on a GPU. Static.
 
     Returns:
-      words: uint32 [ceil(N / 32)], as `pack` gives them.
-      count: int32, how many lines are set.
+      words: uint32 [ceil(N / 32)], as from `pack`.
+      count: int32, number of lines that are set.
 
     Raises:
-      TypeError: if an argument has another dtype.
-      ValueError: if not exactly one of `dont_cares` and `radii` is given, `form` is another, a
-        number is known and out of the keys' range, or a shape is another.
+      TypeError: if an argument has the wrong dtype.
+      ValueError: if not exactly one of `dont_cares` and `radii` is given, `form` is unknown, a
+        number is known and out of the keys' range, or a shape is wrong.
     """
     stored = as_keys(keys, vector=True)
     if form not in FORMS:
@@ -84,7 +84,7 @@ def _xla(
 def _pallas(
     by_radius: bool, interpret: bool, keys: Array, first: Array, second: Array, usable: Array
 ) -> tuple[Array, Array]:
-    # Here, because the import takes a while and few programs need it.
+    # Imported here, because the import is slow and few programs need it.
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
 
@@ -93,7 +93,7 @@ def _pallas(
     else:
         base, extent = first & ~second, ~second
     num = base.shape[0]
-    # Triton wants powers of two.
+    # Triton requires sizes that are powers of two. The padding is never read.
     more = (0, (1 << (num - 1).bit_length()) - num)
     base, extent = (jnp.pad(x.astype(jnp.uint32), more) for x in (base, extent))
 

@@ -1,4 +1,4 @@
-"""Searches that rank the keys of a whole memory: the k nearest, and the best match."""
+"""Searches that rank all stored keys: the k nearest, and the best match."""
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,10 @@ from accel_rl.types import Array, ArrayLike
 def nearest(
     keys: ArrayLike, query: ArrayLike, k: ArrayLike, *, valid: ArrayLike | None = None
 ) -> Array:
-    """The k valid keys with the least |key - query|, or all of them if there are fewer.
+    """Find the k valid keys with the smallest |key - query|, or all if there are fewer.
 
-    Among keys at the same distance those with the lowest index come first. Without a sort: the
-    distance of the last one is found bit by bit, each by a count over the memory.
+    Among keys at the same distance, those with the lowest index come first. There is no sort: the
+    distance of the last of the k keys is found bit by bit, with a count over all keys for each bit.
 
     Args:
       keys: uint8, uint16 or uint32 [N].
@@ -27,9 +27,9 @@ def nearest(
       bool [N], with exactly min(k, number of valid keys) match lines set.
 
     Raises:
-      TypeError: if an argument has another dtype.
-      ValueError: if `k` is known and negative, `query` known and out of the keys' range, or a shape
-        another.
+      TypeError: if an argument has the wrong dtype.
+      ValueError: if `k` is known and negative, `query` is known and out of the keys' range, or a
+        shape is wrong.
     """
     stored = as_keys(keys, vector=True)
     wanted = as_key_words("query", query, stored.dtype, ())
@@ -56,7 +56,7 @@ def nearest(
 def best_match(
     keys: ArrayLike, query: ArrayLike, dont_care: ArrayLike = 0, *, valid: ArrayLike | None = None
 ) -> Array:
-    """The valid key that differs from `query` in the fewest bits that `dont_care` leaves.
+    """Find the valid key that differs from `query` in the fewest bits where `dont_care` is 0.
 
     Args:
       keys: uint8, uint16 or uint32 [N].
@@ -68,15 +68,16 @@ def best_match(
       int32, the lowest index of such a key; -1 if no key is valid.
 
     Raises:
-      TypeError: if an argument has another dtype.
-      ValueError: if `query` or `dont_care` is known and out of the keys' range, or a shape another.
+      TypeError: if an argument has the wrong dtype.
+      ValueError: if `query` or `dont_care` is known and out of the keys' range, or a shape is
+        wrong.
     """
     stored = as_keys(keys, vector=True)
     wanted = as_key_words("query", query, stored.dtype, ())
     care = ~as_key_words("dont_care", dont_care, stored.dtype, ())
     usable = as_valid(valid, stored.shape)
     worst = np.uint8(8 * stored.dtype.itemsize + 1)
-    # Counts and the reduction over them are fastest on CPU in these widths.
+    # uint32 popcounts and a uint8 reduction are the fastest on CPU.
     wrong = jax.lax.population_count(((stored ^ wanted) & care).astype(jnp.uint32))
     wrong = wrong.astype(jnp.uint8)
     if usable is not None:

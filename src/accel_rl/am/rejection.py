@@ -1,4 +1,4 @@
-"""Draws from the keys that match, by trying random slots: cost does not grow with the memory."""
+"""Draws from matching keys by trying random slots, at a cost independent of their number."""
 
 from collections.abc import Callable
 
@@ -22,33 +22,33 @@ def draw_by_rejection(
     rounds: int = 8,
     randomised: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """Independent uniform draws from the slots below `count` that `member` accepts.
+    """Draw independently and uniformly from the slots below `count` that `member` accepts.
 
     A round tries `num * proposals` random slots; the first `num` accepted ones, in order, are the
-    draws. Further rounds follow while draws are missing. One round is usual while more than
-    about 1 in `proposals` slots is accepted, and all of them fail to fill the draws once fewer
+    draws. Further rounds follow while draws are missing. One round usually suffices if more than
+    about 1 in `proposals` slots is accepted. All rounds together fail to fill the draws if fewer
     than about 1 in `proposals * rounds` is.
 
     Args:
-      key: a random key.
-      member: int32 slots [num * proposals] to bool of the same shape, elementwise. It may be asked
-        about slot 0 even if `count` is 0.
+      key: a PRNG key.
+      member: maps int32 slots [num * proposals] to bool of the same shape, elementwise. It may be
+        called with slot 0 even if `count` is 0.
       count: int32, number of slots to draw from, from 0 (a traced negative one counts as 0).
       num: number of draws, static.
       proposals: slots tried in a round for each draw, static.
-      rounds: most rounds, static.
-      randomised: call `member(slots, words)` with an independent uniform uint32 word for each
-        slot, to accept it with a probability; static. Draws are then proportional to it.
+      rounds: maximum number of rounds, static.
+      randomised: call `member(slots, words)` with an independent uniform uint32 word for each slot,
+        to accept it with a probability; static. Draws are then proportional to that probability.
 
     Returns:
-      slots: int32 [num]; -1 where all rounds left a draw missing: search the whole memory then.
+      slots: int32 [num]; -1 where a draw is missing after all rounds: then search all slots.
       accepted, tried: int32, over all proposals of the rounds that ran; their ratio estimates the
-        part of the slots that is accepted (without bias where one round is the most).
+        fraction of the slots that is accepted (without bias if `rounds` is 1).
 
     Raises:
-      TypeError: if `count` is not an integer, a static argument not a static integer, or what
-        `member` gives not of bool.
-      ValueError: if one of the numbers is out of range, or what `member` gives of another shape.
+      TypeError: if `count` is not an integer, a static argument is not a static integer, or
+        `member` does not return bool.
+      ValueError: if a number is out of range, or `member` returns another shape.
     """
     num = as_static("num", num)
     pool = num * as_static("proposals", proposals)

@@ -1,8 +1,8 @@
-"""Searches that compare each stored key on its own, as the rows of a ternary CAM do.
+"""Searches that compare each stored key independently, as the rows of a ternary CAM do.
 
-Each returns match lines: one bool for each key. `valid` is a row's valid bit; None means that all
-are valid. Keys may have any shape, so that a few gathered keys can be tested as well as a whole
-memory. Known arguments out of range raise before anything is traced.
+Each returns match lines: one bool for each key. `valid` holds the keys' valid bits; None means that
+all are valid. Keys may have any shape, so that a few gathered keys can be tested as well as all
+stored keys. Known arguments out of range raise before anything is traced.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from accel_rl.types import Array, ArrayLike
 def match(
     keys: ArrayLike, query: ArrayLike, dont_care: ArrayLike = 0, *, valid: ArrayLike | None = None
 ) -> Array:
-    """Ternary search: keys that equal `query` wherever `dont_care` has a 0.
+    """Find the keys that equal `query` wherever `dont_care` is 0, a ternary search.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
@@ -29,9 +29,9 @@ def match(
       bool [...].
 
     Raises:
-      TypeError: if an argument has another dtype.
+      TypeError: if an argument has the wrong dtype.
       ValueError: if `query` or `dont_care` is known and out of the keys' range, or a shape is
-        another.
+        wrong.
     """
     stored = as_keys(keys)
     wanted = as_key_words("query", query, stored.dtype, ())
@@ -40,11 +40,11 @@ def match(
 
 
 def exact(keys: ArrayLike, query: ArrayLike, *, valid: ArrayLike | None = None) -> Array:
-    """Keys that equal `query`; arguments, result and errors as for `match`.
+    """Find the keys that equal `query`; arguments, result and errors are as for `match`.
 
     Args:
       keys: as for `match`.
-      query: the key that is looked for, of the keys' dtype.
+      query: the key to find, of the keys' dtype.
       valid: as for `match`.
     """
     return match(keys, query, valid=valid)
@@ -53,7 +53,7 @@ def exact(keys: ArrayLike, query: ArrayLike, *, valid: ArrayLike | None = None) 
 def prefix(
     keys: ArrayLike, query: ArrayLike, low_bits: ArrayLike, *, valid: ArrayLike | None = None
 ) -> Array:
-    """Keys that equal `query` but for their `low_bits` lowest bits: one aligned block of keys.
+    """Find the keys that equal `query` above its `low_bits` lowest bits: one aligned block of keys.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
@@ -72,7 +72,7 @@ def prefix(
 
 
 def low_mask(low_bits: ArrayLike, bits: int) -> Array:
-    """The mask whose `low_bits` lowest bits are 1, to be given as `dont_care`.
+    """Return the mask whose `low_bits` lowest bits are 1, for use as `dont_care`.
 
     Args:
       low_bits: integer, 0 to `bits`; clipped to that if traced.
@@ -83,7 +83,7 @@ def low_mask(low_bits: ArrayLike, bits: int) -> Array:
 
     Raises:
       TypeError: if `low_bits` is not an integer.
-      ValueError: if it is known and out of range, or `bits` is another.
+      ValueError: if it is known and out of range, or `bits` is not 8, 16 or 32.
     """
     dtype = key_dtype(bits)
     number = as_count("low_bits", low_bits, limit=bits)
@@ -95,7 +95,7 @@ def low_mask(low_bits: ArrayLike, bits: int) -> Array:
 def radius(
     keys: ArrayLike, query: ArrayLike, radius: ArrayLike, *, valid: ArrayLike | None = None
 ) -> Array:
-    """Keys at most `radius` from `query`; the ball is cut at 0 and at the largest key.
+    """Find the keys at most `radius` from `query`; the ball is cut at 0 and at the largest key.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
@@ -119,12 +119,12 @@ def radius(
 def any_match(
     keys: ArrayLike, queries: ArrayLike, dont_cares: ArrayLike, *, valid: ArrayLike | None = None
 ) -> Array:
-    """The union of M ternary searches, in one pass over the keys.
+    """Return the union of M ternary searches, in one pass over the keys.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
-      queries: integer [M]; of the keys' dtype if traced. M is static, and the program grows with
-        it: meant for tens.
+      queries: integer [M]; of the keys' dtype if traced. M is static and intended for tens, because
+        the program grows with it.
       dont_cares: integer [M]; of the keys' dtype if traced.
       valid: bool [...], of the keys' shape.
 
@@ -145,12 +145,12 @@ def any_match(
 def any_radius(
     keys: ArrayLike, queries: ArrayLike, radii: ArrayLike, *, valid: ArrayLike | None = None
 ) -> Array:
-    """The union of M radius searches, in one pass over the keys.
+    """Return the union of M radius searches, in one pass over the keys.
 
     Args:
       keys: uint8, uint16 or uint32 [...].
-      queries: integer [M]; of the keys' dtype if traced. M is static, and the program grows with
-        it: meant for tens.
+      queries: integer [M]; of the keys' dtype if traced. M is static and intended for tens, because
+        the program grows with it.
       radii: integer [M], from 0; of the keys' dtype if traced.
       valid: bool [...], of the keys' shape.
 
@@ -169,7 +169,7 @@ def any_radius(
 def as_query_pairs(
     dtype: np.dtype, queries: ArrayLike, name: str, seconds: ArrayLike
 ) -> tuple[Array, Array]:
-    """Queries and the mask or radius of each, both [M] in the keys' dtype.
+    """Convert queries and the mask or radius of each to arrays [M] of the keys' dtype.
 
     Raises:
       TypeError, ValueError: as for `match`.
@@ -184,9 +184,9 @@ def as_query_pairs(
 
 
 def ball(query: Array, reach: Array) -> tuple[Array, Array]:
-    """The least key within reach, and how far above it the largest lies.
+    """Return the smallest key within reach, and the distance from it to the largest.
 
-    `key - low <= width` with wrap-around then tests both ends at once.
+    `key - low <= width` with unsigned wrap-around then tests both ends at once.
     """
     top = np.asarray(np.iinfo(query.dtype).max, query.dtype)
     low = query - jnp.minimum(query, reach)

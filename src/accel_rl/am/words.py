@@ -1,4 +1,4 @@
-"""Random 32-bit words, many from one key, and numbers below a bound made from them."""
+"""Random 32-bit words, many from one PRNG key, and numbers below a bound made from them."""
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +6,14 @@ import numpy as np
 
 from accel_rl.types import Array
 
-SEEDS = 3  # words that a stream of mixed words starts from
+SEEDS = 3  # seed words of a stream of mixed words
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The high word of the 64-bit product of uint32 words, from 16-bit halves.
+    """Return the high word of the 64-bit product of uint32 words, from 16-bit halves.
 
-    With `a` a random word it is a number in [0, b), each within 2**-32 of equal probability.
+    If `a` is a random word, the result is a number in [0, b), each within 2**-32 of equal
+    probability.
     """
     mask, shift = np.uint32(0xFFFF), np.uint32(16)
     a_high, a_low, b_high, b_low = a >> shift, a & mask, b >> shift, b & mask
@@ -22,22 +23,22 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def stream_seeds(key: Array) -> Array:
-    """uint32 [SEEDS] from a random key."""
+    """Draw the seeds of a stream, uint32 [SEEDS], from a PRNG key."""
     return jax.random.bits(key, (SEEDS,), jnp.uint32)
 
 
 def mixed_words(seeds: Array, counter: Array) -> tuple[Array, Array]:
-    """Two independent words for each number of a counter.
+    """Return two independent words for each number of a counter.
 
-    The counter is spread by a golden-ratio multiple, offset, mixed, offset again and mixed again.
-    Two offsets, so that streams run in step only where 64 bits of seeds agree.
+    The counter is multiplied by the golden-ratio constant, offset, mixed, offset again and mixed
+    again. With two offsets, streams coincide only if 64 bits of their seeds agree.
 
     Args:
       seeds: uint32 [SEEDS].
       counter: uint32 [...].
 
     Returns:
-      uint32 [...] twice; the second costs nothing where it is not used.
+      uint32 [...] twice; the second costs nothing if it is not used.
 
     Reference: the 32-bit finaliser of MurmurHash3 (Appleby) as the mixing.
     """

@@ -1,4 +1,7 @@
-"""Experience replay: uniform, prioritised, AMPER and rank-based, in place and with known odds."""
+"""Replay buffers with uniform, prioritised, rank-based and AMPER sampling, updated in place.
+
+Each sample carries the sampling probabilities of its items (estimates for AMPER).
+"""
 
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k

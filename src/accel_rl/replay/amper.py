@@ -1,11 +1,11 @@
 """AMPER: prioritised replay by associative-memory search instead of a tree walk.
 
-The range of priorities is cut in m groups. At each call every group draws a representative value V
-in its part and searches the memory for priorities around it; the union of what is found is the
-candidate set of priorities (CSP), and the batch is drawn uniformly from that.
+The range of priorities is divided into m groups. At each call every group draws a representative
+value V in its part and searches the stored priorities around V. The union of the matches is the
+candidate set of priorities (CSP), from which the batch is drawn uniformly.
 
-The published text could not be read beyond its beginning: what is here is rebuilt from what is
-known of it, and the importance weights and the dithered search are ours.
+Only the beginning of the published text was available. The method is reconstructed from what is
+known of it; the importance-sampling weights and the dithered search are our own.
 
 Reference: Li, Kazemi, Laguna and Hu, "Associative memory based experience replay for deep
   reinforcement learning", ICCAD 2022, doi:10.1145/3508352.3549387.
@@ -45,47 +45,47 @@ class Amper:
 
     blocks: Blocks
     alpha: Array  # float32, exponent of priorities
-    csp_ratio: Array  # float32, wanted size of the candidate set over that of the memory
+    csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
 
 jax.tree_util.register_dataclass(Amper, ["blocks", "alpha", "csp_ratio"], [])
 
 
 class Search(NamedTuple):
-    """One call's queries, and what is known of the sets that they find."""
+    """Queries of one call, and the inclusion probabilities of the sets that they find."""
 
     member: Callable[[Array, Array], Array]
-    """member(weights [...], slots [...]): whether they are in the candidate set, bool [...]."""
+    """member(weights [...], slots [...]): True for members of the candidate set, bool [...]."""
 
     included: Callable[[Array], Array]
-    """included(weights [n]): how often calls include them, float32 [n]."""
+    """included(weights [n]): probabilities that a call includes the weights, float32 [n]."""
 
 
 def amper_fr(
     mode: str = "dithered", *, groups: int = 20, key_bits: int = 32, form: str = "auto"
 ) -> MakeSampler:
-    """AMPER with a fixed radius: group g includes what is within lambda' / m * V_g of V_g.
+    """Configure AMPER-fr: group g includes the weights within lambda' / m * V_g of V_g.
 
-    The hyper-parameters are leaves: `alpha` (0.6) as in prioritised replay, and `csp_ratio`
-    (0.15), the wanted size of the candidate set over that of the memory. lambda' follows from it,
-    since the ratio is about 2 * lambda' * mean / highest of p^alpha; it is at most 1, so that heavy
-    tails make the set smaller than wanted.
+    The hyper-parameters are leaves: `alpha` (0.6) as in prioritised replay, and `csp_ratio` (0.15),
+    the target size of the candidate set over that of the buffer. lambda' follows from it, since the
+    ratio is about 2 * lambda' * mean / highest of p^alpha. lambda' is at most 1, so heavy tails
+    make the set smaller than its target.
 
-    `Sample.probabilities` are estimates: how often calls include the item (see `inclusion`) over
-    the size of this call's candidate set, itself estimated from the part of random slots that is in
-    it. In importance weights, which are relative, the latter cancels.
+    `Sample.probabilities` are estimates: the inclusion probability of the item (see `inclusion`)
+    over the size of this call's candidate set, itself estimated from the fraction of random slots
+    that are in it. This size cancels in importance-sampling weights, which are relative.
 
-    Where no item is in any set, the batch is drawn uniformly from all items.
+    If no item is in any set, the batch is drawn uniformly from all items.
 
     Args:
-      mode: "exact", a radius search; "prefix", one ternary query for each group, whose don't-care
-        bits are those of the radius; "dithered", the same with one bit more or less at random, so
-        that the width is right on average.
+      mode: "exact", a radius search; "prefix", one ternary query for each group, with don't-care
+        bits from the radius; "dithered", the same with one bit more or less at random, so that the
+        mean width is right.
       groups: m, 4 to 256.
-      key_bits: of the fixed-point keys that are searched, 16 or 32; how often an item is included
-        is told as if keys had no steps.
+      key_bits: width of the fixed-point keys that are searched, 16 or 32; inclusion probabilities
+        ignore the steps of keys.
       form: "rejection" tries random slots, which is fast on a CPU; "match" searches all keys, for
-        accelerators; "auto" takes that of the default backend.
+        accelerators; "auto" chooses by the default backend.
 
     Raises:
       ValueError: if an argument is out of range.
@@ -150,13 +150,13 @@ def amper_sampler(
     groups: int,
     form: str,
 ) -> Sampler:
-    """What AMPER's variants share, given how each searches and keeps its weights.
+    """Make an AMPER sampler from a variant's search and assignment of weights.
 
     Args:
-      ring: sizes.
+      ring: sizes of the ring.
       init: makes a state with `blocks` and `alpha`.
-      assign: sets weights at slots of which none is there twice.
-      search: the queries of a call, from random words [2, at least groups].
+      assign: sets weights at slots without duplicates.
+      search: makes the queries of a call, from random words [2, at least groups].
       groups: m.
       form: "rejection", "match" or "auto".
     """
@@ -189,11 +189,11 @@ def amper_sampler(
             return jnp.where(slots < 0, np.int32(-2), slots)
 
         empty = slots < 0
-        # A loop and not a `cond`, which under vmap would draw every time.
+        # A loop, not a `cond`: under vmap, a `cond` would draw every time.
         slots = jax.lax.while_loop(lambda drawn: jnp.any(drawn == -1), any_item, slots)
         weights = stored[jnp.maximum(slots, 0)]
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
-        # What was drawn can be included, whatever rounding makes of how often.
+        # A drawn item was included, even if rounding makes its probability 0.
         included = jnp.maximum(queries.included(weights), LEAST_INCLUDED)
         expected = jnp.where(empty, 1 / size, included / jnp.maximum(found, 1))
         probabilities = jnp.where((slots >= 0) & (weights > 0), expected, np.float32(0))
@@ -215,7 +215,7 @@ def amper_sampler(
 def _draw_by_rejection(
     key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
 ) -> tuple[Array, Array]:
-    """Slots [num], -1 where there is none, and the size of the candidate set, estimated."""
+    """Return slots [num], -1 where there is none, and the candidate set's estimated size."""
 
     def member(slots: Array) -> Array:
         weights = stored[slots]
@@ -228,37 +228,38 @@ def _draw_by_rejection(
 def _draw_by_match(
     key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
 ) -> tuple[Array, Array]:
-    """Slots [num], -1 where there is none, and the size of the candidate set."""
+    """Return slots [num], -1 where there is none, and the candidate set's size."""
     slots = jnp.arange(stored.shape[0], dtype=jnp.int32)
     lines = am.pack(queries.member(stored, slots) & (stored > 0))
     return am.draw(key, lines, num), am.count_packed(lines).astype(jnp.float32)
 
 
 def query_words(words: Array, groups: int) -> Array:
-    """A call's random words: two for each group, then those of a key, uint32 [2, groups + 1].
+    """Return a call's random words, uint32 [2, groups + 1]: two for each group, then two for a key.
 
-    Mixed from the given ones: XLA makes a loop of many small operations of threefry on a CPU.
+    Mixed from the given words, because XLA compiles threefry on a CPU to a loop of many small
+    operations.
     """
     return jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 1, dtype=jnp.uint32)))
 
 
 def representatives(words: Array, groups: int) -> Array:
-    """A value drawn uniformly in each group, as fractions of the highest, float32 [groups]."""
+    """Draw a value uniformly in each group, as a fraction of the highest, float32 [groups]."""
     start = jnp.arange(groups, dtype=jnp.float32)
     return (start + uniform(words[0, :groups])) / np.float32(groups)
 
 
 def positive(x: Array) -> Array:
-    """`x` where it is positive, else 1."""
+    """Return `x` where it is positive, else 1."""
     return jnp.where(x > 0, x, np.float32(1))
 
 
 def as_ratio(csp_ratio: ArrayLike) -> Array:
-    """`csp_ratio` as a leaf.
+    """Check `csp_ratio` and return it as a leaf.
 
     Raises:
       TypeError: if it is no number.
-      ValueError: if it is several, or known and not in (0, 1].
+      ValueError: if it is no scalar, or known and not in (0, 1].
     """
     ratio = jnp.asarray(real("csp_ratio", csp_ratio), jnp.float32)
     require((ratio > 0) & (ratio <= 1), "csp_ratio must be above 0 and at most 1")
@@ -266,11 +267,11 @@ def as_ratio(csp_ratio: ArrayLike) -> Array:
 
 
 def check_common(groups: int, form: str) -> None:
-    """Refuses arguments that AMPER's variants share.
+    """Check the arguments that AMPER's variants share.
 
     Raises:
       TypeError: if `groups` is no int.
-      ValueError: if one is out of range.
+      ValueError: if an argument is out of range.
     """
     whole("groups", groups, 4, 256)
     if form not in FORMS:

@@ -1,9 +1,10 @@
 """AMPER-k: each group includes the priorities nearest to its representative value.
 
-An associative memory finds them by best-match searches. Here the radius that holds that many is
-found instead, from counts of weights by key: 16-bit float keys, 256 to a factor of two, counts
-taken as evenly spread within a key. Of the weights of a key that a ball covers in part, such a part
-is included, by chance: many weights may be equal, as those of items that were never drawn are.
+An associative memory finds them by best-match searches. This implementation instead finds the
+radius that holds the same number, from counts of weights by key: 16-bit float keys, 256 to a factor
+of two, with counts assumed uniform within a key. If a ball covers part of a key, that fraction of
+the key's weights is included at random, because many weights may be equal, such as those of items
+that were never drawn.
 """
 
 import dataclasses
@@ -34,11 +35,11 @@ from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, ArrayLike
 
 KEY_BITS = 16
-STEPS = 16  # of the bisection for a radius
-_LEFT_OUT = np.uint32(31 - KEY_BITS)  # bits of a non-negative float32 that a key leaves out
-_KEYS = 255 << (KEY_BITS - 8)  # of finite numbers
-_WINDOW = 1 << 12  # keys up to the highest that counts are summed over: 16 factors of two
-_ROW = 64  # the square root of the window, so that rows are as many
+STEPS = 16  # bisection steps for a radius
+_LEFT_OUT = np.uint32(31 - KEY_BITS)  # low bits of a non-negative float32 that a key drops
+_KEYS = 255 << (KEY_BITS - 8)  # keys of finite numbers
+_WINDOW = 1 << 12  # keys, up to the highest, over which counts are summed: 16 factors of two
+_ROW = 64  # square root of the window: as many rows as columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,21 +49,22 @@ class AmperK:
     blocks: Blocks
     counts: Array  # [65280] int32, weights above 0 by key
     alpha: Array  # float32, exponent of priorities
-    csp_ratio: Array  # float32, wanted size of the candidate set over that of the memory
+    csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
 
 jax.tree_util.register_dataclass(AmperK, ["blocks", "counts", "alpha", "csp_ratio"], [])
 
 
 def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
-    """AMPER by nearest neighbours: group g includes the N_g weights nearest to V_g.
+    """Configure AMPER-k: group g includes the N_g weights nearest to V_g.
 
-    N_g = lambda * V_g * C_g, C_g being how many weights the group has, so that it is in proportion
-    to the group's share of the probability. It is not rounded: the fraction is included by chance.
+    N_g = lambda * V_g * C_g, where C_g is the number of weights in the group, so that N_g is
+    proportional to the group's share of the probability. N_g is not rounded: the fraction is
+    included at random.
 
-    Hyper-parameters, `form` and what `Sample.probabilities` mean are as for `amper_fr`; lambda is
-    csp_ratio over the mean of p^alpha. How often calls include an item is estimated from the radii
-    at the edges of its group and of the two beside it, and at the item itself.
+    Hyper-parameters, `form` and the meaning of `Sample.probabilities` are as for `amper_fr`; lambda
+    is csp_ratio over the mean of p^alpha. The inclusion probability of an item is estimated from
+    the radii at the edges of its group and of the two neighbouring groups, and at the item itself.
 
     Args:
       groups: m, 4 to 256.
@@ -79,11 +81,11 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
     def search(state: AmperK, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
         rate = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
-        rate = rate / positive(state.blocks.total)  # lambda, for each unit of weight
+        rate = rate / positive(state.blocks.total)  # lambda, per unit of weight
         counts = _counts(state.counts, highest)
         at_edges = jnp.asarray(edges) * highest
         low, high = at_edges[:-1], at_edges[1:]
-        # The last group has the whole key of the highest, of which many weights may be.
+        # The last group includes the whole key of the highest weight: many weights may share it.
         number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(highest)[1])))
 
         def wanted(value: Array, group: Array) -> Array:
@@ -116,7 +118,7 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
                 first = _Ball(_at(low, group), _at(low_reach, group))
                 last = _Ball(_at(high, group), _at(high_reach, group))
                 path = [first, last]
-                if beside == 0:  # where V is near, its ball is about as that of the weight itself
+                if beside == 0:  # where V is near, its ball is about that of the weight
                     near = (weights - 2 * own_reach, weights + 2 * own_reach)
                     ends = (jnp.clip(each, first.center, last.center) for each in near)
                     path[1:1] = [_Ball(each, own_reach) for each in ends]
@@ -148,7 +150,7 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     gone = jnp.where(inside & (old > 0), _key(old), _KEYS)
     come = jnp.where(inside & (weights > 0), _key(weights), _KEYS)
     counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
-    # Always so, but the writing now waits for the reading: else XLA would copy the weights.
+    # Always true. It orders the write after the read of `stored`; else XLA would copy the weights.
     weights = jnp.where(counts[0] > np.iinfo(np.int32).min, weights, np.float32(0))
     return dataclasses.replace(
         state, blocks=blocks.assign(state.blocks, slots, weights), counts=counts
@@ -156,17 +158,17 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
 
 
 class _Counts(NamedTuple):
-    """Counts of weights by key, over the keys up to the highest's."""
+    """Counts of weights by key, over the window of keys up to that of the highest weight."""
 
     first: Array  # int32, the first key
     each: Array  # [_WINDOW] float32
-    before: Array  # [_WINDOW] float32, of the keys before
+    before: Array  # [_WINDOW] float32, sums over earlier keys
 
 
 def _counts(counts: Array, highest: Array) -> _Counts:
     first = jnp.clip(_key(highest) + 1 - _WINDOW, 0, _KEYS - _WINDOW)
     each = jax.lax.dynamic_slice(counts, (first,), (_WINDOW,)).astype(jnp.float32)
-    # In rows, by a product: all is exact, and XLA's cumulated sums are slow on a CPU.
+    # Cumulative sums as matrix products over rows: exact, and XLA's cumsum is slow on a CPU.
     rows = each.reshape(-1, _ROW)
     strictly = jnp.asarray(np.triu(np.ones((_ROW, _ROW), np.float32), 1))
     before = jnp.dot(rows, strictly, precision=jax.lax.Precision.HIGHEST)
@@ -175,7 +177,7 @@ def _counts(counts: Array, highest: Array) -> _Counts:
 
 
 def _below(counts: _Counts, value: Array) -> Array:
-    """How many weights are below each value, counts being even within a key; float32."""
+    """Return the number of weights below each value, counts uniform within a key; float32."""
     pattern = jax.lax.bitcast_convert_type(jnp.maximum(value, 0), jnp.uint32)
     key = (pattern >> _LEFT_OUT).astype(jnp.int32) - counts.first
     part = (pattern & np.uint32((1 << 15) - 1)).astype(jnp.float32) * np.float32(2**-15)
@@ -185,10 +187,10 @@ def _below(counts: _Counts, value: Array) -> Array:
 
 
 def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
-    """The radius of the ball about each value that holds that many weights.
+    """Return the radius of the ball about each value that holds `number` weights.
 
-    Found by bisection, up to 2^-16 of the highest. The carry is the lower bound alone: XLA makes
-    one pass of each step then, several times as fast on a CPU as with two.
+    Found by bisection, up to 2^-16 of the highest. The carry is the lower bound alone: XLA then
+    makes one pass of each step, several times as fast on a CPU as with both bounds.
     """
 
     def halve(step: Array, low: Array) -> Array:
@@ -201,7 +203,7 @@ def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Arr
 
 
 def _cell(weights: Array) -> tuple[Array, Array]:
-    """The ends of the keys that weights have: those from the first to below the second."""
+    """Return the ends of each weight's key: [start, end) holds all weights with that key."""
     pattern = jax.lax.bitcast_convert_type(weights, jnp.uint32) >> _LEFT_OUT
     start, end = (
         jax.lax.bitcast_convert_type(each << _LEFT_OUT, jnp.float32)
@@ -216,14 +218,15 @@ class _Ball(NamedTuple):
 
 
 def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
-    """What part of the key of each weight a ball covers, on average from the first to the last.
+    """Return the fraction of each weight's key that a ball covers, averaged from first to last.
 
-    Center and radius change evenly on the way, and so do both ends of the ball.
+    Center and radius change linearly from the first ball to the last, and so do both ends of the
+    ball.
     """
     start, end = _cell(weights)
 
     def passed(a: Array, b: Array) -> Array:
-        """The mean of clip(x, 0, 1) over x from one of these to the other, in widths of the key."""
+        """Return the mean of clip(x, 0, 1) over x from a to b, in widths of the key."""
         a, b = (a - start) / (end - start), (b - start) / (end - start)
         far = jnp.abs(b - a) > np.float32(1e-3)
         mean = (_ramp(b) - _ramp(a)) / jnp.where(far, b - a, np.float32(1))
@@ -234,13 +237,13 @@ def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
 
 
 def _ramp(x: Array) -> Array:
-    """The integral of clip(x, 0, 1)."""
+    """Return the integral of clip(t, 0, 1) over t from 0 to x."""
     inside = jnp.clip(x, 0, 1)
     return inside * inside / 2 + jnp.maximum(x - 1, 0)
 
 
 def _at(array: Array, places: Array) -> Array:
-    """The elements at places that are within the array: not checked, which costs a CPU time."""
+    """Return the elements at places within the array, without checks, which are slow on a CPU."""
     return array.at[places].get(mode="promise_in_bounds")
 
 

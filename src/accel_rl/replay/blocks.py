@@ -1,7 +1,7 @@
-"""Weights without a tree: the sum and the maximum of each block, and those of all blocks.
+"""Weights with the sum and maximum of each block and of all blocks, without a tree.
 
-What AMPER must know of its memory is small: the largest weight and the mean. Blocks are summed
-anew whenever one of their weights changes, so that errors do not add up.
+AMPER needs only the largest and the mean of the stored weights. A block is summed anew whenever one
+of its weights changes, so that rounding errors do not accumulate.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ MOST_BLOCK = 256
 class Blocks:
     """Weights in blocks; a pytree. K blocks of W."""
 
-    weights: Array  # [K * W] float32, zeros behind the capacity
+    weights: Array  # [K * W] float32, zeros beyond the capacity
     sums: Array  # [K] float32
     peaks: Array  # [K] float32
     total: Array  # float32
@@ -31,7 +31,7 @@ jax.tree_util.register_dataclass(Blocks, [field.name for field in dataclasses.fi
 
 
 def init(capacity: int) -> Blocks:
-    """All weights 0."""
+    """Return blocks of weights, all 0."""
     width = min(1 << (capacity - 1).bit_length() // 2, MOST_BLOCK)
     number = -(-capacity // width)
     return Blocks(
@@ -44,11 +44,11 @@ def init(capacity: int) -> Blocks:
 
 
 def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
-    """Set weights at slots [n]; slots off the end are left out, and none may be there twice."""
+    """Set weights at slots [n] without duplicates; ignore slots out of range."""
     width = blocks.weights.shape[0] // blocks.sums.shape[0]
     inside = (slots >= 0) & (slots < blocks.weights.shape[0])
     beyond = np.int32(blocks.weights.shape[0])
-    # Always so, but the writing now waits for what an earlier call read: else XLA would copy.
+    # Always true. It orders the write after reads by an earlier call; else XLA would copy.
     weights = jnp.where((blocks.total >= 0) & (blocks.highest >= 0), weights, np.float32(0))
     changed = blocks.weights.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
     block = jnp.where(inside, slots, np.int32(0)) // np.int32(width)
@@ -59,12 +59,12 @@ def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
 
 
 def last_of_each(slots: Array) -> Array:
-    """Which of the slots [n] do not come again later, bool [n]."""
+    """Return True for each of the slots [n] that does not occur again later, bool [n]."""
     n = slots.shape[0]
     later = np.arange(n)[None, :] > np.arange(n)[:, None]
     return ~jnp.any((slots[:, None] == slots[None, :]) & later, axis=1)
 
 
 def around(first: Array, number: int, capacity: int) -> Array:
-    """`number` slots in a row from the first on, around the end of the capacity, int32."""
+    """Return `number` consecutive slots from `first`, around the end of the capacity, int32."""
     return wrap(first + jnp.arange(number, dtype=jnp.int32), capacity)

@@ -1,4 +1,4 @@
-"""What is said of bad input: at once where values are known, else through checkify."""
+"""Checks of inputs: at once for known values, through checkify for traced ones."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from accel_rl.types import ArrayLike
 
 
 def known(*values: Any) -> bool:
-    """Whether no value is traced, so that Python can look at it."""
+    """Return True if no value is traced, so that Python can read it."""
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
-    """Raise ValueError where `condition` is known and false; where it is traced, a checkify check.
+    """Raise ValueError if `condition` is known and false; add a checkify check if it is traced.
 
-    The check is only made if `checked`: a function that holds one loses jax's fast path for calls,
-    whether checkify is used or not.
+    The checkify check is added only if `checked`: a function that contains one loses JAX's fast
+    path for calls, with or without checkify.
     """
     if isinstance(condition, jax.core.Tracer):
         if checked:
@@ -29,7 +29,7 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
 
 
 def require_share(name: str, value: ArrayLike) -> None:
-    """Check a scalar that must be from 0 to 1, where it is known.
+    """Check that a scalar, if known, is from 0 to 1.
 
     Raises:
       TypeError: if it is no number.
@@ -41,7 +41,7 @@ def require_share(name: str, value: ArrayLike) -> None:
 
 
 def require_small(name: str, value: ArrayLike) -> None:
-    """Check a scalar that must be finite and not negative, where it is known.
+    """Check that a scalar, if known, is finite and not negative.
 
     Raises:
       TypeError: if it is no number.
@@ -53,7 +53,9 @@ def require_small(name: str, value: ArrayLike) -> None:
 
 
 def sound_priorities(priorities: Any, checked: bool = False) -> Any:
-    """Which priorities are finite and not negative, bool as `priorities`; complains of the rest.
+    """Return a mask of the finite, non-negative priorities, bool as `priorities`.
+
+    Traced priorities that are invalid are reported through checkify if `checked`.
 
     Raises:
       ValueError: if a priority is known and is NaN, negative or infinite.

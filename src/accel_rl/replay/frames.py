@@ -1,4 +1,4 @@
-"""Stacks of frames, put together when they are read, so that each frame is stored once."""
+"""Frame stacks, assembled when they are read, so that each frame is stored once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,18 @@ import numpy as np
 from accel_rl.types import Array
 
 Offset = Callable[[Array, Array | int], Array]
-"""offset(slots, rows): the slots of the same environments that many rows later, around the end."""
+"""offset(slots, rows): slots of the same environments that many rows later, around the end."""
 
 
 def stacked_slots(
     ended: Callable[[Array], Array], slots: Array, depth: int, offset: Offset
 ) -> Array:
-    """Where the newest `depth` frames at each slot are, the oldest first.
+    """Return the slots of the newest `depth` frames at each slot, oldest first.
 
-    Frames before the episode's first are that first frame again, as Gymnasium pads.
+    Frames before the episode's first repeat that first frame, as Gymnasium pads.
 
     Args:
-      ended: slots to bool, whether the episode stopped after the step.
+      ended: maps slots to bool, True if the episode stopped after the step.
       slots: [...] int32.
       depth: frames in a stack.
       offset: see `Offset`.
@@ -29,7 +29,7 @@ def stacked_slots(
     Returns:
       int32 [..., depth].
     """
-    back = jnp.zeros_like(slots)  # how far back the oldest frame found so far is
+    back = jnp.zeros_like(slots)  # rows back to the oldest frame found so far
     stack = [slots]
     inside = jnp.ones_like(slots, bool)
     for j in range(1, depth):
@@ -40,7 +40,7 @@ def stacked_slots(
 
 
 def push(stack: Any, frame: Any, axis: int) -> Any:
-    """Stacks with their depth on `axis` after one more frame, the oldest dropped."""
+    """Append one frame to stacks with their depth on `axis`, and drop the oldest frame."""
 
     def leaf(old: Array, new: Array) -> Array:
         kept = jax.lax.slice_in_dim(old, 1, old.shape[axis], axis=axis)
@@ -50,6 +50,6 @@ def push(stack: Any, frame: Any, axis: int) -> Any:
 
 
 def episode_ends(discount: Array, truncated: Array | None) -> Array:
-    """Whether the episode stopped after each step, bool as `discount`."""
+    """Return a mask of the steps after which the episode stopped, bool as `discount`."""
     ended = discount == np.float32(0)
     return ended if truncated is None else ended | truncated

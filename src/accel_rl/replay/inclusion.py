@@ -1,10 +1,10 @@
-"""How often AMPER-fr's candidate set holds an item, in closed form.
+"""Probabilities that AMPER-fr's candidate set includes an item, in closed form.
 
-Priorities are fractions x of the largest. Each of m groups draws its representative value V
-uniformly from its m-th of [0, 1] and includes x if a set around V does; the sets of different
-groups are independent. So the probability is 1 - prod_g (1 - P_g(x)), with P_g the integral over
-the group's values of whether x is in the set around V. Keys are taken as numbers here, whose
-steps are small against the sets.
+Priorities are fractions x of the largest priority. Each of m groups draws its representative value
+V uniformly from its m-th of [0, 1] and includes x if a set around V contains x. The sets of
+different groups are independent, so the probability is 1 - prod_g (1 - P_g(x)), where P_g(x) is the
+probability over the group's values V that the set around V contains x. Keys are treated as real
+numbers, because their steps are small compared with the sets.
 """
 
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from accel_rl.types import Array
 
 
 def ball(x: Array, reach: Array, groups: int) -> Array:
-    """Whether |x - V| <= reach * V: a ball whose radius is a part of the value.
+    """Return inclusion probabilities for balls |x - V| <= reach * V.
 
     Args:
       x: [n] float32, in [0, 1].
@@ -32,9 +32,11 @@ def ball(x: Array, reach: Array, groups: int) -> Array:
 
 
 def block(x: Array, reach: Array, groups: int) -> Array:
-    """Whether x and V agree but for the bits from the highest of reach * V downwards: a block.
+    """Return inclusion probabilities for aligned blocks that contain V.
 
-    Its width is the power of two in (reach * V, 2 * reach * V]. Arguments as for `ball`.
+    x is in the block of V if they agree except in the bits from the highest bit of reach * V
+    downwards. The width of the block is the power of two in (reach * V, 2 * reach * V]. Arguments
+    are those of `ball`.
     """
     width = _widths(2 * reach * x, groups, most=1)
     low, high = _aligned(x[:, None], width)
@@ -45,12 +47,15 @@ def block(x: Array, reach: Array, groups: int) -> Array:
 
 
 def dithered_block(x: Array, reach: Array, groups: int) -> Array:
-    """As `block`, of one of the widths about 2 * reach * V, at random so that this is the mean."""
+    """Return inclusion probabilities for aligned blocks of random width with mean 2 * reach * V.
+
+    As `block`, except that the width is one of the two powers of two around 2 * reach * V.
+    """
     width = _widths(2 * reach * x, groups, most=2)
     low, high = _aligned(x[:, None], width)
 
     def integral(smallest: Array, largest: Array, slope: Array, constant: int) -> Array:
-        """Of slope * V + constant, over the values that want widths between these two."""
+        """Integrate slope * V + constant over values V with 2 * reach * V between these two."""
         a, b = _within_groups(
             jnp.maximum(low, smallest / 2 / reach),
             jnp.minimum(high, largest / 2 / reach),
@@ -66,21 +71,21 @@ def dithered_block(x: Array, reach: Array, groups: int) -> Array:
 
 
 def _widths(x: Array, groups: int, most: int) -> Array:
-    """Powers of two that the width of a block which holds V can have if it is about x, [n, k]."""
-    # With 8 groups or more V and x differ by less than a factor of 2 if they share a block.
+    """Return the powers of two that a block's width can be if it is about `x`, [n, k]."""
+    # With 8 groups or more, V and x differ by less than a factor of 2 if they share a block.
     around = np.arange(-1 if groups >= 8 else -4, most + 1 if groups >= 8 else most + 4)
     exponent = exponent_of(jnp.maximum(x, np.float32(1e-30)))
     return power_of_two(exponent[:, None] + around.astype(np.int32))
 
 
 def _aligned(x: Array, width: Array) -> tuple[Array, Array]:
-    # The largest key is in the last block.
+    # x = 1, the largest key, belongs to the last block.
     low = jnp.floor(jnp.minimum(x, np.float32(1 - 2**-24)) / width) * width
     return low, low + width
 
 
 def _within_groups(low: Array, high: Array, x: Array, groups: int) -> tuple[Array, Array]:
-    """The parts of intervals [...] that lie in each group that a set with x can touch, [..., k]."""
+    """Clip intervals [...] to each group whose sets can contain x, [..., k]."""
     if groups <= 9:
         group = jnp.arange(groups, dtype=jnp.float32)
     else:

@@ -1,7 +1,7 @@
-"""The index of a replay memory: which slots hold items, how to draw them, their priorities.
+"""Index of a replay buffer: which slots hold items, their priorities, and sampling.
 
-It knows nothing of what is stored, so that it can live apart from the store: on another device, or
-in another process.
+The index does not depend on the stored data, so it can be placed apart from the store: on another
+device, or in another process.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class IndexState:
     sampler: Any
     cursor: Cursor
     pending: Array | None  # [w - 1, E] float32, weights of the newest rows, whose windows are not
-    # complete; None where w is 1
+    # complete; None if w is 1
 
 
 jax.tree_util.register_dataclass(IndexState, ["sampler", "cursor", "pending"], [])
@@ -47,20 +47,20 @@ class Index(NamedTuple):
     """insert(state, steps, priorities=None, drawable=None): the next `steps` rows hold new items.
 
     `priorities` [steps, E] float32, by default the highest of any item; `drawable` [steps, E] bool,
-    by default all. Items can be drawn once the rows of their windows are there.
+    by default all True. Items can be drawn once the rows of their windows are inserted.
     """
 
     sample: Callable[..., Sample]
-    """sample(state, key, beta=1.0): slots, with a Sample's batch left None."""
+    """sample(state, key, beta=1.0): a `Sample` of slots, with its batch None."""
 
     update: Callable[..., IndexState]
-    """update(state, sample, priorities [B], where=True): new priorities of items that were drawn.
-    Left out are items whose slots hold others by now, priorities that are NaN, negative or
-    infinite, and those where `where` (a bool or [B] bools) is False; the last of several for one
-    item stays."""
+    """update(state, sample, priorities [B], where=True): set new priorities of sampled items.
+    Skipped are items that were overwritten since, NaN, negative or infinite priorities, and items
+    where `where` (a bool or [B] bools) is False; the last of several priorities for one item is
+    kept."""
 
     span: Callable[[IndexState], Span]
-    """span(state): the slots that hold complete items."""
+    """span(state): slots that hold complete items."""
 
     sampler: Sampler
     ring: Ring
@@ -79,21 +79,21 @@ def make_index(
     weights_over: str = "batch",
     checked: bool = False,
 ) -> Index:
-    """An index over the ring's slots.
+    """Make an index over the slots of a ring.
 
     Args:
-      ring: sizes.
-      sampler: how items are drawn.
+      ring: sizes of the ring.
+      sampler: draws items.
       batch_size: items in a sample.
-      stratified: draw one item from each of `batch_size` equal parts of the distribution, which
-        has less variance than independent draws; samplers without an order of slots ignore it.
-      weights_over: "batch": importance weights are divided by the largest of the sample; "buffer":
-        by the largest that any item could have, at the price of a pass over all weights.
-      checked: let `jax.experimental.checkify.checkify` report what compiled functions find wrong,
-        at the price of slower calls.
+      stratified: draw one item from each of `batch_size` equal parts of the distribution, which has
+        less variance than independent draws; samplers that do not order slots ignore it.
+      weights_over: "batch": importance-sampling weights are divided by the largest of the sample;
+        "buffer": by the largest that any item could have, at the cost of a pass over all weights.
+      checked: let `jax.experimental.checkify.checkify` report errors in compiled functions, at the
+        cost of slower calls.
 
     Raises:
-      TypeError: if an argument is of another type.
+      TypeError: if an argument has the wrong type.
       ValueError: if an argument is out of range.
     """
     instance("ring", ring, Ring)
@@ -139,6 +139,8 @@ def make_index(
         if drawable is not None:
             drawable = _as_mask("drawable", drawable, (shape,))
             weights = jnp.where(drawable, weights, np.float32(0))
+        # Rows whose windows are now complete get their weights. The next reach - 1 rows get 0:
+        # the newest rows, with incomplete windows, and the oldest, with overwritten histories.
         line = weights if state.pending is None else jnp.concatenate([state.pending, weights])
         closed = jnp.zeros((ring.reach - 1, ring.num_envs), jnp.float32)
         changed = jnp.concatenate([line[:steps], closed]).reshape(-1)
@@ -160,8 +162,8 @@ def make_index(
         words = random_words(key, 1 + sampler.num_words, batch_size)
         positions = positions_of(words[0], stratified)
         drawn = sampler.draw(state.sampler, where, positions, words[1:])
-        # Computed once, whoever uses it: a second reading of the weights after an update has begun
-        # would make XLA copy them.
+        # Compute the draw once for all its uses: a second read of the weights after an update has
+        # begun would make XLA copy them.
         slots, probabilities = jax.lax.optimization_barrier(drawn)
         weights = importance_weights(probabilities, beta, least_probability(state, where))
         generations = rings.generations(ring, state.cursor, slots)
@@ -181,8 +183,8 @@ def make_index(
         if not sampler.prioritised:
             return state
         current = rings.current(ring, state.cursor, sample.indices, sample.generations)
-        # That the probability is positive is also what keeps the tree in place: without a reading
-        # of it here, XLA would copy the tree to read it from.
+        # Testing the probabilities also keeps the tree in place: it orders the update after their
+        # computation. Otherwise XLA would copy the tree to read them from.
         keep = chosen & sound & current & (sample.probabilities > 0)
         slots = jnp.where(keep, sample.indices, np.int32(-1))
         weights = sampler.scale(state.sampler, jnp.where(keep, priorities, np.float32(0)))
@@ -193,12 +195,14 @@ def make_index(
 
 
 def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | None = None) -> Array:
-    """(N p)^-beta over its maximum, so N does not matter; 0 where the probability is 0.
+    """Return importance-sampling weights (N p)^-beta over their maximum; 0 where p is 0.
+
+    N cancels in the division.
 
     Args:
       probabilities: [B] float32.
       beta: 0: no correction, 1: full correction.
-      least: the smallest probability that the maximum is over; that of the batch if None.
+      least: smallest probability over which the maximum is taken; that of the batch if None.
 
     Raises:
       TypeError: if `beta` is no number.
@@ -216,7 +220,7 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
 
 
 def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> Any:
-    """Priorities as float32 [*shape], of NumPy where they are known: so that checks can see them.
+    """Return priorities as float32 [*shape], as NumPy if known, so that checks can read them.
 
     Raises:
       ValueError: if they have another shape.
@@ -229,7 +233,12 @@ def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> Any:
 
 
 def _as_mask(name: str, mask: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> ArrayLike:
-    """Raises TypeError if a mask is not of bools, ValueError if it has none of the shapes."""
+    """Check a mask and return it unchanged.
+
+    Raises:
+      TypeError: if it is not of bools.
+      ValueError: if it has none of the shapes.
+    """
     dtype = mask.dtype if hasattr(mask, "dtype") else np.asarray(mask).dtype
     if dtype != np.bool_:
         raise TypeError(f"{name} must be of bools, got {dtype}")

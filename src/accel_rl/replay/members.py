@@ -10,19 +10,20 @@ from accel_rl import am
 from accel_rl.replay.sampler import Span
 from accel_rl.types import Array
 
-PROPOSALS = 10  # a round's tries for each draw: one round is enough where 1 in 7 is a member
-ROUNDS = 50  # and all are where 1 in 200 is
+PROPOSALS = 10  # tries for each draw in a round: one round suffices if 1 in 7 is a member
+ROUNDS = 50  # all rounds suffice if 1 in 200 is
 
 
 def key_of(words: Array) -> Array:
-    """A random key made of two random words [2] uint32."""
+    """Make a PRNG key from two random words [2] uint32."""
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def in_this_loop(drawn: Array) -> Array:
-    """0, int32, to add to what a loop's body starts from while draws are missing.
+    """Return int32 0, while draws are missing, as a value that depends on the loop's carry.
 
-    What depends on the carry XLA cannot move before the loop, that is, to every call.
+    Add it to the inputs of a loop's body. XLA then cannot hoist the body's work out of the loop,
+    where every call would execute it.
     """
     return jnp.where(jnp.any(drawn == -1), np.int32(0), np.int32(1))
 
@@ -30,21 +31,21 @@ def in_this_loop(drawn: Array) -> Array:
 def draw_members(
     key: Array, span: Span, capacity: int, member: Callable[[Array], Array], num: int
 ) -> tuple[Array, Array]:
-    """Independent uniform draws from the slots of the span that are members.
+    """Draw independently and uniformly from the slots of a span that are members.
 
-    Random slots are tried first, which does not depend on the capacity. Only where that leaves
-    draws missing is every slot looked at.
+    Random slots are tried first, at a cost that does not depend on the capacity. All slots are
+    searched only if draws are still missing.
 
     Args:
-      key: a random key.
-      span: where items are.
+      key: a PRNG key.
+      span: slots that hold items.
       capacity: slots of the ring.
-      member: int32 slots to bool, elementwise.
-      num: draws.
+      member: maps int32 slots to bool, elementwise.
+      num: number of draws.
 
     Returns:
-      Slots int32 [num], all -1 where no slot is a member, and what part of the span's slots are
-      members, float32, as estimated from the tries.
+      Slots int32 [num], all -1 if no slot is a member, and the fraction of the span's slots that
+        are members, float32, estimated from the tries unless all slots were searched.
     """
 
     def within(offsets: Array) -> Array:
@@ -65,7 +66,7 @@ def draw_members(
         part = am.count_packed(lines).astype(jnp.float32) / size
         return jnp.where(found < 0, np.int32(-2), found), part
 
-    # A loop and not a `cond`, which under vmap would search every time.
+    # A loop, not a `cond`: under vmap, a `cond` would search every time.
     offsets, part = jax.lax.while_loop(
         lambda carry: jnp.any(carry[0] == -1), search, (offsets, part)
     )

@@ -1,4 +1,4 @@
-"""The n-step return of one window of transitions; replay and actors share it."""
+"""The n-step return of one window of transitions, shared by replay and actors."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ from accel_rl.types import Array, ArrayLike
 
 
 class NStep(NamedTuple):
-    """What a window of n steps says of its first."""
+    """Reward sum, bootstrap discount and length of an n-step window."""
 
-    reward: Array  # float32, sum over j < k of gamma^j times the discounts before, times reward j
-    discount: Array  # float32, gamma^k times the k discounts: what the bootstrap value is worth
-    steps: Array  # int32, k in 1..n: the bootstrap observation is the one after step k - 1
+    reward: Array  # float32, sum over j < k of gamma^j * earlier discounts * reward j
+    discount: Array  # float32, gamma^k times the k discounts: factor of the bootstrap value
+    steps: Array  # int32, k in 1..n: bootstrap from the observation after step k - 1
 
 
 def n_step(
@@ -24,16 +24,16 @@ def n_step(
     gamma: ArrayLike,
     final_observations: bool = True,
 ) -> NStep:
-    """The return of the first of n consecutive steps, cut where its episode ends or is truncated.
+    """Compute the n-step return of the first of n steps, cut where its episode ends or truncates.
 
     Args:
       reward: [n] float32.
       discount: [n] float32, the environment's, 0 where the episode ended.
-      truncated: [n] bool, or None where no episode is truncated.
+      truncated: [n] bool, or None if no episode is truncated.
       gamma: discount factor of a step.
-      final_observations: whether the final observation of a truncated episode is at hand. If not,
-        a window that would bootstrap from one ends a step earlier, at the last observation that
-        there is; one that begins with a truncated step has no target and must not be drawn.
+      final_observations: True if final observations of truncated episodes are available. If not, a
+        window that would bootstrap from one ends a step earlier, at the last available observation;
+        a window that begins with a truncated step has no target and must not be drawn.
 
     Raises:
       TypeError: if gamma is no number.

@@ -1,4 +1,4 @@
-"""The newest step of each environment as a memory: on-line learning in the loops of replay."""
+"""Replay buffer of the newest step of each environment, for online learning in replay loops."""
 
 from typing import Any
 
@@ -15,22 +15,22 @@ from accel_rl.types import Array, Transition
 
 
 def newest(example: Transition, num_envs: int) -> Replay:
-    """A replay memory that holds the newest step of each environment and samples all of them.
+    """Make a replay buffer of the newest step of each environment; a sample holds all of them.
 
-    A sample has the steps in the order of their environments, each with weight 1 and the target of
-    one step. As a memory of `train.make` it makes learning on-line: an agent learns from each step
-    once, before the next is chosen. Steps are added one at a time, so `rollout` must be 1; the
-    least `learning_starts` is `num_envs`.
+    A sample has the steps in the order of their environments, each with weight 1 and a one-step
+    target. As the buffer of `train.make` it makes learning online: an agent learns from each step
+    once, before it chooses the next action. Steps are added one at a time, so `rollout` must be 1;
+    the smallest valid `learning_starts` is `num_envs`.
 
     Args:
-      example: one environment's step, of which only shapes and dtypes matter, such as
-        `train.example` gives.
+      example: one environment's step, such as `train.example` returns; only shapes and dtypes
+        matter.
       num_envs: environments that are added together, and items in a sample, E.
 
     Raises:
-      TypeError: if the example is no `Transition` with a `next_observation`, or a field of it has
-        the wrong dtype; if `num_envs` is no int.
-      ValueError: if `num_envs` is out of range, or a scalar field of the example is none.
+      TypeError: if the example is no `Transition` with a `next_observation`, or a field has the
+        wrong dtype; if `num_envs` is no int.
+      ValueError: if `num_envs` is out of range, or a scalar field of the example is not a scalar.
     """
     if not isinstance(example, Transition):
         raise TypeError(f"example must be a types.Transition, got {type(example).__name__}")
@@ -45,7 +45,7 @@ def newest(example: Transition, num_envs: int) -> Replay:
 
 
 def _in_order(ring: Ring) -> Sampler:
-    """Draws every slot once, in order: nothing is random, and there is nothing to remember."""
+    """Return a sampler that draws every slot once, in order, without randomness or state."""
 
     def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         slots = jnp.arange(positions.shape[0], dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""Priorities from temporal-difference errors."""
+"""Priorities from TD errors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +8,12 @@ from accel_rl.types import Array, ArrayLike
 
 
 def td_priority(td_error: Array, epsilon: ArrayLike = 1e-6) -> Array:
-    """|TD error| + epsilon: what has no error can still be drawn; float32 as `td_error`.
+    """Return |TD error| + epsilon, float32 of the shape of `td_error`.
+
+    `epsilon` keeps items without error sampleable.
 
     Raises:
-      TypeError: if an argument is of no numbers.
+      TypeError: if an argument is not numeric.
       ValueError: if `epsilon` is known and negative or not finite.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3.
@@ -23,19 +25,19 @@ def td_priority(td_error: Array, epsilon: ArrayLike = 1e-6) -> Array:
 def sequence_priority(
     td_error: Array, valid: Array, eta: ArrayLike = 0.9, epsilon: ArrayLike = 1e-6
 ) -> Array:
-    """Eta * max + (1 - eta) * mean of the absolute errors of a sequence's valid steps.
+    """Return eta * max + (1 - eta) * mean of the absolute TD errors of a sequence's valid steps.
 
     Args:
       td_error: [..., L] float32.
-      valid: [..., L] bool, as of `types.Sequences`.
+      valid: [..., L] bool, as in `types.Sequences`.
       eta: weight of the maximum, 0 to 1.
-      epsilon: added, so that what has no error can still be drawn.
+      epsilon: added, so that sequences without error can still be drawn.
 
     Returns:
       float32 [...].
 
     Raises:
-      TypeError: if `eta` or `epsilon` is no number, or `valid` not of bool.
+      TypeError: if `eta` or `epsilon` is no number, or `valid` is not of bool.
       ValueError: if shapes differ or have no step, or a number is known and out of range.
 
     Reference: Kapturowski et al., "Recurrent experience replay in distributed reinforcement

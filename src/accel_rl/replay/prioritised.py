@@ -1,4 +1,4 @@
-"""Prioritised experience replay: items are drawn in proportion to a power of their priority."""
+"""Proportional prioritised experience replay: P(i) proportional to a power of the priority."""
 
 import dataclasses
 from types import ModuleType
@@ -25,7 +25,7 @@ LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
 
 @dataclasses.dataclass(frozen=True)
 class Prioritised:
-    """State: the sums, in the form of the platform, and the exponent."""
+    """State of proportional prioritisation; a pytree."""
 
     sums: Any  # sum_tree.SumTree, or weights of wide_sum
     alpha: Array  # float32, >= 0
@@ -35,19 +35,20 @@ jax.tree_util.register_dataclass(Prioritised, ["sums", "alpha"], [])
 
 
 def prioritised(form: str = "auto") -> MakeSampler:
-    """Proportional prioritisation, P(i) = p_i^alpha / sum_k p_k^alpha.
+    """Configure proportional prioritisation, P(i) = p_i^alpha / sum_k p_k^alpha.
 
-    The sampler's hyper-parameter is `alpha`, 0.6 unless given to `init`, a leaf.
+    The hyper-parameter is `alpha`, a leaf; 0.6 unless given to `init`.
 
     Args:
-      form: "tree", a sum tree, which is fast on a CPU; "native", the same tree, bit for bit, in C;
-        "wide", sums made at each draw, for accelerators; "auto" takes that of the default backend,
-        on a CPU "native" if the kernels are there. A tree and wide sums draw from the same
+      form: "tree", a sum tree, which is fast on a CPU; "native", the same tree in C, bit-identical;
+        "wide", sums computed at each draw, for accelerators; "auto" chooses by the default backend,
+        on a CPU "native" if the kernels are available. A tree and wide sums draw from the same
         distribution, but not the same items for one key.
 
     Raises:
-      ValueError: if `form` is none of these.
-      native.KernelsAbsent: when the sampler is made, if `form` is "native" and there are none.
+      ValueError: if `form` is unknown.
+      native.KernelsAbsent: when the sampler is made, if `form` is "native" and the kernels are
+        missing.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, equation 1.
     """
@@ -64,16 +65,16 @@ def prioritised(form: str = "auto") -> MakeSampler:
 
 
 def power(priorities: Array, alpha: Array) -> Array:
-    """priorities^alpha within 1e-28 to 1e28, but 0 where the priority is 0, whatever alpha."""
+    """Return priorities^alpha, clipped to [1e-28, 1e28]; 0 for priority 0, whatever alpha."""
     positive = priorities > 0
     safe = jnp.where(positive, priorities, np.float32(1))
-    # So that sums stay finite, and what has a priority can be drawn.
+    # Clip so that sums stay finite and any item with a positive priority can be drawn.
     scaled = jnp.clip(safe**alpha, LEAST_WEIGHT, MOST_WEIGHT)
     return jnp.where(positive, scaled, np.float32(0))
 
 
 def exponent(alpha: ArrayLike) -> Array:
-    """`alpha` as a leaf.
+    """Check `alpha` and return it as a leaf.
 
     Raises:
       TypeError: if it is no number.
@@ -85,7 +86,7 @@ def exponent(alpha: ArrayLike) -> Array:
 
 
 def scale(state: Prioritised, priorities: Array) -> Array:
-    """Weights of priorities."""
+    """Return the weights of priorities."""
     return power(priorities, state.alpha)
 
 
@@ -96,7 +97,7 @@ def _form_here() -> str:
 
 
 def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
-    """The sampler over one of `MODULES`, which hold the same functions."""
+    """Return the sampler over one of `MODULES`, which have the same functions."""
 
     def init(alpha: ArrayLike = 0.6) -> Prioritised:
         return Prioritised(ops.init(ring.capacity), exponent(alpha))
@@ -111,7 +112,7 @@ def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
 
     def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
         slots, probabilities = ops.draw(state.sums, positions, words)
-        # Where all weights are 0, the slot may be one of those that fill up rows.
+        # If all weights are 0, the slot may be in the padding beyond the capacity.
         return jnp.minimum(slots, np.int32(ring.capacity - 1)), probabilities
 
     return Sampler(

@@ -1,4 +1,4 @@
-"""Random words, and words as positions in a distribution."""
+"""Random words, and their conversion to positions in a distribution."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +8,10 @@ from accel_rl.types import Array
 
 
 def random_words(key: Array, rows: int, n: int) -> Array:
-    """Independent random words [rows, n] uint32 from one key.
+    """Draw independent random words [rows, n] uint32 from one PRNG key.
 
-    A counter mixed with 96 random bits of the key's generator: in a compiled loop on a CPU that is
-    several times as fast as to draw all words from it.
+    A counter is mixed with 96 random bits from the key's generator. In a compiled loop on a CPU
+    this is several times as fast as drawing all words from the generator.
     """
     counter = jnp.arange((rows + 1) // 2 * n, dtype=jnp.uint32)
     words = jnp.concatenate(mixed_words(stream_seeds(key), counter))
@@ -19,12 +19,12 @@ def random_words(key: Array, rows: int, n: int) -> Array:
 
 
 def uniform(words: Array) -> Array:
-    """float32 in [0, 1), a multiple of 2^-24, from the upper bits of uint32 words."""
+    """Convert the upper bits of uint32 words to float32 in [0, 1), multiples of 2^-24."""
     return (words >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
 
 
 def positions_of(words: Array, stratified: bool) -> Array:
-    """Positions in [0, 1) from n words, float32 [n]: one in each of n equal parts if stratified."""
+    """Convert n words to positions in [0, 1), float32 [n]; one in each of n parts if stratified."""
     if not stratified:
         return uniform(words)
     n = words.shape[0]

@@ -1,7 +1,8 @@
-"""Rank-based prioritised replay: what counts is an item's place in the order of priorities.
+"""Rank-based prioritised replay: sampling by the rank of an item's priority.
 
-The order is that of the last sort, made anew when enough priorities have changed. So an item keeps
-its slot's rank for a while, and one in a slot that never was ranked waits for the next sort.
+Ranks are those of the last sort; once enough priorities have changed, slots are sorted again. In
+between, an item has the rank of its slot, and an item in a slot that was not ranked cannot be drawn
+until the next sort.
 """
 
 import dataclasses
@@ -25,17 +26,17 @@ from accel_rl.types import Array, ArrayLike
 
 PER_OCTAVE = 16
 Redraw = tuple[Array, Array, Array, Array]
-ROUNDS = 8  # tries to draw an item in place of one whose priority is 0 by now
+ROUNDS = 8  # attempts to redraw items whose priority became 0 since the sort
 
 
 @dataclasses.dataclass(frozen=True)
 class RankBased:
-    """State; a pytree."""
+    """State of rank-based prioritisation; a pytree."""
 
     blocks: Blocks  # priorities
-    order: Array  # [capacity] int32, slots from the highest priority down, at the last sort
-    ranked: Array  # int32, how many of them had a priority above 0
-    changed: Array  # int32, priorities that changed since
+    order: Array  # [capacity] int32, slots by descending priority at the last sort
+    ranked: Array  # int32, slots that then had a priority above 0
+    changed: Array  # int32, priorities changed since the last sort
     alpha: Array  # float32, exponent of ranks
 
 
@@ -45,16 +46,16 @@ jax.tree_util.register_dataclass(
 
 
 def rank_based(sort_after: float = 0.25) -> MakeSampler:
-    """Rank-based prioritisation, P(i) in proportion to rank(i)^-alpha, the highest having rank 1.
+    """Configure rank-based prioritisation, P(i) proportional to rank(i)^-alpha.
 
-    From rank 17 on, ranks share a probability, that of their middle, by 16ths of a factor of two:
-    within 2.2 % times alpha of their own. `Sample.probabilities` are those that items are really
-    drawn with, but for one factor where items whose priority became 0 since the sort must be drawn
-    anew. The hyper-parameter is `alpha` (0.7).
+    Rank 1 is the highest priority. From rank 17 on, ranks within a 16th of an octave (a factor of
+    two) share the probability of their middle: within 2.2 % times alpha of their own.
+    `Sample.probabilities` are the actual sampling probabilities, up to one common factor if items
+    whose priority became 0 since the sort must be redrawn. The hyper-parameter is `alpha` (0.7).
 
     Args:
-      sort_after: sort again once this part of the ranked items has changed, above 0. A sort takes
-        about as long as a thousand samples.
+      sort_after: fraction of the ranked items that must have changed before the next sort, above 0.
+        A sort takes about as long as a thousand samples.
 
     Raises:
       TypeError: if `sort_after` is no number.
@@ -109,7 +110,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
         return keep(state, blocks.assign(state.blocks, slots, weights), jnp.int32(n))
 
     def law(state: RankBased) -> tuple[Array, Array]:
-        """Sizes of the runs of ranks that share a probability, and each rank's in proportion."""
+        """Return the sizes of runs of equiprobable ranks, and their unnormalised probabilities."""
         ends = jnp.minimum(jnp.asarray(edges), state.ranked)
         middle = ((edges[1:] + edges[:-1] + 1) / 2).astype(np.float32)
         return jnp.diff(ends), jnp.asarray(middle) ** -state.alpha
@@ -168,7 +169,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
 
 
 def rank_edges(capacity: int) -> np.ndarray:
-    """Where runs of ranks that share a probability begin, from 0, and the end; int32, ascending."""
+    """Return the starts of runs of equiprobable ranks, from 0, and the end; int32, ascending."""
     octaves = int(capacity - 1).bit_length() + 1
     edges = np.round(2.0 ** (np.arange(octaves * PER_OCTAVE + 1) / PER_OCTAVE)).astype(np.int64)
     edges = np.unique(np.concatenate([np.arange(PER_OCTAVE + 1), edges]))

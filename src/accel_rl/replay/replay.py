@@ -1,4 +1,4 @@
-"""Replay memories: an index and a store as one set of pure functions."""
+"""Replay buffers: an index and a store composed into one set of pure functions."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
 from accel_rl.types import Array, ArrayLike, Sample
 
-# By the names that `make` takes.
+# Sampler factories, by the names that `make` accepts.
 SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
     "uniform": uniform,
     "prioritised": prioritised,
@@ -28,13 +28,13 @@ SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
     "amper_fr": amper_fr,
     "amper_k": amper_k,
 }
-# By which they are known elsewhere. The command takes these too; here one spelling is enough.
+# Aliases, for hints in error messages. The command line accepts them too; `make` does not.
 OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 
 
 @dataclasses.dataclass(frozen=True)
 class ReplayState:
-    """State of a replay memory; a pytree. Save it whole to restore it exactly."""
+    """State of a replay buffer; a pytree. Save all leaves to restore it exactly."""
 
     index: IndexState
     store: StoreState
@@ -45,10 +45,10 @@ jax.tree_util.register_dataclass(ReplayState, ["index", "store"], [])
 
 @dataclasses.dataclass(frozen=True)
 class Added:
-    """What the store tells the index of new rows; a pytree."""
+    """Metadata of new rows that the store passes to the index; a pytree."""
 
     steps: int  # static
-    priorities: Array | None  # [steps, E] float32, as they were given
+    priorities: Array | None  # [steps, E] float32, as given to `add`
     drawable: Array | None  # [steps, E] bool; None: all
 
 
@@ -56,13 +56,14 @@ jax.tree_util.register_dataclass(Added, ["priorities", "drawable"], ["steps"])
 
 
 class Apart(NamedTuple):
-    """A memory's functions cut where index and store meet: each over the state of one of them.
+    """Replay functions split into those over the index state and those over the store state.
 
-    `Replay.add` is rows, insert and write; `Replay.sample` is draw and gather.
+    `Replay.add` equals rows, insert and write; `Replay.sample` equals draw and gather.
     """
 
     rows: Callable[..., tuple[Any, Added]]
-    """rows(store state, transitions, priorities=None): items as `write` takes them, and `Added`."""
+    """rows(store state, transitions, priorities=None): items in the form that `write` accepts, and
+    `Added`."""
 
     insert: Callable[[IndexState, Added], IndexState]
     """insert(index state, added)"""
@@ -71,7 +72,7 @@ class Apart(NamedTuple):
     """write(store state, rows, steps)"""
 
     draw: Callable[..., Sample]
-    """draw(index state, key, beta=1.0): a sample without its batch."""
+    """draw(index state, key, beta=1.0): a `Sample` without its batch."""
 
     gather: Callable[..., Any]
     """gather(store state, slots [B], gamma=None): the batch."""
@@ -86,45 +87,46 @@ class Apart(NamedTuple):
 class Replay(NamedTuple):
     """Pure functions over a `ReplayState`, for jit, vmap and scan.
 
-    In a loop, add first, then sample, then update: in this order XLA changes the memory in place
-    (`testing.assert_inplace` tells). Donate the state to a compiled function of your own.
+    In a loop, add first, then sample, then update: in this order XLA updates the buffer in place
+    (`testing.assert_inplace` checks it). Donate the state to your own compiled functions.
     """
 
     init: Callable[..., ReplayState]
-    """init(**hyper-parameters): an empty memory. Hyper-parameters are the sampler's, such as
-    `alpha`, and leaves of the state."""
+    """init(**hyper-parameters): an empty buffer. Hyper-parameters are those of the sampler, such as
+    `alpha`, and become leaves of the state."""
 
     add: Callable[..., ReplayState]
-    """add(state, transitions, priorities=None): leaves [envs, *leaf] for one step of all
-    environments or [steps, envs, *leaf] for several; without an axis of environments if the memory
-    was made with num_envs=None. New items get the highest weight of any item unless `priorities`
-    ([envs] or [steps, envs]) are given."""
+    """add(state, transitions, priorities=None): add transitions with leaves [envs, *leaf] for one
+    step of all environments or [steps, envs, *leaf] for several; without the environment axis if
+    the buffer was made with num_envs=None. New items get the highest weight of any item unless
+    `priorities` ([envs] or [steps, envs]) are given."""
 
     sample: Callable[..., Sample]
     """sample(state, key, beta=1.0, gamma=None): a `Sample` of batch_size items. `beta` is the
-    exponent of importance weights; `gamma` must be given where batches are of type `Batch`."""
+    exponent of the importance-sampling weights; `gamma` is required if batches are of type `Batch`.
+    """
 
     update: Callable[..., ReplayState]
-    """update(state, sample, priorities [batch_size], where=True): new priorities of what was
-    sampled. Left out are items that were overwritten since, priorities that are NaN, negative or
-    infinite, and those where `where` (a bool or [batch_size] bools) is False: a mask, unlike
-    `lax.cond` around sample and update, copies nothing."""
+    """update(state, sample, priorities [batch_size], where=True): set new priorities of sampled
+    items. Skipped are items that were overwritten since, NaN, negative or infinite priorities, and
+    items where `where` (a bool or [batch_size] bools) is False. This mask copies nothing, unlike
+    `lax.cond` around sample and update."""
 
     can_sample: Callable[[ReplayState], Array]
-    """can_sample(state): whether there are batch_size complete items, or the least that was asked
-    for, and one of them can be drawn; bool."""
+    """can_sample(state): bool, True if at least `least_size` items are complete and one of them can
+    be drawn."""
 
     size: Callable[[ReplayState], Array]
-    """size(state): items that are complete, int32."""
+    """size(state): number of complete items, int32."""
 
     least_size: int
-    """Complete items that there must be to sample."""
+    """Complete items required to sample."""
 
     parts: tuple[Index, Store]
-    """What it is composed of."""
+    """Index and store of the buffer."""
 
     apart: Apart
-    """Its functions over the parts' own states, for parts that are placed apart."""
+    """Functions over the separate states of index and store, for parts that are placed apart."""
 
 
 def make(
@@ -143,33 +145,32 @@ def make(
     least_size: int | None = None,
     checked: bool = False,
 ) -> Replay:
-    """A replay memory for items like `example`.
+    """Make a replay buffer for items like `example`.
 
     Args:
-      example: one item, a pytree of arrays of which only shapes and dtypes matter. A
-        `types.Transition` is sampled as a `types.Batch` with n-step targets, anything else as it
-        was added.
-      capacity: items held, over all environments: any number from 1 to 2**30 that is a multiple of
-        `num_envs`.
+      example: one item, a pytree of arrays; only shapes and dtypes matter. A `types.Transition` is
+        sampled as a `types.Batch` with n-step targets, any other item as it was added.
+      capacity: items stored, over all environments: any multiple of `num_envs` from 1 to 2**30.
       batch_size: items in a sample, drawn with replacement.
-      sampler: a name of `SAMPLERS` or what a function of that name returned, with options.
-      num_envs: environments that are added together, each a row's slot; None: one, without an
-        axis for it.
+      sampler: a name in `SAMPLERS`, or the result of one of its functions called with options.
+      num_envs: environments that are added together, one slot each in a row; None for a single
+        environment without an axis.
       n_step: rewards in a target; see `n_step`.
-      sequence_length: sample `types.Sequences` of so many steps instead.
+      sequence_length: sample `types.Sequences` of this many steps instead.
       sequence_period: rows of the ring between the starts of sequences.
-      frame_stack: observations are stacks of so many frames, of which the newest is added and
-        stored: leaves [batch_size, frame_stack, *observation].
-      stratified: draw each item from its own part of the distribution, where slots have an order in
-        it; AMPER draws independently.
-      weights_over: "batch" or "buffer": what the largest importance weight is taken over.
-      least_size: complete items that there must be for `can_sample`; batch_size if None.
-      checked: let `jax.experimental.checkify.checkify` report what compiled functions find wrong:
-        unsound priorities, too few items. Calls of compiled functions are slower then.
+      frame_stack: observations are stacks of this many frames, of which only the newest is added
+        and stored: leaves [batch_size, frame_stack, *observation].
+      stratified: draw each item from its own part of the distribution, if the sampler orders slots;
+        AMPER draws independently.
+      weights_over: "batch" or "buffer": items over which the largest importance-sampling weight is
+        taken.
+      least_size: complete items required by `can_sample`; batch_size if None.
+      checked: let `jax.experimental.checkify.checkify` report errors in compiled functions: invalid
+        priorities, too few items. Calls of compiled functions are slower then.
 
     Raises:
-      ValueError: if a number is out of range, or no sampler has the name.
-      TypeError: if the example does not fit what is asked for, or an argument is of another type.
+      ValueError: if a number is out of range, or the sampler's name is unknown.
+      TypeError: if the example does not support the options, or an argument has the wrong type.
     """
     if isinstance(sampler, str):
         one_of("sampler", sampler, SAMPLERS, OTHER_NAMES)
@@ -208,15 +209,15 @@ def make(
 
 
 def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
-    """A replay memory of an index and a store over the same ring.
+    """Compose an index and a store over the same ring into a replay buffer.
 
     Args:
       index: draws slots.
       store: holds items.
-      least_size: complete items that there must be for `can_sample`.
+      least_size: complete items required by `can_sample`.
 
     Raises:
-      TypeError: if a part is none, or `least_size` no int.
+      TypeError: if `index` or `store` has the wrong type, or `least_size` is no int.
       ValueError: if their rings differ, or `least_size` is below 1.
     """
     instance("index", index, Index, "replay.make_index makes one")
@@ -280,28 +281,29 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
 
 
 def after(state: ReplayState, values: ArrayLike) -> ReplayState:
-    """The same memory, to be written only once `values` are there.
+    """Return the same replay buffer, with its next write ordered after `values`.
 
-    XLA copies an array that is written while somebody may still read it. So what is made of a batch
-    must be there before the next `add`, by data: the row depends on it, though it never changes.
+    XLA copies an array that is written while it may still be read. So results computed from a batch
+    must be ready before the next `add`. A data dependency enforces this order: the row depends on
+    `values`, but its value never changes.
 
     Args:
-      state: of a memory.
-      values: numbers of any shape that were computed from the last batch, such as errors.
+      state: state of a replay buffer.
+      values: numbers of any shape that were computed from the last batch, such as TD errors.
 
     Raises:
-      TypeError: if it is no state of a memory.
+      TypeError: if `state` is no `ReplayState`.
     """
     instance("state", state, ReplayState)
     cursor = state.store.cursor
-    # Never true, not of NaN or infinity either, but a compiler does not know.
+    # Never true, even for NaN or infinity, but the compiler cannot know that.
     impossible = jnp.any(jnp.asarray(values, jnp.float32) * 0 == 1)
     cursor = dataclasses.replace(cursor, row=jnp.where(impossible, np.int32(0), cursor.row))
     return ReplayState(state.index, dataclasses.replace(state.store, cursor=cursor))
 
 
 def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> Any:
-    """Priorities [steps, envs] of what an add was given: of one step, or of an axis of steps."""
+    """Reshape the priorities given to an add, of one step or an axis of steps, to [steps, envs]."""
     envs = (store.ring.num_envs,) if store.has_env_axis else ()
     given = as_priorities(priorities, envs if single else (steps, *envs))
     return given.reshape(steps, store.ring.num_envs)

@@ -1,7 +1,7 @@
-"""A ring of rows: which slots hold items, since when, and which of them may be drawn.
+"""Ring of rows: the slots that hold items, their generations, and those that may be drawn.
 
 A row is one step of all environments; slot = row * num_envs + environment. The newest rows, whose
-windows are not complete, and the oldest, whose histories are overwritten first, are not drawn.
+windows are incomplete, and the oldest rows, whose histories are overwritten first, are not drawn.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ class Ring:
     """Sizes of a ring; static.
 
     Attributes:
-      capacity: slots.
+      capacity: number of slots.
       num_envs: slots in a row.
-      window: rows that an item reaches over, from its own on.
+      window: rows that an item spans, from its own on.
       history: rows before its own that an item needs.
 
     Raises:
@@ -65,9 +65,9 @@ class Ring:
 
 @dataclasses.dataclass(frozen=True)
 class Cursor:
-    """Where the next row goes; a pytree of scalars."""
+    """Position of the next row; a pytree of scalars."""
 
-    row: Array  # int32 in [0, rows)
+    row: Array  # int32 in [0, rows), the row to write next
     laps: Array  # uint32, times that the ring was filled, modulo 2**32
 
 
@@ -75,17 +75,17 @@ jax.tree_util.register_dataclass(Cursor, ["row", "laps"], [])
 
 
 def wrap(slots: Array, capacity: int) -> Array:
-    """Slots in [0, 2 * capacity) around the end of the capacity, int32."""
+    """Wrap slots in [0, 2 * capacity) around the end of the capacity, int32."""
     return jnp.where(slots >= capacity, slots - np.int32(capacity), slots)
 
 
 def start() -> Cursor:
-    """The cursor of an empty ring."""
+    """Return the cursor of an empty ring."""
     return Cursor(jnp.int32(0), jnp.uint32(0))
 
 
 def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
-    """The cursor after `rows` more rows, at most the ring's."""
+    """Return the cursor after `rows` more rows, at most the ring's."""
     row = cursor.row + np.int32(rows)
     wraps = row >= ring.rows
     return Cursor(
@@ -94,7 +94,7 @@ def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
 
 
 def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
-    """The slots that may be drawn: the first, and how many follow it around the ring, int32."""
+    """Return the span that may be drawn: its first slot and its size around the ring, int32."""
     written = jnp.where(cursor.laps > 0, np.int32(ring.rows), cursor.row)
     oldest = jnp.minimum(written, np.int32(ring.rows - ring.history))
     first = cursor.row - oldest
@@ -104,13 +104,13 @@ def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
 
 
 def generations(ring: Ring, cursor: Cursor, slots: Array) -> Array:
-    """Which lap of the ring wrote each slot, uint32 as `slots`."""
+    """Return the lap of the ring that wrote each slot, uint32 as `slots`."""
     ahead = slots // np.int32(ring.num_envs) >= cursor.row
     return cursor.laps - ahead.astype(jnp.uint32)
 
 
 def current(ring: Ring, cursor: Cursor, slots: Array, generation: Array) -> Array:
-    """Whether a slot still holds the item of that generation and it may be drawn, bool."""
+    """Return True where a slot still holds the item of that generation and may be drawn, bool."""
     age = cursor.row - np.int32(1) - slots // np.int32(ring.num_envs)
     age = jnp.where(age < 0, age + np.int32(ring.rows), age)
     inside = (age >= ring.window - 1) & (age < ring.rows - ring.history)

@@ -1,4 +1,4 @@
-"""Work that is seldom needed, and skipped where it is not: under vmap too."""
+"""Conditional execution of rare work that remains conditional under vmap."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +10,21 @@ from accel_rl.types import Array
 
 
 def seldom(due: Array, fn: Callable[..., Any], default: Any, *operands: Any) -> Any:
-    """`fn(default, *operands)` where `due`, else `default`.
+    """Return `fn(default, *operands)` if `due`, else `default`.
 
-    A `lax.cond`, but under vmap it stays one: fn runs if it is due for any of the elements, and
-    not, as a `cond` would, always.
+    A `lax.cond` that remains one under vmap: fn runs only if it is due for any of the elements,
+    whereas a vmapped `cond` always runs it.
 
     Args:
       due: bool.
-      fn: makes a pytree like `default`.
+      fn: returns a pytree like `default`.
       default: a pytree of arrays.
-      *operands: all other arrays that fn reads; it must not close over traced ones.
+      *operands: all other arrays that fn reads; fn must not close over traced arrays.
     """
 
     @jax.custom_batching.custom_vmap
     def choose(due: Array, default: Any, operands: tuple[Any, ...]) -> Any:
-        # Identity is the false branch: as the true one, XLA would copy what passes through it.
+        # Identity must be the false branch: XLA would copy arrays that pass through a true branch.
         return jax.lax.cond(
             due, lambda: fn(default, *operands), lambda: jax.tree.map(jnp.asarray, default)
         )

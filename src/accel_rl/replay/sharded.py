@@ -1,9 +1,9 @@
-"""One replay memory spread over devices: each holds a part, and batches are drawn from the whole.
+"""Replay buffer sharded over devices: each holds a part, and batches are drawn from the whole.
 
-Functions of a sharded memory run inside `jax.shard_map`, on each device's own state. A batch's
-positions in the whole distribution are the same on all devices, which exchange two numbers each,
-the mass of their part and the least probability that they drew. Each device then draws for the
-positions that fall in its part and masks the others, so that shapes are fixed.
+Functions of a sharded buffer run inside `jax.shard_map`, on each device's own state. A batch's
+positions in the whole distribution are the same on all devices. Devices exchange two numbers each:
+the mass of their part and the smallest probability that they drew. Each device draws for the
+positions that fall in its part and masks the others, so that shapes are static.
 """
 
 import jax
@@ -20,26 +20,28 @@ from accel_rl.types import Array, ArrayLike, Sample
 
 
 def shard(replay: Replay, axis_name: str) -> Replay:
-    """A memory whose parts lie on the devices of a mesh axis, for use inside `jax.shard_map`.
+    """Return a replay buffer sharded over a mesh axis, for use inside `jax.shard_map`.
 
-    `init`, `add` and `update` are the part's own: a device adds what its actors saw. `sample` must
-    be given the same key on all devices. It returns on each device the same batch_size items, of
-    which those of other devices are masked: their probability and weight are 0 and their batch
-    entries are not theirs. So `update` leaves them out, and a loss that is a weighted sum over the
-    items, added up over devices, is that of the whole batch. `whole_batch` makes the whole of it.
+    `init`, `add` and `update` work on the device's own part: a device adds the transitions of its
+    own actors. `sample` must be given the same key on all devices. It returns on each device the
+    same batch_size items, with the items of other devices masked: their probability and weight are
+    0, and their batch entries are not valid. So `update` skips them, and a loss that is a weighted
+    sum over the items, summed over devices, is the loss of the whole batch. `whole_batch` assembles
+    the whole batch.
 
-    `probabilities` are those in the whole memory and `weights` are over the whole batch's maximum.
-    `can_sample` and `size` are of the whole. Samplers for which the position does not tell the
-    item, such as AMPER's, share the batch out by the parts' masses and draw within parts; so do
-    ranks, which are those in a part. New items get the highest weight of their part.
+    `probabilities` are those in the whole buffer, and `weights` are normalised by the maximum of
+    the whole batch. `can_sample` and `size` are of the whole buffer. Samplers whose positions do
+    not determine the item, such as AMPER's, split the batch by the masses of the parts and draw
+    within parts. Rank-based sampling does so too, with ranks within a part. New items get the
+    highest weight of their part.
 
     Args:
-      replay: the memory of one device, from `make`.
-      axis_name: of the mesh axis.
+      replay: the buffer of one device, from `make`.
+      axis_name: name of the mesh axis.
 
     Raises:
-      TypeError: if it is no replay memory, or the axis's name no text.
-      ValueError: if weights are over the buffer's maximum: they can only be over the batch's.
+      TypeError: if `replay` is no `Replay`, or `axis_name` no str.
+      ValueError: if weights are normalised over the buffer: only the batch is supported.
     """
     instance("replay", replay, Replay, "replay.make makes one")
     instance("axis_name", axis_name, str)
@@ -85,17 +87,17 @@ def shard(replay: Replay, axis_name: str) -> Replay:
 
 
 def whole_batch(sample: Sample, axis_name: str) -> Sample:
-    """The whole batch on every device, from what `sample` of a sharded memory gave each of them.
+    """Assemble the whole batch on every device from the devices' samples of a sharded buffer.
 
-    Its indices and generations are those on the device that holds the item, so that priorities go
-    back with the sample that `whole_batch` was given.
+    Its indices and generations are those on the device that holds the item. Update priorities with
+    the sample given to `whole_batch`, not with its result.
 
     Args:
-      sample: this device's, inside `jax.shard_map`.
-      axis_name: of the mesh axis over which the memory is sharded.
+      sample: this device's sample, inside `jax.shard_map`.
+      axis_name: name of the mesh axis over which the buffer is sharded.
 
     Raises:
-      TypeError: if it is no sample, or the axis's name no text.
+      TypeError: if `sample` is no `Sample`, or `axis_name` no str.
     """
     instance("sample", sample, Sample)
     instance("axis_name", axis_name, str)
@@ -111,9 +113,10 @@ def whole_batch(sample: Sample, axis_name: str) -> Sample:
 
 
 def _share(masses: Array, positions: Array, below: Array, device: Array) -> tuple[Array, Array]:
-    """Which positions in the whole fall in a device's part, and where in the part they fall.
+    """Return a mask of the positions in a device's part, and their positions within the part.
 
-    `below` [n] in [0, 1) are parts of a position's last step: a small part has few such steps.
+    `below` [n] in [0, 1) are fractions of a position's last step, because a small part spans few
+    such steps.
     """
     ends = jnp.cumsum(masses)
     most = jnp.nextafter(ends[-1], jnp.float32(0))

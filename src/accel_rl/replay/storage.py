@@ -9,19 +9,19 @@ import numpy as np
 from accel_rl.replay.checks import same_structure
 from accel_rl.types import Array
 
-NUMBERS = "biuf"  # kinds of dtypes; bfloat16 and its like are of a kind of their own
+NUMBERS = "biuf"  # kinds of NumPy dtypes; bfloat16 and similar dtypes have another kind
 
 
 def allocate(example: Any, capacity: int) -> Any:
-    """Zeros [capacity, *leaf] for each leaf: a row that was never written ends an episode."""
+    """Return zeros [capacity, *leaf] for each leaf, so that an unwritten row ends an episode."""
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
 
 
 def describe(example: Any) -> Any:
-    """Shapes and dtypes of an example's leaves, without its values.
+    """Return the shapes and dtypes of an example's leaves, without its values.
 
     Raises:
-      TypeError: if it has no leaves, or one that is not of numbers or bools.
+      TypeError: if it has no leaves, or a leaf that is neither of numbers nor of bools.
     """
     leaves = jax.tree.leaves(example)
     if not leaves:
@@ -35,21 +35,21 @@ def describe(example: Any) -> Any:
 
 
 def _dtype(leaf: Any) -> np.dtype:
-    """The dtype that JAX gives an array or number, or NumPy where JAX has none for it."""
+    """Return the dtype that JAX gives an array or number, or NumPy's if JAX has none for it."""
     dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     known = dtype.kind in NUMBERS or jnp.issubdtype(dtype, np.number)
     return jax.dtypes.canonicalize_dtype(dtype) if known else dtype
 
 
 def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tuple[Any, int]:
-    """Items as leaves [steps * envs, *leaf] of the example's dtypes, and the number of steps.
+    """Flatten items to leaves [steps * envs, *leaf] of the example's dtypes; count the steps.
 
-    Without an axis of environments (`num_envs` None) an item or [steps] of them are accepted, with
-    one [envs] or [steps, envs].
+    Without an environment axis (`num_envs` None), items are one item or [steps]; with it, [envs] or
+    [steps, envs].
 
     Raises:
-      TypeError: if structure or dtypes are not the example's.
-      ValueError: if shapes are not.
+      TypeError: if structure or dtypes differ from the example's.
+      ValueError: if shapes do.
     """
     same_structure(argument, example, items)
     envs = () if num_envs is None else (num_envs,)
@@ -78,10 +78,10 @@ def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tu
 
 
 def write(data: Any, first: Array, rows: Any, around: bool) -> Any:
-    """Write n items into the n slots from `first` on; around the end only if `around` allows it.
+    """Write n items into n consecutive slots from `first`, around the end only if `around`.
 
-    Around the end, two windows of n slots are written over, one that ends with the arrays and one
-    that begins with them, so that it takes no loop and no scatter.
+    To write around the end, two windows of n slots are overwritten, one at the end of the arrays
+    and one at their beginning. This needs no loop and no scatter.
     """
     put = _write_around if around else jax.lax.dynamic_update_slice_in_dim
 
@@ -94,11 +94,11 @@ def write(data: Any, first: Array, rows: Any, around: bool) -> Any:
 def _write_around(data: Array, new: Array, first: Array, axis: int) -> Array:
     n, capacity = new.shape[axis], data.shape[axis]
     start = jnp.minimum(first, np.int32(capacity - n))
-    shift = first - start  # how many of the new items lie around the end
+    shift = first - start  # new items beyond the end
     index = jnp.arange(n, dtype=jnp.int32).reshape(-1, *[1] * (new.ndim - 1))
     rolled = jnp.roll(new, shift, axis=axis)
     data = _blend(data, rolled, index >= shift, start, axis)
-    # 0, but for a constant XLA's CPU backend would write over the whole array.
+    # Always 0, but not a constant: for one, XLA's CPU backend would rewrite the whole array.
     return _blend(data, rolled, index < shift, jnp.minimum(first, 0), axis)
 
 

@@ -1,6 +1,6 @@
-"""The store of a replay memory: what slots hold, and how a batch is put together from it.
+"""Store of a replay buffer: the data of slots, and the assembly of batches from it.
 
-It knows nothing of priorities, so that it can live apart from the index.
+The store does not depend on priorities, so it can be placed apart from the index.
 """
 
 import dataclasses
@@ -39,24 +39,24 @@ class Store(NamedTuple):
     """rows(items): items checked against the example, leaves [steps * envs, *leaf], and steps."""
 
     write: Callable[[StoreState, Any, int], StoreState]
-    """write(state, rows, steps): the next steps of all environments."""
+    """write(state, rows, steps): write the next steps of all environments."""
 
     drawable: Callable[[StoreState, Any, int], Array | None]
-    """drawable(state, rows, steps): which of the new items may be drawn once their windows are
-    complete, bool [steps, envs]; None where all may."""
+    """drawable(state, rows, steps): bool [steps, envs], True for new items that may be drawn once
+    their windows are complete; None if all may."""
 
     gather: Callable[..., Any]
     """gather(state, slots [B], gamma=None): the batch; see `views`."""
 
     ring: Ring
     selective: bool
-    """Whether `drawable` may leave items out."""
+    """True if `drawable` may exclude items."""
 
     example: Any
     """Shapes and dtypes of an item."""
 
     has_env_axis: bool
-    """Whether what is written has an axis of environments."""
+    """True if added items have an axis of environments."""
 
 
 def make_store(
@@ -69,18 +69,18 @@ def make_store(
     sequence_period: int = 1,
     frame_stack: int = 1,
 ) -> Store:
-    """A ring of items in arrays, time-major: row after row, one row for a step of all environments.
+    """Make a ring of items in arrays, time-major: one row for a step of all environments.
 
-    See `replay.make` for the arguments and what is raised.
+    See `replay.make` for the arguments and for the errors raised.
 
     Args:
       example: an item, of one environment and step.
-      capacity: items over all environments.
+      capacity: items stored, over all environments.
       num_envs: environments, E; None for items without that axis.
       n_step: rewards that a target sums.
       sequence_length: steps of a sequence, L; None for single steps.
       sequence_period: steps from the start of a sequence to that of the next.
-      frame_stack: frames of an observation, of which each is stored once.
+      frame_stack: frames of an observation; each frame is stored once.
     """
     spec = storage.describe(example)
     view = views.make_view(
@@ -112,7 +112,7 @@ def make_store(
         shape = steps, ring.num_envs
         allowed = None
         if view.drops_truncated:
-            # A step that ended as well bootstraps from nothing, and so has a target.
+            # A truncated step that also ended its episode needs no bootstrap, so it has a target.
             allowed = (~items.truncated | (items.discount <= 0)).reshape(shape)
         if sequence_period > 1:
             row = state.cursor.row + jnp.arange(steps, dtype=jnp.int32)

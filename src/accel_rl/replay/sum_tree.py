@@ -1,9 +1,9 @@
-"""A sum tree for CPUs: a binary heap over narrow rows of leaves, recomputed, never adjusted.
+"""Sum tree for CPUs: a binary heap over narrow rows of leaves, recomputed, never adjusted.
 
-Parents are sums of their children, computed anew at each update, so that errors do not add up. The
-heap is small enough for XLA's CPU backend to compile loops over it to native code; what lies below
-it is two levels of rows. Descent adds random bits below its position's last one halfway
-down the heap and again below it, because one float32 cannot tell the items of a large memory apart.
+Each update recomputes parents as sums of their children, so that rounding errors do not accumulate.
+The heap is small enough for XLA's CPU backend to compile loops over it to native code; below it are
+two levels of rows. Descent adds random bits below its position's last bit halfway down the heap and
+again below it, because one float32 cannot tell the items of a large buffer apart.
 
 Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
 """
@@ -19,29 +19,29 @@ from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
-LEAF_ROW = 8  # leaves that the lowest inner node adds up
+LEAF_ROW = 8  # leaves under the lowest inner node
 MOST_HEAP_LEAVES = 2**13
 NUM_WORDS = 2  # rows of random words that a draw takes
-STEP = np.float32(2**-24)  # of a position, and at most of what is left of it, in the node's sum
+STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its node's sum
 
 
 @dataclasses.dataclass(frozen=True)
 class SumTree:
     """Weights and their sums; a pytree. H heap leaves, M middle rows under each."""
 
-    leaves: Array  # [H * M * 8] float32, zeros behind the capacity
+    leaves: Array  # [H * M * 8] float32, zeros beyond the capacity
     middle: Array  # [H * M] float32, sums of 8 leaves
-    heap: Array  # [2 * H] float32, node k is over 2k and 2k + 1; 1 is the root, 0 is not used
+    heap: Array  # [2 * H] float32, node k sums 2k and 2k + 1; 1 is the root, 0 is unused
     peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
-    total: Array  # float32, the root of the heap: read from there it would make XLA copy the heap
-    highest: Array  # float32, the root of the peaks, likewise
+    total: Array  # float32, root of the heap; reading it there would make XLA copy the heap
+    highest: Array  # float32, root of the peaks, for the same reason
 
 
 jax.tree_util.register_dataclass(SumTree, [field.name for field in dataclasses.fields(SumTree)], [])
 
 
 def init(capacity: int) -> SumTree:
-    """A tree over `capacity` leaves, all 0."""
+    """Return a tree over `capacity` leaves, all 0."""
     rows = -(-capacity // LEAF_ROW)
     heap_leaves = min(_power_of_two(-(-rows // 2)), MOST_HEAP_LEAVES)
     # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
@@ -57,22 +57,22 @@ def init(capacity: int) -> SumTree:
 
 
 def total(tree: SumTree) -> Array:
-    """The sum of all weights, float32."""
+    """Return the sum of all weights, float32."""
     return tree.total
 
 
 def highest(tree: SumTree) -> Array:
-    """The largest weight, float32."""
+    """Return the largest weight, float32."""
     return tree.highest
 
 
 def leaves(tree: SumTree) -> Array:
-    """All weights, float32 [at least capacity]."""
+    """Return all weights, float32 [at least capacity]."""
     return tree.leaves
 
 
 def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
-    """Set leaves; the last of several weights for one slot stays, slots off the end are left out.
+    """Set leaves; keep the last of several weights for one slot, ignore slots out of range.
 
     Args:
       tree: the weights.
@@ -87,13 +87,13 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
 
 
 def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
-    """Set n leaves in a row, around the end of the capacity, in less time than one by one.
+    """Set n consecutive leaves, around the end of the capacity, faster than `assign`.
 
     Args:
       tree: the weights.
       first: int32, the first slot.
       weights: [n] float32, n at most the capacity.
-      capacity: slots, where the ring of leaves closes.
+      capacity: slots of the ring, after which leaves continue at 0.
     """
     n = weights.shape[0]
 
@@ -103,7 +103,8 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
     def one_of_each_row(width: int) -> Array:
         if n <= -(-n // width) + 2:
             return around(np.arange(n))
-        # Steps of a row's width meet every row, but the last before the end and the last of all.
+        # Steps of a row's width visit every changed row, except perhaps the last before the wrap
+        # and the last of the range: both are appended.
         met = around(np.append(np.arange(0, n, width), n - 1))
         return jnp.append(met, np.int32(capacity - 1))
 
@@ -113,15 +114,16 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
 
 
 def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
-    """Slots whose cumulated weights reach over the positions, and their probabilities.
+    """Return the slots at positions of the cumulative weights, and their probabilities.
 
     Args:
       tree: the weights.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [2, n] uint32, random: bits of the positions below their last one.
+      words: [2, n] uint32, random bits of the positions below their last bit.
 
     Returns:
-      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.
+      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all weights
+        are 0.
     """
     heap, leaves = tree.heap, tree.heap.shape[0] // 2
     depth = leaves.bit_length() - 1
@@ -138,18 +140,19 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
 
 
 def _refine(rest: Array, part: Array, step: Array, mass: Array) -> Array:
-    """A rest within a node of that mass, with bits below its last step; anew where it lies outside.
+    """Add bits below the last step of a rest within a node of sum `mass`; redraw a rest outside it.
 
-    It does where the node is smaller than a step, and at its end, by rounding.
+    A rest is outside if the node is smaller than a step, or by rounding at the node's end.
     """
     finer = rest + _product(part, step)
     return jnp.where(finer < mass, finer, part * mass)
 
 
 def _product(part: Array, whole: Array) -> Array:
-    """The product, at least 0."""
+    """Return the product, at least 0."""
     product = part * whole
-    # What follows the product also keeps XLA from contracting it with a sum, as C does not.
+    # The select also keeps XLA from contracting the product with a sum, which the C kernel does
+    # not do either: results must be bit-identical.
     return jnp.where(product > 0, product, np.float32(0))
 
 
@@ -157,7 +160,7 @@ def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array,
     def step(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         node, rest = carry
         left, right = _get(heap, 2 * node), _get(heap, 2 * node + 1)
-        # Rounding may leave a rest that is too large: never go where there is nothing.
+        # Rounding may leave a rest that is too large: never descend into an empty subtree.
         go_right = (rest >= left) & (right > 0)
         return 2 * node + go_right.astype(jnp.int32), jnp.where(go_right, rest - left, rest)
 
@@ -165,7 +168,7 @@ def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array,
 
 
 def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array, Array]:
-    """Walk down a row by halves: the index of the entry in the flat rows, rest, and its value."""
+    """Walk down a row by halves; return the entry's index in flat rows, the rest and its value."""
     row = _get(rows, node)
     while (width := row.shape[-1]) > 1:
         halves = row[:, : width // 2], row[:, width // 2 :]
@@ -178,7 +181,10 @@ def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array, Array]
 
 
 def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
-    """Sums over changed leaves; `slots_over(w)` gives a slot in each changed run of w leaves."""
+    """Recompute the sums over changed leaves.
+
+    `slots_over(w)` returns a slot in each changed run of w leaves.
+    """
     middle, heap, peaks = tree.middle, tree.heap, tree.peaks
     leaves = heap.shape[0] // 2
     width = LEAF_ROW
@@ -208,7 +214,10 @@ def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
 
 
 def _sum(rows: Array) -> Array:
-    """Sums over the last axis, a power of two, by halves: a fixed order that vectorises."""
+    """Sum over the last axis, a power of two, by halves: a fixed order that vectorises.
+
+    The C kernel adds in the same order, so that results are bit-identical.
+    """
     while (width := rows.shape[-1]) > 1:
         rows = rows[..., : width // 2] + rows[..., width // 2 :]
     return rows[..., 0]

@@ -1,4 +1,4 @@
-"""The sum tree in C, through XLA's FFI, on CPU: the state, signatures and bits of `sum_tree`."""
+"""Sum tree in C for CPUs, through XLA's FFI: state, signatures and bits are those of `sum_tree`."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
-    """Set leaves; the last of several weights for one slot stays, slots off the end are left out.
+    """Set leaves; keep the last of several weights for one slot, ignore slots out of range.
 
     Args:
       tree: the weights.
@@ -31,8 +31,8 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
       weights: [n] float32, finite and not negative.
 
     Raises:
-      TypeError: if a dtype does not fit.
-      ValueError: if a shape does not fit.
+      TypeError: if a dtype is wrong.
+      ValueError: if a shape is wrong.
     """
     _expect("weights", weights, np.float32, (jnp.size(weights),))
     _expect("slots", slots, np.int32, weights.shape)
@@ -40,17 +40,17 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
 
 
 def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
-    """Set n leaves in a row, around the end of the capacity, in less time than one by one.
+    """Set n consecutive leaves, around the end of the capacity, faster than `assign`.
 
     Args:
       tree: the weights.
       first: int32, the first slot.
       weights: [n] float32, n at most the capacity.
-      capacity: slots, where the ring of leaves closes.
+      capacity: slots of the ring, after which leaves continue at 0.
 
     Raises:
-      TypeError: if a dtype does not fit.
-      ValueError: if a shape does not fit.
+      TypeError: if a dtype is wrong.
+      ValueError: if a shape is wrong.
     """
     _expect("weights", weights, np.float32, (jnp.size(weights),))
     _expect("first", first, np.int32, ())
@@ -58,19 +58,20 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
 
 
 def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
-    """Slots whose cumulated weights reach over the positions, and their probabilities.
+    """Return the slots at positions of the cumulative weights, and their probabilities.
 
     Args:
       tree: the weights.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [2, n] uint32, random: bits of the positions below their last one.
+      words: [2, n] uint32, random bits of the positions below their last bit.
 
     Returns:
-      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all are 0.
+      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all weights
+        are 0.
 
     Raises:
-      TypeError: if a dtype does not fit.
-      ValueError: if a shape does not fit.
+      TypeError: if a dtype is wrong.
+      ValueError: if a shape is wrong.
     """
     n = jnp.size(positions)
     _expect("positions", positions, np.float32, (n,))
@@ -78,7 +79,7 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     call = jax.ffi.ffi_call(
         native.target("accel_rl_sum_tree_draw"),
         [jax.ShapeDtypeStruct((n,), jnp.int32), jax.ShapeDtypeStruct((n,), jnp.float32)],
-        vmap_method="expand_dims",  # trees that draws share are not copied
+        vmap_method="expand_dims",  # a tree shared by draws is not copied
     )
     slots, probabilities = call(tree.leaves, tree.middle, tree.heap, tree.total, positions, words)
     return slots, probabilities

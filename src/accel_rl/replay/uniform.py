@@ -1,4 +1,4 @@
-"""Uniform replay: every item that may be drawn is as likely as any other."""
+"""Uniform replay: all items that may be drawn have the same probability."""
 
 import dataclasses
 from typing import Any
@@ -14,22 +14,22 @@ from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array
 
-CHUNKS = 1024  # parts of a span that one float32 position tells apart well
+CHUNKS = 1024  # parts of a span that one float32 position can resolve
 
 
 @dataclasses.dataclass(frozen=True)
 class Open:
-    """State where some slots of a span are closed; a pytree."""
+    """State of uniform replay if some slots of a span cannot be drawn; a pytree."""
 
     flags: Array  # [capacity] bool
-    size: Array  # int32, how many are set
+    size: Array  # int32, flags that are set
 
 
 jax.tree_util.register_dataclass(Open, ["flags", "size"], [])
 
 
 def uniform() -> MakeSampler:
-    """Uniform replay, P(i) = 1 / N; priorities are not kept, and updates change nothing."""
+    """Configure uniform replay, P(i) = 1 / N; priorities are ignored, updates change nothing."""
 
     def make(ring: Ring, selective: bool) -> Sampler:
         return _selective(ring) if selective else _contiguous(ring)
@@ -38,10 +38,11 @@ def uniform() -> MakeSampler:
 
 
 def _contiguous(ring: Ring) -> Sampler:
-    """Every slot of a span can be drawn: there is nothing to remember."""
+    """Return a stateless sampler for spans in which every slot can be drawn."""
 
     def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         chunk = jnp.maximum((span.size + np.int32(CHUNKS - 1)) // np.int32(CHUNKS), 1)
+        # Not whole: the last chunk, if shorter, is drawn in proportion to its size.
         chunks = span.size.astype(jnp.float32) / chunk.astype(jnp.float32)
         start = (positions * chunks).astype(jnp.int32) * chunk
         inside = jnp.clip(span.size - start, 1, chunk)
@@ -64,7 +65,7 @@ def _contiguous(ring: Ring) -> Sampler:
 
 
 def _selective(ring: Ring) -> Sampler:
-    """Some slots are closed: one flag for each."""
+    """Return a sampler with one flag for each slot, for spans with slots that cannot be drawn."""
 
     def init() -> Open:
         return Open(jnp.zeros(ring.capacity, bool), jnp.int32(0))
@@ -77,8 +78,8 @@ def _selective(ring: Ring) -> Sampler:
     def assign_range(state: Open, first: Array, weights: Array) -> Open:
         slots = around(first, weights.shape[0], ring.capacity)
         closed = jnp.sum(state.flags[slots], dtype=jnp.int32)
-        # The second condition always holds: what was read goes into what is written, or XLA would
-        # copy the flags for the reading.
+        # The second condition always holds. It makes the write depend on the read; otherwise XLA
+        # would copy the flags for the read.
         new = (weights > 0) & (closed >= 0)
         flags = state.flags.at[slots].set(new, mode="promise_in_bounds", unique_indices=True)
         return Open(flags, state.size - closed + jnp.sum(new, dtype=jnp.int32))
@@ -108,5 +109,5 @@ def _scale(state: Any, priorities: Array) -> Array:
 
 
 def _each(size: Array) -> Array:
-    """The probability of each of `size` items, 0 if there is none."""
+    """Return the probability of each of `size` items, 0 if there is none."""
     return jnp.where(size > 0, 1 / jnp.maximum(size, 1).astype(jnp.float32), np.float32(0))

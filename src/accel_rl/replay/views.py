@@ -1,4 +1,4 @@
-"""What a batch is made of: items as they were added, n-step transitions, or sequences."""
+"""Batch views of stored slots: items as they were added, n-step transitions, or sequences."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,30 +15,30 @@ from accel_rl.types import Array, ArrayLike, Batch, Sequences, Transition
 
 
 class View(NamedTuple):
-    """How slots are read."""
+    """Function that assembles a batch from slots, and the rows that an item needs."""
 
     gather: Callable[[Any, Array, Offset, ArrayLike | None], Any]
-    """gather(data, slots [B], offset, gamma)"""
+    """gather(data, slots [B], offset, gamma): the batch."""
 
     window: int = 1
-    """Steps that an item reaches over, from its own on."""
+    """Steps that an item spans, from its own on."""
 
     history: int = 0
     """Steps before its own that an item needs."""
 
     drops_truncated: bool = False
-    """Whether truncated steps have no target, for nobody has their final observations."""
+    """True if truncated steps have no target, because their final observations are not stored."""
 
 
 def make_view(
     example: Any, *, n_step: int = 1, sequence_length: int | None = None, frame_stack: int = 1
 ) -> View:
-    """The view of items like `example`, of which only shapes and dtypes matter.
+    """Make the view of items like `example`, of which only shapes and dtypes matter.
 
     Raises:
-      TypeError: if n-step returns or frame stacks are wanted of what is not a `Transition`, or a
-        field of one has the wrong dtype; if a length is no int.
-      ValueError: if a length is below 1, or both n_step and sequence_length are above.
+      TypeError: if n-step returns or frame stacks are requested for items other than `Transition`,
+        or a field of one has the wrong dtype; if a length is no int.
+      ValueError: if a length is below 1, or n_step is above 1 with a sequence_length.
     """
     whole("n_step", n_step, 1)
     whole("frame_stack", frame_stack, 1)
@@ -113,7 +113,7 @@ def _sequences(example: Any, length: int, depth: int) -> View:
 
 
 def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
-    """The observations of steps, stacked on the axis behind those of `slots`."""
+    """Return the observations of steps, stacked on the axis after those of `slots`."""
     if depth == 1:
         return _at(data.observation, slots)
 
@@ -124,7 +124,7 @@ def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
 
 
 def _observe_after(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
-    """The observations that followed steps, of the same episodes."""
+    """Return the observations that followed steps, in the same episodes."""
     frame = _at(data.next_observation, slots)
     if depth == 1:
         return frame
@@ -136,7 +136,12 @@ def _at(data: Any, slots: Array) -> Any:
 
 
 def _check_transition(example: Transition) -> None:
-    """Raises TypeError where a scalar field has the wrong dtype, ValueError for its shape."""
+    """Check the scalar fields of a transition.
+
+    Raises:
+      TypeError: if a field has the wrong dtype.
+      ValueError: if a field is not a scalar.
+    """
     for name, dtype in (("reward", jnp.float32), ("discount", jnp.float32), ("truncated", bool)):
         leaf = getattr(example, name)
         if name == "truncated" and leaf is None:

@@ -1,8 +1,8 @@
-"""Sums made when they are needed, for accelerators: no tree to keep, an update is one scatter.
+"""Sums computed at each draw, for accelerators: no tree to maintain, an update is one scatter.
 
-Weights lie in rows. A draw adds up the rows, picks rows by their cumulated sums, and then a leaf by
-those of the picked row, with random bits below the position's last one. Work grows with the
-capacity, but in a few wide operations.
+Weights are in rows. A draw sums the rows, picks a row by the cumulative row sums, then a leaf by
+the cumulative sums of that row, with random bits below the position's last bit. The work grows with
+the capacity, but in a few wide operations.
 """
 
 import jax.numpy as jnp
@@ -17,15 +17,15 @@ MOST_COLUMNS = 1024
 
 
 def init(capacity: int) -> Array:
-    """Weights float32 [R * C], all 0: at least `capacity`, R rows of C, R about C."""
+    """Return zero weights float32 [R * C], at least `capacity`: R rows of C, R about C."""
     columns = _columns(capacity)
     return jnp.zeros(-(-capacity // columns) * columns, jnp.float32)
 
 
 def assign(weights: Array, slots: Array, values: Array) -> Array:
-    """Set weights [R * C] at int32 slots [n]; the last of several values for one slot stays.
+    """Set weights [R * C] at int32 slots [n]; keep the last of several values for one slot.
 
-    Scatters do not say which of several values stays, so all but the last are left out first.
+    The order of a scatter's duplicate indices is undefined, so all but the last are dropped first.
     """
     beyond = np.int32(weights.size)
     inside = (slots >= 0) & (slots < beyond) & last_of_each(slots)
@@ -33,33 +33,33 @@ def assign(weights: Array, slots: Array, values: Array) -> Array:
 
 
 def assign_range(weights: Array, first: Array, values: Array, capacity: int) -> Array:
-    """Set n slots in a row, around the end of the capacity; n is at most the capacity."""
+    """Set n consecutive slots, around the end of the capacity; n is at most the capacity."""
     slots = around(first, values.shape[0], capacity)
     return weights.at[slots].set(values, mode="promise_in_bounds", unique_indices=True)
 
 
 def total(weights: Array) -> Array:
-    """The sum of all weights, float32."""
+    """Return the sum of all weights, float32."""
     return _rows(weights).sum(axis=1).sum()
 
 
 def highest(weights: Array) -> Array:
-    """The largest weight, float32."""
+    """Return the largest weight, float32."""
     return jnp.max(weights)
 
 
 def leaves(weights: Array) -> Array:
-    """All weights, float32 [at least capacity]."""
+    """Return all weights, float32 [at least capacity]."""
     return weights
 
 
 def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
-    """Slots whose cumulated weights reach over the positions, and their probabilities.
+    """Return the slots at positions of the cumulative weights, and their probabilities.
 
     Args:
       weights: [R * C] float32.
       positions: [n] float32 in [0, 1), fractions of the total.
-      words: [1, n] uint32, random: bits of the positions below their last one.
+      words: [1, n] uint32, random bits of the positions below their last bit.
     """
     rows = _rows(weights)
     sums = rows.sum(axis=1)
@@ -77,9 +77,10 @@ def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
 
 
 def _reach(cumulated: Array, entries: Array, target: Array) -> Array:
-    """The first positive entry of each row whose cumulated sum is above the target, else the last.
+    """Return the first positive entry of each row whose cumulative sum exceeds the target.
 
-    Rounding may lift the sum at an entry of 0, and make the target too large for all.
+    If there is none, because rounding made the target too large, return the last positive entry.
+    Entries of 0 are excluded because rounding may raise the cumulative sum at them.
     """
     positive = entries > 0
     above = (cumulated > target[:, None]) & positive
@@ -92,5 +93,5 @@ def _rows(weights: Array) -> Array:
 
 
 def _columns(capacity: int) -> int:
-    """A power of two near the square root, the same for a capacity and for it filled up to rows."""
+    """Return a power of two near sqrt(capacity), unchanged if capacity is padded to whole rows."""
     return min(1 << ((capacity - 1).bit_length() + 1) // 2, MOST_COLUMNS)

@@ -1,11 +1,11 @@
-"""Modelled latency and energy of AMPER on TCAM arrays. Nothing here was run on such hardware.
+"""Model of AMPER's latency and energy on TCAM arrays; nothing here was run on such hardware.
 
 A sampling draws a value in each group, searches the arrays, reads the matches out into a buffer
-(the CSP) and draws the batch from it. Each of these is a stage: a number of items, the time of one
-and the time between two. `docs/am-hardware.md` states every equation and assumption.
+(the CSP) and draws the batch from it. Each of these is a stage, with a number of items, the time of
+one item and the interval between two. `docs/am-hardware.md` states every equation and assumption.
 
-Figures of components stand in `components.toml`, each with unit, source, where we read it,
-condition and status. A figure that we found nowhere is absent: what needs it raises, and
+Component figures are in `components.toml`, each with its unit, source, the document that we read,
+condition and status. A figure that we did not find is absent: functions that need it raise, and
 `Components.given` takes it from the caller. The statuses:
 
 - `silicon`: measured on a chip, as published;
@@ -13,7 +13,7 @@ condition and status. A figure that we found nowhere is absent: what needs it ra
 - `tool`: a constant of a public program;
 - `derived`: computed from figures of the source;
 - `counted`: clock cycles, counted in a simulation of this library's RTL;
-- `given`, `assumed`: the caller's, known or one of an assumed range.
+- `given`, `assumed`: from the caller, known or one of an assumed range.
 """
 
 from accel_rl.am.hardware.components import (

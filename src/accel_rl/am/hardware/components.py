@@ -1,4 +1,4 @@
-"""Figures of TCAM arrays and of what surrounds them, from one data file, each with its source."""
+"""Figures of TCAM arrays and their peripherals, from one data file, each with its source."""
 
 import dataclasses
 import math
@@ -41,15 +41,15 @@ UNITS: Mapping[str, str] = _PERIPHERAL_UNITS | _TCAM_UNITS | _CLOCKED_UNITS
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One figure of a component, and where it comes from.
+    """Figure of a component, with its source.
 
     Attributes:
       name: one of `UNITS`.
       value: in `unit`.
-      unit: as `UNITS` says.
+      unit: as in `UNITS`.
       source: authors, title, venue, year and identifier.
-      where_read: what we had in hand, which may be a page that quotes the source.
-      status: as the package says.
+      where_read: document that we read, which may be a page that quotes the source.
+      status: one of the statuses in the package's docstring.
       condition: technology, size and voltage, as far as stated.
     """
 
@@ -64,11 +64,11 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Components:
-    """Figures of one kind of TCAM array and of what surrounds it.
+    """Figures of one kind of TCAM array and its peripherals.
 
     Attributes:
       tcam: name of the kind of array.
-      figures: by name; those that are known.
+      figures: known figures, by name.
     """
 
     tcam: str
@@ -76,14 +76,14 @@ class Components:
 
     @property
     def clocked(self) -> bool:
-        """Whether the figures are cycles of a clock, as those of a design in RTL are."""
+        """Presence of figures in clock cycles, as for a design in RTL; bool."""
         return "search_cycles" in self.figures
 
     def __getitem__(self, name: str) -> float:
-        """The figure's value, in its unit.
+        """Return the figure's value, in its unit.
 
         Raises:
-          ValueError: if there is no such figure, or no value for it.
+          ValueError: if the name is unknown, or the figure has no value.
         """
         if name not in UNITS:
             raise ValueError(f"name: no figure {name!r}; there are {', '.join(UNITS)}")
@@ -95,14 +95,14 @@ class Components:
         return self.figures[name].value
 
     def given(self, *, assumed: bool = False, **values: float) -> "Components":
-        """The same components with figures of the caller's.
+        """Return the same components with figures from the caller.
 
         Args:
-          assumed: mark them as points of an assumed range rather than known.
+          assumed: mark the figures as points of an assumed range rather than known.
           **values: positive numbers, by name and in the units of `UNITS`.
 
         Raises:
-          ValueError: unknown name, or a value that is not positive and finite.
+          ValueError: if a name is unknown, or a value is not positive and finite.
         """
         status = "assumed" if assumed else "given"
         figures = dict(self.figures)
@@ -116,10 +116,10 @@ class Components:
 
 
 def available_tcams(path: Path | None = None) -> tuple[str, ...]:
-    """Names that `load_components` takes as `tcam`; arguments and errors as for that.
+    """Return the names that `load_components` accepts as `tcam`; errors are as for it.
 
     Args:
-      path: a TOML file of one's own; None for ours.
+      path: a TOML file of figures; None for the file of this package.
     """
     return tuple(_read(path)[1])
 
@@ -128,14 +128,14 @@ def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -
     """Load the figures of a kind of array.
 
     Args:
-      path: a TOML file of one's own; None for ours.
+      path: a TOML file of figures; None for the file of this package.
       tcam: one of `available_tcams(path)`.
 
     Raises:
-      TypeError: the path is none.
-      FileNotFoundError: the path does not exist.
-      ValueError: unknown `tcam`, or a file with a key missing or unknown, a wrong unit or status, a
-        source that is not described or a value that is not positive.
+      TypeError: if `path` is no `Path`.
+      FileNotFoundError: if `path` does not exist.
+      ValueError: if `tcam` is unknown, or the file has a missing or unknown key, a wrong unit or
+        status, a source that is not described or a value that is not positive.
     """
     peripheral, tcams = _read(path)
     if tcam not in tcams:
@@ -144,10 +144,10 @@ def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -
 
 
 def figures_table(path: Path | None = None) -> str:
-    """A Markdown table of all figures with their sources; arguments as for `load_components`.
+    """Return a Markdown table of all figures and sources; errors are as for `load_components`.
 
     Args:
-      path: a TOML file of one's own; None for ours.
+      path: a TOML file of figures; None for the file of this package.
     """
     peripheral, tcams = _read(path)
     lines = [

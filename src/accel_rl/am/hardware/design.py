@@ -1,4 +1,4 @@
-"""What is modelled: arrays, method and batch, and the searches that they take."""
+"""Design of the modelled hardware: arrays, method and batch, and the searches that they need."""
 
 import dataclasses
 import math
@@ -9,23 +9,23 @@ OVERLAPS = ("serial", "pipelined")
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """What is modelled. Defaults are this library's, not the paper's.
+    """Hardware design to model; defaults are this library's, not the paper's.
 
     Attributes:
       capacity: N, priorities stored.
-      key_bits: w, bits of a stored priority, 1 to 64; an array is as wide.
+      key_bits: w, bits of a stored priority, 1 to 64; also the width of an array.
       rows_per_array: R, keys of an array.
       groups: m.
       variant: one of `VARIANTS`, see `docs/am-hardware.md`.
-      csp_size: keys read out into the candidate set; None for `csp_ratio` of the capacity.
+      csp_size: keys read out into the candidate set; None for `csp_ratio` times the capacity.
       csp_ratio: above 0, at most 1.
       batch_size: B, draws of a sampling, and priorities of an update.
-      csp_ports: matches read out and written to the buffer side by side, at most one an array.
-      write_ports: rows written side by side in an update, at most one an array.
-      range_queries: ternary queries of one range of keys, on average; None for the worst case.
-      best_match_searches: searches of one best match; None for the worst case of exact matching,
-        and 1 where sensing finds the best match itself.
-      overlap: "serial", no two stages at a time, or "pipelined".
+      csp_ports: matches read out and written to the buffer in parallel, at most one for each array.
+      write_ports: rows written in parallel in an update, at most one for each array.
+      range_queries: ternary queries for one range of keys, on average; None for the worst case.
+      best_match_searches: searches for one best match; None for the worst case of exact matching,
+        and 1 if sensing finds the best match itself.
+      overlap: "serial", one stage at a time, or "pipelined".
     """
 
     capacity: int
@@ -62,17 +62,17 @@ class Design:
 
     @property
     def arrays(self) -> int:
-        """A, arrays that hold the capacity."""
+        """Number of arrays that hold the capacity, A."""
         return -(-self.capacity // self.rows_per_array)
 
     @property
     def levels(self) -> int:
-        """L, levels of the binary tree that joins the arrays."""
+        """Levels of the binary tree that joins the arrays, L."""
         return (self.arrays - 1).bit_length()
 
     @property
     def candidates(self) -> int:
-        """C, keys read out into the candidate set."""
+        """Keys read out into the candidate set, C."""
         return self.csp_size or max(1, round(self.csp_ratio * self.capacity))
 
     @property

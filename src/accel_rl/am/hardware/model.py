@@ -1,4 +1,4 @@
-"""The model: stages, each with a number of items, the time of one and the time between two."""
+"""Model of stages, each with a number of items, the time of one and the interval between two."""
 
 import dataclasses
 import itertools
@@ -12,16 +12,16 @@ from accel_rl.arguments import instance
 
 @dataclasses.dataclass(frozen=True)
 class Modelled:
-    """Modelled, not measured: latency and energy of one operation.
+    """Modelled latency and energy of one operation, not measured.
 
     Attributes:
       operation: "sample" or "update".
       tcam: the kind of array.
-      overlap: how stages overlap; "clocked" where it is as in the RTL.
-      modelled_latency_by_stage_ns: ns that each stage adds; they sum to the latency. Where stages
-        overlap it is the whole of the one that decides, and of the others one item.
+      overlap: overlap of the stages: the design's, or "clocked" for that of the RTL.
+      modelled_latency_by_stage_ns: ns that each stage adds; they sum to the latency. If stages
+        overlap, the slowest one adds its whole time, and each other stage the time of one item.
       modelled_busy_by_stage_ns: ns that each stage works, overlapped or not.
-      modelled_energy_by_stage_pj: pJ, dynamic only; None if not asked for.
+      modelled_energy_by_stage_pj: pJ, dynamic only; None if not requested.
     """
 
     operation: str
@@ -33,19 +33,19 @@ class Modelled:
 
     @property
     def modelled_latency_ns(self) -> float:
-        """Time of the whole operation in ns."""
+        """Latency of the whole operation in ns."""
         return math.fsum(self.modelled_latency_by_stage_ns.values())
 
     @property
     def modelled_energy_pj(self) -> float | None:
-        """Energy of the whole operation in pJ; None if not asked for."""
+        """Energy of the whole operation in pJ; None if not requested."""
         by_stage = self.modelled_energy_by_stage_pj
         return None if by_stage is None else math.fsum(by_stage.values())
 
 
 @dataclasses.dataclass(frozen=True)
 class _Stage:
-    """Items that pass: ns of one, ns between two of them, and pJ of all."""
+    """Items that pass a stage: ns of one, ns between two of them, and pJ of all."""
 
     name: str
     items: int
@@ -60,17 +60,17 @@ def _check_types(design: Design, components: Components) -> None:
 
 
 def modelled_sample(design: Design, components: Components, *, energy: bool = True) -> Modelled:
-    """Model one sampling of a batch.
+    """Model the sampling of one batch.
 
     Args:
       design: arrays, method and batch.
       components: from `load_components`.
-      energy: False where energies are not known and only the latency is wanted.
+      energy: False to model only the latency, if energies are not known.
 
     Raises:
-      TypeError: if it is no design, or no components.
-      ValueError: if a figure that is needed has no value, or if the components are clocked and the
-        design or `energy` is not what the RTL is known to do.
+      TypeError: if `design` or `components` has the wrong type.
+      ValueError: if a required figure has no value, or if the components are clocked and the RTL is
+        not known to support the design or `energy`.
     """
     _check_types(design, components)
     c = components
@@ -133,17 +133,17 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
             design.batch_size * price("buffer_read_energy"),
         ),
     ]
-    # The draw needs the size of the candidate set, so that the two phases never overlap.
+    # The draw needs the size of the candidate set, so the two phases never overlap.
     return _modelled("sample", design, components, (select, pick), energy)
 
 
 def modelled_update(design: Design, components: Components, *, energy: bool = True) -> Modelled:
-    """Model the writing of a batch of priorities; arguments and errors as `modelled_sample`.
+    """Model the write of a batch of priorities; arguments and errors are as for `modelled_sample`.
 
     Args:
       design: arrays, method and batch.
       components: from `load_components`.
-      energy: False where energies are not known and only the latency is wanted.
+      energy: False to model only the latency, if energies are not known.
     """
     _check_types(design, components)
     c = components
@@ -165,7 +165,7 @@ def modelled_update(design: Design, components: Components, *, energy: bool = Tr
 
 
 def _clocked(name: str, items: int, components: Components) -> _Stage:
-    """A phase of the RTL, which the next one follows: one more item in each clock."""
+    """Return a phase of the RTL: it takes one item in each clock, and the next phase follows it."""
     clock = components["clock_period"]
     return _Stage(name, items, components[f"{name}_cycles"] * clock, clock, 0.0)
 

@@ -1,4 +1,4 @@
-"""Many designs at once, and a modelled latency beside a measured one."""
+"""Sweeps over designs, and modelled latencies beside measured ones."""
 
 import dataclasses
 import itertools
@@ -14,7 +14,7 @@ from accel_rl.arguments import instance, real
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One point of a sweep: what was varied, what of it is an assumed figure, and the result."""
+    """Point of a sweep: varied fields of the design, assumed figures, and the result."""
 
     fields: Mapping[str, Any]
     assumed_range: Mapping[str, float]
@@ -29,18 +29,18 @@ def sweep(
     assumed_ranges: Mapping[str, Sequence[float]] | None = None,
     energy: bool = True,
 ) -> list[Point]:
-    """Model samplings over all combinations of designs and of figures that are not known.
+    """Model samplings over all combinations of designs and of unknown figures.
 
     Args:
-      design: what is not varied.
+      design: fields that are not varied.
       components: from `load_components`.
       fields: values of fields of `Design`, by name.
-      assumed_ranges: values of figures, by name; each result says which it rests on.
+      assumed_ranges: values of figures, by name; each result names those that it assumes.
       energy: as for `modelled_sample`.
 
     Raises:
-      TypeError: if a field is unknown, or an argument of another type.
-      ValueError: as `Design`, `Components.given` and `modelled_sample`.
+      TypeError: if a field is unknown, or an argument has the wrong type.
+      ValueError: as for `Design`, `Components.given` and `modelled_sample`.
     """
     instance("design", design, Design)
     instance("components", components, Components, "load_components makes them")
@@ -68,14 +68,14 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """A modelled latency beside a measured one: never a measured speed-up.
+    """Modelled latency beside a measured one, never a measured speed-up.
 
     Attributes:
-      label: what is compared with what.
-      platform: where PER was measured.
+      label: names of the two sides.
+      platform: platform on which PER was measured.
       modelled_latency_ns: ns of the modelled sampling.
       measured_per_latency_ns: ns of the measured sampling of PER.
-      measured_over_modelled: the second over the first.
+      measured_over_modelled: measured latency over modelled latency.
     """
 
     label: str
@@ -88,15 +88,15 @@ class Comparison:
 def compare_with_measured(
     modelled: Modelled, measured_per_seconds: float, platform: str
 ) -> Comparison:
-    """Set a modelled sampling beside a sampling of PER that the caller measured.
+    """Compare a modelled sampling with a sampling of PER that the caller measured.
 
     Args:
       modelled: from `modelled_sample`, for the same capacity and batch.
       measured_per_seconds: seconds of one sampling, without its gather of transitions.
-      platform: the machine's name, and what ran on it.
+      platform: name of the machine, and of what ran on it.
 
     Raises:
-      TypeError: if an argument is of another type.
+      TypeError: if an argument has the wrong type.
       ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
         empty.
     """
