@@ -15,6 +15,7 @@ from optional import needs
 from typer.testing import CliRunner
 
 from accel_rl.cli.app import app
+from accel_rl.io import run_folder
 
 # A training that is refused before anything is compiled.
 DQN = "train dqn CartPole-v1 --out new"
@@ -49,16 +50,16 @@ ROWS = [
     (f"{DQN} agent.hidden=[]", "hidden must have at least one width, got ()"),
     (f"{DQN} replay.batch_size=0", "batch_size must be at least 1, got 0"),
     ("train ddpg CartPole-v1 --out new", "ddpg needs a Box action space of floats"),
-    ("resume folder", "RUN_DIR: folder is not the folder of an agent's training"),
-    ("resume text", "RUN_DIR: text is not the folder of an agent's training"),
-    ("resume broken", "broken/config.json is not a JSON file"),
+    ("resume folder", "RUN_DIR: folder is not the folder of a run: no run.json"),
+    ("resume text", "RUN_DIR: text is not the folder of a run: no run.json"),
+    ("resume broken", "broken/run.json is not a JSON file"),
     ("sweep dqn CartPole-v1 --out new", "a sweep needs a setting with several values"),
     ("sweep dqn CartPole-v1 agent.tau=1, --out new", "values must be comma-separated"),
     ("evaluate text", "text is not a table that accel_rl wrote (no .npz file, or cut short)"),
-    ("evaluate broken", "broken/config.json is not a JSON file"),
+    ("evaluate broken", "broken/run.json is not a JSON file"),
     ("evaluate folder --episodes 0", "'--episodes': Input should be greater than or equal to 1"),
-    ("plot folder", "folder is not the folder of a complete run: no results.json"),
-    ("plot broken", "broken/config.json is not a JSON file"),
+    ("plot folder", "folder is not the folder of a run: no run.json"),
+    ("plot broken", "broken/run.json is not a JSON file"),
     ("compose plan absent.toml", "absent.toml: No such file or directory"),
     ("compose plan text", "text is no TOML file"),
     ("compose plan folder", "folder: Is a directory"),
@@ -70,7 +71,7 @@ ROWS = [
     ("envs show", "Missing argument 'NAME'"),
     ("doctor extra", "unexpected extra argument(s) (extra)"),
     ("demo --out text", "--out: text: File exists"),
-    ("demo --out broken", "--out: broken holds a run of another command"),
+    ("demo --out broken", "--out: broken/run.json is not a JSON file"),
     ("envs show FrozenLake-v1 --passenger R", "only Taxi has a passenger, not FrozenLake-v1"),
     ("apex CartPole-v1 --server nowhere", 'address must be "tcp://host:port"'),
     ("apex CartPole-v1 --out text", "text is not a directory"),
@@ -97,7 +98,7 @@ def there(tmp_path, monkeypatch):
     for name in ("folder", "broken"):
         (tmp_path / name).mkdir()
     (tmp_path / "folder" / "keep").write_text("this")
-    (tmp_path / "broken" / "config.json").write_text("{")
+    (tmp_path / "broken" / "run.json").write_text("{")
     (tmp_path / "text").write_text("hello\n")
     (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
     (tmp_path / "spec.toml").write_text('algorithm = "dqn"\n')
@@ -202,6 +203,7 @@ def test_interrupted_in_the_midst(there, of, number, code, says):
     (there / "demo").mkdir()
     for name in ("results.json", "details.json", "config.json"):
         (there / "demo" / name).write_text("of before")
+    run_folder.begin_run(there / "demo", "demo", "accel-rl demo", [0], {})
     before = contents(there)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with processes.start("-c", PROCESS.format(of), **pipes) as process:

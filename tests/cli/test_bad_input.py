@@ -9,7 +9,7 @@ from commands import SMALL, invoke
 from sdk_present import needs
 
 from accel_rl import datasets, pim
-from accel_rl.cli import folders
+from accel_rl.io import run_folder
 
 
 def complaint(*arguments):
@@ -82,8 +82,9 @@ def test_files_that_are_not_what_they_should_be(dataset, run, tmp_path):
 
 @pytest.mark.parametrize("command", ["evaluate", "plot", "resume"])
 def test_a_demo_is_for_report(command, tmp_path):
-    (tmp_path / folders.DETAILS).write_text("{}")
-    assert f"is the folder of a demo: accel-rl report {tmp_path}" in complaint(command, tmp_path)
+    run_folder.begin_run(tmp_path, "demo", "accel-rl demo", [0], {})
+    told = f"is a run of accel-rl demo, not of .*: accel-rl report {tmp_path} shows it"
+    assert re.search(told, complaint(command, tmp_path))
 
 
 def test_a_backend_that_is_absent(dataset, tmp_path, monkeypatch):
@@ -127,7 +128,7 @@ def test_a_full_disk_is_exit_code_1_and_names_the_file(dataset, run, tmp_path, m
 
     monkeypatch.setattr(os, "fsync", full)
     for words, name in (
-        (("train", dataset, *SMALL, "--out", tmp_path / "run"), "run/config.json"),
+        (("train", dataset, *SMALL, "--out", tmp_path / "run"), "run/run.json"),
         (("plot", run[0], "--out", tmp_path), "time.png"),
         (("report", run[0], "--out", tmp_path / "page.html"), "page.html"),
     ):

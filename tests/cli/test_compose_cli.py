@@ -114,7 +114,7 @@ def test_an_interrupted_run_keeps_what_it_measured(spec, tmp_path, monkeypatch):
         assert "accel-rl: interrupted" in stopped.stderr
         rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         assert 120 <= rows[-1]["steps"] < 200
-        assert (out / "run.json").exists() == ended  # whose chunk was finished, and so its times
+        assert (out / "measured.json").exists() == ended
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -235,12 +235,12 @@ def without(table, name):
             )
             for name in ESTIMATE
         ),
-        *((PLAN, without(RUN, name), f"run.json lacks {name}") for name in RUN),
+        *((PLAN, without(RUN, name), f"measured.json lacks {name}") for name in RUN),
         (PLAN | {"slowdowns": [SLOWDOWN]}, RUN, "plan.json lacks slowdowns[0].factor"),
         (
             PLAN,
             RUN | {"joules_unreadable": [{"boundary": "CPU"}]},
-            "run.json lacks joules_unreadable[0].reason",
+            "measured.json lacks joules_unreadable[0].reason",
         ),
         (PLAN | {"estimates": [3]}, RUN, "plan.json: estimates[0] must hold a table, got int"),
         (PLAN | {"refused": []}, RUN, "plan.json: refused cannot be of type list"),
@@ -259,7 +259,7 @@ def without(table, name):
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_files_that_lack_something_are_refused(tmp_path, plan, run, message, options):
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    (tmp_path / "run.json").write_text(json.dumps(run))
+    (tmp_path / "measured.json").write_text(json.dumps(run))
     result = invoke("compose", "report", tmp_path, *options)
     assert result.exit_code == 2
     assert f"{tmp_path}/{message}" in result.output
@@ -267,7 +267,7 @@ def test_files_that_lack_something_are_refused(tmp_path, plan, run, message, opt
 
 def test_files_that_hold_it_all_are_shown(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
-    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "measured.json").write_text(json.dumps(RUN))
     assert "iteration, measured" in succeed("compose", "report", tmp_path)
 
 
@@ -286,6 +286,6 @@ def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
     ran = as_json("compose", "run", out, "--steps", 60, "--simulate")["run"]
     assert ran["simulated"]
     assert ran["measured_iteration_seconds"] is None
-    of_it = {name: (out / name).read_bytes() for name in ("run.json", "metrics.jsonl")}
+    of_it = {name: (out / name).read_bytes() for name in ("measured.json", "metrics.jsonl")}
     assert invoke("compose", "run", out, "--steps", 60).exit_code == 2
     assert {name: (out / name).read_bytes() for name in of_it} == of_it

@@ -73,6 +73,7 @@ def test_pictures_and_details(demo):
         "results.json",
         "details.json",
         "config.json",
+        "run.json",
     }
     for name in PICTURES:
         assert (out / name).stat().st_size > 10_000

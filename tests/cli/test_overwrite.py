@@ -6,6 +6,9 @@ import pytest
 from commands import SMALL, TINY, invoke, succeed
 
 from accel_rl.cli import clearing
+from accel_rl.experiment import folder
+from accel_rl.experiment import sweep as sweeps
+from accel_rl.io import run_folder
 
 
 @pytest.mark.long  # wants the sweep
@@ -19,25 +22,30 @@ def test_overwrite_leaves_nothing_of_another_kind_of_run(
     succeed("train", "dqn", "--config", training[0] / "config.json", *over)
     assert {file.name for file in out.iterdir()} == {
         "mine.txt", "README.txt", "checkpoints", "config.json", "metrics.csv", "metrics.jsonl",
-        "results.json",
+        "results.json", "run.json",
     }  # fmt: skip
-    shutil.copytree(sweep[0], out, dirs_exist_ok=True, ignore=pictures)
+    shutil.rmtree(out)
+    shutil.copytree(sweep[0], out, ignore=pictures)
+    (out / "mine.txt").touch()
     succeed("train", dataset, *SMALL, *over)
     assert {file.name for file in out.iterdir()} == {
-        "mine.txt", "config.json", "results.json", "table.npz", "history.json",
+        "mine.txt", "config.json", "results.json", "run.json", "table.npz", "history.json",
     }  # fmt: skip
-    shutil.copytree(training[0], out, dirs_exist_ok=True, ignore=pictures)
+    shutil.rmtree(out)
+    shutil.copytree(training[0], out, ignore=pictures)
+    (out / "mine.txt").touch()
     stopped = {"reason": "interrupted", "steps": 0}
-    monkeypatch.setattr(sweep, "run", lambda *_, **__: stopped)  # what it writes is known
+    monkeypatch.setattr(sweeps, "run", lambda *_, **__: stopped)  # what it writes is known
     invoke("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", *over)
     assert {file.name for file in out.iterdir()} == {"mine.txt"}
 
 
 def test_what_any_command_wrote_is_cleared(tmp_path):
-    ours = ("spec.toml", "mapping.toml", "plan.json", "run.json", "details.json", "table.npz")
-    ours += ("history.json", "config.json", "results.json", "metrics.jsonl", "README.txt")
-    for name in (*ours, "mine.txt", "picture.png"):
-        (tmp_path / name).touch()
-    (tmp_path / "checkpoints" / "000000000005").mkdir(parents=True)
+    run_folder.begin_run(tmp_path, "training", "accel-rl train dqn", [0], folder.FILES)
+    for name in (*folder.FILES, "mine.txt", "picture.png"):
+        if name.endswith("/"):
+            (tmp_path / name / "000000000005").mkdir(parents=True)
+        else:
+            (tmp_path / name).touch()
     clearing.clear(tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"mine.txt", "picture.png"}

@@ -98,7 +98,9 @@ def test_a_sweeps_page_names_the_best(training, tmp_path):
     path = tmp_path / "sweep"
     shutil.copytree(training[0], path / "1")
     config = json.loads((path / "1" / "config.json").read_text())
-    config.pop("written_by")
+    made = {"versions": MADE["versions"], "host": MADE["host"]}
+    manifest = {"kind": "sweep", "schema_version": 1, "command": "x", "seeds": [0], "files": {}}
+    write(path / "run.json", {**manifest, **made})
     write(
         path / "sweep.json", {"groups": [{"folder": "1", "settings": {}, "configuration": config}]}
     )
@@ -149,6 +151,7 @@ def test_the_demos_page_has_its_pictures_and_marks_columns(tmp_path):
         "measured_seconds": 3.0,
         **MADE,
     }
+    run_folder.begin_run(tmp_path, "demo", "accel-rl demo", [0], {})
     write(tmp_path / "config.json", config)
     write(tmp_path / "results.json", [record])
     write(tmp_path / "details.json", {"environments": [environment]})
@@ -185,6 +188,7 @@ def test_an_apex_page_draws_what_rows_hold(tmp_path):
         {"steps": 400, "episode_return": None, "loss": 0.5},
         {"steps": 800, "episode_return": None, "loss": 0.25},
     ]
+    run_folder.begin_run(tmp_path, "apex", "accel-rl apex", [0], {})
     write(tmp_path / "results.json", results)
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = page(tmp_path)
@@ -195,6 +199,7 @@ def test_an_apex_page_draws_what_rows_hold(tmp_path):
 
 
 def test_an_apex_run_that_has_not_ended(tmp_path):
+    run_folder.begin_run(tmp_path, "apex", "accel-rl apex", [0], {})
     (tmp_path / "metrics.jsonl").write_text('{"steps": 400, "loss": 0.5}\n{"steps": 8')
     assert "It has not ended: 400 steps are recorded." in page(tmp_path).text
     settings = {"environment": "CartPole-v1", "hidden": [8, 8]}
@@ -243,6 +248,7 @@ def test_a_composed_page_keeps_predicted_and_measured_apart(tmp_path):
         "joules_unreadable": [],
         "episode_return": 16.5,
     }
+    run_folder.begin_run(tmp_path, "plan", "accel-rl compose plan", (), {})
     (tmp_path / "spec.toml").write_text('algorithm = "dqn"\n[agent]\nhidden = [8]\n')
     write(tmp_path / "plan.json", plan)
     shown = page(tmp_path)
@@ -250,7 +256,7 @@ def test_a_composed_page_keeps_predicted_and_measured_apart(tmp_path):
     assert "It was not run" in shown.text
     assert "agent.hidden 8" in shown.text
     assert "no way" in shown.text
-    write(tmp_path / "run.json", run)
+    write(tmp_path / "measured.json", run)
     assert "Iteration of the run 500 us measured" in page(tmp_path).text
 
 
@@ -276,6 +282,9 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
     damaged = tmp_path / "damaged"
     shutil.copytree(run[0], damaged)
     write(damaged / "results.json", {"environment": "FrozenLake-v1"})
+    unknown = tmp_path / "unknown"
+    shutil.copytree(run[0], unknown)
+    write(unknown / "run.json", {"kind": "other"})
     good = RESULTS / "in_network-2026-11-22.json"
     for words, told in (
         ((tmp_path / "absent",), "absent does not exist"),
@@ -283,6 +292,7 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
         ((tmp_path / "broken.json",), "broken.json is no JSON file"),
         ((tmp_path / "other.json",), "other.json: schema must be"),
         ((damaged,), "damaged holds a damaged run: KeyError"),
+        ((unknown,), "run.json is damaged: kind must be 'training', 'sweep'"),
         ((good, "--out", tmp_path / "no" / "x.html"), "no does not exist"),
         ((good, "--out", tmp_path / "empty"), "empty is a directory"),
         ((good, "--out", "/proc/x.html"), "/proc"),

@@ -17,6 +17,7 @@ from accel_rl import io, train
 from accel_rl.experiment import configuration, folder, layers, scoring
 from accel_rl.experiment import training as training_runs
 from accel_rl.experiment.assembly import assemble
+from accel_rl.io import run_folder
 from accel_rl.plot import interquartile_mean
 
 DQN = ("train", "dqn", "CartPole-v1", *TINY, "--replay", "amper-fr")
@@ -51,6 +52,7 @@ def test_folder_explains_itself(training, assembly):
     path, printed = training
     assert {file.name for file in path.iterdir()} == {
         "README.txt", "checkpoints", "config.json", "metrics.csv", "metrics.jsonl", "results.json",
+        "run.json",
     }  # fmt: skip
     results = json.loads((path / "results.json").read_text())
     assert printed == {"run": str(path), **results}
@@ -66,7 +68,13 @@ def test_folder_explains_itself(training, assembly):
     for word in (results["command"], *commands):
         assert word in readme
     config = json.loads((path / "config.json").read_text())
-    assert config.pop("written_by")["command"] == results["command"]
+    manifest = json.loads((path / "run.json").read_text())
+    assert (manifest["kind"], manifest["schema_version"]) == ("training", 1)
+    assert manifest["command"] == results["command"]
+    assert manifest["seeds"] == list(range(config["training"]["seeds"]))
+    assert {name.rstrip("/") for name in manifest["files"]} >= {
+        file.name for file in path.iterdir() if file.name != "run.json"
+    }
     assert config == configuration.to_mapping(assembly.configuration)
     assert config["agent"]["hidden"] == [8]
     with (path / "metrics.csv").open() as file:
@@ -113,9 +121,10 @@ def test_stopped_training_resumes_to_the_same_bits(training, tmp_path, monkeypat
     resumed = as_json("resume", out)
     assert scores(resumed) == scores(printed)
     assert rows_of(out) == rows_of(path)
-    by = json.loads((out / "config.json").read_text())["written_by"]
-    assert by["command"].startswith("accel-rl train dqn")
-    assert by["resumed"]["command"] == f"accel-rl resume {out} --json"
+    manifest = json.loads((out / "run.json").read_text())
+    assert manifest["command"].startswith("accel-rl train dqn")
+    (resumed,) = manifest["resumed"]
+    assert resumed["command"] == f"accel-rl resume {out} --json"
 
 
 def test_a_training_that_has_ended_has_nothing_left(training, tmp_path):
@@ -268,7 +277,7 @@ def test_a_folder_of_another_training_is_refused(training, tmp_path):
     (tmp_path / "empty").mkdir()
     refused = invoke("resume", tmp_path / "empty")
     assert refused.exit_code == 2
-    assert "is not the folder of an agent's training" in refused.stderr
+    assert "is not the folder of a run: no run.json" in refused.stderr
     out = shutil.copytree(training[0], tmp_path / "copy")
     tables = json.loads((out / "config.json").read_text())
     tables["agent"]["hidden"] = [3]
@@ -286,6 +295,7 @@ def test_a_folder_of_another_training_is_refused(training, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "part"),
     [
+        ("run.json", "5", "run.json is damaged: must be an object, got 5"),
         ("sweep.json", "{}", "sweep.json is damaged: groups is missing"),
         ("sweep.json", "[]", "sweep.json is damaged: must be an object, got []"),
         ("sweep.json", '{"groups": [{"folder": "1"}]}', "groups.0.settings is missing"),
@@ -293,6 +303,8 @@ def test_a_folder_of_another_training_is_refused(training, tmp_path):
     ],
 )
 def test_a_damaged_folder_is_refused(name, text, part, tmp_path):
+    kind = "sweep" if name == "sweep.json" else "training"
+    run_folder.begin_run(tmp_path, kind, "accel-rl train dqn", [0], {})
     (tmp_path / name).write_text(text)
     for command in ("evaluate", "plot", "resume"):
         refused = invoke(command, tmp_path)

@@ -38,7 +38,7 @@ def files(tmp_path):
         '[environment]\nname = "FrozenLake-v1"\n[training]\nsteps = 7_000\n'
     )
     saved = tmp_path / "settings.json"
-    saved.write_text(json.dumps({**tomllib.loads(toml.read_text()), "written_by": {"x": 1}}))
+    saved.write_text(json.dumps(tomllib.loads(toml.read_text())))
     return toml, saved
 
 

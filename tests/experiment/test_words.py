@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_rl.experiment import words
+from accel_rl.io.validation import validated
 
 
 @pytest.mark.parametrize(
@@ -72,8 +73,8 @@ def test_assignments():
 STRICT = pydantic.ConfigDict(strict=True, allow_inf_nan=False)
 
 
-def validated(kind, value):
-    return words.validated(pydantic.TypeAdapter(kind, config=STRICT), words.whole(value), "a.b")
+def converted(kind, value):
+    return validated(pydantic.TypeAdapter(kind, config=STRICT), words.whole(value), "a.b")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def validated(kind, value):
     ],
 )
 def test_valid_values(kind, value, expected):
-    found = validated(kind, value)
+    found = converted(kind, value)
     assert found == expected
     assert type(found) is type(expected)
 
@@ -116,7 +117,7 @@ def test_valid_values(kind, value, expected):
 )
 def test_invalid_values(kind, value, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
-        validated(kind, value)
+        converted(kind, value)
 
 
 @pytest.mark.parametrize(

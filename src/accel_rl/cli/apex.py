@@ -25,6 +25,7 @@ class Launcher(enum.StrEnum):
 
 
 def apex(
+    context: typer.Context,
     env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name.")],
     settings: Annotated[
         list[str] | None,
@@ -105,6 +106,7 @@ def apex(
                 out,
                 chosen,
                 steps,
+                command=console.command_line(context),
                 servers=server or [],
                 shards=shards,
                 learners=learners,

@@ -23,6 +23,12 @@ from accel_rl.remote.apex import (
 )
 
 EPISODES = 20  # of the final evaluation
+_FILES = {
+    run_folder.CONFIG: "every setting",
+    run_folder.METRICS: "a row of metrics for each period",
+    f"{folder.CHECKPOINTS}/": "the last state",
+    run_folder.RESULTS: "final figures; written last",
+}
 
 
 def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
@@ -55,6 +61,7 @@ def execute(
     settings: ApexSettings,
     steps: int,
     *,
+    command: str,
     servers: Sequence[str] = (),
     shards: int = 1,
     learners: int = 1,
@@ -70,6 +77,7 @@ def execute(
       directory: the run's folder.
       settings: of the training.
       steps: environment steps, summed over actors.
+      command: the command line, for records.
       servers: addresses of running servers; if empty, `shards` servers are started.
       shards: number of servers to start, each with a shard of the replay buffer.
       learners: number of data-parallel learner processes; 1: this process learns.
@@ -102,7 +110,7 @@ def execute(
         # After servers and actors have started: a failed start keeps the earlier run. Before the
         # training: a folder that cannot be cleared fails early.
         clearing.clear(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+        run_folder.begin_run(directory, "apex", command, [settings.seed], _FILES)
         made = {"settings": dataclasses.asdict(settings), **run_folder.made_with()}
         run_folder.write_json(directory / run_folder.CONFIG, {**made, "steps": steps})
         learn: Callable[..., train.PipelineResult] = run_learner

@@ -3,28 +3,29 @@
 import shutil
 from pathlib import Path
 
-from accel_rl.cli import folders
-from accel_rl.experiment import folder, sweep
+from accel_rl.experiment import folder
+from accel_rl.io.run_folder import MANIFEST, kind_of, read_manifest
 
 
 def clear(directory: Path) -> None:
-    """Remove the files that commands wrote for a run, except pictures.
+    """Remove the files that a run's manifest lists, then the manifest; pictures stay.
 
     Raises:
-      ValueError: if `sweep.json` is damaged.
+      ValueError: if the manifest is damaged.
       BlockingIOError: if another process trains in the folder.
     """
-    if not directory.is_dir():
+    if kind_of(directory) is None:
         return
     with folder.writing(directory):
-        for group in sweep.read(directory) if sweep.is_sweep(directory) else ():
-            inner = directory / group.name
-            clear(inner)
-            if inner.is_dir() and not any(inner.iterdir()):
-                inner.rmdir()
-        others = (folders.TABLE, folders.HISTORY, folders.DETAILS)
-        plans = (folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN)
-        for name in (sweep.SWEEP, *folder.FILES, *others, *plans):
-            (directory / name).unlink(missing_ok=True)
-        for name in folder.FOLDERS:
-            shutil.rmtree(directory / name, ignore_errors=True)
+        for name in read_manifest(directory).files:
+            path = directory / name
+            if kind_of(path) is not None:  # a group of a sweep
+                clear(path)
+                if not any(path.iterdir()):
+                    path.rmdir()
+            elif name.endswith("/"):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        (directory / MANIFEST).unlink()
+    shutil.rmtree(directory / folder.CHECKPOINTS, ignore_errors=True)  # made by the lock

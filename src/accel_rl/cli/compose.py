@@ -26,6 +26,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A plan's folder.")]
 
 @app.command()
 def plan(
+    context: typer.Context,
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to train, and on what.")],
     settings: Annotated[
         list[str] | None,
@@ -53,7 +54,7 @@ def plan(
         run_folder.check_free(out, overwrite)
         with _told("profiling") as progress:
             found = planning.plan(wanted, cache=cache, progress=progress)
-        planning.write_plan(out, found)
+        planning.write_plan(out, found, console.command_line(context))
     planning.draw(out, found)
     _show(out, json)
 
@@ -76,7 +77,7 @@ def run(
 ) -> None:
     """Train as the folder's `mapping.toml` says, and measure it.
 
-    Writes `run.json`, `metrics.jsonl` and a picture of the measured timeline beside the predicted.
+    Writes `measured.json`, `metrics.jsonl` and a picture of measured and predicted timelines.
     """
     runtime.prepare_jax()
     from accel_rl.cli.composing import folder, running

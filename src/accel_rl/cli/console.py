@@ -43,6 +43,11 @@ def of_system(error: OSError) -> str:
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
+def command_line(context: typer.Context) -> str:
+    """Return the command line as it was given, for records."""
+    return context.obj or context.command_path
+
+
 def print_json(value: Any) -> None:
     """Write a value to stdout as JSON; the command writes nothing else there."""
     typer.echo(json.dumps(value, indent=2, allow_nan=False))

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from accel_rl.cli.experiment import Findings
 
 _SILENCE = 3.0  # least seconds between lines of progress where stderr is not a terminal
+DETAILS = "details.json"
 
 EXAMPLES = console.examples("accel-rl demo", "accel-rl demo --quick --out runs/quick --json")
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = Path("runs/demo"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Few rows, DPUs and passes: a check, not a result.")
@@ -35,15 +37,15 @@ def demo(
     config.json and PNG pictures, in place of an earlier demo's. Returns are exact; times by part
     are modelled.
     """
-    from accel_rl.cli import folders
     from accel_rl.io import run_folder
 
     started = time.perf_counter()
     with console.bad_input("--out"):
         out.mkdir(parents=True, exist_ok=True)
-        others = (run_folder.CONFIG, run_folder.RESULTS, folders.PLAN)
-        if any((out / name).exists() for name in others) and not (out / folders.DETAILS).exists():
-            raise ValueError(f"{out} holds a run of another command")
+        if run_folder.kind_of(out) is not None:
+            run_folder.require_kind(out, "demo")
+        elif any(out.glob("*.json")):
+            raise ValueError(f"{out} holds JSON files that are not of a demo")
     console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
     runtime.prepare_jax()
     from accel_rl.cli import demo_pictures, experiment, pictures
@@ -71,6 +73,7 @@ def demo(
         ]
         # Written last: its presence shows that all files belong to one run.
         (out / run_folder.RESULTS).unlink(missing_ok=True)
+        run_folder.begin_run(out, "demo", console.command_line(context), [seed], _files())
         figures = demo_pictures.draw(findings, scale, tasklets)
         for name, figure in figures.items():
             pictures.save(figure, out / name)
@@ -92,10 +95,10 @@ def demo(
         **run_folder.made_with(),
         "measured_seconds": seconds,
     }
-    run_folder.write_json(out / folders.DETAILS, details)
+    run_folder.write_json(out / DETAILS, details)
     run_folder.write_json(out / run_folder.CONFIG, config)
     run_folder.write_json(out / run_folder.RESULTS, records)
-    written = (run_folder.RESULTS, folders.DETAILS, run_folder.CONFIG, *figures)
+    written = (run_folder.RESULTS, DETAILS, run_folder.CONFIG, *figures)
     files = [str(out / name) for name in written]
     if json:
         console.print_json(
@@ -107,6 +110,16 @@ def demo(
         f"{len(records)} runs in {seconds:.0f} s; written: {', '.join(files)}\n"
         f"All on one page: accel-rl report {out}"
     )
+
+
+def _files() -> dict[str, str]:
+    from accel_rl.io.run_folder import CONFIG, RESULTS
+
+    return {
+        CONFIG: "every argument, and the datasets with their checksums",
+        DETAILS: "figures behind the pictures",
+        RESULTS: "runs of the table; written last",
+    }
 
 
 def _details(found: "Findings") -> dict[str, Any]:

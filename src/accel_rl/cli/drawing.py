@@ -13,6 +13,7 @@ from accel_rl.cli import pictures
 from accel_rl.experiment import configuration, folder, training, words
 from accel_rl.experiment import sweep as sweeps
 from accel_rl.io.loggers import Row
+from accel_rl.io.run_folder import kind_of
 from accel_rl.plot import Curve
 
 # Settings that do not change what is learned, or only by chance; labels omit them.
@@ -77,11 +78,11 @@ _YLABELS = {
 
 def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
     """Return curves of all combinations of a training or a sweep, and names of those without."""
-    sweep = sweeps.is_sweep(run)
+    sweep = kind_of(run) == "sweep"
     inside = [run / group.name for group in sweeps.read(run)] if sweep else [run]
     found, without = [], []
     for path in inside:
-        if sweep and not folder.is_training(path):  # the sweep was stopped before this group
+        if sweep and kind_of(path) is None:  # the sweep was stopped before this group
             without.append(str(path))
             continue
         complete, rows = folder.read(path), folder.read_rows(path)

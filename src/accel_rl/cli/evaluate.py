@@ -106,7 +106,7 @@ def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
 def _is_agents(run: Path) -> bool:
     if not run.is_dir():
         return False
-    from accel_rl.experiment import folder, sweep
+    from accel_rl.io.run_folder import kind_of
 
     with console.bad_input("RUN_DIR"):
-        return sweep.is_sweep(run) or folder.is_training(run)
+        return kind_of(run) in ("training", "sweep")

@@ -1,14 +1,4 @@
-"""Folder of a tabular run: configuration, tables, history and results.
-
-| file | |
-| --- | --- |
-| `config.json` | every argument, versions, and the dataset with its checksum |
-| `table.npz` | `tables` [K, S, A] as trained, `values` [S, A] float32, and a JSON header |
-| `history.json` | return of the greedy policy at each merge |
-| `results.json` | final figures; written last, so its presence shows that the run is complete |
-
-Each file is written atomically.
-"""
+"""Folder of a tabular run: configuration, tables, history and results."""
 
 import dataclasses
 import hashlib
@@ -21,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel_rl.io import atomic_write
-from accel_rl.io.run_folder import CONFIG, METRICS, RESULTS, write_json
+from accel_rl.io.run_folder import CONFIG, RESULTS, begin_run, require_kind, write_json
 
 if TYPE_CHECKING:
     from accel_rl.cli.runs import Outcome
     from accel_rl.datasets import TabularDataset
 
 TABLE, HISTORY = "table.npz", "history.json"
-DETAILS = "details.json"  # of the demo only
-SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "run.json"  # of compose
+FILES = {
+    CONFIG: "every argument, and the dataset with its checksum",
+    TABLE: "tables [K, S, A] as trained, values [S, A] float32, and a JSON header",
+    HISTORY: "return of the greedy policy at each merge",
+    RESULTS: "final figures; written last, so its presence shows that the run is complete",
+}
 _FORMAT = "accel_rl.table"
 
 
@@ -52,23 +46,9 @@ def describe(dataset: "TabularDataset") -> dict[str, Any]:
     return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
 
 
-def is_apex(directory: Path) -> bool:
-    """Return whether a folder, known not to be an agent's, is a run of `accel-rl apex`."""
-    return (directory / METRICS).is_file() and not (directory / PLAN).is_file()
-
-
-def refuse_tableless(directory: Path) -> None:
-    """Raise ValueError for the folder of a demo or an Ape-X run, which holds no table."""
-    refuse_demo(directory)
-    if is_apex(directory):
-        raise ValueError(
-            f"{directory} is a run of accel-rl apex, which has no table: what it is worth stands "
-            f"in its {RESULTS} once it has ended, and accel-rl report shows its curves"
-        )
-
-
 def write(
     directory: Path,
+    command: str,
     config: Mapping[str, Any],
     outcome: "Outcome",
     environment: str | None,
@@ -78,6 +58,7 @@ def write(
 
     Args:
         directory: created if absent.
+        command: the command line, for records.
         config: the content of `config.json`.
         outcome: from `runs.train`.
         environment: name of the table's environment, if known.
@@ -86,7 +67,7 @@ def write(
     Raises:
         OSError: a file cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    begin_run(directory, "table", command, [config["settings"]["seed"]], FILES)
     (directory / RESULTS).unlink(missing_ok=True)
     write_json(directory / CONFIG, config)
     header = json.dumps({"format": _FORMAT, "environment": environment}).encode()
@@ -104,16 +85,6 @@ def write(
     write_json(directory / RESULTS, results)
 
 
-def refuse_demo(path: Path) -> None:
-    """Raise ValueError for the folder of a demo, which holds results of several runs.
-
-    Raises:
-        ValueError: the folder is a demo's.
-    """
-    if (path / DETAILS).is_file():
-        raise ValueError(f"{path} is the folder of a demo: accel-rl report {path} shows it")
-
-
 def load_table(path: Path) -> Table:
     """Read a run's table.
 
@@ -123,8 +94,9 @@ def load_table(path: Path) -> Table:
     Raises:
         ValueError: the file is absent, damaged, or was not written by `write`.
     """
+    if path.is_dir():
+        require_kind(path, "table")
     file = path / TABLE if path.is_dir() else path
-    refuse_tableless(path)
     if not file.is_file():
         raise ValueError(f"{file} does not exist")
     try:

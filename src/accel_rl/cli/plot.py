@@ -42,10 +42,10 @@ def plot(
     Curves are inter-quartile means over seeds, with bootstrap intervals.
     """
     runtime.prepare_jax()
-    from accel_rl.experiment import folder, sweep
+    from accel_rl.io.run_folder import kind_of
 
     with console.bad_input("RUN_DIR"):
-        agents = [sweep.is_sweep(run) or folder.is_training(run) for run in runs]
+        agents = [kind_of(run) in ("training", "sweep") for run in runs]
     if not all(agents):
         if len(runs) > 1:
             other = runs[agents.index(False)]

@@ -20,7 +20,7 @@ def figures(run: Path) -> "dict[str, Figure]":
     from accel_rl.io import run_folder
 
     with console.bad_input("RUN_DIR"):
-        folders.refuse_tableless(run)
+        run_folder.require_kind(run, "table")
         results = run_folder.read_json(run, run_folder.RESULTS)
         history = run_folder.read_json(run, folders.HISTORY)
         table = folders.load_table(run)

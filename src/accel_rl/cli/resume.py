@@ -35,15 +35,17 @@ def resume(
     It ends with the same bits as one that was never stopped, on the same versions and devices.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import folders, training_output
+    from accel_rl.cli import training_output
     from accel_rl.experiment import folder, sweep, training
+    from accel_rl.io.run_folder import kind_of, require_kind
 
     runtime.import_gymnax()
 
-    command, shown = train_agent.said(context), train_agent.bar()
-    if not sweep.is_sweep(run):
+    command, shown = console.command_line(context), train_agent.bar()
+    with console.bad_input("RUN_DIR"):
+        require_kind(run, "training", "sweep")
+    if kind_of(run) == "training":
         with console.bad_input("RUN_DIR"):
-            folders.refuse_demo(run)
             experiment = _longer(run, folder.read(run), steps)
             _say_if_done([(run, experiment)])
         with console.bad_input("RUN_DIR", (training.FolderError,)):
@@ -85,12 +87,13 @@ def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "E
     import pydantic
 
     from accel_rl.experiment import assembly, folder, training, words
+    from accel_rl.io.validation import validated
 
     if steps is not None:
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
         with console.bad_input():  # blames --steps, not RUN_DIR
             given = words.whole(words.parse(steps))
-            number = words.validated(pydantic.TypeAdapter(int), given, "--steps")
+            number = validated(pydantic.TypeAdapter(int), given, "--steps")
             if number < done:
                 raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
         longer = dataclasses.replace(complete.training, steps=number)

@@ -67,21 +67,16 @@ def page_of(path: Path) -> Page:
 
 def _of_folder(path: Path) -> Page | None:
     """Make the page of a run; return None if the folder holds none."""
-    from accel_rl.experiment import folder, sweep
-
-    if (path / "plan.json").is_file():
-        return _composed(path)
-    if sweep.is_sweep(path):
-        return _sweep(path)
-    if folder.is_training(path):
-        return _agent(path)
-    if (path / folders.TABLE).is_file():
-        return _table(path)
-    if (path / folders.DETAILS).is_file():
-        return _demo(path)
-    if folders.is_apex(path):
-        return _apex(path)
-    return None
+    make = {
+        "plan": _composed,
+        "sweep": _sweep,
+        "training": _agent,
+        "table": _table,
+        "demo": _demo,
+        "apex": _apex,
+    }
+    kind = run_folder.kind_of(path)
+    return None if kind is None else make[kind](path)
 
 
 def _table(path: Path) -> Page:
@@ -94,13 +89,15 @@ def _table(path: Path) -> Page:
 
 
 def _demo(path: Path) -> Page:
+    from accel_rl.cli.demo import DETAILS
+
     records = run_folder.read_json(path, run_folder.RESULTS)
     if not isinstance(records, list):
         raise ValueError(f"{path / run_folder.RESULTS} must hold a list of runs")
     return tabular.demo(
         _read(path, run_folder.CONFIG),
         records,
-        _read(path, folders.DETAILS),
+        _read(path, DETAILS),
         _files(path),
         _when(path),
     )
@@ -112,7 +109,8 @@ def _agent(path: Path) -> Page:
     rows = folder.read_rows(path)
     done = _read(path, run_folder.RESULTS) if (path / run_folder.RESULTS).is_file() else None
     pictures = _pictures(_curves(path, rows))
-    return training.agent(_read(path, run_folder.CONFIG), done, rows, pictures, _when(path))
+    config = _read(path, run_folder.CONFIG)
+    return training.agent(config, _made(path), done, rows, pictures, _when(path))
 
 
 def _sweep(path: Path) -> Page:
@@ -122,7 +120,8 @@ def _sweep(path: Path) -> Page:
     done = _read(path, run_folder.RESULTS) if (path / run_folder.RESULTS).is_file() else None
     config = configuration.to_mapping(groups[0].configuration)
     rows = folder.read_rows(path / groups[0].name)
-    return training.sweep(config, done, _pictures(_curves(path, rows)), _when(path))
+    pictures = _pictures(_curves(path, rows))
+    return training.sweep(config, _made(path), done, pictures, _when(path))
 
 
 def _curves(path: Path, rows: list[Any]) -> "dict[str, Figure]":
@@ -192,6 +191,17 @@ def _read(path: Path, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path / name} must hold a table, got {type(found).__name__}")
     return found
+
+
+def _made(path: Path) -> dict[str, Any]:
+    """Return command, versions and host of a run."""
+    manifest = run_folder.read_manifest(path)
+    return {
+        "command": manifest.command,
+        "versions": manifest.versions,
+        "host": manifest.host,
+        **({"resumed": manifest.resumed} if manifest.resumed else {}),
+    }
 
 
 def _pictures(figures: "Mapping[str, Figure]") -> list[Picture]:

@@ -69,7 +69,7 @@ def sweep(
     with console.bad_input("--out"):
         check_free(directory, overwrite)
         clearing.clear(directory)
-    command = train_agent.said(context)
+    command = console.command_line(context)
     with console.bad_input("--out", (training.FolderError,)):
         results = sweeps.run(
             directory, groups, command, bar=train_agent.bar(), on_group=console.note

@@ -129,7 +129,9 @@ def command(agent: str) -> Callable[..., None]:
             check_free(directory, overwrite)
             clearing.clear(directory)
         with console.bad_input("--out", (training.FolderError,)):
-            _, results = training.run(directory, experiment, said(context), resume=False, bar=bar())
+            _, results = training.run(
+                directory, experiment, console.command_line(context), resume=False, bar=bar()
+            )
         training_output.finish_training(directory, results, json)
 
     train_agent.__doc__ = f"""Train {AGENTS[agent]}.
@@ -217,11 +219,6 @@ def default_directory(experiment: "Experiment") -> Path:
         f"seed{complete.training.seed}",
     )
     return Path("runs") / "-".join(parts)
-
-
-def said(context: typer.Context) -> str:
-    """Return the command line as it was given."""
-    return context.obj or context.command_path
 
 
 def bar() -> bool:

@@ -39,6 +39,7 @@ EXAMPLES = (
 
 
 def train_log(
+    context: typer.Context,
     data: Annotated[
         str,
         typer.Argument(
@@ -220,7 +221,7 @@ def train_log(
     )
     results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
-    folders.write(directory, config, outcome, environment, results)
+    folders.write(directory, console.command_line(context), config, outcome, environment, results)
     if json:
         console.print_json({"run": str(directory), **results})
     else:

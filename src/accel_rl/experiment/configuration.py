@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from accel_rl.experiment import words
+from accel_rl.io.validation import validated
 
 STRICT = pydantic.ConfigDict(
     strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
@@ -220,7 +221,7 @@ def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
         if name not in (*SECTIONS, SWEEP):
             raise words.unknown(name, SECTIONS, "section")
     tables = {name: _nested(name, mapping.get(name, {})) for name in SECTIONS}
-    return words.validated(ADAPTER, {**tables, SWEEP: mapping.get(SWEEP, {})}, "")
+    return validated(ADAPTER, {**tables, SWEEP: mapping.get(SWEEP, {})}, "")
 
 
 def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:

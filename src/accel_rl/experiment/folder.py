@@ -1,15 +1,4 @@
-"""Folder of a training: configuration, metrics, checkpoints and results.
-
-| file | |
-| --- | --- |
-| `README.txt` | description of the files, and commands to continue with |
-| `config.json` | the complete configuration; `--config` reads it to repeat the training |
-| `metrics.jsonl` | a row for each `training.period` steps: means over seeds, per-seed values |
-| `checkpoints/` | the newest states and the best, to resume and to evaluate |
-| `results.json` | final scores; written last, so its presence shows that the training ended |
-
-`training.log` may add `metrics.csv` and `tensorboard/`.
-"""
+"""Folder of a training: configuration, metrics, checkpoints and results."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -20,10 +9,26 @@ from accel_rl import __version__, io
 from accel_rl.experiment import configuration, layers
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.loggers import Row
-from accel_rl.io.run_folder import CONFIG, METRICS, RESULTS, made_with, read_json, write_json
+from accel_rl.io.run_folder import (
+    CONFIG,
+    METRICS,
+    RESULTS,
+    begin_run,
+    continue_run,
+    require_kind,
+    write_json,
+)
 
 README, TABLE, EVENTS, CHECKPOINTS = "README.txt", "metrics.csv", "tensorboard", "checkpoints"
-FILES, FOLDERS = (RESULTS, CONFIG, README, METRICS, TABLE), (EVENTS, CHECKPOINTS)
+FILES = {
+    README: "commands to continue with",
+    CONFIG: "every setting; --config reads it to repeat the training",
+    METRICS: "a row for each training.period steps: means over seeds, per-seed values",
+    TABLE: "the same as a table, if training.log has csv",
+    f"{EVENTS}/": "the same for TensorBoard, if training.log has tensorboard",
+    f"{CHECKPOINTS}/": "the newest states and the best, to resume and to evaluate",
+    RESULTS: "final scores; written last, so its presence shows that the training ended",
+}
 
 # Metrics in units of reward.
 _REWARDS = ("episode_return", "evaluation")
@@ -48,7 +53,7 @@ Commands:
 
 
 class Record:
-    """Logger that writes `config.json` and `README.txt` when the training starts.
+    """Logger that writes manifest, `config.json` and `README.txt` when the training starts.
 
     `train.run` begins loggers only after its checks: a refused training leaves these files alone.
     """
@@ -59,12 +64,14 @@ class Record:
         self.started = False
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Write `config.json` and `README.txt`; remove `results.json` until the training ends."""
+        """Write manifest, configuration and README; remove results until the training ends."""
         self.started = True
         directory, complete = self._directory, self._complete
         (directory / RESULTS).unlink(missing_ok=True)
-        by: dict[str, Any] = {"command": self._command, **made_with()}
         if not rows:
+            settings = complete.training
+            seeds = range(settings.seed, settings.seed + settings.seeds)
+            begin_run(directory, "training", self._command, seeds, FILES)
             text = _README.format(
                 agent=complete.agent.name.replace("_", "-"),
                 environment=complete.environment.name,
@@ -77,9 +84,8 @@ class Record:
             with io.atomic_write(directory / README, "w") as file:
                 file.write(text)
         else:
-            by = {**layers.written_by(directory / CONFIG), "resumed": by}
-        tables = configuration.to_mapping(complete)
-        write_json(directory / CONFIG, {**tables, layers.WRITTEN_BY: by})
+            continue_run(directory, self._command)
+        write_json(directory / CONFIG, configuration.to_mapping(complete))
 
     def log(self, row: Row) -> None:
         """Do nothing: other loggers write rows."""
@@ -162,28 +168,13 @@ def writing(directory: Path) -> contextlib.AbstractContextManager[None]:
     return io.Checkpoints(directory / CHECKPOINTS).writing()
 
 
-def is_training(directory: Path) -> bool:
-    """Return whether the folder belongs to an agent's training, complete or not.
-
-    Raises:
-      ValueError: if its configuration is damaged.
-    """
-    if not (directory / CONFIG).is_file():
-        return False
-    found = read_json(directory, CONFIG)
-    if not isinstance(found, dict):
-        raise ValueError(f"{directory / CONFIG} must hold tables of settings, got {found!r}")
-    return "agent" in found
-
-
 def read(directory: Path) -> Configuration:
     """Read the configuration of a training's folder.
 
     Raises:
       ValueError: if it is not such a folder, or its configuration is damaged.
     """
-    if not is_training(directory):
-        raise ValueError(f"{directory} is not the folder of an agent's training")
+    require_kind(directory, "training")
     return configuration.from_mapping(layers.read(directory / CONFIG))
 
 

@@ -21,9 +21,8 @@ from typing import Any
 import pydantic
 
 from accel_rl.experiment import catalogue, configuration, words
+from accel_rl.io.validation import validated
 from accel_rl.replay.replay import OTHER_NAMES
-
-WRITTEN_BY = "written_by"  # section of a saved configuration: versions and machine, no settings
 
 Tables = dict[str, dict[str, Any]]
 
@@ -77,7 +76,7 @@ def resolve(
 
 
 def read(path: Path) -> Tables:
-    """Read the tables of a TOML or JSON file, without `written_by`.
+    """Read the tables of a TOML or JSON file.
 
     Raises:
       ValueError: if it is neither, or does not hold a table of tables.
@@ -91,7 +90,6 @@ def read(path: Path) -> Tables:
         raise ValueError(f"{path} is not a {kind} file: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} must hold tables of settings, got {found!r}")
-    found.pop(WRITTEN_BY, None)
     for section, table in found.items():
         known = (*configuration.SECTIONS, configuration.SWEEP)
         if section not in known:
@@ -99,11 +97,6 @@ def read(path: Path) -> Tables:
         if not isinstance(table, dict):
             raise ValueError(f"{path}: {section} must be a table of settings, got {table!r}")
     return found
-
-
-def written_by(path: Path) -> dict[str, Any]:
-    """Read the `written_by` section of a saved configuration."""
-    return dict(json.loads(path.read_text(encoding="utf-8")).get(WRITTEN_BY, {}))
 
 
 def preset(agent: str, environment: str) -> list[Tables]:
@@ -212,7 +205,7 @@ def shares(merged: Tables) -> Tables:
 
 
 def _int(value: Any) -> int:
-    return words.validated(pydantic.TypeAdapter(int), words.whole(value), "training.steps")
+    return validated(pydantic.TypeAdapter(int), words.whole(value), "training.steps")
 
 
 def _spelt(layer: Tables) -> Tables:

@@ -12,7 +12,7 @@ from accel_rl import train
 from accel_rl.experiment import folder, sweep, training
 from accel_rl.experiment.assembly import assemble
 from accel_rl.experiment.configuration import Configuration
-from accel_rl.io.run_folder import RESULTS
+from accel_rl.io.run_folder import RESULTS, kind_of
 from accel_rl.train.compiled import finite
 from accel_rl.types import Array
 
@@ -39,7 +39,7 @@ def score(
     Raises:
       ValueError: if there is no such training or checkpoint, or it is damaged.
     """
-    if not sweep.is_sweep(directory):
+    if kind_of(directory) != "sweep":
         complete = folder.read(directory)
         figures = _training(directory, which, episodes, seed)
         if figures is None:
@@ -48,7 +48,7 @@ def score(
     found, unfinished = [], []
     for group in sweep.read(directory):
         inner = directory / group.name
-        figures = _training(inner, which, episodes, seed) if folder.is_training(inner) else None
+        figures = _training(inner, which, episodes, seed) if kind_of(inner) == "training" else None
         scored = figures is not None
         unfinished += _unfinished(inner, group.settings, group.configuration, scored=scored)
         if figures is not None:

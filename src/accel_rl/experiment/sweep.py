@@ -14,12 +14,25 @@ from typing import Annotated, Any
 
 import pydantic
 
-from accel_rl.experiment import configuration, folder, layers, training, words
+from accel_rl.experiment import configuration, folder, training, words
 from accel_rl.experiment.assembly import Experiment
 from accel_rl.experiment.configuration import Configuration
-from accel_rl.io.run_folder import RESULTS, made_with, read_json, write_json
+from accel_rl.io.run_folder import (
+    RESULTS,
+    begin_run,
+    continue_run,
+    kind_of,
+    made_with,
+    read_json,
+    write_json,
+)
+from accel_rl.io.validation import validated
 
 SWEEP = "sweep.json"
+FILES = {
+    SWEEP: "groups of combinations, each with its settings and configuration",
+    RESULTS: "scores of all combinations; written last",
+}
 
 Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Experiment]
 """make(words, sweep): assemble the training with these override words and swept words."""
@@ -46,7 +59,7 @@ class _SavedSweep:
     groups: Annotated[tuple[_SavedGroup, ...], pydantic.Field(min_length=1)]
 
 
-_SAVED = pydantic.TypeAdapter(_SavedSweep)  # `written_by` beside the groups is ignored
+_SAVED = pydantic.TypeAdapter(_SavedSweep)
 
 
 def plan(settings: Sequence[str], make: Make) -> list[tuple[Group, Experiment]]:
@@ -86,12 +99,18 @@ def plan(settings: Sequence[str], make: Make) -> list[tuple[Group, Experiment]]:
 
 
 def write(directory: Path, groups: Sequence[Group], command: str) -> None:
-    """Write `sweep.json`.
+    """Write the manifest and `sweep.json`.
 
     Raises:
       OSError: if it cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    if kind_of(directory) == "sweep":
+        continue_run(directory, command)
+    else:
+        settings = groups[0].configuration.training
+        seeds = range(settings.seed, settings.seed + settings.seeds)
+        folders = {f"{group.name}/": "training of a group of combinations" for group in groups}
+        begin_run(directory, "sweep", command, seeds, {**FILES, **folders})
     listed = [
         {
             "folder": group.name,
@@ -100,13 +119,7 @@ def write(directory: Path, groups: Sequence[Group], command: str) -> None:
         }
         for group in groups
     ]
-    by = {"command": command, **made_with()}
-    write_json(directory / SWEEP, {"groups": listed, layers.WRITTEN_BY: by})
-
-
-def is_sweep(directory: Path) -> bool:
-    """Return whether the folder belongs to a sweep."""
-    return (directory / SWEEP).is_file()
+    write_json(directory / SWEEP, {"groups": listed})
 
 
 def read(directory: Path) -> list[Group]:
@@ -116,7 +129,7 @@ def read(directory: Path) -> list[Group]:
       ValueError: if `sweep.json` is damaged.
     """
     try:
-        saved = words.validated(_SAVED, read_json(directory, SWEEP), "")
+        saved = validated(_SAVED, read_json(directory, SWEEP), "")
     except ValueError as error:
         raise ValueError(f"{directory / SWEEP} is damaged: {error}") from error
     return [

@@ -1,14 +1,9 @@
 """Values of settings: parsed from words, validated, and formatted as words."""
 
 import difflib
-import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
-
-import pydantic
-
-T = TypeVar("T")
+from typing import Any
 
 _NONE = ("none", "null")
 _OPENING, _CLOSING = "[{(", "]})"
@@ -80,33 +75,6 @@ def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueErro
             if close:
                 return ValueError(f"no {what} is named {name!r}; did you mean {lasts[close[0]]}?")
     return ValueError(f"no {what} is named {name!r}; {hint}")
-
-
-def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
-    """Return a value of TOML or JSON as the adapter's type.
-
-    Raises:
-      ValueError: if the value is not of the type; the message names the setting and the value.
-    """
-    try:
-        # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
-        return adapter.validate_json(json.dumps(value))
-    except TypeError as error:  # a date of TOML
-        raise ValueError(f"{name}: {error}") from error
-    except pydantic.ValidationError as error:
-        raise first_error(error, name) from error
-
-
-def first_error(error: pydantic.ValidationError, name: str = "") -> ValueError:
-    """Return the first of pydantic's errors in a line that names the setting and its value."""
-    found = error.errors(include_url=False)[0]
-    path = ".".join(str(each) for each in (name, *found["loc"]) if each != "")
-    if found["type"] == "missing":
-        return ValueError(f"{path} is missing")
-    reason = found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    for detail in (", unable to parse", ", got a number"):
-        reason = reason.partition(detail)[0]
-    return ValueError(f"{path} {reason}".strip() + f", got {json.dumps(found['input'])}")
 
 
 def whole(value: Any) -> Any:

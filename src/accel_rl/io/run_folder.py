@@ -1,17 +1,116 @@
-"""Folders of runs: names of their files, JSON, and a record of versions and machine."""
+"""Folders of runs: the manifest that tells what they hold, and their JSON files.
 
+Commands begin a folder with its manifest, `run.json`, and read folders by the manifest's kind.
+"""
+
+import dataclasses
 import importlib.metadata
 import json
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pydantic
 
 from accel_rl.io.atomic import atomic_write
 from accel_rl.io.machine import describe_machine
+from accel_rl.io.validation import validated
 
+MANIFEST = "run.json"
 CONFIG, METRICS, RESULTS = "config.json", "metrics.jsonl", "results.json"
 _PACKAGES = ("jax", "jaxlib", "numpy", "gymnax", "flax", "optax", "matplotlib", "typer", "rich")
+
+Kind = Literal["training", "sweep", "table", "demo", "plan", "apex"]
+_COMMANDS: dict[str, str] = {
+    "training": "accel-rl train AGENT",
+    "sweep": "accel-rl sweep",
+    "table": "accel-rl train LOG",
+    "demo": "accel-rl demo",
+    "plan": "accel-rl compose",
+    "apex": "accel-rl apex",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """Content of `run.json`."""
+
+    __pydantic_config__ = pydantic.ConfigDict(strict=True)
+
+    kind: Kind
+    command: str  # command line that began the run
+    seeds: tuple[int, ...]
+    files: Mapping[str, str]  # names within the folder, folders with a slash, and their contents
+    versions: Mapping[str, str | None]  # see `versions`
+    host: Mapping[str, Any]  # see `describe_machine`
+    resumed: tuple[Mapping[str, Any], ...] = ()  # command, versions and host of each continuation
+    schema_version: Literal[1] = 1
+
+
+_MANIFEST = pydantic.TypeAdapter(Manifest)
+
+
+def begin_run(
+    directory: Path, kind: Kind, command: str, seeds: Sequence[int], files: Mapping[str, str]
+) -> None:
+    """Write the manifest of a new run into its folder, which is created if absent.
+
+    Raises:
+      OSError: if it cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    manifest = Manifest(kind, command, tuple(seeds), files, **made_with())
+    write_json(directory / MANIFEST, dataclasses.asdict(manifest))
+
+
+def continue_run(directory: Path, command: str) -> None:
+    """Add a continuation to the manifest of a run.
+
+    Raises:
+      ValueError: if the folder has no manifest, or a damaged one.
+      OSError: if it cannot be written.
+    """
+    manifest = read_manifest(directory)
+    resumed = (*manifest.resumed, {"command": command, **made_with()})
+    changed = dataclasses.replace(manifest, resumed=resumed)
+    write_json(directory / MANIFEST, dataclasses.asdict(changed))
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read the manifest of a run's folder.
+
+    Raises:
+      ValueError: if it is absent or damaged.
+    """
+    if not (directory / MANIFEST).is_file():
+        raise ValueError(f"{directory} is not the folder of a run: no {MANIFEST}")
+    found = read_json(directory, MANIFEST)
+    try:
+        return validated(_MANIFEST, found, "")
+    except ValueError as error:
+        raise ValueError(f"{directory / MANIFEST} is damaged: {error}") from error
+
+
+def kind_of(directory: Path) -> Kind | None:
+    """Return the kind of run that a folder holds; None if it is no run's folder.
+
+    Raises:
+      ValueError: if the manifest is damaged.
+    """
+    return read_manifest(directory).kind if (directory / MANIFEST).is_file() else None
+
+
+def require_kind(directory: Path, *kinds: Kind) -> None:
+    """Raise ValueError if a folder does not hold a run of one of the kinds."""
+    found = read_manifest(directory).kind
+    if found not in kinds:
+        wanted = " or ".join(_COMMANDS[each] for each in kinds)
+        raise ValueError(
+            f"{directory} is a run of {_COMMANDS[found]}, not of {wanted}: accel-rl report "
+            f"{directory} shows it"
+        )
 
 
 def part_of_a_path(name: str) -> str:

@@ -11,17 +11,17 @@ _SCORES = {
     "lowest": "lowest seed",
     "highest": "highest seed",
 }
-_WRITTEN_BY = "written_by"
 
 
 def agent(
     config: Found,
+    by: Found,
     results: Found | None,
     rows: Sequence[Found],
     pictures: Sequence[Picture],
     when: str,
 ) -> Page:
-    """An agent's training: `config.json`, `results.json` if it has ended, rows of metrics."""
+    """Make the page of a training: configuration, manifest, results if it ended, and metrics."""
     training, sampler = config["training"], config["replay"]["sampler"]
     figures: list[Any] = []
     sections = [Section("Learning curves", pictures=pictures)]
@@ -40,7 +40,6 @@ def agent(
     if rows:
         last = [(key, value) for key, value in rows[-1].items() if key != "per_seed"]
         sections.append(Section("The last row of metrics", "Means over the seeds.", facts=last))
-    by = config.get(_WRITTEN_BY, {})
     return Page(
         title=f"{config['agent']['name']} on {config['environment']['name']}",
         kind="training of an agent",
@@ -56,14 +55,16 @@ def agent(
     )
 
 
-def sweep(config: Found, results: Found | None, pictures: Sequence[Picture], when: str) -> Page:
-    """A sweep: the first group's configuration, and `results.json` if it has ended."""
+def sweep(
+    config: Found, by: Found, results: Found | None, pictures: Sequence[Picture], when: str
+) -> Page:
+    """Make the page of a sweep: configuration of its first group, manifest, results if it ended."""
     training = config["training"]
     sections = [Section("Learning curves", pictures=pictures)]
     figures: list[Any] = []
-    state, by = "It has not ended.", config.get(_WRITTEN_BY, {})
+    state = "It has not ended."
     if results is not None:
-        by, state = results, f"There were {len(results['combinations'])} combinations of settings."
+        state = f"There were {len(results['combinations'])} combinations of settings."
         best = next((each for each in results["combinations"] if each["best"]), None)
         if best is not None:
             told = ", ".join(f"{key} {value}" for key, value in best["settings"].items())
@@ -96,7 +97,7 @@ def _effort(of: Found) -> str:
 def _settings(config: Found, by: Found) -> Rows:
     return [
         ("command", by.get("command")),
-        *flat({key: value for key, value in config.items() if key != _WRITTEN_BY}),
+        *flat(config),
     ]
 
 
@@ -181,7 +182,7 @@ def apex_so_far(
 def composed(
     plan: Found, run: Found | None, spec: Rows, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """A composed training: `plan.json`, `run.json` if it was run, and its spec."""
+    """A composed training: `plan.json`, `measured.json` if it was run, and its spec."""
     best, count = plan["estimates"][0], len(plan["estimates"])
     figures: list[Any] = [
         ("Planned mapping", best["name"], None),

@@ -1,15 +1,4 @@
-"""Folder of a plan.
-
-| file | |
-| --- | --- |
-| `spec.toml` | the spec that was planned |
-| `mapping.toml` | device of each role; may be edited before `compose run` |
-| `plan.json` | estimates of each mapping, and the predicted timeline |
-| `run.json` | measurements of the last run; written last |
-| `metrics.jsonl` | metrics of the last run |
-
-Each file is written atomically.
-"""
+"""Folder of a plan: spec, mapping, estimates and measurements."""
 
 import json
 from collections.abc import Mapping as Table
@@ -17,15 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from accel_rl.cli import folders, runtime
+from accel_rl.cli import runtime
 from accel_rl.compose import Mapping, Spec
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose import spec as specs
 from accel_rl.experiment import words as settings_words
 from accel_rl.io import atomic_write, run_folder
 
-SPEC, MAPPING, PLAN, RUN = folders.SPEC, folders.MAPPING, folders.PLAN, folders.RUN
+SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "measured.json"
 METRICS = run_folder.METRICS
+FILES = {
+    SPEC: "the spec that was planned",
+    MAPPING: "device of each role; may be edited before compose run",
+    PLAN: "estimates of each mapping, and the predicted timeline",
+    RUN: "measurements of the last run; written last",
+    METRICS: "metrics of the last run",
+}
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]

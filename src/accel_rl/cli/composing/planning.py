@@ -38,10 +38,10 @@ def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
     return found
 
 
-def write_plan(directory: Path, found: Plan) -> None:
-    """Write spec, mapping and plan; remove an earlier run and its pictures."""
+def write_plan(directory: Path, found: Plan, command: str) -> None:
+    """Write manifest, spec, mapping and plan; remove an earlier run and its pictures."""
     clearing.clear(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    run_folder.begin_run(directory, "plan", command, (), folder.FILES)
     for stale in (folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
         (directory / stale).unlink(missing_ok=True)
     best = found.best

@@ -1,0 +1,35 @@
+"""Validation of values from files and the command line, with errors of one line."""
+
+import json
+from typing import Any, TypeVar
+
+import pydantic
+
+T = TypeVar("T")
+
+
+def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
+    """Return a value of TOML or JSON as the adapter's type.
+
+    Raises:
+      ValueError: if the value is not of the type; the message names the setting and the value.
+    """
+    try:
+        # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
+        return adapter.validate_json(json.dumps(value))
+    except TypeError as error:  # a date of TOML
+        raise ValueError(f"{name}: {error}") from error
+    except pydantic.ValidationError as error:
+        raise _first_error(error, name) from error
+
+
+def _first_error(error: pydantic.ValidationError, name: str = "") -> ValueError:
+    """Return the first of pydantic's errors in a line that names the setting and its value."""
+    found = error.errors(include_url=False)[0]
+    path = ".".join(str(each) for each in (name, *found["loc"]) if each != "")
+    if found["type"] == "missing":
+        return ValueError(f"{path} is missing")
+    reason = found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    for detail in (", unable to parse", ", got a number"):
+        reason = reason.partition(detail)[0]
+    return ValueError(f"{path} {reason}".strip() + f", got {json.dumps(found['input'])}")
