@@ -33,7 +33,7 @@ from amper_learning_train import (
     Task,
     train_seeds,
 )
-from common import Claim, Record, Report
+from common import BenchmarkRecord, Claim, Report
 from rich.console import Console
 from rich.table import Table
 from training_devices import use_all_cores
@@ -99,10 +99,12 @@ def record(report: Report, case: str, system: str, found: Learned) -> None:
         interval = plot.bootstrap([values], confidence=CONFIDENCE)
         middle = float(plot.interquartile_mean(values))
         spread = (float(interval.low), float(interval.high))
-        report.records.append(Record(case, system, metric, "IQM, 90 % interval", middle, spread))
+        report.records.append(
+            BenchmarkRecord(case, system, metric, "IQM, 90 % interval", middle, spread)
+        )
     lowest, highest = float(found.final.min()), float(found.final.max())
     report.records.append(
-        Record(
+        BenchmarkRecord(
             case,
             system,
             f"{FINAL}, mean and range",
@@ -128,7 +130,7 @@ def compare(
         difference = float(plot.interquartile_mean(a) - plot.interquartile_mean(b))
         spread = (float(interval.low), float(interval.high))
         report.records.append(
-            Record(
+            BenchmarkRecord(
                 case, f"{system} - {PER}", DIFFERENCE + metric, "90 % interval", difference, spread
             )
         )

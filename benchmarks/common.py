@@ -25,7 +25,7 @@ from rich.table import Table
 
 from accel_rl.io import atomic_write
 from accel_rl.io.machine import describe_machine
-from accel_rl.report.results import SCHEMA, Basis, Claim, Place, Record
+from accel_rl.report.results import SCHEMA, Basis, BenchmarkRecord, Claim, Place
 
 HERE = Path(__file__).resolve().parent
 PER_CORE = "updates per core-second"
@@ -116,7 +116,7 @@ class Report:
         self.machine = describe_machine()
         self.versions = _versions(packages)
         self.load = {"before": list(os.getloadavg())}
-        self.records: list[Record] = []
+        self.records: list[BenchmarkRecord] = []
         self.claims: list[Claim] = []
 
     def add(
@@ -136,7 +136,7 @@ class Report:
         spread = (low, high) if np.size(values) > 1 else None
         if basis is None:
             basis = "modelled" if "modelled" in f"{case} {system} {metric}" else "measured"
-        self.records.append(Record(case, system, metric, unit, middle, spread, basis))
+        self.records.append(BenchmarkRecord(case, system, metric, unit, middle, spread, basis))
 
     def add_rates(
         self,
@@ -170,7 +170,7 @@ class Report:
             ratios = getattr(timings[rival], clock) / getattr(timings[system], clock)
             self.add(case, f"{system} / {rival}", f"ratio of {metric}", "", ratios)
 
-    def find(self, case: str, system: str, metric: str) -> Record | None:
+    def find(self, case: str, system: str, metric: str) -> BenchmarkRecord | None:
         """The record of that name, or None."""
         wanted = (case, system, metric)
         found = [r for r in self.records if r.place == wanted]
@@ -310,7 +310,7 @@ def _versions(packages: Sequence[str]) -> dict[str, str | None]:
     return {"python": platform.python_version(), **versions}
 
 
-def _record_table(records: Sequence[Record]) -> Table:
+def _record_table(records: Sequence[BenchmarkRecord]) -> Table:
     table = Table("system", "metric", "value", "quartiles", "unit", title="Records")
     previous = None
     for record in records:

@@ -47,9 +47,9 @@ def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) 
             target_block=block,
             backend=backend,
         )
-        before = run(schedule=pim.Schedule(LATE, LATE))
+        before = run(schedule=pim.MergeSchedule(LATE, LATE))
         with pim.upmem.recording() as recorded:
-            run(schedule=pim.Schedule(1), initial=before.tables)
+            run(schedule=pim.MergeSchedule(1), initial=before.tables)
         assert recorded.report is not None
         found[metric] = recorded.report.counted / int(chunks.lengths.sum())
     return found
@@ -105,7 +105,7 @@ def speed(report: Report, rows: int, dpus: int, passes: int, rounds: int) -> Non
 
         def train(backend: str, chunks: pim.Chunks = chunks) -> None:
             rule = tabular.q_learning(tabular.int32_pow2())
-            schedule = pim.Schedule(passes=passes)
+            schedule = pim.MergeSchedule(passes=passes)
             result = pim.train(chunks, rule=rule, schedule=schedule, backend=backend)
             jax.block_until_ready(result)
 

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _swiftrl(ax: Axes) -> None:
-    kernel = modelled.Kernel(
+    kernel = modelled.KernelSettings(
         rule="q_learning",
         numerics="int32_scaled",
         order=tabular.make_order("SEQ"),

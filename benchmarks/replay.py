@@ -25,7 +25,7 @@ from pathlib import Path
 import jax
 import replay_hardware
 import replay_plot
-from common import Claim, Record, Report, warn
+from common import BenchmarkRecord, Claim, Report, warn
 from replay_calls import CPPRB, TORCHRL, rivals
 from replay_cases import (
     CALLS,
@@ -144,7 +144,7 @@ def within(report: Report, claim: str, microseconds: float, case: str, system: s
     _claim(report, claim, 1.0, None if ours is None else microseconds / ours.value, ours, None)
 
 
-def _least(report: Report, case: str, system: str) -> Record | None:
+def _least(report: Report, case: str, system: str) -> BenchmarkRecord | None:
     clock = LEAST_WALL if case.startswith(ACCELERATOR) else LEAST
     found = [
         record
@@ -159,8 +159,8 @@ def _claim(
     claim: str,
     bound: float,
     value: float | None,
-    ours: Record | None,
-    theirs: Record | None,
+    ours: BenchmarkRecord | None,
+    theirs: BenchmarkRecord | None,
 ) -> None:
     holds = None if value is None else value >= bound
     places = [None if value is None or each is None else each.place for each in (ours, theirs)]

@@ -22,7 +22,7 @@ def calls(report: Report, log: Log, rounds: int) -> None:
     rates = problem.rates(np.float32(0.1))
 
     @jax.jit
-    def loop(rows: native.Rows, table: jax.Array, rates: Coefficients) -> jax.Array:
+    def loop(rows: native.NativeRows, table: jax.Array, rates: Coefficients) -> jax.Array:
         def call(k: jax.Array, table: jax.Array) -> jax.Array:
             return native.launch(program, rows, table, rates, 0, 0, 1)[0]
 

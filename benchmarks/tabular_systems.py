@@ -37,7 +37,7 @@ class Problem:
         states, actions = log.mdp.num_states, log.mdp.num_actions
         rule = tabular.q_learning(tabular.make_numerics(numerics))
         order = tabular.make_order("SEQ")
-        self.program = tabular.Program(rule, order, states, actions, target_block)
+        self.program = tabular.PassProgram(rule, order, states, actions, target_block)
         rows = jax.tree.map(lambda column: column[:num_rows], log.transitions)
         chunks = pim.partition(rows, num_chunks, states, actions)
         self.words = encode_chunks(self.program, chunks)  # [D, T, 4]
@@ -110,7 +110,7 @@ class KernelPass:
         self._rates = problem.rates(alphas)
         self._tables = jnp.asarray(problem.tables(len(alphas)))
 
-        def launch(rows: kernels.Rows, table: jax.Array, rates: Coefficients) -> jax.Array:
+        def launch(rows: kernels.NativeRows, table: jax.Array, rates: Coefficients) -> jax.Array:
             def replica(alpha: jax.Array) -> jax.Array:
                 rate = dataclasses.replace(rates, alpha=alpha)
                 return kernels.launch(program, rows, table, rate, 0, 0, 1)

@@ -76,7 +76,7 @@ def training(report: Report, log: Log, numerics: str, passes: int, rounds: int) 
         backend = pim.jax_backend(dpu_mesh(jax.local_devices()[:num_devices]))
 
         def run() -> None:
-            schedule = pim.Schedule(passes=passes)
+            schedule = pim.MergeSchedule(passes=passes)
             result = pim.train(chunks, rule=rule, schedule=schedule, backend=backend)
             jax.block_until_ready(result.tables)
 

@@ -20,10 +20,10 @@ data on the DPUs over several launches:
         dpus.launch()
         values = dpus.gather("values", np.int32, 1024)
 
-A program that does not compile raises `BuildError`, a DPU that does something wrong `DpuFault`,
-which names the tasklet and the line. `configure` sets seed, schedule and checks. Host programs in
-C are built with what lies in the folder `sdk_path()`. What a program computes is exact; cycles and
-seconds are modelled. `docs/pim-emu.md` begins from zero.
+A program that does not compile raises `BuildError`; a DPU that does something wrong raises
+`EmulatorFault`, which names the tasklet and the line. `configure` sets seed, schedule and checks.
+Host programs in C are built with what lies in the folder `sdk_path()`. What a program computes is
+exact; cycles and seconds are modelled. `docs/pim-emu.md` begins from zero.
 
 Beside it: descriptions of machines (`load_machine`), a sharded pmap over DPUs (`dpu_map`), and the
 cost model of tabular training (`modelled_seconds`). What needs JAX is imported when it is first
@@ -37,10 +37,10 @@ from pim_emu import low_memory
 
 if TYPE_CHECKING:
     from pim_emu.cost import (
+        DpuWorkload,
         ModelledSeconds,
         Roofline,
         ScalingPoint,
-        Workload,
         check_fits,
         modelled_seconds,
         roofline,
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from pim_emu.counters import Counters, SetCounters
     from pim_emu.dpu_set import DpuSet
     from pim_emu.execute import Result, run
-    from pim_emu.host_library import DpuError, DpuFault
+    from pim_emu.host_library import DpuError, EmulatorFault
     from pim_emu.machine import Machine, available_machines, load_machine
     from pim_emu.mapping import device_map, dpu_map, dpu_mesh, pad_axis
-    from pim_emu.program import BuildError, Program, build
+    from pim_emu.program import BuildError, DpuProgram, build
     from pim_emu.sdk import SdkError, sdk_path
     from pim_emu.settings import configure
 
@@ -61,17 +61,17 @@ __all__ = [
     "BuildError",
     "Counters",
     "DpuError",
-    "DpuFault",
+    "DpuProgram",
     "DpuSet",
+    "DpuWorkload",
+    "EmulatorFault",
     "Machine",
     "ModelledSeconds",
-    "Program",
     "Result",
     "Roofline",
     "ScalingPoint",
     "SdkError",
     "SetCounters",
-    "Workload",
     "available_machines",
     "build",
     "check_fits",
@@ -92,10 +92,10 @@ _MODULES = {
     **dict.fromkeys(("device_map", "dpu_map", "dpu_mesh", "pad_axis"), "pim_emu.mapping"),
     **dict.fromkeys(("Machine", "available_machines", "load_machine"), "pim_emu.machine"),
     **dict.fromkeys(("SdkError", "sdk_path"), "pim_emu.sdk"),
-    **dict.fromkeys(("BuildError", "Program", "build"), "pim_emu.program"),
+    **dict.fromkeys(("BuildError", "DpuProgram", "build"), "pim_emu.program"),
     **dict.fromkeys(("Counters", "SetCounters"), "pim_emu.counters"),
     **dict.fromkeys(("Result", "run"), "pim_emu.execute"),
-    **dict.fromkeys(("DpuError", "DpuFault"), "pim_emu.host_library"),
+    **dict.fromkeys(("DpuError", "EmulatorFault"), "pim_emu.host_library"),
     "DpuSet": "pim_emu.dpu_set",
     "configure": "pim_emu.settings",
 }

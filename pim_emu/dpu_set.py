@@ -15,7 +15,7 @@ from pim_emu import symbols
 from pim_emu.arguments import shown, whole
 from pim_emu.counters import Counters, SetCounters, read_counters, read_set_counters
 from pim_emu.machine import available_machines
-from pim_emu.program import Program, program_path
+from pim_emu.program import DpuProgram, program_path
 
 _MOST_DPUS = 2**32 - 2  # that can be asked for: one more means all
 
@@ -38,7 +38,7 @@ class DpuSet:
     """
 
     def __init__(
-        self, dpus: int, program: Program | str | Path | None = None, machine: str | None = None
+        self, dpus: int, program: DpuProgram | str | Path | None = None, machine: str | None = None
     ):
         count = min(whole("dpus", dpus, 1), _MOST_DPUS)
         profile = None if machine is None else f"machine={_known(machine)}".encode()
@@ -87,7 +87,7 @@ class DpuSet:
         if self._finalizer.detach() is not None:
             lib.call("dpu_free", self._set)
 
-    def load(self, program: Program | str | Path) -> None:
+    def load(self, program: DpuProgram | str | Path) -> None:
         """Load a program into all DPUs: WRAM and initialised MRAM variables begin anew.
 
         Args:
@@ -179,7 +179,7 @@ class DpuSet:
         """Run the program on all DPUs and wait for the last.
 
         Raises:
-          DpuFault: a DPU stopped.
+          EmulatorFault: a DPU stopped.
           DpuError: no program is loaded; the set is closed.
         """
         handle = self._handle

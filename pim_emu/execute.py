@@ -10,7 +10,7 @@ import numpy as np
 from pim_emu.arguments import shown
 from pim_emu.counters import Counters, SetCounters
 from pim_emu.dpu_set import DpuSet
-from pim_emu.program import Program
+from pim_emu.program import DpuProgram
 from pim_emu.symbols import read_layout, symbol_name
 
 
@@ -35,7 +35,7 @@ class Result:
 
 
 def run(
-    program: Program | str | Path,
+    program: DpuProgram | str | Path,
     *,
     dpus: int = 1,
     broadcast: Mapping[str, Any] | None = None,
@@ -58,7 +58,7 @@ def run(
       TypeError: an argument of another type, or values that C has no type for.
       ValueError: no DPU, an unknown machine, source code in the place of a program, or rows of
         `scatter` that are not one per DPU.
-      DpuFault: a DPU stopped.
+      EmulatorFault: a DPU stopped.
       DpuError: a symbol does not exist or values do not fit it; too many DPUs; the program cannot
         be loaded.
     """

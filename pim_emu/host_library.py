@@ -28,7 +28,7 @@ class DpuError(RuntimeError):
         self.status = status
 
 
-class DpuFault(DpuError):
+class EmulatorFault(DpuError):
     """A DPU stopped: the message names the fault, the tasklet and the line.
 
     Attributes:
@@ -159,7 +159,7 @@ def raise_fault(dpus: Sequence[SetHandle], status: int) -> None:
         call("pim_emu_get_fault", dpu, ctypes.byref(name), ctypes.byref(message))
         if name.value:
             text = (message.value or b"").decode(errors="replace")
-            raise DpuFault(text, name.value.decode(), index, log(dpu), status) from None
+            raise EmulatorFault(text, name.value.decode(), index, log(dpu), status) from None
 
 
 def log(dpu: SetHandle) -> str:

@@ -24,7 +24,7 @@ class BuildError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class DpuProgram:
     """A DPU program that was built.
 
     Attributes:
@@ -49,7 +49,7 @@ def build(
     optimise: str = "-O2",
     traced: bool = False,
     fast: bool = False,
-) -> Program:
+) -> DpuProgram:
     """Compile and link a DPU program with `dpu-upmem-dpurte-clang`.
 
     Args:
@@ -100,17 +100,17 @@ def build(
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise BuildError(done.stderr.strip() or f"{command[0]} failed")
-    return Program(target, tasklets, done.stderr)
+    return DpuProgram(target, tasklets, done.stderr)
 
 
-def program_path(program: Program | str | Path) -> Path:
+def program_path(program: DpuProgram | str | Path) -> Path:
     """The file of a program that is to be loaded.
 
     Raises:
       TypeError: neither a program nor a path.
       ValueError: a source file, or the text of one.
     """
-    if isinstance(program, Program):
+    if isinstance(program, DpuProgram):
         return program.path
     if not isinstance(program, str | Path):
         raise TypeError(

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pim_emu.machine import available_machines, load_machine
 from pim_emu.toolchain import driver, gcc, pkg_config, templates
-from pim_emu.toolchain.layout import VERSION, Sdk, compiler
+from pim_emu.toolchain.layout import VERSION, SdkLayout, compiler
 
 _PACKAGE = Path(__file__).resolve().parent
 _NATIVE = _PACKAGE / "native"
@@ -71,7 +71,7 @@ def sdk_path() -> Path:
             if not final.is_dir():
                 part = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
                 try:
-                    _make(Sdk(part), final)
+                    _make(SdkLayout(part), final)
                     part.chmod(0o755)
                     part.rename(final)
                 finally:
@@ -111,7 +111,7 @@ def build_library(flags: Sequence[str], destination: Path) -> None:
     _run([compiler(), *link, "-o", str(destination), *map(str, made), "-lm", "-ldl"])
 
 
-def _make(sdk: Sdk, final: Path) -> None:
+def _make(sdk: SdkLayout, final: Path) -> None:
     """Fill a new SDK folder that will be renamed to `final`."""
     _copy(_NATIVE / "include", sdk.host_include)
     _copy(_NATIVE / "device" / "include", sdk.device_include)
@@ -130,7 +130,7 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _make_runtime(sdk: Sdk, final: Path) -> None:
+def _make_runtime(sdk: SdkLayout, final: Path) -> None:
     """The archive that programs are linked with. Its code counts by itself and has no checks."""
     sources = sorted((sdk.device / "runtime").glob("*.c"))
     sources = [path for path in sources if path.name != "info.c"]
@@ -155,7 +155,7 @@ def _copy_toolchain(folder: Path, final: Path) -> None:
     compileall.compile_dir(folder, quiet=2, stripdir=str(folder), prependdir=str(final))
 
 
-def _write_commands(sdk: Sdk, final: Path) -> None:
+def _write_commands(sdk: SdkLayout, final: Path) -> None:
     texts = {
         f"bin/{name}": templates.LAUNCHER.format(python=sys.executable, name=name)
         for name in (driver.NAME, pkg_config.NAME)

@@ -28,7 +28,7 @@ def reload(monkeypatch):
 
 def train(backend):
     chunks = pim.partition(synthetic(4, 2, 40), 2, 4, 2)
-    rule, schedule = tabular.q_learning(tabular.int32_scaled()), pim.Schedule(2)
+    rule, schedule = tabular.q_learning(tabular.int32_scaled()), pim.MergeSchedule(2)
     return pim.train(chunks, rule=rule, schedule=schedule, backend=backend).tables
 
 
@@ -116,7 +116,7 @@ def test_built_against_the_oldest_supported_headers():
 def test_auto_is_cpu_here_and_falls_back_for_what_the_kernels_lack():
     def program_of(numerics, **replaced):
         rule = tabular.make_rule("q_learning", numerics)._replace(**replaced)
-        return tabular.Program(rule, tabular.make_order("SEQ"), 4, 2)
+        return tabular.PassProgram(rule, tabular.make_order("SEQ"), 4, 2)
 
     assert jax.default_backend() == "cpu"
     fp32 = tabular.fp32()

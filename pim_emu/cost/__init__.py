@@ -17,16 +17,16 @@ from pim_emu.cost.model import ModelledSeconds, ScalingPoint, modelled_seconds, 
 from pim_emu.cost.pipeline import ownership_imbalance
 from pim_emu.cost.roofline import Roofline, peak_updates, roofline
 from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
-from pim_emu.cost.workload import Workload, split_rows
+from pim_emu.cost.workload import DpuWorkload, split_rows
 
 __all__ = [
     "NUMERICS",
+    "DpuWorkload",
     "KernelCycles",
     "ModelledSeconds",
     "Roofline",
     "ScalingPoint",
     "UpdateInstructions",
-    "Workload",
     "arithmetic_operations",
     "broadcast_seconds",
     "check_fits",

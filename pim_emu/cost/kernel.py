@@ -12,7 +12,7 @@ from pim_emu.arguments import instance, whole
 from pim_emu.cost import pipeline
 from pim_emu.cost.instructions import check_rule, load_calibration, update_instructions
 from pim_emu.cost.mram import read_cycles, table_cycles
-from pim_emu.cost.workload import Workload
+from pim_emu.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 _LAUNCH_BARRIERS = 3  # when the tables are in WRAM, after the last pass, and when they are back
@@ -54,14 +54,14 @@ class KernelCycles:
         return KernelCycles(*(factor * part for part in dataclasses.astuple(self)))
 
 
-def run_cycles(machine: Machine, workload: Workload) -> KernelCycles:
+def run_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     """Cycles of all launches, on the DPU that takes longest."""
     chunks = (pass_cycles(machine, workload, rows) for rows in set(workload.rows_per_dpu))
     slowest = max(chunks, key=lambda cycles: cycles.total)
     return slowest * workload.passes + launch_cycles(machine, workload) * workload.launches
 
 
-def launch_cycles(machine: Machine, workload: Workload) -> KernelCycles:
+def launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     """Cycles of a launch before its first pass and after its last."""
     return KernelCycles(
         tables=table_cycles(machine, workload),
@@ -69,7 +69,7 @@ def launch_cycles(machine: Machine, workload: Workload) -> KernelCycles:
     )
 
 
-def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
     """Cycles of one pass over a chunk of `rows` rows: what is there, the last block included.
 
     Args:
@@ -82,7 +82,7 @@ def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles
       ValueError: `rows` is below 0.
     """
     check_machine(machine)
-    instance("workload", workload, Workload, "pim_emu.Workload(...)")
+    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
     whole("rows", rows, 0)
     if rows == 0:
         return KernelCycles()
@@ -97,7 +97,7 @@ def pass_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles
     return cycles
 
 
-def block_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+def block_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
     """Cycles of a target block of `rows` rows, B at least 2, and of reading them."""
     if rows == 0:
         return KernelCycles()
@@ -121,7 +121,7 @@ def block_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycle
     )
 
 
-def _sequential_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+def _sequential_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
     """Cycles of one tasklet that learns row after row, and waits for what it reads."""
     update = update_instructions(workload.rule, workload.numerics, workload.num_actions)
     instructions = _find(workload) + update.total
@@ -132,23 +132,23 @@ def _sequential_cycles(machine: Machine, workload: Workload, rows: int) -> Kerne
     )
 
 
-def _find(workload: Workload) -> float:
+def _find(workload: DpuWorkload) -> float:
     """Instructions by which an order finds its next row, beyond going to the next in memory."""
     k = load_calibration()
     return {"RAN": k["lookup"], "RAN_REPLACEMENT": k["draw_row"]}.get(workload.order, 0.0)
 
 
-def _draws(workload: Workload) -> bool:
+def _draws(workload: DpuWorkload) -> bool:
     """Whether the rule draws, so that tasklets go their own ways through a random stream."""
     return "draw" in check_rule(workload.rule, workload.numerics).target
 
 
-def _barrier_cycles(machine: Machine, workload: Workload) -> float:
+def _barrier_cycles(machine: Machine, workload: DpuWorkload) -> float:
     """Cycles of a barrier, all tasklets side by side."""
     return max(workload.tasklets, machine.pipeline_reissue) * load_calibration()["barrier"]
 
 
-def _permutation_cycles(machine: Machine, workload: Workload, rows: int) -> KernelCycles:
+def _permutation_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
     """Cycles of one pass's permutations, within a block and of the blocks.
 
     The tasklets share the draws. Then one swaps the rows of a block, another the blocks.

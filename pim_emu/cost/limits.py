@@ -3,11 +3,11 @@
 from pim_emu.arguments import instance
 from pim_emu.cost.instructions import load_calibration
 from pim_emu.cost.mram import buffer_bytes
-from pim_emu.cost.workload import Workload
+from pim_emu.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 
-def check_fits(machine: Machine, workload: Workload) -> None:
+def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     """Refuse a workload that the machine cannot hold.
 
     MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
@@ -17,7 +17,7 @@ def check_fits(machine: Machine, workload: Workload) -> None:
       ValueError: with what is needed and what there is.
     """
     check_machine(machine)
-    instance("workload", workload, Workload, "pim_emu.Workload(...)")
+    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
     calibration = load_calibration()
     if workload.dpus > machine.total_dpus:
         raise ValueError(f"{workload.dpus} DPUs asked for, {machine.name} has {machine.total_dpus}")
@@ -43,7 +43,7 @@ def check_fits(machine: Machine, workload: Workload) -> None:
     )
 
 
-def wram_parts(machine: Machine, workload: Workload) -> dict[str, int]:
+def wram_parts(machine: Machine, workload: DpuWorkload) -> dict[str, int]:
     """Bytes of WRAM, as the kernel lays it out.
 
     Tables, updates of a block, heads of their lists (one for each pair of tasklets), codebook of

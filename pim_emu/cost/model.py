@@ -12,7 +12,7 @@ from pim_emu.cost.instructions import load_calibration
 from pim_emu.cost.kernel import run_cycles
 from pim_emu.cost.limits import check_fits
 from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
-from pim_emu.cost.workload import Workload, split_rows
+from pim_emu.cost.workload import DpuWorkload, split_rows
 from pim_emu.machine import Machine
 
 
@@ -68,7 +68,7 @@ class ScalingPoint:
     total_speedup: float
 
 
-def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
+def modelled_seconds(machine: Machine, workload: DpuWorkload) -> ModelledSeconds:
     """Model a training run.
 
     Args:
@@ -121,7 +121,7 @@ def modelled_seconds(machine: Machine, workload: Workload) -> ModelledSeconds:
 
 
 def strong_scaling(
-    machine: Machine, workload: Workload, dpus: Sequence[int] = (125, 250, 500, 1000, 2000)
+    machine: Machine, workload: DpuWorkload, dpus: Sequence[int] = (125, 250, 500, 1000, 2000)
 ) -> list[ScalingPoint]:
     """Model the same rows on different numbers of DPUs.
 
@@ -137,7 +137,7 @@ def strong_scaling(
       TypeError: if an argument is of another type.
       ValueError: if `dpus` is empty, or a workload does not fit the machine.
     """
-    instance("workload", workload, Workload, "pim_emu.Workload(...)")
+    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
     instance("dpus", dpus, Sequence, "numbers of DPUs")
     if not dpus:
         raise ValueError("dpus must have at least one number")

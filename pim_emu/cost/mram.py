@@ -6,7 +6,7 @@ of rows whole, one tasklet reads for all.
 """
 
 from pim_emu.cost.instructions import load_calibration
-from pim_emu.cost.workload import Workload
+from pim_emu.cost.workload import DpuWorkload
 from pim_emu.machine import Machine
 
 _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and hold one wide
@@ -27,7 +27,7 @@ def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
     return alpha * transfers + machine.dma_cycles_per_byte * size
 
 
-def table_cycles(machine: Machine, workload: Workload) -> float:
+def table_cycles(machine: Machine, workload: DpuWorkload) -> float:
     """Cycles to bring the tables into WRAM when a launch begins, and back when it ends.
 
     The host transfers to and from MRAM only.
@@ -36,7 +36,7 @@ def table_cycles(machine: Machine, workload: Workload) -> float:
     return dma_cycles(machine, size) + dma_cycles(machine, size, write=True)
 
 
-def read_cycles(machine: Machine, workload: Workload, rows: int, instructions: float) -> float:
+def read_cycles(machine: Machine, workload: DpuWorkload, rows: int, instructions: float) -> float:
     """Cycles in which nobody computes because rows of a block are being read.
 
     A tasklet reads ahead when it is done with its share. Shares are alike, so all are done at the
@@ -72,7 +72,7 @@ def read_cycles(machine: Machine, workload: Workload, rows: int, instructions: f
     return full * wait(most) + (wait(rest) if rest else 0.0)
 
 
-def buffer_bytes(machine: Machine, workload: Workload) -> int:
+def buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
     """WRAM bytes of the buffer into which a tasklet reads rows; of RAN, that of all together."""
     if workload.order == "RAN":
         block = int(load_calibration()["random_block"])
@@ -87,7 +87,7 @@ def buffer_bytes(machine: Machine, workload: Workload) -> int:
     return min(max(share * workload.step * _NARROW, _WIDE), machine.dma_max_bytes)
 
 
-def _is_single(workload: Workload) -> bool:
+def _is_single(workload: DpuWorkload) -> bool:
     """Whether records are read one by one, not the span in which they lie."""
     if workload.order == "RAN_REPLACEMENT":
         return True

@@ -13,7 +13,7 @@ from pim_emu.cost.instructions import arithmetic_operations, check_rule, update_
 from pim_emu.cost.kernel import pass_cycles
 from pim_emu.cost.limits import check_fits
 from pim_emu.cost.mram import dma_cycles
-from pim_emu.cost.workload import Workload
+from pim_emu.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 _LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter
@@ -101,10 +101,10 @@ def roofline(
       tasklets: of the DPU.
 
     Raises:
-      TypeError, ValueError: as `Workload` and `check_fits`.
+      TypeError, ValueError: as `DpuWorkload` and `check_fits`.
     """
     check_machine(machine)
-    workload = Workload(
+    workload = DpuWorkload(
         (_LONG_CHUNK,),
         num_states=1,
         num_actions=num_actions,

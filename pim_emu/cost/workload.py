@@ -24,7 +24,7 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
+class DpuWorkload:
     """A tabular training run on D DPUs.
 
     Attributes:

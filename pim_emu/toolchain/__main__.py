@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from pim_emu.toolchain import driver, pkg_config
-from pim_emu.toolchain.layout import Sdk
+from pim_emu.toolchain.layout import SdkLayout
 
 COMMANDS = {driver.NAME: driver.main, pkg_config.NAME: pkg_config.main}
 
 if __name__ == "__main__":
     name, root, *arguments = sys.argv[1:]
-    sys.exit(COMMANDS[name](Sdk(Path(root)), arguments))
+    sys.exit(COMMANDS[name](SdkLayout(Path(root)), arguments))

@@ -8,7 +8,7 @@ from pathlib import Path
 from pim_emu.toolchain import build, gcc
 from pim_emu.toolchain.errors import DriverError
 from pim_emu.toolchain.instructions import count_instructions
-from pim_emu.toolchain.layout import Sdk
+from pim_emu.toolchain.layout import SdkLayout
 from pim_emu.toolchain.options import Command, Source
 from pim_emu.toolchain.tail_calls import return_from_library
 
@@ -47,7 +47,7 @@ def build_flags(command: Command) -> int:
     return build.COUNTED | build.STACKS | (build.TRACED if traced else 0)
 
 
-def source_flags(sdk: Sdk, command: Command) -> list[str]:
+def source_flags(sdk: SdkLayout, command: Command) -> list[str]:
     """Everything about how a source is read."""
     flags = [
         *gcc.include_flags(sdk.device_include),
@@ -80,7 +80,9 @@ def code_flags(command: Command) -> list[str]:
     return flags + [f"-Wno-error={name}" for name in (_NEVER_ERRORS if strict else _ONLY_WARNINGS)]
 
 
-def compile_source(sdk: Sdk, command: Command, source: Source, target: str, scratch: Path) -> None:
+def compile_source(
+    sdk: SdkLayout, command: Command, source: Source, target: str, scratch: Path
+) -> None:
     """Compile a source to an object file, or to assembly where the command wants that.
 
     Args:

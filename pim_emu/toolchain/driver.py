@@ -11,7 +11,7 @@ from pathlib import Path
 from pim_emu.toolchain import gcc
 from pim_emu.toolchain.compile import code_flags, compile_source, source_flags
 from pim_emu.toolchain.errors import DriverError
-from pim_emu.toolchain.layout import TARGET, VERSION, Sdk, compiler
+from pim_emu.toolchain.layout import TARGET, VERSION, SdkLayout, compiler
 from pim_emu.toolchain.link import link_program
 from pim_emu.toolchain.options import Command, Source, parse
 
@@ -29,7 +29,7 @@ Compiles and links C for DPUs, to run in the emulator. Options are clang's: -c -
 _SUFFIX = {"object": ".o", "assembly": ".s"}
 
 
-def main(sdk: Sdk, arguments: list[str]) -> int:
+def main(sdk: SdkLayout, arguments: list[str]) -> int:
     """Run the driver and return its exit status."""
     try:
         _execute(sdk, parse(arguments))
@@ -43,7 +43,7 @@ def main(sdk: Sdk, arguments: list[str]) -> int:
     return 0
 
 
-def _execute(sdk: Sdk, command: Command) -> None:
+def _execute(sdk: SdkLayout, command: Command) -> None:
     if command.question:
         _answer(command.question)
         return
@@ -68,7 +68,7 @@ def _execute(sdk: Sdk, command: Command) -> None:
                 _compile(sdk, command, source, target, scratch)
 
 
-def _compile(sdk: Sdk, command: Command, source: Source, target: str, scratch: Path) -> None:
+def _compile(sdk: SdkLayout, command: Command, source: Source, target: str, scratch: Path) -> None:
     try:
         compile_source(sdk, command, source, target, scratch)
     except DriverError:
@@ -76,7 +76,7 @@ def _compile(sdk: Sdk, command: Command, source: Source, target: str, scratch: P
         raise
 
 
-def _read_only(sdk: Sdk, command: Command) -> None:
+def _read_only(sdk: SdkLayout, command: Command) -> None:
     """Preprocess or check sources: gcc does all of it."""
     words = ["-E"] if command.action == "preprocess" else ["-fsyntax-only"]
     if command.output:
@@ -86,7 +86,7 @@ def _read_only(sdk: Sdk, command: Command) -> None:
         gcc.run([*flags, *words, "-x", source.language, source.path], verbose=command.verbose)
 
 
-def _link(sdk: Sdk, command: Command, scratch: Path) -> None:
+def _link(sdk: SdkLayout, command: Command, scratch: Path) -> None:
     output = command.output or "a.out"
     try:
         words = []

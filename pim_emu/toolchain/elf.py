@@ -11,7 +11,7 @@ _SYMBOL_TABLE, _NO_BITS = 2, 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
+class ElfSection:
     """A section header."""
 
     name: str
@@ -35,7 +35,7 @@ class ElfFile:
         raw = [_SECTION.unpack_from(self.data, table + size * i) for i in range(count)]
         text = raw[names][4]
         self.sections = [
-            Section(self._text(text + name), kind, flags, address, offset, length, link)
+            ElfSection(self._text(text + name), kind, flags, address, offset, length, link)
             for name, kind, flags, address, offset, length, link, *_ in raw
         ]
 
@@ -43,7 +43,7 @@ class ElfFile:
         end = self.data.index(b"\0", offset)
         return self.data[offset:end].decode(errors="replace")
 
-    def section(self, name: str) -> Section | None:
+    def section(self, name: str) -> ElfSection | None:
         """The section of that name, if there is one."""
         return next((section for section in self.sections if section.name == name), None)
 

@@ -30,7 +30,9 @@ def count_instructions(text: str, pricer: Pricer | None = None) -> str:
       of code, the estimate of the instructions that it takes in IRAM. Each such number is linked
       with its section: the linker drops both or none.
     """
-    counter = _Counter(_jump_targets(text), constants_at_labels(text), pricer or Pricer())
+    counter = _InstructionCounter(
+        _jump_targets(text), constants_at_labels(text), pricer or Pricer()
+    )
     for line in text.splitlines():
         counter.add(line)
     return "\n".join(counter.finish()) + "\n"
@@ -52,7 +54,7 @@ def _jump_targets(text: str) -> set[str]:
     return targets
 
 
-class _Counter:
+class _InstructionCounter:
     """Goes through the lines of an assembly file and writes them anew."""
 
     def __init__(

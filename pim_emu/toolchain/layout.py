@@ -16,7 +16,7 @@ _MOST_MUTEXES = 56
 
 
 @dataclasses.dataclass(frozen=True)
-class Sdk:
+class SdkLayout:
     """An SDK folder."""
 
     root: Path

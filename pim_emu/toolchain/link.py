@@ -10,7 +10,7 @@ from pim_emu.machine import Machine
 from pim_emu.toolchain import build, gcc
 from pim_emu.toolchain.elf import ALLOCATED, ElfFile
 from pim_emu.toolchain.errors import DriverError
-from pim_emu.toolchain.layout import Sdk, machine_of, most_mutexes
+from pim_emu.toolchain.layout import SdkLayout, machine_of, most_mutexes
 from pim_emu.toolchain.options import Command
 
 _DEFAULT_STACK = 1024
@@ -23,7 +23,7 @@ _PLACED = {
 }
 
 
-def link_program(sdk: Sdk, command: Command, words: list[str], scratch: Path) -> Path:
+def link_program(sdk: SdkLayout, command: Command, words: list[str], scratch: Path) -> Path:
     """Link and check a program.
 
     Args:

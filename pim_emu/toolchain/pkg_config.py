@@ -2,14 +2,14 @@
 
 import sys
 
-from pim_emu.toolchain.layout import VERSION, Sdk
+from pim_emu.toolchain.layout import VERSION, SdkLayout
 
 NAME = "dpu-pkg-config"
 _IGNORED = {"--static", "--shared", "--print-errors", "--silence-errors", "--short-errors"}
 _PACKAGES = {"dpu"}
 
 
-def main(sdk: Sdk, arguments: list[str]) -> int:
+def main(sdk: SdkLayout, arguments: list[str]) -> int:
     """Answer a query as pkg-config would and return the exit status."""
     answers = {
         "--cflags": f"-I{sdk.host_include}",

@@ -117,7 +117,7 @@ TABLE = {
         (lambda: compose.plan(SPEC, seconds=NAN), ValueError, "seconds must be above 0 and finite"),
     ],
     "compose.plan_log": [
-        (lambda: compose.plan_log("x", RULE, pim.Schedule(2)), TypeError, "dataset must be a Tabu"),
+        (lambda: compose.plan_log("x", RULE, pim.MergeSchedule(2)), TypeError, "dataset must be a"),
     ],
     "compose.profile": [
         (lambda: compose.profile("spec", {}, []), TypeError, NO_SPEC),
@@ -185,7 +185,7 @@ TABLE = {
     "am.hardware.compare_with_measured": [
         (
             lambda: hardware.compare_with_measured(None, 1.0, "x"),
-            *(TypeError, "modelled must be a Modelled (modelled_sample makes one), got None"),
+            *(TypeError, "modelled must be a ModelledSearch (modelled_sample makes one), got None"),
         ),
         (
             lambda: hardware.compare_with_measured(sampled(), NAN, "x"),

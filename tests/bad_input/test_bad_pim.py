@@ -19,7 +19,7 @@ RAGGED = dataclasses.replace(ROWS, action=COLUMN[:3])
 RATES = tabular.Hyperparameters
 machine = functools.cache(pim.load_machine)
 chunks = functools.cache(lambda: pim.partition(ROWS, 2, 4, 2))
-WORK = pim_emu.Workload((8,) * 4, 16, 4)
+WORK = pim_emu.DpuWorkload((8,) * 4, 16, 4)
 
 
 def partition(dpus=2, states=4, actions=2, rows=ROWS):
@@ -27,7 +27,7 @@ def partition(dpus=2, states=4, actions=2, rows=ROWS):
 
 
 def train(*arguments, passes=2, **options):
-    options = {"rule": tabular.q_learning(), "schedule": pim.Schedule(passes), **options}
+    options = {"rule": tabular.q_learning(), "schedule": pim.MergeSchedule(passes), **options}
     return pim.train(*(arguments or (chunks(),)), **options)
 
 
@@ -40,7 +40,7 @@ def mesh():
 
 
 NO_MACHINE = "machine must be a Machine (pim_emu.load_machine makes one), got 'm'"
-NO_WORK = "workload must be a Workload (pim_emu.Workload(...)), got 'w'"
+NO_WORK = "workload must be a DpuWorkload (pim_emu.DpuWorkload(...)), got 'w'"
 NO_MESH = "mesh must be a Mesh"
 SIZES = "size must be a whole number of at least 0, got"
 TABLE = {
@@ -86,11 +86,11 @@ TABLE = {
     "pim.train": [
         (lambda: train("x"), TypeError, "chunks must be a Chunks (pim.partition makes them), got"),
         (lambda: train(rule="q_learning"), TypeError, "rule must be a TabularRule (tabular.make"),
-        (lambda: train(schedule=3), TypeError, "schedule must be a Schedule, got 3"),
+        (lambda: train(schedule=3), TypeError, "schedule must be a MergeSchedule, got 3"),
         (lambda: train(passes=0), ValueError, "passes must be at least 1, got 0"),
         (lambda: train(passes=2.5), TypeError, "passes must be an int, got 2.5"),
         (lambda: train(passes=True), TypeError, "passes must be an int, got True"),
-        (lambda: train(schedule=pim.Schedule(2, 0)), ValueError, "period must be at least 1, got"),
+        (lambda: train(schedule=pim.MergeSchedule(2, 0)), ValueError, "period must be at least 1"),
         (lambda: train(chunks(), RATES(alpha=NAN)), ValueError, "alpha must be in [0, 1] for fp32"),
         (lambda: train(chunks(), RATES(gamma=1.5)), ValueError, "gamma must be in [0, 1] for fp32"),
         (lambda: train(chunks(), RATES(alpha="x")), TypeError, "alpha must be a number, got 'x'"),
@@ -115,7 +115,7 @@ TABLE = {
         (lambda: pim.load_machine(3), TypeError, "name must be a str or Path"),
         (lambda: pim.load_machine("no/such.toml"), FileNotFoundError, "no/such.toml"),
     ],
-    "pim_emu.Workload": [
+    "pim_emu.DpuWorkload": [
         (lambda: work(rows_per_dpu=()), ValueError, "rows_per_dpu must have a DPU with rows"),
         (lambda: work(rows_per_dpu=8), TypeError, "rows_per_dpu must be a tuple (split_rows makes"),
         (lambda: work(rows_per_dpu=(1.5,)), TypeError, "each of rows_per_dpu must be a whole numb"),

@@ -60,7 +60,7 @@ def test_records_hold_the_library_s_returns(demo):
     scale, mdp = experiment.QUICK, envs.make_mdp("FrozenLake-v1")
     data = datasets.collect(mdp, "random", scale.transitions, seed=0)
     chunks = pim.partition(data.transitions, scale.dpus, 16, 4)
-    schedule = pim.Schedule(scale.passes)
+    schedule = pim.MergeSchedule(scale.passes)
     result = pim.train(chunks, rule=tabular.q_learning(), schedule=schedule)
     expected = tabular.episode_return(mdp, tabular.greedy_policy(result.values))
     assert printed["results"][0]["episode_return"] == pytest.approx(float(expected), rel=1e-6)
@@ -96,7 +96,7 @@ def test_sarsa_error_is_zero_for_exact_values():
     mdp = envs.make_mdp("FrozenLake-v1")
     data = datasets.collect(mdp, "random", 4000, seed=3)
     laboratory = experiment.Laboratory("FrozenLake-v1", data)
-    trained = laboratory.train(experiment.Settings(rule="sarsa", dpus=8, passes=1))
+    trained = laboratory.train(experiment.TabularSettings(rule="sarsa", dpus=8, passes=1))
     uniform = tabular.uniform_policy(16, 4)
     exact = np.array(tabular.policy_evaluation(mdp, uniform, 0.95)[1])
     assert _error(laboratory, trained, exact)["max_abs_error"] < 1e-6

@@ -38,7 +38,7 @@ def test_collect_writes_what_the_library_collects(dataset):
 
 def trained(dataset):
     chunks = pim.partition(datasets.load(dataset).transitions, 8, 16, 4)
-    return pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(6))
+    return pim.train(chunks, rule=tabular.q_learning(), schedule=pim.MergeSchedule(6))
 
 
 def test_train_is_the_library_s_training(dataset, run):
@@ -66,7 +66,7 @@ def test_train_is_the_library_s_training_to_the_bit(dataset, run):
 def test_train_models_the_run_that_it_made(run):
     _, printed = run
     assert list(printed["modelled_seconds"]) == PARTS
-    workload = cost.Workload((500,) * 8, 16, 4, tasklets=4, passes=6)
+    workload = cost.DpuWorkload((500,) * 8, 16, 4, tasklets=4, passes=6)
     parts = cost.modelled_seconds(load_machine(), workload).parts()
     for name in ("cpu_to_pim", "inter_pim", "pim_to_cpu"):
         assert printed["modelled_seconds"][name] == pytest.approx(parts[name])

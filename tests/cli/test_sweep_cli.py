@@ -11,7 +11,7 @@ from accel_rl import io
 from accel_rl.cli import drawing, training_output
 from accel_rl.experiment import folder
 from accel_rl.experiment import sweep as sweeps
-from accel_rl.experiment.sweep import Group
+from accel_rl.experiment.sweep import SweepGroup
 
 
 @pytest.mark.long  # trains with every combination of settings
@@ -110,7 +110,7 @@ def test_what_groups_differ_in_is_not_said_of_all(tmp_path, capsys):
     common = {"agent": "dqn", "environment": "CartPole-v1", "seeds": 2, "episodes": 4}
     common |= {"training_seconds": 0.5, "trainings": [figures], "reason": "done"}
     found = [
-        (Group(str(number), {"training.steps": number}, None), {**common, "steps": number})
+        (SweepGroup(str(number), {"training.steps": number}, None), {**common, "steps": number})
         for number in (400, 800)
     ]
     results = sweeps.compare(tmp_path, found)

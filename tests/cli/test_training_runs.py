@@ -33,7 +33,7 @@ def test_common_lengths_compile_once():
 @pytest.mark.long  # compiles three trainings
 def test_segments_change_nothing():
     """Bit for bit, with a last segment that is shorter and a last period that is cut."""
-    settings = runs.Settings(
+    settings = runs.TabularSettings(
         rule="sarsa_epsilon_greedy",
         numerics="int32_scaled",
         dpus=8,

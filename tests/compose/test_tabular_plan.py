@@ -5,7 +5,7 @@ from kernels_present import needs_kernels
 
 from accel_rl import compose, datasets, envs, pim, tabular
 
-SCHEDULE = pim.Schedule(passes=4, period=2)
+SCHEDULE = pim.MergeSchedule(passes=4, period=2)
 RULE = tabular.make_rule("q_learning", tabular.make_numerics("fp32"))
 
 
@@ -37,7 +37,7 @@ def test_what_runs_is_measured_and_dpus_are_modelled(log):
 def test_the_modelled_time_is_that_of_the_cost_model(log):
     found = plan(log, devices=("upmem",))
     machine = pim.load_machine()
-    kernel = pim.modelled.Kernel(
+    kernel = pim.modelled.KernelSettings(
         "q_learning", "fp32", tabular.make_order("SEQ"), 128, 16, *SCHEDULE
     )
     run = pim.modelled.workload(machine, pim.modelled.load_of(log), kernel, 8)

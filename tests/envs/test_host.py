@@ -194,7 +194,7 @@ def test_all_are_closed_if_spaces_differ():
 
     makes = [functools.partial(host_envs.Closer, [1], closed), Other]
     with pytest.raises(ValueError, match=r"the same spaces, .*of number 6.*Discrete\(3\)"):
-        host_worker.Group(makes, first=5)
+        host_worker.WorkerGroup(makes, first=5)
     assert closed == [1, 1]
 
 

@@ -18,7 +18,7 @@ def check_backend(backend, numerics="int32_scaled", rule="double_q_learning", or
 
     def run(seed, passes=4, **more):
         return pim.train(
-            chunks, seed=seed, rule=made, schedule=pim.Schedule(passes, 2), order=order,
+            chunks, seed=seed, rule=made, schedule=pim.MergeSchedule(passes, 2), order=order,
             target_block=16, backend=backend, **more,
         ).tables  # fmt: skip
 

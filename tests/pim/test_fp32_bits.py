@@ -29,7 +29,7 @@ for rule, order, block, merging in cases:
     for backend in backends:
         result = pim.train(
             pim.partition(rows, 3, 6, 3), rule=tabular.make_rule(rule), backend=backend,
-            schedule=pim.Schedule(4, 2, merging), order=order, target_block=block,
+            schedule=pim.MergeSchedule(4, 2, merging), order=order, target_block=block,
         )
         what = f"{backend} {rule} {order}"
         np.testing.assert_array_equal(np.asarray(result.tables), truth, what)

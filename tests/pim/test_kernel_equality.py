@@ -65,7 +65,7 @@ def compare(transitions, states, actions, *, rule, numerics, order, block, count
     seed, stride = rates.pop("seed", SEED), rates.pop("stride", 4)
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
     chosen = tabular.make_order(order, stride)
-    program = tabular.Program(made, chosen, states, actions, block)
+    program = tabular.PassProgram(made, chosen, states, actions, block)
     c = made.coefficients(tabular.Hyperparameters(**rates))
     nx = oracle.NUMERICS[numerics]()
     encoded = oracle.encode(transitions, nx)
@@ -147,7 +147,7 @@ def test_any_program_equals_numpy(rule, actions, count, num_rows, seed, **settin
 )
 def test_replicas_equal_single_runs_bit_for_bit(rule, numerics, order, actions, block):
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
-    program = tabular.Program(made, tabular.make_order(order), 6, actions, block)
+    program = tabular.PassProgram(made, tabular.make_order(order), 6, actions, block)
     chunks = pim.partition(synthetic(6, actions, 300), 3, 6, actions)
     words = encode_chunks(program, chunks)
     dpus = jnp.arange(3, dtype=jnp.uint32)

@@ -41,7 +41,7 @@ def greedy_return(mdp, values):
 def test_q_learning_on_two_thousand_dpus(name, least, numerics, request):
     mdp, _, chunks = request.getfixturevalue(name)
     rule = tabular.q_learning(tabular.make_numerics(numerics))
-    result = pim.train(chunks, RATES, rule=rule, schedule=pim.Schedule(passes=100))
+    result = pim.train(chunks, RATES, rule=rule, schedule=pim.MergeSchedule(passes=100))
     assert greedy_return(mdp, result.values) >= least
 
 
@@ -49,7 +49,7 @@ def test_q_learning_on_two_thousand_dpus(name, least, numerics, request):
 def test_plain_averaging_loses_taxi(taxi):
     # A DPU sees about one pair in eleven of Taxi; the others' unchanged tables shrink its step.
     mdp, _, chunks = taxi
-    schedule = pim.Schedule(passes=100, merge="mean")
+    schedule = pim.MergeSchedule(passes=100, merge="mean")
     result = pim.train(chunks, RATES, rule=tabular.q_learning(), schedule=schedule)
     assert greedy_return(mdp, result.values) < 0
 
@@ -66,7 +66,7 @@ def error_where_seen(rows, values, truth):
 def test_sarsa_learns_the_value_of_the_policy_that_it_estimates(rule, numerics, frozen_lake):
     mdp, rows, chunks = frozen_lake
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
-    result = pim.train(chunks, RATES, rule=made, schedule=pim.Schedule(passes=100))
+    result = pim.train(chunks, RATES, rule=made, schedule=pim.MergeSchedule(passes=100))
     if rule == "sarsa":  # logged next actions: the behaviour policy's value
         policy = tabular.uniform_policy(mdp.num_states, mdp.num_actions)
     else:
@@ -85,7 +85,7 @@ def test_sarsa_converges_on_taxi_too(rule):
     # alpha 0.5 ends 3 % off, 0.2 ends 1 % off.
     rates = tabular.Hyperparameters(alpha=0.2, gamma=0.95, epsilon=0.1)
     result = pim.train(
-        chunks, rates, rule=tabular.make_rule(rule), schedule=pim.Schedule(passes=600)
+        chunks, rates, rule=tabular.make_rule(rule), schedule=pim.MergeSchedule(passes=600)
     )
     policy = tabular.uniform_policy(mdp.num_states, mdp.num_actions)
     if rule == "sarsa_epsilon_greedy":

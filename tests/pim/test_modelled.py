@@ -17,7 +17,7 @@ from pim_emu.machine import load_machine
 
 KERNELS = pathlib.Path(__file__).parents[2] / "kernels"
 DOC = pathlib.Path(__file__).parents[2] / "docs" / "cost-model.md"
-KERNEL = modelled.Kernel(
+KERNEL = modelled.KernelSettings(
     rule="q_learning",
     numerics="fp32",
     order=tabular.make_order("SEQ"),

@@ -16,7 +16,7 @@ from pim_emu import dpu_mesh, load_machine
 
 S, A, D = 6, 3, 13
 CHUNKS = pim.partition(synthetic(S, A, 700), D, S, A)
-SCHEDULE = pim.Schedule(passes=5, period=2)
+SCHEDULE = pim.MergeSchedule(passes=5, period=2)
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
 
 
@@ -121,19 +121,23 @@ def test_vmap_over_datasets_are_independent_agents():
 @pytest.mark.long  # trains two rules three times
 def test_continuing_after_a_merge_gives_the_same_bits():
     for rule in ("q_learning", "double_q_learning"):
-        whole = fit(rule=rule, order="RAN", schedule=pim.Schedule(6, 2))
-        half = fit(rule=rule, order="RAN", schedule=pim.Schedule(4, 2))
+        whole = fit(rule=rule, order="RAN", schedule=pim.MergeSchedule(6, 2))
+        half = fit(rule=rule, order="RAN", schedule=pim.MergeSchedule(4, 2))
         rest = fit(
-            rule=rule, order="RAN", schedule=pim.Schedule(2, 2), initial=half.tables, first_pass=4
+            rule=rule,
+            order="RAN",
+            schedule=pim.MergeSchedule(2, 2),
+            initial=half.tables,
+            first_pass=4,
         )
         np.testing.assert_array_equal(np.asarray(whole.tables), np.asarray(rest.tables))
 
 
 def test_probe_sees_every_merge_and_the_last_pass_merges():
-    result = fit(schedule=pim.Schedule(passes=5, period=2), probe=lambda values: values)
+    result = fit(schedule=pim.MergeSchedule(passes=5, period=2), probe=lambda values: values)
     assert result.history.shape == (3, S, A)
     np.testing.assert_array_equal(np.asarray(result.history[-1]), np.asarray(result.values))
-    first = fit(schedule=pim.Schedule(passes=2, period=2))
+    first = fit(schedule=pim.MergeSchedule(passes=2, period=2))
     np.testing.assert_array_equal(np.asarray(result.history[0]), np.asarray(first.values))
     assert fit().history is None
 
@@ -157,9 +161,12 @@ def test_partition_gives_the_first_chunks_one_row_more():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"schedule": pim.Schedule(0)}, "passes must be at least 1, got 0"),
-        ({"schedule": pim.Schedule(5, 0)}, "period must be at least 1, got 0"),
-        ({"schedule": pim.Schedule(5, 1, "median")}, "merge must be one of visits, .*'median'"),
+        ({"schedule": pim.MergeSchedule(0)}, "passes must be at least 1, got 0"),
+        ({"schedule": pim.MergeSchedule(5, 0)}, "period must be at least 1, got 0"),
+        (
+            {"schedule": pim.MergeSchedule(5, 1, "median")},
+            "merge must be one of visits, .*'median'",
+        ),
         ({"target_block": 0}, "target_block must be at least 1, got 0"),
         ({"order": "ZIGZAG"}, "order must be one of SEQ, .*'ZIGZAG'"),
         ({"rates": tabular.Hyperparameters(alpha=1.5)}, "alpha must be in .* got 1.5"),

@@ -35,7 +35,7 @@ def compare(transitions, num_states, num_actions, num_dpus, backend=FLAT, **sett
         tabular.Hyperparameters(**rates),
         setting.get("seed", 0),
         rule=tabular.make_rule(rule, tabular.make_numerics(numerics)),
-        schedule=pim.Schedule(
+        schedule=pim.MergeSchedule(
             setting.get("passes", 1), setting.get("period", 1), setting.get("merging", "visits")
         ),
         order=order,

@@ -18,7 +18,7 @@ pytestmark = needs("gcc", "g++")
 S, A, D = 6, 3, 70  # of two ranks, one of them in part
 LOG = synthetic(S, A, 700)
 CHUNKS = pim.partition(LOG, D, S, A)
-SCHEDULE = pim.Schedule(passes=5, period=2)
+SCHEDULE = pim.MergeSchedule(passes=5, period=2)
 
 
 def fit(rates=None, seed=0, *, backend="upmem", numerics="int32_scaled", chunks=CHUNKS, **more):
@@ -236,7 +236,7 @@ def test_q_learning_on_two_thousand_dpus(name, least, numerics):
             chunks,
             tabular.Hyperparameters(alpha=0.1, gamma=0.95),
             rule=tabular.q_learning(tabular.make_numerics(numerics)),
-            schedule=pim.Schedule(passes=100),
+            schedule=pim.MergeSchedule(passes=100),
             backend="upmem",
         )
     policy = tabular.greedy_policy(result.values)
@@ -244,7 +244,7 @@ def test_q_learning_on_two_thousand_dpus(name, least, numerics):
     seconds = modelled.parts_of_run(pim.load_machine(), recorded.report)
     # The cost model, which does not run anything, is near in all four parts.
     load = modelled.load_of(log)
-    kernel = modelled.Kernel(
+    kernel = modelled.KernelSettings(
         rule="q_learning", numerics=numerics, order=tabular.make_order("SEQ"), target_block=128,
         tasklets=16, passes=100, period=1, merge="visits",
     )  # fmt: skip

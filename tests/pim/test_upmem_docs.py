@@ -147,7 +147,7 @@ def test_the_program_in_cpp_learns_what_train_learns(printed):
     result = pim.train(
         pim.partition(rows, 8, 16, 4),
         rule=tabular.q_learning(tabular.int32_scaled()),
-        schedule=pim.Schedule(passes=20),
+        schedule=pim.MergeSchedule(passes=20),
         backend="jax",
     )
     [lake] = [output for command, output in printed.items() if "lake build/" in command]
@@ -203,7 +203,7 @@ def test_as_many_entries_fit_as_the_page_says():
 
     def train(entries, **more):
         chunks = pim.partition(synthetic(6, 4, 40), 4, entries // 4, 4)
-        pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(1), **more)
+        pim.train(chunks, rule=tabular.q_learning(), schedule=pim.MergeSchedule(1), **more)
 
     train(int(0.99 * fit), backend="upmem", machine=None)
     with pytest.raises(upmem.TooLarge, match="WRAM"):

@@ -51,7 +51,7 @@ def compare(
 ):  # fmt: skip
     """Launches with each number of tasklets on each number of DPUs against NumPy."""
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
-    program = tabular.Program(made, tabular.make_order(order, stride), states, actions, block)
+    program = tabular.PassProgram(made, tabular.make_order(order, stride), states, actions, block)
     hyperparameters = tabular.Hyperparameters(**rates)
     c = made.coefficients(hyperparameters)
     nx = oracle.NUMERICS[numerics]()

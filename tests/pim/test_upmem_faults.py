@@ -95,7 +95,7 @@ def test_a_dpu_that_stops(broken, asynchronous):
 def stop_under_jit():
     compiled = jax.jit(lambda seed: pim.train(
         chunks_of(), seed=seed, rule=tabular.q_learning(tabular.int32_scaled()),
-        schedule=pim.Schedule(2), target_block=16, order="RAN", backend="upmem",
+        schedule=pim.MergeSchedule(2), target_block=16, order="RAN", backend="upmem",
     ).tables)  # fmt: skip
     caught(jax.errors.JaxRuntimeError, compiled, jnp.uint32(HALTED))
     with pim.upmem.typed_errors():
@@ -342,7 +342,8 @@ def wrong(**columns):
 )
 def test_rows_out_of_range(columns, message):
     compiled = jax.jit(lambda chunks: pim.train(
-        chunks, rule=tabular.sarsa(), schedule=pim.Schedule(2), target_block=16, backend="upmem",
+        chunks, rule=tabular.sarsa(), schedule=pim.MergeSchedule(2), target_block=16,
+        backend="upmem",
     ).tables)  # fmt: skip
 
     def typed():

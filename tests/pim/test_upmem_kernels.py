@@ -79,7 +79,7 @@ def test_a_missing_barrier_is_a_race(order, pair, tmp_path):
     source.write_text(SOURCE.read_text().replace(both, APPLY))
     setting = {"rule": "q_learning", "numerics": "fp32", "order": order, "block": 16, **SHAPE}
     program = build(4, source, **setting, rows=150, traced=True)
-    with pytest.raises(pim_emu.DpuFault, match="race"):
+    with pytest.raises(pim_emu.EmulatorFault, match="race"):
         launch(program, ROWS, 2, **setting)
 
 
@@ -89,9 +89,9 @@ LARGEST = [("double_q_learning", 500, 6), ("expected_sarsa", 48, 4), ("q_learnin
 def program_of(rule, states, actions, numerics, order, machine, tasklets):
     """A program as the backend builds it, for chunks of 2,500 rows: 5 M on 2,000 DPUs."""
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
-    program = tabular.Program(made, tabular.make_order(order), states, actions)
+    program = tabular.PassProgram(made, tabular.make_order(order), states, actions)
     toolkit = pim.upmem.find_toolkit("emulator")
-    settings = pim.upmem.kernels.Settings(toolkit, tasklets, machine, True, False, None)
+    settings = pim.upmem.kernels.UpmemSettings(toolkit, tasklets, machine, True, False, None)
     return pim.upmem.kernels.build_program(settings, program, 2_500)
 
 
@@ -142,9 +142,9 @@ def instructions(name, numerics, block=1, tasklets=1):
         rule=tabular.q_learning(tabular.make_numerics(numerics)), target_block=block,
         backend=pim.upmem_backend(tasklets, sdk="emulator", count_instructions=True),
     )  # fmt: skip
-    before = run(schedule=pim.Schedule(19, 19))
+    before = run(schedule=pim.MergeSchedule(19, 19))
     with pim.upmem.recording() as recorded:
-        jax.block_until_ready(run(schedule=pim.Schedule(1), initial=before.tables))
+        jax.block_until_ready(run(schedule=pim.MergeSchedule(1), initial=before.tables))
     return recorded.report.counted / 4_096
 
 

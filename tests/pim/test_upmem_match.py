@@ -339,7 +339,7 @@ def test_what_keeps_races_out(old, new, tmp_path, schedules):
     source.write_text(text.replace(old, new))
     program = program_of(8, 4, source, traced=True)
     for _ in schedules():
-        with pytest.raises(pim_emu.DpuFault, match="race"):
+        with pytest.raises(pim_emu.EmulatorFault, match="race"):
             launches(program, 8)
 
 

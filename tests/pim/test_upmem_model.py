@@ -30,7 +30,7 @@ ROWS, LEARNED, PASSES = 2_500, 19, 2  # the 20th pass and one more, in one launc
 @functools.cache
 def learned(name, numerics):
     """Tables of 19 passes: the first ones cost less, because operands are zero."""
-    tables = train(name, numerics, schedule=pim.Schedule(LEARNED, LEARNED)).tables
+    tables = train(name, numerics, schedule=pim.MergeSchedule(LEARNED, LEARNED)).tables
     return np.asarray(tables)  # that they lie on one device
 
 
@@ -49,7 +49,7 @@ def counted(name, numerics, order="SEQ", tasklets=1, block=128, instructions=Fal
     initial = learned(name, numerics)
     with pim.upmem.recording() as recorded:
         train(
-            name, numerics, schedule=pim.Schedule(PASSES, PASSES), initial=initial,
+            name, numerics, schedule=pim.MergeSchedule(PASSES, PASSES), initial=initial,
             first_pass=LEARNED, order=order, target_block=block, backend=backend,
         )  # fmt: skip
     return recorded.report.slowest
@@ -57,7 +57,7 @@ def counted(name, numerics, order="SEQ", tasklets=1, block=128, instructions=Fal
 
 def modelled_cycles(name, numerics, order, tasklets):
     """The same by the cost model, from the rows alone."""
-    kernel = modelled.Kernel(
+    kernel = modelled.KernelSettings(
         rule="q_learning",
         numerics=numerics,
         order=tabular.make_order(order),
@@ -166,12 +166,14 @@ def test_constants_are_those_that_programs_count():
     ],
 )
 def test_programs_take_the_wram_that_is_reckoned_with(fields):
-    run = cost.Workload(**{"rows_per_dpu": (20_000,), "num_states": 16, "num_actions": 4, **fields})
+    run = cost.DpuWorkload(
+        **{"rows_per_dpu": (20_000,), "num_states": 16, "num_actions": 4, **fields}
+    )
     rule = tabular.make_rule(run.rule, tabular.make_numerics(run.numerics))
     order = tabular.make_order(run.order, run.stride)
-    program = tabular.Program(rule, order, run.num_states, run.num_actions, run.target_block)
+    program = tabular.PassProgram(rule, order, run.num_states, run.num_actions, run.target_block)
     toolkit = pim.upmem.find_toolkit("emulator")
-    settings = kernels.Settings(toolkit, run.tasklets, None, True, False, None)
+    settings = kernels.UpmemSettings(toolkit, run.tasklets, None, True, False, None)
     symbols = ElfFile(kernels.build_program(settings, program, 20_000)).symbols()
     taken = symbols["__emu_wram_end"] - symbols["__emu_wram_start"]
     parts = wram_parts(MACHINE, run)
@@ -181,10 +183,10 @@ def test_programs_take_the_wram_that_is_reckoned_with(fields):
 
 def test_runs_that_just_fit_are_built():
     """That the model refuses no more than it must, and the linker nothing that it allows."""
-    parts = wram_parts(MACHINE, cost.Workload((1_000,), 1, 1))
+    parts = wram_parts(MACHINE, cost.DpuWorkload((1_000,), 1, 1))
     entries = (MACHINE.wram_bytes - sum(parts.values()) + parts["tables"]) // 4
     log = collected("FrozenLake-v1", 1_000).transitions
-    settings = {"rule": tabular.q_learning(), "schedule": pim.Schedule(1), "backend": "upmem"}
+    settings = {"rule": tabular.q_learning(), "schedule": pim.MergeSchedule(1), "backend": "upmem"}
     result = pim.train(pim.partition(log, 1, entries // 4, 4), **settings)
     assert np.isfinite(result.values).all()
     with pytest.raises(ValueError, match="of WRAM"):

@@ -27,7 +27,7 @@ def train(seed=0, chunks=None, backend="upmem", **more):
     """The tables of a training that is the same, bit for bit, on every backend."""
     rule = tabular.q_learning(tabular.int32_scaled())
     # RAN, so that the seed reaches the DPUs: those of broken programs stop by it.
-    more = {"schedule": pim.Schedule(4, 2), "target_block": 16, "order": "RAN", **more}
+    more = {"schedule": pim.MergeSchedule(4, 2), "target_block": 16, "order": "RAN", **more}
     chunks = chunks_of() if chunks is None else chunks
     return np.asarray(pim.train(chunks, seed=seed, rule=rule, backend=backend, **more).tables)
 

@@ -88,7 +88,7 @@ def make(bench: Bench, mistake: Mistake) -> None:
     number = bench.number(mistake)
     with pim_emu.DpuSet(3, bench.program) as dpus:
         dpus.scatter("which", np.array([number + 1, number, number + 1], np.uint32))
-        with pytest.raises(pim_emu.DpuFault) as caught:
+        with pytest.raises(pim_emu.EmulatorFault) as caught:
             dpus.launch()
         assert (caught.value.fault, caught.value.dpu) == (mistake.fault, 1)
         check_message(bench, mistake, str(caught.value))
@@ -159,7 +159,7 @@ def test_a_fault_in_the_library_names_the_line_that_called_it(optimise: str):
         for index in range(len(IN_LIBRARY)):
             dpus.load(program)
             dpus.broadcast("kind", np.uint32(index))
-            with pytest.raises(pim_emu.DpuFault, match=rf"-0.c:{first + index} \(main\)"):
+            with pytest.raises(pim_emu.EmulatorFault, match=rf"-0.c:{first + index} \(main\)"):
                 dpus.launch()
 
 
@@ -186,7 +186,7 @@ int main(void) {{
     )
     pim_emu.configure(timeout_seconds=1)
     with pytest.raises(
-        pim_emu.DpuFault, match=r"no progress: .*-0.c:9 \(main\): 1 s without a call"
+        pim_emu.EmulatorFault, match=r"no progress: .*-0.c:9 \(main\): 1 s without a call"
     ):
         pim_emu.run(program)
 
@@ -242,17 +242,17 @@ def test_tail_calls_cost_no_stack_and_keep_their_line(optimise: str, fast: bool)
     found = pim_emu.run(program, broadcast=values, gather={"result": (np.uint32, ())})
     assert found["result"] == 60_000 * 60_001 // 2
     line = TAIL_CALLS[: TAIL_CALLS.index("/* here")].count("\n") + 1
-    with pytest.raises(pim_emu.DpuFault, match=rf"-0.c:{line} \(fetch\): MRAM address"):
+    with pytest.raises(pim_emu.EmulatorFault, match=rf"-0.c:{line} \(fetch\): MRAM address"):
         pim_emu.run(program, broadcast={"offset": np.uint32(4)})
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "traced"])
-def right(request: pytest.FixtureRequest) -> pim_emu.Program:
+def right(request: pytest.FixtureRequest) -> pim_emu.DpuProgram:
     return pim_emu.build(right_program(), tasklets=TASKLETS, traced=request.param)
 
 
 @pytest.mark.parametrize("index", range(len(RIGHT)), ids=list(RIGHT))
-def test_nothing_right_is_reported(right: pim_emu.Program, index: int):
+def test_nothing_right_is_reported(right: pim_emu.DpuProgram, index: int):
     expected = list(RIGHT.values())[index][0]
     for seed in range(8):
         pim_emu.configure(seed=seed, random=seed > 0)
@@ -276,7 +276,7 @@ def test_every_mistake_is_found_in_any_order(traced: Bench):
     for seed in range(1, 4):
         pim_emu.configure(seed=seed, random=True)
         for mistake in TRACED:
-            with pytest.raises(pim_emu.DpuFault) as caught:
+            with pytest.raises(pim_emu.EmulatorFault) as caught:
                 pim_emu.run(traced.program, broadcast={"which": np.uint32(traced.number(mistake))})
             assert caught.value.fault == mistake.fault, f"seed {seed}"
 
@@ -301,7 +301,7 @@ def test_a_tasklet_that_spins_is_stopped():
     """Nothing else runs between two calls; a traced build calls at each load and store."""
     pim_emu.configure(timeout_seconds=1)
     program = pim_emu.build(SPIN, tasklets=2)
-    with pytest.raises(pim_emu.DpuFault, match="no progress: ") as caught:
+    with pytest.raises(pim_emu.EmulatorFault, match="no progress: ") as caught:
         pim_emu.run(program)
     line = next(number for number, text in enumerate(SPIN.splitlines(), 1) if "//!" in text)
     match = MESSAGE.fullmatch(str(caught.value))
@@ -323,7 +323,7 @@ def test_an_endless_loop_without_memory_is_stopped():
     pim_emu.configure(timeout_seconds=1)
     program = pim_emu.build("\n#include <defs.h>\nint main(void) { while (me() == 1) continue; }\n",
                             tasklets=2, traced=True)  # fmt: skip
-    with pytest.raises(pim_emu.DpuFault, match="no progress: DPU 0, tasklet 1, "):
+    with pytest.raises(pim_emu.EmulatorFault, match="no progress: DPU 0, tasklet 1, "):
         pim_emu.run(program)
 
 
@@ -366,7 +366,7 @@ def test_wram_and_tasklets_are_held_to_the_machine_when_the_program_is_loaded(
         pim_emu.DpuSet(1, many, "upmem-v1b")
 
 
-def load_status(program: pim_emu.Program, machine: str) -> int:
+def load_status(program: pim_emu.DpuProgram, machine: str) -> int:
     """What dpu_load returns."""
     handle = lib.SetHandle()
     lib.call("dpu_alloc", ctypes.c_uint32(2), f"machine={machine}".encode(), ctypes.byref(handle))
@@ -395,7 +395,7 @@ int main(void) { __emu_wram_start[at] = 1; }
     )
     for machine, size in (("upmem-2560", 65_536), ("upmem-v1b", 63_488)):
         pim_emu.run(program, broadcast={"at": np.uint32(size - 1)}, machine=machine)
-        with pytest.raises(pim_emu.DpuFault, match=r"WRAM out of bounds: .*write of 1 B"):
+        with pytest.raises(pim_emu.EmulatorFault, match=r"WRAM out of bounds: .*write of 1 B"):
             pim_emu.run(program, broadcast={"at": np.uint32(size)}, machine=machine)
 
 
@@ -434,5 +434,5 @@ def test_without_checks_only_what_the_hardware_refuses_is_a_fault(plain: Bench):
         if fault is None:
             pim_emu.run(plain.program, broadcast=values)
         else:
-            with pytest.raises(pim_emu.DpuFault, match=fault):
+            with pytest.raises(pim_emu.EmulatorFault, match=fault):
                 pim_emu.run(plain.program, broadcast=values)

@@ -25,7 +25,7 @@ DOC = ROOT / "docs" / "cost-model.md"
 
 
 def workload(rows=(10_000,), num_states=16, num_actions=4, **fields):
-    return cost.Workload(tuple(rows), num_states, num_actions, **fields)
+    return cost.DpuWorkload(tuple(rows), num_states, num_actions, **fields)
 
 
 # --- Instructions

@@ -48,7 +48,9 @@ def test_a_wrapped_index_reaches_no_other_mram():
         with pim_emu.DpuSet(64, program) as dpus:
             dpus.broadcast("size", np.uint32(size))
             dpus.scatter("wrong", np.array([1] + [0] * 63, np.uint32))
-            with pytest.raises(pim_emu.DpuFault, match=r"MRAM out of bounds: .*that wrapped\?"):
+            with pytest.raises(
+                pim_emu.EmulatorFault, match=r"MRAM out of bounds: .*that wrapped\?"
+            ):
                 dpus.launch()
             first = dpus.gather(f"array{size}", np.uint8, 8 * size)[1:]
             assert (first[:, 0] == 1).all()
@@ -108,7 +110,7 @@ def launch(kind, dpus=1, seconds=0):
     values = {"kind": np.uint32(kind), "seconds": np.uint32(seconds)}
     try:
         pim_emu.run(sys.argv[1], dpus=dpus, broadcast=values)
-    except pim_emu.DpuFault as fault:
+    except pim_emu.EmulatorFault as fault:
         return fault.fault
     return None
 
@@ -121,12 +123,12 @@ def check():
 
 
 @pytest.fixture(scope="module")
-def faults() -> pim_emu.Program:
+def faults() -> pim_emu.DpuProgram:
     return pim_emu.build(FAULTS)
 
 
 def script(
-    program: pim_emu.Program, text: str, **environment: str
+    program: pim_emu.DpuProgram, text: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(text), str(program.path)],
@@ -134,7 +136,7 @@ def script(
     )  # fmt: skip
 
 
-def test_faults_are_reported_after_others_took_the_signals(faults: pim_emu.Program):
+def test_faults_are_reported_after_others_took_the_signals(faults: pim_emu.DpuProgram):
     done = script(
         faults,
         """
@@ -149,14 +151,14 @@ def test_faults_are_reported_after_others_took_the_signals(faults: pim_emu.Progr
 
 
 @pytest.mark.parametrize("first", ["", "check()"], ids=["before", "between"])
-def test_a_fault_of_the_host_goes_where_it_went_before(faults: pim_emu.Program, first: str):
+def test_a_fault_of_the_host_goes_where_it_went_before(faults: pim_emu.DpuProgram, first: str):
     """After a launch, faulthandler keeps the emulator's handler, which keeps faulthandler's."""
     done = script(faults, f"{first}\nfaulthandler.enable()\ncheck()\nfaulthandler._sigsegv()\n")
     assert done.returncode == -11
     assert "Fatal Python error: Segmentation fault" in done.stderr
 
 
-def test_blocked_signals_are_the_callers_own(faults: pim_emu.Program):
+def test_blocked_signals_are_the_callers_own(faults: pim_emu.DpuProgram):
     done = script(
         faults,
         """
@@ -169,7 +171,7 @@ def test_blocked_signals_are_the_callers_own(faults: pim_emu.Program):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_watchdogs_signal_from_elsewhere_stops_nothing(faults: pim_emu.Program):
+def test_the_watchdogs_signal_from_elsewhere_stops_nothing(faults: pim_emu.DpuProgram):
     done = script(
         faults,
         """
@@ -196,7 +198,7 @@ def test_the_watchdogs_signal_from_elsewhere_stops_nothing(faults: pim_emu.Progr
 
 
 @pytest.mark.parametrize("workers", [1, 3, 200, 256])
-def test_as_many_workers_as_are_asked_for(faults: pim_emu.Program, workers: int):
+def test_as_many_workers_as_are_asked_for(faults: pim_emu.DpuProgram, workers: int):
     done = script(
         faults,
         """
@@ -210,7 +212,7 @@ def test_as_many_workers_as_are_asked_for(faults: pim_emu.Program, workers: int)
 
 
 @pytest.mark.parametrize("workers", [2, 120])
-def test_children_launch_too(faults: pim_emu.Program, workers: int):
+def test_children_launch_too(faults: pim_emu.DpuProgram, workers: int):
     done = script(
         faults,
         """
@@ -231,7 +233,7 @@ def test_children_launch_too(faults: pim_emu.Program, workers: int):
 
 
 def test_a_push_without_buffers_moves_nothing_and_says_so(
-    faults: pim_emu.Program, capfd: pytest.CaptureFixture[str]
+    faults: pim_emu.DpuProgram, capfd: pytest.CaptureFixture[str]
 ):
     """The vendor's library is silent; forgetting dpu_prepare_xfer is easy."""
     pim_emu.configure(quiet=False)
@@ -249,7 +251,7 @@ def test_a_push_without_buffers_moves_nothing_and_says_so(
     ids=["time", "random", "unchecked"],
 )
 def test_the_report_says_where_cycles_mean_nothing(
-    faults: pim_emu.Program,
+    faults: pim_emu.DpuProgram,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     setting: dict[str, bool],

@@ -16,7 +16,7 @@ from pim_emu.toolchain import driver
 from pim_emu.toolchain.assembly import parse_instruction
 from pim_emu.toolchain.constants import constants_at_labels
 from pim_emu.toolchain.instructions import count_instructions
-from pim_emu.toolchain.layout import Sdk
+from pim_emu.toolchain.layout import SdkLayout
 from pim_emu.toolchain.pricing import Price, Pricer, load_weights
 
 pytestmark = needs_sdk
@@ -462,7 +462,7 @@ def test_divisions_by_constants_in_loops_are_counted_as_such(
         "}\n"
     )
     words = [level, "-S", str(source), "-o", str(target)]
-    assert driver.main(Sdk(sdk_folder), words) == 0
+    assert driver.main(SdkLayout(sdk_folder), words) == 0
     text = target.read_text()
     # gcc divides by multiplying, and makes the multipliers before the loop.
     assert re.search(r"\tmovl\t\$3518437209, %", text)

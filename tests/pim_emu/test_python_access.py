@@ -118,7 +118,9 @@ def test_a_fault_names_the_place_and_spares_the_other_dpus():
     pim_emu.configure(quiet=True)
     with pim_emu.DpuSet(3, program) as dpus:
         dpus.scatter("bad", np.array([0, 1, 0], np.int32))
-        with pytest.raises(pim_emu.DpuFault, match=r"DPU 1, tasklet 0, .*\.c:8 \(main\)") as caught:
+        with pytest.raises(
+            pim_emu.EmulatorFault, match=r"DPU 1, tasklet 0, .*\.c:8 \(main\)"
+        ) as caught:
             dpus.launch()
         assert caught.value.fault == "misaligned DMA"
         assert caught.value.dpu == 1
@@ -225,7 +227,7 @@ def test_errors_survive_pickling():
     program = pim_emu.build(WRONG)
     pim_emu.configure(quiet=True)
     try:
-        with pytest.raises(pim_emu.DpuFault) as fault:
+        with pytest.raises(pim_emu.EmulatorFault) as fault:
             pim_emu.run(program, broadcast={"bad": np.int32(1)})
         with pytest.raises(pim_emu.DpuError) as refused:
             pim_emu.run("absent")
@@ -280,7 +282,7 @@ def test_the_text_of_a_program_touches_no_file_of_the_users(tmp_path):
     program = pim_emu.build(WRONG, output=tmp_path / "prog")
     assert (tmp_path / "prog-0.c").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prog", "prog-0.c"]
-    with pytest.raises(pim_emu.DpuFault, match=r"prog-0\.c:8 \(main\)"):
+    with pytest.raises(pim_emu.EmulatorFault, match=r"prog-0\.c:8 \(main\)"):
         pim_emu.run(program, broadcast={"bad": np.int32(1)})
 
 

@@ -421,7 +421,7 @@ def test_settings_that_are_refused_set_nothing(program, arguments, error, says):
     pim_emu.configure(quiet=True)
     try:
         refuses(lambda: pim_emu.configure(checks=False, **arguments), error, says)
-        with pytest.raises(pim_emu.DpuFault, match="misaligned DMA"):  # checks are still on
+        with pytest.raises(pim_emu.EmulatorFault, match="misaligned DMA"):  # checks are still on
             pim_emu.run(program)
     finally:
         pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)

@@ -58,11 +58,11 @@ print(json.dumps([found.logs, cycles, found["order"].tolist()]))
 
 
 @pytest.fixture(scope="module")
-def order() -> pim_emu.Program:
+def order() -> pim_emu.DpuProgram:
     return pim_emu.build(ORDER, tasklets=12)
 
 
-def outcome(program: pim_emu.Program, seed: int, mode: str, workers: int) -> list:
+def outcome(program: pim_emu.DpuProgram, seed: int, mode: str, workers: int) -> list:
     """Logs, cycles and results of nine DPUs, from a process of its own."""
     folder = Path(pim_emu.__file__).parent.parent
     done = subprocess.run(
@@ -74,7 +74,7 @@ def outcome(program: pim_emu.Program, seed: int, mode: str, workers: int) -> lis
 
 
 @pytest.mark.parametrize("mode", ["time", "random"])
-def test_a_seed_decides_everything_whatever_the_workers(order: pim_emu.Program, mode: str):
+def test_a_seed_decides_everything_whatever_the_workers(order: pim_emu.DpuProgram, mode: str):
     alone = outcome(order, 7, mode, workers=1)
     assert outcome(order, 7, mode, workers=2) == alone
     assert outcome(order, 7, mode, workers=2) == alone
@@ -84,7 +84,7 @@ def test_a_seed_decides_everything_whatever_the_workers(order: pim_emu.Program, 
         assert sorted(result) == sorted(map(int, log.split())) == list(range(12))
 
 
-def test_seeds_and_dpus_draw_orders_of_their_own(order: pim_emu.Program):
+def test_seeds_and_dpus_draw_orders_of_their_own(order: pim_emu.DpuProgram):
     for random in (False, True):
         seen = set()
         for seed in range(1, 6):
@@ -247,12 +247,12 @@ int main(void) {
 """
 
 
-def build_races(counts: bool, locked: bool, traced: bool = False) -> pim_emu.Program:
+def build_races(counts: bool, locked: bool, traced: bool = False) -> pim_emu.DpuProgram:
     macros = {"COUNTS": int(counts), "LOCKED": int(locked)}
     return pim_emu.build(RACES, tasklets=4, define=macros, traced=traced)
 
 
-def results_of_seeds(program: pim_emu.Program, symbol: str) -> list[int]:
+def results_of_seeds(program: pim_emu.DpuProgram, symbol: str) -> list[int]:
     found = []
     for seed in range(1, 101):
         pim_emu.configure(seed=seed, random=True)
@@ -275,7 +275,7 @@ def test_in_time_the_second_race_goes_well():
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_traced_build_finds_the_race_in_the_first_order(counts: bool):
-    with pytest.raises(pim_emu.DpuFault, match="race: "):
+    with pytest.raises(pim_emu.EmulatorFault, match="race: "):
         pim_emu.run(build_races(counts, locked=False, traced=True))
     right = build_races(counts, locked=True, traced=True)
     for seed in range(20):
@@ -329,11 +329,11 @@ int main(void) {
 
 
 @pytest.fixture(scope="module")
-def memory() -> pim_emu.Program:
+def memory() -> pim_emu.DpuProgram:
     return pim_emu.build(MEMORY)
 
 
-def test_what_nobody_has_written_holds_the_pattern(memory: pim_emu.Program):
+def test_what_nobody_has_written_holds_the_pattern(memory: pim_emu.DpuProgram):
     with pim_emu.DpuSet(3, memory) as dpus:
         kept = dpus.gather("kept", np.uint8, 64)
         assert kept.tobytes() == PATTERN * 24
@@ -344,7 +344,7 @@ def test_what_nobody_has_written_holds_the_pattern(memory: pim_emu.Program):
 
 
 def test_variables_and_the_heap_persist_between_launches_and_mram_across_loads(
-    memory: pim_emu.Program,
+    memory: pim_emu.DpuProgram,
 ):
     with pim_emu.DpuSet(3, memory) as dpus:
         for launch in range(1, 4):
@@ -365,7 +365,7 @@ def test_variables_and_the_heap_persist_between_launches_and_mram_across_loads(
         assert dpus.gather("found", np.uint8, 64).tobytes() == PATTERN * 24
 
 
-def test_an_mram_address_survives_32_bits(memory: pim_emu.Program):
+def test_an_mram_address_survives_32_bits(memory: pim_emu.DpuProgram):
     with pim_emu.DpuSet(2, memory) as dpus:
         dpus.launch()
         assert dpus.gather("word", np.uint64).tolist() == [101] * 2
@@ -440,7 +440,7 @@ int main(void) {
 
 
 @functools.cache
-def _work_program(tasklets: int) -> pim_emu.Program:
+def _work_program(tasklets: int) -> pim_emu.DpuProgram:
     return pim_emu.build(WORK, tasklets=tasklets, stack_bytes=512)
 
 
@@ -518,7 +518,7 @@ int main(void) {
         with pim_emu.DpuSet(1, program) as dpus:
             dpus.broadcast("stops", np.uint32(stops))
             if stops:
-                with pytest.raises(pim_emu.DpuFault, match="stopped by the program"):
+                with pytest.raises(pim_emu.EmulatorFault, match="stopped by the program"):
                     dpus.launch()
             else:
                 dpus.launch()

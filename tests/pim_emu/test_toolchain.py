@@ -20,7 +20,7 @@ from pim_emu.machine import load_machine
 from pim_emu.sdk import SdkError, build_library, sdk_path
 from pim_emu.toolchain import driver, pkg_config, tail_calls
 from pim_emu.toolchain.errors import DriverError
-from pim_emu.toolchain.layout import Sdk
+from pim_emu.toolchain.layout import SdkLayout
 from pim_emu.toolchain.options import parse
 
 pytestmark = needs_sdk
@@ -47,7 +47,7 @@ HELPER = "int helper(int x) { return x + 1; }\nint unused(int x) { return x / 3 
 
 @pytest.fixture(scope="module")
 def sdk():
-    return Sdk(sdk_path())
+    return SdkLayout(sdk_path())
 
 
 @pytest.fixture(autouse=True)

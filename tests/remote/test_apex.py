@@ -24,7 +24,7 @@ from accel_rl.remote.apex import (
     run_actor,
     run_learner,
 )
-from accel_rl.remote.apex.mailbox import Newest, Report
+from accel_rl.remote.apex.mailbox import ActorReport, Newest
 from accel_rl.train.pipeline.actors import Published, Version
 
 TINY = ApexSettings(
@@ -82,7 +82,7 @@ def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     with pytest.raises(ValueError, match="not of this program"):
         newest()
     assert mailbox.reported(client, "run", 1) is None
-    for done in (Report(0, -1, 0, 0, 0, 0.0, 0.0), Report(0, 7, 100, 3, 2, 40.0, 40.0)):
+    for done in (ActorReport(0, -1, 0, 0, 0, 0.0, 0.0), ActorReport(0, 7, 100, 3, 2, 40.0, 40.0)):
         mailbox.report(client, "run", 1, done)
         assert mailbox.reported(client, "run", 1) == done
     again = dataclasses.replace(done, life=1)

@@ -12,7 +12,7 @@ from report.browser import needs_chromium, opened, outline
 
 from accel_rl import plot
 from accel_rl.report import benchmark, html, results
-from accel_rl.report.page import Page, Picture, Section, Table, number
+from accel_rl.report.page import Page, PageSection, PageTable, Picture, number
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 FILES = sorted(RESULTS.glob("*.json"))
@@ -49,14 +49,18 @@ def test_a_page_says_what_the_record_says(path):
 
 def test_text_is_escaped_and_pictures_must_lie_within():
     evil = '<script>alert(1)</script> & "quotes"'
-    table = Table(evil, (evil, "b"), [(evil, 1.0)], basis="modelled")
-    page = Page(evil, evil, evil, evil, [(evil, evil, None)], [Section(evil, evil, [(evil, evil)],
-                tables=[table])], [(evil, evil)])  # fmt: skip
+    table = PageTable(evil, (evil, "b"), [(evil, 1.0)], basis="modelled")
+    section = PageSection(evil, evil, [(evil, evil)], tables=[table])
+    page = Page(evil, evil, evil, evil, [(evil, evil, None)], [section], [(evil, evil)])
     text = html.render(page)
     assert "<script>" not in text
     assert outline(text).text.count("<script>alert(1)</script>") >= 10
     far = Page(
-        "t", "k", "l", "w", sections=[Section("s", pictures=[Picture("p", "a", "http://x/y.png")])]
+        "t",
+        "k",
+        "l",
+        "w",
+        sections=[PageSection("s", pictures=[Picture("p", "a", "http://x/y.png")])],
     )
     with pytest.raises(ValueError, match="'p' must be a data URI"):
         html.render(far)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from transitions import synthetic
 
-from accel_rl.tabular import Hyperparameters, Program, make_order
+from accel_rl.tabular import Hyperparameters, PassProgram, make_order
 from accel_rl.tabular.passes import PATHS
 from accel_rl.tabular.rows import encode_transition, to_words
 
@@ -67,7 +67,7 @@ def _check_paths_agree_with_update(rule, rows, rates, tables, looped):
     """With target block 1, a pass over one chunk is `update` on its rows, one after the other."""
     valid = jnp.ones(ROWS, bool)
     words = to_words(encode_transition(rows, A, rule.numerics.encode(rows.reward), valid))[None]
-    program = Program(rule, make_order("SEQ"), S, A, target_block=1)
+    program = PassProgram(rule, make_order("SEQ"), S, A, target_block=1)
     coefficients = rule.coefficients(rates)
     for path in PATHS.values():
 

@@ -19,7 +19,7 @@ pytestmark = needs_kernels
 FAILURES = (ValueError, jax.errors.JaxRuntimeError)  # jax may report either
 S, A, D = 6, 3, 4
 RULE = tabular.make_rule("sarsa_epsilon_greedy", tabular.int32_scaled())
-PROGRAM = tabular.Program(RULE, tabular.make_order("RAN"), S, A, 16)
+PROGRAM = tabular.PassProgram(RULE, tabular.make_order("RAN"), S, A, 16)
 CHUNKS = pim.partition(synthetic(S, A, 300), D, S, A)
 WORDS, LENGTHS = encode_chunks(PROGRAM, CHUNKS), CHUNKS.lengths
 DPUS = jnp.arange(D, dtype=jnp.uint32)
@@ -182,7 +182,7 @@ def test_training_on_traced_rows_that_are_out_of_range_fails_and_says_where(devi
     def train(state):
         columns = dataclasses.replace(CHUNKS.transitions, state=state)
         chunks = dataclasses.replace(CHUNKS, transitions=columns)
-        return pim.train(chunks, rule=RULE, schedule=pim.Schedule(1), backend=backend).tables
+        return pim.train(chunks, rule=RULE, schedule=pim.MergeSchedule(1), backend=backend).tables
 
     state = CHUNKS.transitions.state
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"row 3 of chunk 1: s \* A \+ a must be"):
@@ -210,7 +210,7 @@ def test_numbers_beyond_32_bits_are_refused(setting):
 
 def test_subnormals_are_kept():
     rule = tabular.q_learning()
-    program = tabular.Program(rule, tabular.make_order("SEQ"), 1, 1, 1)
+    program = tabular.PassProgram(rule, tabular.make_order("SEQ"), 1, 1, 1)
     words = jnp.zeros((1, 1, 4), jnp.int32)  # reward 0, the end of an episode
     rows = native.examine(program, words, jnp.ones(1, jnp.int32), jnp.zeros(1, jnp.uint32))
     c = rule.coefficients(tabular.Hyperparameters(alpha=0.5))

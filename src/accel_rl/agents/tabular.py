@@ -12,7 +12,7 @@ from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.spaces import require_discrete
 from accel_rl.tabular import Hyperparameters, TabularRule
-from accel_rl.tabular.rows import Row, encode_transition
+from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
 from accel_rl.types import Array, ArrayLike, Batch, Discrete, Space, TabularTransition
 
@@ -103,7 +103,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
 
     def read(
         batch: Batch, weights: Array, hyper: dict[str, Array], key: Array
-    ) -> tuple[Row, Coefficients]:
+    ) -> tuple[TabularRow, Coefficients]:
         """Encode a batch for the rule; return rows and their coefficients, leaves [B]."""
         transitions = TabularTransition(
             state=batch.observation,
@@ -126,7 +126,9 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
             encoded = rule.resolve(encoded, draws, coefficients, size, num_actions)
         return encoded, coefficients
 
-    def look(flat: Array, row: Row, coefficients: Coefficients) -> tuple[Array, Array, Array]:
+    def look(
+        flat: Array, row: TabularRow, coefficients: Coefficients
+    ) -> tuple[Array, Array, Array]:
         """Return the target entry, present entry and TD error of one item, [] each."""
         ahead = next_values(flat, row, rule.tables, size, num_actions)
         wanted, old = rule.target(ahead, row, coefficients), flat[row.entry]
@@ -187,7 +189,9 @@ def _reads_next_action(rule: TabularRule) -> bool:
         no, yes = jnp.bool_(False), jnp.bool_(True)
 
         def target(next_action: int) -> Array:
-            row = Row(jnp.int32(0), jnp.int32(0), zero, jnp.int32(next_action), yes, yes, no, no)
+            row = TabularRow(
+                jnp.int32(0), jnp.int32(0), zero, jnp.int32(next_action), yes, yes, no, no
+            )
             row = rule.resolve(row, jnp.zeros(2, jnp.uint32), coefficients, 4, 2)
             return rule.target([[zero, one]] * rule.tables, row, coefficients)
 

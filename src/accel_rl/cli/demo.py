@@ -49,10 +49,10 @@ def demo(
     console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
     runtime.prepare_jax()
     from accel_rl.cli import demo_pictures, experiment, pictures
-    from accel_rl.cli.runs import Settings
+    from accel_rl.cli.runs import TabularSettings
 
     scale = experiment.QUICK if quick else experiment.FULL
-    tasklets = Settings().tasklets
+    tasklets = TabularSettings().tasklets
     total = experiment.steps(scale) + 1
     with (
         console.progress("collecting", total) as advance,
@@ -90,7 +90,9 @@ def demo(
         "quick": quick,
         "seed": seed,
         "scale": dataclasses.asdict(scale),
-        "settings": dataclasses.asdict(Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)),
+        "settings": dataclasses.asdict(
+            TabularSettings(dpus=scale.dpus, passes=scale.passes, seed=seed)
+        ),
         "datasets": [found.dataset for found in findings],
         **run_folder.made_with(),
         "measured_seconds": seconds,

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from accel_rl import pim, plot
 from accel_rl.cli import experiment, pictures
 from accel_rl.cli.experiment import Findings, Scale, Trained
-from accel_rl.cli.runs import Settings
+from accel_rl.cli.runs import TabularSettings
 
 _RULES = {"q_learning": "Q-learning", "sarsa_epsilon_greedy": "SARSA (ε-greedy)"}
 _DASHES = {"fp32": "-", "int32_scaled": (0, (4, 2)), "int32_pow2": ":"}
@@ -72,7 +72,7 @@ def _label(run: Trained) -> str:
     return f"{settings.order}, {settings.numerics}{merge}"
 
 
-def _style(settings: Settings) -> dict[str, Any]:
+def _style(settings: TabularSettings) -> dict[str, Any]:
     if settings.merge == "mean":
         return {"color": _MEAN_COLOR, "linewidth": 1.6}
     # Dashes over a wider, paler line keep curves that coincide visible.

@@ -20,7 +20,7 @@ import numpy as np
 
 from accel_rl import datasets, envs, pim, tabular
 from accel_rl.cli import folders, runs
-from accel_rl.cli.runs import Outcome, Settings
+from accel_rl.cli.runs import Outcome, TabularSettings
 from accel_rl.datasets import TabularDataset
 from accel_rl.pim import load_machine, modelled
 
@@ -59,7 +59,7 @@ QUICK = Scale(20_000, 40, 4, 40, 20_000, 40, 4, (1, 4), 100_000)
 class Trained:
     """Run of the experiment."""
 
-    settings: Settings
+    settings: TabularSettings
     outcome: Outcome
     returns: np.ndarray  # [M] float32, exact return at each merge
     record: dict[str, Any]
@@ -93,7 +93,9 @@ class Laboratory:
         # Runs on the same number of DPUs share their chunks.
         self._chunks = functools.cache(functools.partial(runs.chunks_of, dataset))
 
-    def train_all(self, settings: Iterable[Settings], pool: Executor, step: Step) -> list[Trained]:
+    def train_all(
+        self, settings: Iterable[TabularSettings], pool: Executor, step: Step
+    ) -> list[Trained]:
         """Train with each of the settings, in parallel on the pool's threads."""
         settings = list(settings)
         for dpus in {each.dpus for each in settings}:
@@ -104,7 +106,7 @@ class Laboratory:
             step(f"{self.environment}: {_describe(each)}")
         return done
 
-    def train(self, settings: Settings) -> Trained:
+    def train(self, settings: TabularSettings) -> Trained:
         """Train with the settings, and model the time on DPUs."""
         run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
         outcome = runs.train(self._chunks(settings.dpus), settings, self._probe, segmented=False)
@@ -137,7 +139,7 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
         pool: threads for the runs; results do not depend on their number.
         step: called with a description of finished work, `steps(scale)` times in all environments.
     """
-    base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
+    base = TabularSettings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     laboratory = Laboratory(environment, _collect(environment, scale.transitions, seed))
     step(f"{environment}: {scale.transitions:,} transitions collected")
     scaling = pool.submit(_model_scaling, laboratory, scale, base)
@@ -160,7 +162,7 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
 
 
 def _model_scaling(
-    laboratory: Laboratory, scale: Scale, base: Settings
+    laboratory: Laboratory, scale: Scale, base: TabularSettings
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Model the seconds of each part over numbers of DPUs: `Findings.scaling`."""
     more = _collect(laboratory.environment, scale.scaling_transitions, base.seed)
@@ -175,7 +177,7 @@ def _model_scaling(
     }
 
 
-def _describe(settings: Settings) -> str:
+def _describe(settings: TabularSettings) -> str:
     return (
         f"{settings.rule}, {settings.order}, {settings.numerics}, {settings.dpus:,} DPUs, "
         f"merge {settings.merge} each {settings.period}"
@@ -215,26 +217,26 @@ def _collect(environment: str, transitions: int, seed: int) -> TabularDataset:
     return datasets.collect(mdp, "random", transitions, seed=seed, environment=environment)
 
 
-def _main_settings(scale: Scale, seed: int) -> Iterator[Settings]:
+def _main_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:
     """Yield the twelve variants of the paper, and Q-learning in the third numerics."""
-    base = Settings(dpus=scale.dpus, passes=scale.passes, seed=seed)
+    base = TabularSettings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     for rule, order in itertools.product(RULES, ORDERS):
         first = (rule, order) == (RULES[0], ORDERS[0])
         for numerics in (*NUMERICS, "int32_pow2") if first else NUMERICS:
             yield dataclasses.replace(base, rule=rule, order=order, numerics=numerics)
 
 
-def _sweep_settings(scale: Scale, seed: int) -> Iterator[Settings]:
-    base = Settings(dpus=scale.sweep_dpus, passes=scale.sweep_passes, seed=seed)
+def _sweep_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:
+    base = TabularSettings(dpus=scale.sweep_dpus, passes=scale.sweep_passes, seed=seed)
     for merge, period in itertools.product(pim.MERGES, scale.sweep_periods):
         yield dataclasses.replace(base, merge=merge, period=period)
 
 
-def _sarsa_settings(scale: Scale, seed: int) -> Iterator[Settings]:
+def _sarsa_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:
     """Yield settings of SARSA with logged next actions, on many and on few DPUs.
 
     With fewer DPUs, each DPU sees each pair more often in a pass.
     """
-    base = Settings(rule="sarsa", passes=scale.passes, seed=seed)
+    base = TabularSettings(rule="sarsa", passes=scale.passes, seed=seed)
     for dpus in (scale.dpus, scale.few_dpus):
         yield dataclasses.replace(base, dpus=dpus)

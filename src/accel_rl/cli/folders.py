@@ -28,7 +28,7 @@ _FORMAT = "accel_rl.table"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Table:
+class SavedTable:
     """Action values of `table.npz`, with their environment."""
 
     values: np.ndarray  # [S, A] float32
@@ -85,7 +85,7 @@ def write(
     write_json(directory / RESULTS, results)
 
 
-def load_table(path: Path) -> Table:
+def load_table(path: Path) -> SavedTable:
     """Read a run's table.
 
     Args:
@@ -113,4 +113,4 @@ def load_table(path: Path) -> Table:
         raise ValueError(
             f"{file}: values must be finite float32 [S, A], got {values.dtype} {values.shape}"
         )
-    return Table(values, header.get("environment"))
+    return SavedTable(values, header.get("environment"))

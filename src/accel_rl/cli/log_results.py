@@ -6,13 +6,13 @@ from typing import Any
 
 from accel_rl import tabular
 from accel_rl.cli import console, runs
-from accel_rl.cli.runs import Outcome, Settings
+from accel_rl.cli.runs import Outcome, TabularSettings
 from accel_rl.types import MDP
 
 
 def gather(
     environment: str,
-    settings: Settings,
+    settings: TabularSettings,
     outcome: Outcome,
     seconds: dict[str, float],
     mdp: MDP | None,

@@ -25,7 +25,7 @@ Probe = Callable[[Array], Array]
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class TabularSettings:
     """Settings of a run, except its data; names and numbers only, as they are written as JSON."""
 
     rule: str = "q_learning"
@@ -45,9 +45,9 @@ class Settings:
     seed: int = 0
 
     @property
-    def kernel(self) -> modelled.Kernel:
+    def kernel(self) -> modelled.KernelSettings:
         """Settings that the cost model depends on."""
-        return modelled.Kernel(
+        return modelled.KernelSettings(
             rule=self.rule,
             numerics=self.numerics,
             order=tabular.make_order(self.order, self.stride),
@@ -100,7 +100,7 @@ def return_probe(mdp: MDP, horizon: int) -> Probe:
 
 def train(
     chunks: pim.Chunks,
-    settings: Settings,
+    settings: TabularSettings,
     probe: Probe | None = None,
     on_passes: Callable[[int], Any] = lambda passes: None,
     *,
@@ -145,7 +145,7 @@ def train(
     history: list[Array] = []
     lengths = segments(settings.passes, settings.period) if segmented else [settings.passes]
     for length in lengths:
-        schedule = pim.Schedule(length, settings.period, settings.merge)
+        schedule = pim.MergeSchedule(length, settings.period, settings.merge)
         result = run(schedule=schedule, initial=tables, first_pass=jnp.uint32(done))
         tables, done = result.tables, done + length
         history += [] if probe is None else [result.history]
@@ -191,7 +191,7 @@ def merge_passes(passes: int, period: int) -> np.ndarray:
 
 def record(
     environment: str,
-    settings: Settings,
+    settings: TabularSettings,
     episode_return: float | None,
     modelled_seconds: dict[str, float],
 ) -> dict[str, Any]:

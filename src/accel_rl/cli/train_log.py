@@ -23,7 +23,7 @@ from accel_rl.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from accel_rl.cli.runs import Settings
+    from accel_rl.cli.runs import TabularSettings
     from accel_rl.datasets import TabularDataset
     from accel_rl.types import MDP
 
@@ -146,8 +146,8 @@ def train_log(
     from accel_rl.io import run_folder
     from accel_rl.pim import load_machine, modelled
 
-    schedule = pim.SWIFTRL if preset == "swiftrl" else pim.Schedule(passes=100)
-    settings = runs.Settings(
+    schedule = pim.SWIFTRL if preset == "swiftrl" else pim.MergeSchedule(passes=100)
+    settings = runs.TabularSettings(
         rule=rule,
         numerics=numerics,
         order=order,
@@ -256,7 +256,7 @@ def _data(
     return dataset, mdp, data
 
 
-def _directory(dataset: "TabularDataset", settings: "Settings") -> Path:
+def _directory(dataset: "TabularDataset", settings: "TabularSettings") -> Path:
     from accel_rl.io import run_folder
 
     parts = (

@@ -50,7 +50,7 @@ class LogPlan:
 def plan_log(
     dataset: TabularDataset,
     rule: TabularRule,
-    schedule: pim.Schedule,
+    schedule: pim.MergeSchedule,
     *,
     dpus: int = 64,
     devices: tuple[str, ...] = tuple(BACKENDS),
@@ -84,7 +84,7 @@ def plan_log(
     """
     instance("dataset", dataset, TabularDataset)
     instance("rule", rule, TabularRule)
-    instance("schedule", schedule, pim.Schedule)
+    instance("schedule", schedule, pim.MergeSchedule)
     check_seconds(seconds)
     for name in devices:
         if name not in BACKENDS:
@@ -107,7 +107,7 @@ def plan_log(
         jax.block_until_ready(result.tables)
 
     def modelled() -> Cost:
-        kernel = pim.modelled.Kernel(
+        kernel = pim.modelled.KernelSettings(
             rule=rule.name,
             numerics=rule.numerics.name,
             order=chosen,

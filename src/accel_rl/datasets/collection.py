@@ -85,7 +85,7 @@ def collect(
 
 @functools.partial(jax.jit, static_argnames=("num_transitions", "num_envs", "time_limit"))
 def rollout(
-    sampler: dynamics.Sampler,
+    sampler: dynamics.MDPSampler,
     policy: Policy,
     key: Array,
     *,

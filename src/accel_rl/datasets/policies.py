@@ -24,7 +24,9 @@ class Policy:
     """
 
     num_actions: int  # A, static
-    sampler: dynamics.Sampler | None  # outcomes are actions; None: all actions are equally likely
+    sampler: (
+        dynamics.MDPSampler | None
+    )  # outcomes are actions; None: all actions are equally likely
     description: str = "not described"
 
 
@@ -144,7 +146,9 @@ def draw(policy: Policy, state: Array, bits: Array) -> tuple[Array, Array]:
     return action, bits
 
 
-def _action_sampler(probability: np.ndarray, actions: np.ndarray | None = None) -> dynamics.Sampler:
+def _action_sampler(
+    probability: np.ndarray, actions: np.ndarray | None = None
+) -> dynamics.MDPSampler:
     """Make a sampler whose only action has `actions` ([S, K], by default 0..K-1) as outcomes."""
     num_states, count = probability.shape
     if actions is None:

@@ -8,7 +8,7 @@ from typing import Any
 from accel_rl.envs import dynamics, wrappers
 from accel_rl.envs.adapter import action_of, environment, from_gymnax, space_of
 from accel_rl.envs.cliff_walking import cliff_walking
-from accel_rl.envs.dynamics import Sampler, make_sampler
+from accel_rl.envs.dynamics import MDPSampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
 from accel_rl.envs.host import HostEnvironment, HostStep, host_environment
 from accel_rl.envs.registry import layout, list_environments, make, make_mdp, register
@@ -19,7 +19,7 @@ from accel_rl.envs.taxi import taxi
 __all__ = [
     "HostEnvironment",
     "HostStep",
-    "Sampler",
+    "MDPSampler",
     "TabularEnv",
     "action_of",
     "build_mdp",

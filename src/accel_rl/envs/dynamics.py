@@ -25,7 +25,7 @@ _WORD = 2**32
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampler:
+class MDPSampler:
     """Tables of an MDP, prepared for sampling from 32-bit words.
 
     Outcomes are the MDP's, with the possible ones first. A draw selects outcome k if the word
@@ -43,10 +43,10 @@ class Sampler:
     start_stretch: Array | None  # [M, 2] uint32, as `stretch`
 
 
-jax.tree_util.register_dataclass(Sampler)
+jax.tree_util.register_dataclass(MDPSampler)
 
 
-def make_sampler(mdp: MDP) -> Sampler:
+def make_sampler(mdp: MDP) -> MDPSampler:
     """Prepare the tables of an MDP for `step` and `reset`.
 
     Runs on the host: the values of `mdp` must be concrete, so call it outside `jit` and `vmap`.
@@ -75,7 +75,7 @@ def make_sampler(mdp: MDP) -> Sampler:
     uniform = np.allclose(initial[start], 1 / len(start), rtol=1e-5, atol=0)
     start_last, start_stretch, start_order = _intervals(initial[start])
     stochastic = probability.shape[-1] > 1
-    return Sampler(
+    return MDPSampler(
         next_state=ordered(mdp.next_state, jnp.int32),
         reward=ordered(mdp.reward, jnp.float32),
         terminated=ordered(mdp.terminated, jnp.bool_),
@@ -148,7 +148,7 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
 
 
 def step(
-    sampler: Sampler, state: Array, action: Array, bits: Array
+    sampler: MDPSampler, state: Array, action: Array, bits: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Take one action in each of a batch of states.
 
@@ -180,7 +180,7 @@ def step(
     )
 
 
-def reset(sampler: Sampler, bits: Array) -> tuple[Array, Array]:
+def reset(sampler: MDPSampler, bits: Array) -> tuple[Array, Array]:
     """Draw the first state of an episode.
 
     Args:

@@ -16,7 +16,7 @@ PATIENCE = 5.0  # seconds for a process to close its environments before it is k
 Makes = Sequence[Callable[[], Any]]
 Bounds = Sequence[tuple[int, int]]
 Call = Callable[..., Callable[[], Any]]
-"""call(method, *arguments) of a `host_worker.Group`: a function that waits for the result."""
+"""call(method, *arguments) of a `host_worker.WorkerGroup`: a function that waits for the result."""
 
 
 def here(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[Call]:
@@ -29,7 +29,7 @@ def here(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -
       stack: closes the groups.
     """
 
-    def call(group: host_worker.Group, method: str, *arguments: Any) -> Callable[[], Any]:
+    def call(group: host_worker.WorkerGroup, method: str, *arguments: Any) -> Callable[[], Any]:
         result = getattr(group, method)(*arguments)
         return lambda: result
 
@@ -41,7 +41,7 @@ def in_threads(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitSt
     groups = _groups(makes, bounds, stack)
     pool = stack.enter_context(ThreadPoolExecutor(len(bounds), name))
 
-    def call(group: host_worker.Group, method: str, *arguments: Any) -> Callable[[], Any]:
+    def call(group: host_worker.WorkerGroup, method: str, *arguments: Any) -> Callable[[], Any]:
         return pool.submit(getattr(group, method), *arguments).result
 
     return [functools.partial(call, group) for group in groups]
@@ -58,10 +58,12 @@ def in_processes(
     return [process.call for process in processes]
 
 
-def _groups(makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -> list[host_worker.Group]:
+def _groups(
+    makes: Makes, bounds: Bounds, stack: contextlib.ExitStack
+) -> list[host_worker.WorkerGroup]:
     groups = []
     for first, last in bounds:
-        groups.append(host_worker.Group(makes[first:last], first))
+        groups.append(host_worker.WorkerGroup(makes[first:last], first))
         stack.push(groups[-1].closing)  # unlike a callback, it gets the exception, to chain errors
     return groups
 

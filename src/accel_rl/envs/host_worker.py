@@ -24,7 +24,7 @@ def held_dtype(dtype: Any) -> np.dtype:
     return np.dtype(_HELD.get(np.dtype(dtype).name, np.dtype(dtype)))
 
 
-class Group:
+class WorkerGroup:
     """Environments with the same spaces that step in sequence and reset automatically.
 
     Args:
@@ -112,7 +112,7 @@ def _step(env: Any, action: Any) -> tuple[Any, ...]:
 
 
 def serve(connection: Connection) -> None:
-    """Serve calls of a `Group`'s methods until one fails or the other end closes.
+    """Serve calls of a `WorkerGroup`'s methods until one fails or the other end closes.
 
     The first message is (sys.path, pickled (makes, first)). Calls are (method, arguments), answers
     (True, result) or (False, traceback).
@@ -128,7 +128,7 @@ def serve(connection: Connection) -> None:
                 return
             try:
                 if group is None:
-                    group = Group(*pickle.loads(pickled))
+                    group = WorkerGroup(*pickle.loads(pickled))
                 result = getattr(group, method)(*arguments)
             except Exception:
                 connection.send((False, traceback.format_exc()))

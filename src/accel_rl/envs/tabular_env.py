@@ -8,7 +8,7 @@ from flax import struct
 from gymnax.environments import environment, spaces
 
 from accel_rl.arguments import instance
-from accel_rl.envs.dynamics import Sampler, check_next_state, make_sampler, reset, step
+from accel_rl.envs.dynamics import MDPSampler, check_next_state, make_sampler, reset, step
 from accel_rl.envs.wrappers.checks import require_count
 from accel_rl.types import MDP, Array
 
@@ -28,7 +28,7 @@ class EnvState(environment.EnvState):
 class EnvParams(environment.EnvParams):
     """Tables of the MDP as leaves; parameters of equal shapes can be stacked for `vmap`."""
 
-    sampler: Sampler
+    sampler: MDPSampler
     max_steps_in_episode: Any = _NO_LIMIT  # [] int32
 
 

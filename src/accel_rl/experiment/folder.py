@@ -52,7 +52,7 @@ Commands:
 """
 
 
-class Record:
+class FolderLogger:
     """Logger that writes manifest, `config.json` and `README.txt` when the training starts.
 
     `train.run` begins loggers only after its checks: a refused training leaves these files alone.

@@ -39,7 +39,7 @@ Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Experiment]
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class SweepGroup:
     """Combinations that train in one compiled program."""
 
     name: str  # of its folder, within the sweep's folder
@@ -62,7 +62,7 @@ class _SavedSweep:
 _SAVED = pydantic.TypeAdapter(_SavedSweep)
 
 
-def plan(settings: Sequence[str], make: Make) -> list[tuple[Group, Experiment]]:
+def plan(settings: Sequence[str], make: Make) -> list[tuple[SweepGroup, Experiment]]:
     """Plan the groups of a sweep.
 
     Args:
@@ -94,11 +94,11 @@ def plan(settings: Sequence[str], make: Make) -> list[tuple[Group, Experiment]]:
         own = dict(zip(apart, chosen, strict=True))
         made = make([*fixed, *(f"{name}={text}" for name, text in own.items())], mapped)
         chosen_settings = {name: words.parse(text) for name, text in own.items()}
-        groups.append((Group(str(number), chosen_settings, made.configuration), made))
+        groups.append((SweepGroup(str(number), chosen_settings, made.configuration), made))
     return groups
 
 
-def write(directory: Path, groups: Sequence[Group], command: str) -> None:
+def write(directory: Path, groups: Sequence[SweepGroup], command: str) -> None:
     """Write the manifest and `sweep.json`.
 
     Raises:
@@ -122,7 +122,7 @@ def write(directory: Path, groups: Sequence[Group], command: str) -> None:
     write_json(directory / SWEEP, {"groups": listed})
 
 
-def read(directory: Path) -> list[Group]:
+def read(directory: Path) -> list[SweepGroup]:
     """Read the groups of a sweep's folder.
 
     Raises:
@@ -133,14 +133,14 @@ def read(directory: Path) -> list[Group]:
     except ValueError as error:
         raise ValueError(f"{directory / SWEEP} is damaged: {error}") from error
     return [
-        Group(each.folder, dict(each.settings), configuration.from_mapping(each.configuration))
+        SweepGroup(each.folder, dict(each.settings), configuration.from_mapping(each.configuration))
         for each in saved.groups
     ]
 
 
 def run(
     directory: Path,
-    groups: Sequence[tuple[Group, Experiment]],
+    groups: Sequence[tuple[SweepGroup, Experiment]],
     command: str,
     *,
     bar: bool,
@@ -168,7 +168,7 @@ def run(
 
 def _run(
     directory: Path,
-    groups: Sequence[tuple[Group, Experiment]],
+    groups: Sequence[tuple[SweepGroup, Experiment]],
     command: str,
     bar: bool,
     on_group: Callable[[str], Any],
@@ -189,7 +189,7 @@ def _run(
     return results
 
 
-def compare(directory: Path, found: Sequence[tuple[Group, dict[str, Any]]]) -> dict[str, Any]:
+def compare(directory: Path, found: Sequence[tuple[SweepGroup, dict[str, Any]]]) -> dict[str, Any]:
     """Collect all combinations; the best has the highest inter-quartile mean, then mean."""
     combinations = [
         {

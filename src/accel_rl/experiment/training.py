@@ -71,7 +71,7 @@ def run(
       OSError: if a file cannot be written.
     """
     complete = experiment.configuration
-    record = folder.Record(directory, complete, command)
+    record = folder.FolderLogger(directory, complete, command)
     began = time.perf_counter()
     try:
         outcome = _train(

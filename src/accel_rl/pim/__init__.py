@@ -14,7 +14,7 @@ from accel_rl.pim.backends import (
 )
 from accel_rl.pim.merge import MERGES, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
-from accel_rl.pim.schedule import SWIFTRL, Schedule
+from accel_rl.pim.schedule import SWIFTRL, MergeSchedule
 from accel_rl.pim.train import TrainResult, train
 from pim_emu import Machine, available_machines, load_machine
 
@@ -24,7 +24,7 @@ __all__ = [
     "Backend",
     "Chunks",
     "Machine",
-    "Schedule",
+    "MergeSchedule",
     "TrainResult",
     "available_machines",
     "chunk_lengths",

@@ -11,17 +11,17 @@ from accel_rl.arguments import instance, real, shown, whole
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import record_bytes
-from accel_rl.pim.schedule import Schedule
+from accel_rl.pim.schedule import MergeSchedule
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.orders import Order
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
-from pim_emu import Machine, Workload, check_fits, load_machine
+from pim_emu import DpuWorkload, Machine, check_fits, load_machine
 
 
 def check_arguments(
-    program: Program, schedule: Schedule, rates: Hyperparameters, chunks: Chunks
+    program: PassProgram, schedule: MergeSchedule, rates: Hyperparameters, chunks: Chunks
 ) -> None:
     """Validate the ranges of concrete numbers; see `pim.train`."""
     nx = program.rule.numerics
@@ -52,7 +52,7 @@ def check_types(
     chunks: Chunks,
     hyperparameters: Hyperparameters | None,
     rule: TabularRule,
-    schedule: Schedule,
+    schedule: MergeSchedule,
     order: str | Order,
 ) -> None:
     """Validate the types of arguments; see `pim.train`."""
@@ -60,7 +60,7 @@ def check_types(
     if hyperparameters is not None:
         instance("hyperparameters", hyperparameters, Hyperparameters)
     instance("rule", rule, TabularRule, "tabular.make_rule makes one")
-    instance("schedule", schedule, Schedule)
+    instance("schedule", schedule, MergeSchedule)
     instance("order", order, (str, Order))
 
 
@@ -73,7 +73,7 @@ def check_counter(name: str, value: ArrayLike) -> Array:
     return jnp.asarray(value, jnp.uint32)
 
 
-def check_initial(program: Program, initial: Array) -> None:
+def check_initial(program: PassProgram, initial: Array) -> None:
     """Validate the shape and dtype of the initial table, and its entries if concrete."""
     nx = program.rule.numerics
     if not hasattr(initial, "dtype"):
@@ -92,11 +92,13 @@ def check_initial(program: Program, initial: Array) -> None:
         raise ValueError(f"initial must be at least {-INT32_MAX}, got {entries.min()}")
 
 
-def check_memory(program: Program, chunks: Chunks, machine: str | Machine, tasklets: int) -> None:
+def check_memory(
+    program: PassProgram, chunks: Chunks, machine: str | Machine, tasklets: int
+) -> None:
     """Validate that a DPU of the machine can hold the run; see `pim_emu.check_fits`."""
     instance("machine", machine, (str, Machine), "pim.load_machine makes one")
     limits = load_machine(machine) if isinstance(machine, str) else machine
-    workload = Workload(
+    workload = DpuWorkload(
         rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
         num_states=program.num_states,
         num_actions=program.num_actions,

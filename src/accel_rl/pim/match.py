@@ -25,7 +25,7 @@ from accel_rl.pim.queries import (
     ternary,
 )
 from accel_rl.pim.upmem import matcher
-from accel_rl.pim.upmem.host import Report
+from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.pim.upmem.toolkit import find_toolkit
 from accel_rl.types import ArrayLike
 
@@ -205,7 +205,7 @@ class KeyMemory:
         pairs = self._pairs(queries, "radii", radii, matcher.MOST_QUERIES)
         return self._ranges(*self._ball(*pairs), lines)
 
-    def report(self) -> Report:
+    def report(self) -> LaunchReport:
         """Report DPU work since the keys were loaded, for `pim.modelled.parts_of_searches`.
 
         `scattered_bytes` counts keys and updates, `broadcast_bytes` queries, and `gathered_bytes`

@@ -7,7 +7,7 @@ import numpy as np
 
 from accel_rl.datasets import TabularDataset, validate
 from accel_rl.pim.rows import record_bytes
-from accel_rl.pim.upmem.host import Report
+from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.tabular import Order
 from pim_emu import cost
 from pim_emu.machine import Machine, load_machine
@@ -37,7 +37,7 @@ def load_of(dataset: TabularDataset) -> Load:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kernel:
+class KernelSettings:
     """Settings of a DPU kernel on which its modelled time depends."""
 
     rule: str
@@ -50,14 +50,14 @@ class Kernel:
     merge: str
 
 
-def workload(machine: Machine, load: Load, kernel: Kernel, dpus: int) -> cost.Workload:
+def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) -> cost.DpuWorkload:
     """Return the workload of a run for the cost model, with the imbalance of the slowest DPU.
 
     Raises:
         ValueError: if a number is out of range, or the run does not fit the machine; the message
             states the required and the available size.
     """
-    run = cost.Workload(
+    run = cost.DpuWorkload(
         rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
         num_states=load.num_states,
         num_actions=load.num_actions,
@@ -76,7 +76,7 @@ def workload(machine: Machine, load: Load, kernel: Kernel, dpus: int) -> cost.Wo
     return dataclasses.replace(run, imbalance=_slowest(machine, load, run))
 
 
-def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
+def parts(machine: Machine, run: cost.DpuWorkload) -> dict[str, float]:
     """Return modelled seconds: cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu."""
     return {
         name: float(value) for name, value in cost.modelled_seconds(machine, run).parts().items()
@@ -84,7 +84,7 @@ def parts(machine: Machine, run: cost.Workload) -> dict[str, float]:
 
 
 def parts_of_run(
-    machine: Machine, report: Report, *, weighted_merge: bool = True
+    machine: Machine, report: LaunchReport, *, weighted_merge: bool = True
 ) -> dict[str, float]:
     """Return modelled seconds of one training on DPUs, from its recorded cycles and bytes.
 
@@ -122,7 +122,7 @@ def parts_of_run(
     }
 
 
-def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
+def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float]:
     """Return modelled seconds of searches and updates on DPUs, from recorded cycles and bytes.
 
     Cycles and bytes are converted as in `parts_of_run`. Sending the program, which happens once,
@@ -131,7 +131,7 @@ def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
     Args:
         machine: machine with the clock and bandwidths.
         report: report of `pim.match.KeyMemory.report` with DPUs that counted cycles; subtract an
-            earlier report with `Report.since` for the work in between.
+            earlier report with `LaunchReport.since` for the work in between.
 
     Returns:
         Seconds of cpu_to_pim, pim_kernel, pim_to_cpu.
@@ -151,7 +151,7 @@ def parts_of_searches(machine: Machine, report: Report) -> dict[str, float]:
 
 
 def scaling(
-    load: Load, kernel: Kernel, dpus: Sequence[int], machine: Machine | None = None
+    load: Load, kernel: KernelSettings, dpus: Sequence[int], machine: Machine | None = None
 ) -> dict[str, list[float]]:
     """Return modelled seconds of the same dataset on different numbers of DPUs.
 
@@ -175,7 +175,7 @@ def scaling(
     }
 
 
-def _slowest(machine: Machine, load: Load, run: cost.Workload) -> float:
+def _slowest(machine: Machine, load: Load, run: cost.DpuWorkload) -> float:
     """Return the largest imbalance of any DPU; a launch lasts as long as its slowest DPU."""
     if run.working_tasklets == 1:
         return 1.0
@@ -188,7 +188,7 @@ def _slowest(machine: Machine, load: Load, run: cost.Workload) -> float:
     )
 
 
-def _visiting_order(run: cost.Workload, rows: int) -> np.ndarray:
+def _visiting_order(run: cost.DpuWorkload, rows: int) -> np.ndarray:
     """Return row indices in an order with the same blocks of rows as a pass.
 
     RAN moves whole blocks of rows, so the stored order has the same rows in each block.

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.pim.partition import Chunks
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import encode_transition, to_words
 from accel_rl.types import Array
 
 CODEBOOK = 256  # most distinct rewards of short records; ARL_CODEBOOK of kernels/upmem/interface.h
 
 
-def encode_chunks(program: Program, chunks: Chunks) -> Array:
+def encode_chunks(program: PassProgram, chunks: Chunks) -> Array:
     """Encode chunks as the rows that backends load, int32 [D, T, 4]."""
     valid = jnp.arange(chunks.capacity, dtype=jnp.int32) < chunks.lengths[:, None]
     reward = program.rule.numerics.encode(chunks.transitions.reward)

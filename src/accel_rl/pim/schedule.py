@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Schedule(NamedTuple):
+class MergeSchedule(NamedTuple):
     """Passes and merges of a training; static.
 
     Attributes:
@@ -17,5 +17,5 @@ class Schedule(NamedTuple):
     merge: str = "visits"
 
 
-SWIFTRL = Schedule(passes=2_000, period=50, merge="mean")
+SWIFTRL = MergeSchedule(passes=2_000, period=50, merge="mean")
 """SwiftRL's schedule, as recalled; not checked against the paper."""

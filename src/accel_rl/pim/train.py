@@ -22,10 +22,10 @@ from accel_rl.pim.checks import (
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import encode_chunks
-from accel_rl.pim.schedule import Schedule
+from accel_rl.pim.schedule import MergeSchedule
 from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.orders import Order, make_order
-from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, Program
+from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
 from pim_emu import Machine, device_map, load_machine, pad_axis
@@ -50,7 +50,7 @@ def train(
     seed: ArrayLike = 0,
     *,
     rule: TabularRule,
-    schedule: Schedule,
+    schedule: MergeSchedule,
     order: str | Order = "SEQ",
     target_block: int = DEFAULT_TARGET_BLOCK,
     backend: str | Backend = "auto",
@@ -104,7 +104,7 @@ def train(
         function("probe", probe)
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
-    program = Program(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
+    program = PassProgram(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
     check_arguments(program, schedule, rates, chunks)
     seed = check_counter("seed", seed)
     first_pass = check_counter("first_pass", first_pass)
@@ -131,8 +131,8 @@ def train(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _train(
-    program: Program,
-    schedule: Schedule,
+    program: PassProgram,
+    schedule: MergeSchedule,
     backend: Backend,
     probe: Probe | None,
     chunks: Chunks,

@@ -6,7 +6,7 @@ server and all other transports are C++; they raise ImportError if the native mo
 
 from typing import Any
 
-from accel_rl.remote.buffers import Sample
+from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import (
     AuthenticationFailed,
@@ -41,12 +41,12 @@ __all__ = [
     "ProtocolError",
     "RemoteError",
     "RemotePort",
+    "RemoteSample",
     "RemoteTable",
     "ReplayClient",
     "ReplayServer",
     "ReplayServerProcess",
     "RequestRefused",
-    "Sample",
     "ShardedTable",
     "SnapshotFailed",
     "TableDiffers",

@@ -16,7 +16,7 @@ _FREE = 3  # references to a free array: list, loop variable, argument of getref
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class RemoteSample:
     """Items drawn from a table.
 
     Arrays may share memory with each other. The memory is not reused as long as any of them, or a
@@ -59,11 +59,11 @@ class SampleBuffer:
             return False  # views of the arrays have `memory` as their base
         return all(sys.getrefcount(array) <= _FREE for array in self._arrays)
 
-    def sample(self, size: int, total: float) -> Sample:
+    def sample(self, size: int, total: float) -> RemoteSample:
         """Return the arrays as a sample."""
         probabilities, slots, generations, *columns = self._arrays
         named = dict(zip(self._names, columns, strict=True))
-        return Sample(named, slots, generations, probabilities, size, total)
+        return RemoteSample(named, slots, generations, probabilities, size, total)
 
 
 class SampleBuffers:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from accel_rl.arguments import instance, whole
-from accel_rl.remote.buffers import Sample
+from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
@@ -45,13 +45,13 @@ class Prefetcher(Closing):
         self._table = client.table(table)
         self._seeds = iter(seeds)
         self._batch = batch
-        self._ready: queue.Queue[Sample | BaseException] = queue.Queue(depth)
+        self._ready: queue.Queue[RemoteSample | BaseException] = queue.Queue(depth)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._fetch, name="prefetch", daemon=True)
         self._thread.start()
 
     def _fetch(self) -> None:
-        result: Sample | BaseException
+        result: RemoteSample | BaseException
         try:
             for seed in self._seeds:
                 sample = self._draw(seed)
@@ -62,7 +62,7 @@ class Prefetcher(Closing):
             result = error
         self._put(result)
 
-    def _draw(self, seed: int) -> Sample | None:
+    def _draw(self, seed: int) -> RemoteSample | None:
         while not self._closing.is_set():
             try:
                 return self._table.sample(seed, self._batch, wait=_LOOK_SECONDS)
@@ -70,7 +70,7 @@ class Prefetcher(Closing):
                 continue
         return None
 
-    def _put(self, result: Sample | BaseException) -> bool:
+    def _put(self, result: RemoteSample | BaseException) -> bool:
         while not self._closing.is_set():
             try:
                 self._ready.put(result, timeout=_LOOK_SECONDS)
@@ -79,10 +79,10 @@ class Prefetcher(Closing):
                 continue
         return False
 
-    def __iter__(self) -> Iterator[Sample]:
+    def __iter__(self) -> Iterator[RemoteSample]:
         return self
 
-    def __next__(self) -> Sample:
+    def __next__(self) -> RemoteSample:
         """Return the next sample; wait for it.
 
         Raises:

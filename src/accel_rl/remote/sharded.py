@@ -10,7 +10,7 @@ import numpy as np
 
 from accel_rl.arguments import instance
 from accel_rl.remote import wire
-from accel_rl.remote.buffers import Sample
+from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import RequestRefused, TryAgain, error_of
@@ -171,7 +171,7 @@ class ShardedTable(Closing):
         again = [part for shard, part in missed.items() if not shard.doubtful]
         return [rest, *again] if len(rest) else again  # `push` continues with the last
 
-    def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
+    def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> RemoteSample:
         """Draw `batch` items, as `RemoteTable.sample`, ordered by shard.
 
         Raises:
@@ -198,7 +198,7 @@ class ShardedTable(Closing):
                     raise TryAgain("sample: there is nothing to draw from yet", 1)
                 time.sleep(PAUSE)
 
-    def _draw(self, live: list[Shard], seed: int, batch: int) -> Sample | None:
+    def _draw(self, live: list[Shard], seed: int, batch: int) -> RemoteSample | None:
         """Return a sample, or None if a shard was lost or there is nothing to draw from."""
         self._look([shard for shard in live if self._fresh or shard.total is None])
         totals = np.array([shard.total or 0.0 for shard in live])
@@ -208,7 +208,7 @@ class ShardedTable(Closing):
             return None
         shares = drawn(totals, seed, batch)
 
-        def ask(place: int) -> Callable[[RemoteTable], Sample | Mass]:
+        def ask(place: int) -> Callable[[RemoteTable], RemoteSample | Mass]:
             count, own = int(shares.counts[place]), shares.seeds[place]
             if not count:  # keeps its size and total up to date
                 return RemoteTable.mass
@@ -226,7 +226,7 @@ class ShardedTable(Closing):
         parts = [
             (part, shard.number * self._each, shares.odds[place])
             for place, (shard, part) in enumerate(found.items())
-            if isinstance(part, Sample)
+            if isinstance(part, RemoteSample)
         ]
         return joined(parts, self._shards.size, sum(shard.total or 0.0 for shard in live))
 
@@ -235,7 +235,7 @@ class ShardedTable(Closing):
         for shard in live:
             shard.total = None
 
-    def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
+    def update(self, sample: RemoteSample, priorities: Any) -> tuple[int, int]:
         """Update the priorities [B] of a sample, as `RemoteTable.update`."""
         return self.set_priorities(sample.slots, sample.generations, priorities)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel_rl.remote.buffers import Sample
+from accel_rl.remote.buffers import RemoteSample
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -52,7 +52,9 @@ def drawn(totals: np.ndarray, seed: int, batch: int) -> Drawn:
     return Drawn(totals / whole, counts, [int(word) for word in found[batch:]])
 
 
-def joined(parts: Sequence[tuple[Sample, int, float]], size: int, total: float) -> Sample:
+def joined(
+    parts: Sequence[tuple[RemoteSample, int, float]], size: int, total: float
+) -> RemoteSample:
     """Join the samples of shards into one, with slots and probabilities of the whole table.
 
     Args:
@@ -61,7 +63,7 @@ def joined(parts: Sequence[tuple[Sample, int, float]], size: int, total: float) 
       size: items of the whole table.
       total: sum of weights of the whole table.
     """
-    return Sample(
+    return RemoteSample(
         columns={
             name: np.concatenate([part.columns[name] for part, _, _ in parts])
             for name in parts[0][0].columns

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_rl.remote import wire
-from accel_rl.remote.buffers import Part, Sample, SampleBuffers
+from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers
 from accel_rl.remote.calls import Calls, Numbered
 from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_of
 from accel_rl.remote.schema import TableSpec
@@ -162,7 +162,7 @@ class RemoteTable(Numbered):
             _, reply = self._client.call(plan.head, "push", rest, wait=wait)
             return struct.unpack_from("<I", reply, 44)[0]
 
-    def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> Sample:
+    def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> RemoteSample:
         """Draw `batch` items with replacement, with the generator that the protocol specifies.
 
         Args:
@@ -191,7 +191,7 @@ class RemoteTable(Numbered):
             _, size, total = struct.unpack_from("<IId", reply, 40)
             return buffer.sample(size, total)
 
-    def update(self, sample: Sample, priorities: Any) -> tuple[int, int]:
+    def update(self, sample: RemoteSample, priorities: Any) -> tuple[int, int]:
         """Update the priorities [B] of a sample; the last priority of a repeated item counts.
 
         Returns:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from accel_rl.report import html
-from accel_rl.report.page import Page, Picture, Rows, Section, Table, flat, number
-from accel_rl.report.results import Basis, Claim, Place, Record, Results
+from accel_rl.report.page import Page, PageSection, PageTable, Picture, Rows, flat, number
+from accel_rl.report.results import Basis, BenchmarkRecord, Claim, Place, Results
 
 _WIDTH = 38  # of labels, in characters
 _VERDICTS = {True: "held", False: "missed", None: "did not run"}
@@ -87,8 +87,8 @@ def _settings(each: Results) -> Rows:
     ]
 
 
-def _sections(each: Results, alone: bool) -> list[Section]:
-    targets = Table(
+def _sections(each: Results, alone: bool) -> list[PageSection]:
+    targets = PageTable(
         "Targets",
         ("what", "ours", "rival", "value", "target", "verdict", "basis"),
         [_row(each, claim) for claim in each.claims],
@@ -97,7 +97,7 @@ def _sections(each: Results, alone: bool) -> list[Section]:
     figures = _figures(each)
     if not alone:
         return [
-            Section(
+            PageSection(
                 each.title,
                 conditions(each),
                 pictures=_pictures(each),
@@ -105,8 +105,8 @@ def _sections(each: Results, alone: bool) -> list[Section]:
             )
         ]
     return [
-        Section("Targets", conditions(each), pictures=_pictures(each), tables=[targets]),
-        Section("All figures", tables=[figures]),
+        PageSection("Targets", conditions(each), pictures=_pictures(each), tables=[targets]),
+        PageSection("All figures", tables=[figures]),
     ]
 
 
@@ -134,7 +134,7 @@ def figure(each: Results, place: Place | None) -> str | None:
     return f"{value} ({record.system})"
 
 
-def _figures(each: Results) -> Table:
+def _figures(each: Results) -> PageTable:
     rows = [
         (
             record.case,
@@ -149,12 +149,12 @@ def _figures(each: Results) -> Table:
     ]
     columns = ("case", "system", "metric", "value", "spread", "unit", "basis")
     title = f"All {len(rows)} figures of {each.title}"
-    return Table(title, columns, rows, numbers=("value", "spread"), folded=True)
+    return PageTable(title, columns, rows, numbers=("value", "spread"), folded=True)
 
 
 def _pictures(each: Results) -> list[Picture]:
     """For each metric, the figures that claims compare."""
-    groups: dict[tuple[str, str, Basis], list[tuple[Claim, Record, Record]]] = {}
+    groups: dict[tuple[str, str, Basis], list[tuple[Claim, BenchmarkRecord, BenchmarkRecord]]] = {}
     for claim in each.claims:
         ours, rival = each.find(claim.ours), each.find(claim.rival)
         # What was chosen and the best may be the same: nothing to draw.
@@ -169,7 +169,7 @@ def _picture(
     metric: str,
     unit: str,
     basis: Basis,
-    found: Sequence[tuple[Claim, Record, Record]],
+    found: Sequence[tuple[Claim, BenchmarkRecord, BenchmarkRecord]],
 ) -> Picture:
     from matplotlib.figure import Figure
 
@@ -195,6 +195,6 @@ def _picture(
     return Picture(title, f"{title}. {told}", html.svg(drawn), basis)
 
 
-def _label(ours: Record, rival: Record) -> str:
+def _label(ours: BenchmarkRecord, rival: BenchmarkRecord) -> str:
     systems = f"{ours.system} | {rival.system}"
     return "\n".join([*textwrap.wrap(ours.case, _WIDTH), *textwrap.wrap(systems, _WIDTH)])

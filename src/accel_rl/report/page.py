@@ -14,7 +14,7 @@ Found = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows under headings.
 
     Attributes:
@@ -54,14 +54,14 @@ class Picture:
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of a page under a heading."""
 
     title: str
     text: str = ""
     facts: Rows = ()
     pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Page:
     lead: str
     when: str
     figures: Sequence[tuple[str, str, Basis | None]] = ()
-    sections: Sequence[Section] = ()
+    sections: Sequence[PageSection] = ()
     settings: Rows = ()
     versions: Rows = ()
     machine: Rows = ()

@@ -41,7 +41,7 @@ _NUMBER = (int, float)
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class BenchmarkRecord:
     """One figure; `spread` holds the quartiles over rounds, None where there was one."""
 
     case: str
@@ -86,7 +86,7 @@ class Results:
     machine: Mapping[str, Any]
     versions: Mapping[str, str | None]
     load: Mapping[str, list[float]]
-    records: tuple[Record, ...]
+    records: tuple[BenchmarkRecord, ...]
     claims: tuple[Claim, ...]
 
     @property
@@ -94,7 +94,7 @@ class Results:
         """The suite, and the part of it if it was not whole."""
         return self.benchmark if self.part is None else f"{self.benchmark}: {self.part}"
 
-    def find(self, place: Place | None) -> Record | None:
+    def find(self, place: Place | None) -> BenchmarkRecord | None:
         """The last record of that place; None where there is none."""
         return next((r for r in reversed(self.records) if r.place == place), None)
 
@@ -157,7 +157,7 @@ def parse(source: str, found: Any) -> Results:
     )
 
 
-def _record(found: Any, inside: str) -> Record:
+def _record(found: Any, inside: str) -> BenchmarkRecord:
     table = _table(found, inside)
     spread = _get(table, "spread", (list, type(None)), inside)
     if spread is not None:
@@ -168,7 +168,9 @@ def _record(found: Any, inside: str) -> Record:
         _get(table, name, str, inside) for name in ("case", "system", "metric", "unit")
     )
     value = float(_get(table, "value", _NUMBER, inside))
-    return Record(case, system, metric, unit, value, spread, _one_of(Basis, table, "basis", inside))
+    return BenchmarkRecord(
+        case, system, metric, unit, value, spread, _one_of(Basis, table, "basis", inside)
+    )
 
 
 def _claim(found: Any, inside: str, places: set[Place]) -> Claim:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel_rl.plot.style import PART_LABELS
-from accel_rl.report.page import Found, Page, Picture, Section, Table, flat, made, number
+from accel_rl.report.page import Found, Page, PageSection, PageTable, Picture, flat, made, number
 
 _SHOWN_STATES = 64  # more make a long page, and a picture or a program reads them better
 
@@ -28,7 +28,7 @@ def table(
     ]
     parts = [(PART_LABELS.get(name, name), 1e3 * value) for name, value in seconds.items()]
     title, columns = "Parts of a run on DPUs", ("part", "ms")
-    shown = Table(title, columns, parts, basis="modelled", numbers=("ms",))
+    shown = PageTable(title, columns, parts, basis="modelled", numbers=("ms",))
     scored = (
         "There is no environment to score in, and so no return."
         if worth is None
@@ -46,8 +46,8 @@ def table(
         figures=figures,
         sections=[
             _learned(values, pictures),
-            Section("Time", f"Modelled from: {results['modelled_from']}.", tables=[shown]),
-            Section("The data", facts=flat(config["dataset"])),
+            PageSection("Time", f"Modelled from: {results['modelled_from']}.", tables=[shown]),
+            PageSection("The data", facts=flat(config["dataset"])),
         ],
         settings=[
             *((name, config.get(name)) for name in ("data", "preset", "machine")),
@@ -57,18 +57,18 @@ def table(
     )
 
 
-def _learned(values: np.ndarray, pictures: Sequence[Picture]) -> Section:
+def _learned(values: np.ndarray, pictures: Sequence[Picture]) -> PageSection:
     """The greedy action of each state where there are few, and where the rest is."""
     states = len(values)
     text = "All values are in table.npz of the run's folder: values, one row for each state."
     if states > _SHOWN_STATES:
-        return Section("What was learned", f"{states:,} states. {text}", pictures=pictures)
+        return PageSection("What was learned", f"{states:,} states. {text}", pictures=pictures)
     greedy = values.argmax(axis=1)
     rows = [(state, int(greedy[state]), float(values[state].max())) for state in range(states)]
     columns = ("state", "greedy action", "value")
-    shown = Table("Greedy action of each state, and its value", columns, rows, numbers=columns)
+    shown = PageTable("Greedy action of each state, and its value", columns, rows, numbers=columns)
     text += " A state that the log never left has values of 0, and its action says nothing."
-    return Section("What was learned", text, pictures=pictures, tables=[shown])
+    return PageSection("What was learned", text, pictures=pictures, tables=[shown])
 
 
 def demo(
@@ -80,12 +80,12 @@ def demo(
 ) -> Page:
     """SwiftRL's experiment: `config.json`, `results.json` and `details.json` of `accel-rl demo`."""
     scale = config["scale"]
-    sections = [Section("Pictures", pictures=pictures)]
+    sections = [PageSection("Pictures", pictures=pictures)]
     for found in details["environments"]:
         name = found["environment"]
         runs = _demo_runs(name, [each for each in records if each["environment"] == name])
         text = f"The best possible return is {number(found['optimal_return'])}."
-        sections.append(Section(name, text, tables=[runs, *_sarsa(found["sarsa"])]))
+        sections.append(PageSection(name, text, tables=[runs, *_sarsa(found["sarsa"])]))
     quick = " With few rows, DPUs and passes: a check, not a result." if config["quick"] else ""
     return Page(
         title="SwiftRL's experiment",
@@ -111,7 +111,7 @@ def demo(
     )
 
 
-def _demo_runs(name: str, records: Sequence[Found]) -> Table:
+def _demo_runs(name: str, records: Sequence[Found]) -> PageTable:
     parts = [f"{part}, ms" for part in PART_LABELS.values()]
     rows = [
         (
@@ -127,7 +127,7 @@ def _demo_runs(name: str, records: Sequence[Found]) -> Table:
         for each in records
     ]
     words = ("rule", "order", "numerics", "merge", "DPUs", "passes (period)")
-    return Table(
+    return PageTable(
         f"Runs on {name}",
         (*words, "return", *parts),
         rows,
@@ -136,7 +136,7 @@ def _demo_runs(name: str, records: Sequence[Found]) -> Table:
     )
 
 
-def _sarsa(errors: Sequence[Found]) -> list[Table]:
+def _sarsa(errors: Sequence[Found]) -> list[PageTable]:
     if not errors:
         return []
     columns = ("policy", "DPUs", "max error", "mean error", "max |value|")
@@ -151,7 +151,7 @@ def _sarsa(errors: Sequence[Found]) -> list[Table]:
         for each in errors
     ]
     title = "SARSA's values against the exact values of the policy that it estimates"
-    return [Table(title, columns, rows, basis="measured", numbers=columns[1:])]
+    return [PageTable(title, columns, rows, basis="measured", numbers=columns[1:])]
 
 
 def dataset(name: str, summary: Found, info: Found, when: str) -> Page:
@@ -166,6 +166,6 @@ def dataset(name: str, summary: Found, info: Found, when: str) -> Page:
             ("Episodes", f"{summary['episodes']:,}", None),
             ("Reward per episode", number(summary["reward_per_episode"]), "measured"),
         ],
-        sections=[Section("Counts", facts=list(summary.items()))],
+        sections=[PageSection("Counts", facts=list(summary.items()))],
         settings=flat(info),
     )

@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from accel_rl.report.page import Found, Page, Picture, Rows, Section, Table, flat, made, number
+from accel_rl.report.page import (
+    Found,
+    Page,
+    PageSection,
+    PageTable,
+    Picture,
+    Rows,
+    flat,
+    made,
+    number,
+)
 
 _SCORES = {
     "mean": "mean",
@@ -24,7 +34,7 @@ def agent(
     """Make the page of a training: configuration, manifest, results if it ended, and metrics."""
     training, sampler = config["training"], config["replay"]["sampler"]
     figures: list[Any] = []
-    sections = [Section("Learning curves", pictures=pictures)]
+    sections = [PageSection("Learning curves", pictures=pictures)]
     done = rows[-1]["steps"] if rows else 0
     state = f"It has not ended: {done:,} of {training['steps']:,} steps are recorded."
     if results is not None:
@@ -39,7 +49,7 @@ def agent(
         sections.append(_scores(results["trainings"], results["episodes"]))
     if rows:
         last = [(key, value) for key, value in rows[-1].items() if key != "per_seed"]
-        sections.append(Section("The last row of metrics", "Means over the seeds.", facts=last))
+        sections.append(PageSection("The last row of metrics", "Means over the seeds.", facts=last))
     return Page(
         title=f"{config['agent']['name']} on {config['environment']['name']}",
         kind="training of an agent",
@@ -60,7 +70,7 @@ def sweep(
 ) -> Page:
     """Make the page of a sweep: configuration of its first group, manifest, results if it ended."""
     training = config["training"]
-    sections = [Section("Learning curves", pictures=pictures)]
+    sections = [PageSection("Learning curves", pictures=pictures)]
     figures: list[Any] = []
     state = "It has not ended."
     if results is not None:
@@ -101,7 +111,7 @@ def _settings(config: Found, by: Found) -> Rows:
     ]
 
 
-def _scores(trainings: Sequence[Found], episodes: int | None) -> Section:
+def _scores(trainings: Sequence[Found], episodes: int | None) -> PageSection:
     names = list(trainings[0]["settings"])
     rows = [
         (
@@ -113,8 +123,8 @@ def _scores(trainings: Sequence[Found], episodes: int | None) -> Section:
     columns, numbers = (*(names or ["settings"]), *_SCORES.values()), list(_SCORES.values())
     of = "" if episodes is None else f"{episodes} "
     title = f"Greedy returns, {of}episodes of each seed"
-    scores = Table(title, columns, rows, basis="measured", numbers=numbers)
-    return Section("What it is worth", tables=[scores])
+    scores = PageTable(title, columns, rows, basis="measured", numbers=numbers)
+    return PageSection("What it is worth", tables=[scores])
 
 
 def _score(value: float | None) -> str:
@@ -135,7 +145,7 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
         ("lowest and highest return", f"{number(min(returns))} to {number(max(returns))}"),
     ]
     title = f"Figures of the run, and of {len(returns)} greedy episodes after it"
-    shown = Table(title, ("figure", "value"), rows, basis="measured", numbers=("value",))
+    shown = PageTable(title, ("figure", "value"), rows, basis="measured", numbers=("value",))
     return Page(
         title=f"Ape-X on {settings['environment']}",
         kind="training over a replay memory server",
@@ -150,8 +160,8 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
             ("Time", f"{results['seconds']:,.1f} s", "measured"),
         ],
         sections=[
-            Section("While training", pictures=pictures),
-            Section("The run", tables=[shown]),
+            PageSection("While training", pictures=pictures),
+            PageSection("The run", tables=[shown]),
         ],
         settings=flat(settings),
         **made(results),
@@ -164,9 +174,9 @@ def apex_so_far(
     """Ape-X that goes on, or was killed: `config.json`, if it is there, and rows of metrics."""
     settings, steps = config.get("settings", {}), config.get("steps")
     done = f"{rows[-1]['steps'] if rows else 0:,}" + (f" of {steps:,}" if steps else "")
-    sections = [Section("While training", pictures=pictures)]
+    sections = [PageSection("While training", pictures=pictures)]
     if rows:
-        sections.append(Section("The last row of metrics", facts=list(rows[-1].items())))
+        sections.append(PageSection("The last row of metrics", facts=list(rows[-1].items())))
     return Page(
         title=f"Ape-X on {settings['environment']}" if settings else "Ape-X",
         kind="training over a replay memory server",
@@ -188,19 +198,19 @@ def composed(
         ("Planned mapping", best["name"], None),
         ("Its iteration", _micro(best["predicted_iteration_seconds"]), "modelled"),
     ]
-    sections = [Section("Pictures", pictures=pictures)] if pictures else []
+    sections = [PageSection("Pictures", pictures=pictures)] if pictures else []
     if run is not None:
         if run["name"] != best["name"]:
             figures.append(("Mapping that ran", run["name"], None))
         if not run["simulated"]:
             measured = _micro(run["measured_iteration_seconds"])
             figures.append(("Iteration of the run", measured, "measured"))
-        sections.append(Section("The run", facts=_run_facts(run)))
+        sections.append(PageSection("The run", facts=_run_facts(run)))
     text = (
         "Iterations are simulated from the costs of steps, which are measured or modelled as the "
         "last column says."
     )
-    sections.append(Section("Predictions", text, tables=_predictions(plan)))
+    sections.append(PageSection("Predictions", text, tables=_predictions(plan)))
     return Page(
         title="A composed training",
         kind="plan" if run is None else "plan and run",
@@ -216,7 +226,7 @@ def composed(
     )
 
 
-def _predictions(plan: Found) -> list[Table]:
+def _predictions(plan: Found) -> list[PageTable]:
     numbers = ("iteration", "samples/s", "samples/J", "stretch")
     rows = [
         (
@@ -232,13 +242,15 @@ def _predictions(plan: Found) -> list[Table]:
     title = f"{len(rows)} mappings, best {plan['objective']} first"
     bases: Any = dict.fromkeys(numbers, "modelled")
     columns = ("mapping", *numbers, "costs of steps")
-    tables = [Table(title, columns, rows, bases=bases, numbers=numbers)]
+    tables = [PageTable(title, columns, rows, bases=bases, numbers=numbers)]
     refused = [
         (role, device, why)
         for role, whys in plan["refused"].items()
         for device, why in whys.items()
     ]
-    return tables + ([Table("Not offered", ("role", "device", "why"), refused)] if refused else [])
+    return tables + (
+        [PageTable("Not offered", ("role", "device", "why"), refused)] if refused else []
+    )
 
 
 def _run_facts(run: Found) -> Rows:

@@ -11,7 +11,7 @@ from accel_rl.tabular.numerics import Numerics, fp32, int32_pow2, int32_scaled, 
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.passes import PATHS, select_path
 from accel_rl.tabular.policies import epsilon_greedy, greedy_policy, uniform_policy
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule, build_rule
 from accel_rl.tabular.rules import (
     RULES,
@@ -29,7 +29,7 @@ __all__ = [
     "Hyperparameters",
     "Numerics",
     "Order",
-    "Program",
+    "PassProgram",
     "TabularRule",
     "build_rule",
     "double_q_learning",

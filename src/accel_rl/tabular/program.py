@@ -8,7 +8,7 @@ from accel_rl.tabular.rule import TabularRule
 DEFAULT_TARGET_BLOCK = 128
 
 
-class Program(NamedTuple):
+class PassProgram(NamedTuple):
     """A tabular pass over chunks: the counterpart of a compiled DPU program. Hashable and static.
 
     Attributes:

@@ -22,7 +22,7 @@ _FLAGS = {"bootstrap": 16, "valid": 17, "greedy": 18, "second": 19}  # bit of ea
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TabularRow:
     """One transition (or a batch of them) as a rule's arithmetic sees it."""
 
     entry: Array  # [...] int32, index of the learning Q(s, a) in the flat tables [K * S * A]
@@ -37,13 +37,13 @@ class Row:
 
 def encode_transition(
     transition: TabularTransition, num_actions: int, reward: Array, valid: Array
-) -> Row:
+) -> TabularRow:
     """A transition with its reward already encoded; indices must be in range.
 
     Padding (`valid` false) becomes a row that touches only entry 0 and changes nothing.
     """
     zero = np.int32(0)
-    return Row(
+    return TabularRow(
         entry=jnp.where(valid, transition.state * num_actions + transition.action, zero),
         next_entry=jnp.where(valid, transition.next_state * num_actions, zero),
         reward=jnp.where(valid, reward, jnp.zeros_like(reward)),
@@ -55,7 +55,7 @@ def encode_transition(
     )
 
 
-def to_words(row: Row) -> Array:
+def to_words(row: TabularRow) -> Array:
     """int32 [..., 4]: the row as four words."""
     meta = row.next_action & np.int32(MAX_ACTIONS - 1)
     for name, bit in _FLAGS.items():
@@ -64,10 +64,10 @@ def to_words(row: Row) -> Array:
     return jnp.stack([row.entry, row.next_entry, reward, meta], axis=-1)
 
 
-def from_words(words: Array, dtype: np.dtype) -> Row:
+def from_words(words: Array, dtype: np.dtype) -> TabularRow:
     """The row in four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
     entry, next_entry, reward, meta = (words[..., k] for k in range(ROW_WORDS))
-    return Row(
+    return TabularRow(
         entry=entry,
         next_entry=next_entry,
         reward=lax.bitcast_convert_type(reward, dtype),

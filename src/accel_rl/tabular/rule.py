@@ -14,7 +14,7 @@ import numpy as np
 
 from accel_rl.arguments import function, instance, whole
 from accel_rl.tabular.numerics import INT32_MAX, Kernel, Numerics, fp32
-from accel_rl.tabular.rows import Row, encode_transition
+from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
 
 
@@ -68,15 +68,15 @@ class TabularRule(NamedTuple):
     random: bool
     init: Callable[..., Array]
     coefficients: Callable[[Hyperparameters], Coefficients]
-    resolve: Callable[[Row, Array, Coefficients, int, int], Row]
-    target: Callable[[Sequence[Sequence[Array]], Row, Coefficients], Array]
+    resolve: Callable[[TabularRow, Array, Coefficients, int, int], TabularRow]
+    target: Callable[[Sequence[Sequence[Array]], TabularRow, Coefficients], Array]
     update: Callable[..., Array]
     values: Callable[[Array], Array]
     kernel: Kernel | None = None
 
 
-Value = Callable[[Numerics, Sequence[Sequence[Array]], Row, Coefficients], Array]
-Resolve = Callable[[Row, Array, Coefficients, int, int], Row]
+Value = Callable[[Numerics, Sequence[Sequence[Array]], TabularRow, Coefficients], Array]
+Resolve = Callable[[TabularRow, Array, Coefficients, int, int], TabularRow]
 
 
 def build_rule(
@@ -122,7 +122,7 @@ def build_rule(
             explore=jnp.round(epsilon * np.float32(65_536)).astype(jnp.uint32),
         )
 
-    def target(next_values: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+    def target(next_values: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients) -> Array:
         ahead = nx.multiply(c.gamma, value(nx, next_values, row, c))
         return nx.add(row.reward, jnp.where(row.bootstrap, ahead, jnp.zeros_like(ahead)))
 
@@ -169,7 +169,7 @@ def build_rule(
 
 
 def next_values(
-    flat: Array, row: Row, tables: int, size: int, num_actions: int
+    flat: Array, row: TabularRow, tables: int, size: int, num_actions: int
 ) -> list[list[Array]]:
     """Entries of s' in each table, that being updated first, by dynamic slices of flat tables.
 
@@ -192,7 +192,7 @@ def next_values(
     return learning_first(values, row)
 
 
-def learning_first(values: list[list[Array]], row: Row) -> list[list[Array]]:
+def learning_first(values: list[list[Array]], row: TabularRow) -> list[list[Array]]:
     """K lists of entries in the tables' order, reordered so that the learning table's is first."""
     if len(values) == 1:
         return values
@@ -203,7 +203,9 @@ def learning_first(values: list[list[Array]], row: Row) -> list[list[Array]]:
     ]
 
 
-def _keep(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int) -> Row:
+def _keep(
+    row: TabularRow, draws: Array, c: Coefficients, table: int, num_actions: int
+) -> TabularRow:
     return row
 
 

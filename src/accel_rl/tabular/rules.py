@@ -14,7 +14,7 @@ import numpy as np
 from accel_rl.arguments import instance, one_of, whole
 from accel_rl.tabular import random
 from accel_rl.tabular.numerics import Numerics
-from accel_rl.tabular.rows import Row
+from accel_rl.tabular.rows import TabularRow
 from accel_rl.tabular.rule import Coefficients, Hyperparameters, TabularRule, build_rule
 from accel_rl.types import Array, ArrayLike, TabularTransition
 
@@ -35,7 +35,9 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
       Reinforcement Learning, 2nd edition, equation 6.8.
     """
 
-    def value(nx: Numerics, tables: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
         return _maximum(tables[0])
 
     return build_rule("q_learning", numerics, value, kernel="q_learning")
@@ -61,11 +63,15 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
     if next_action not in NEXT_ACTIONS:
         raise ValueError(f"next_action must be one of {NEXT_ACTIONS}, got {next_action!r}")
 
-    def value(nx: Numerics, tables: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
         logged = _select(tables[0], row.next_action)
         return jnp.where(row.greedy, _maximum(tables[0]), logged)
 
-    def draw_action(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int) -> Row:
+    def draw_action(
+        row: TabularRow, draws: Array, c: Coefficients, table: int, num_actions: int
+    ) -> TabularRow:
         explore = (draws[0] >> np.uint32(16)) < c.explore
         action = random.below(draws[1], jnp.uint32(num_actions)).astype(jnp.int32)
         return dataclasses.replace(
@@ -94,7 +100,9 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
       ADPRL 2009; Sutton and Barto, 2nd edition, equation 6.9.
     """
 
-    def value(nx: Numerics, tables: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
         best = _maximum(tables[0])
         difference = nx.subtract(nx.mean(tables[0]), best)
         return nx.add(best, nx.multiply(c.epsilon, difference))
@@ -118,7 +126,9 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
     Reference: van Hasselt, "Double Q-learning", NeurIPS 2010, algorithm 1.
     """
 
-    def value(nx: Numerics, tables: Sequence[Sequence[Array]], row: Row, c: Coefficients) -> Array:
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
         chosen, other = tables
         best, result = chosen[0], other[0]
         for candidate, valued in zip(chosen[1:], other[1:], strict=True):
@@ -127,7 +137,9 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
             result = jnp.where(better, valued, result)
         return result
 
-    def draw_table(row: Row, draws: Array, c: Coefficients, table: int, num_actions: int) -> Row:
+    def draw_table(
+        row: TabularRow, draws: Array, c: Coefficients, table: int, num_actions: int
+    ) -> TabularRow:
         second = (draws[0] >> np.uint32(31)).astype(jnp.int32)
         entry = row.entry + second * np.int32(table)
         return dataclasses.replace(row, entry=entry, second=second != 0)

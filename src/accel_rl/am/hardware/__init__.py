@@ -26,7 +26,7 @@ from accel_rl.am.hardware.components import (
     load_components,
 )
 from accel_rl.am.hardware.design import OVERLAPS, VARIANTS, Design
-from accel_rl.am.hardware.model import Modelled, modelled_sample, modelled_update
+from accel_rl.am.hardware.model import ModelledSearch, modelled_sample, modelled_update
 from accel_rl.am.hardware.sweep import Comparison, Point, compare_with_measured, sweep
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "Components",
     "Design",
     "Figure",
-    "Modelled",
+    "ModelledSearch",
     "Point",
     "available_tcams",
     "compare_with_measured",

@@ -11,7 +11,7 @@ from accel_rl.arguments import instance
 
 
 @dataclasses.dataclass(frozen=True)
-class Modelled:
+class ModelledSearch:
     """Modelled latency and energy of one operation, not measured.
 
     Attributes:
@@ -59,7 +59,9 @@ def _check_types(design: Design, components: Components) -> None:
     instance("components", components, Components, "load_components makes them")
 
 
-def modelled_sample(design: Design, components: Components, *, energy: bool = True) -> Modelled:
+def modelled_sample(
+    design: Design, components: Components, *, energy: bool = True
+) -> ModelledSearch:
     """Model the sampling of one batch.
 
     Args:
@@ -137,7 +139,9 @@ def modelled_sample(design: Design, components: Components, *, energy: bool = Tr
     return _modelled("sample", design, components, (select, pick), energy)
 
 
-def modelled_update(design: Design, components: Components, *, energy: bool = True) -> Modelled:
+def modelled_update(
+    design: Design, components: Components, *, energy: bool = True
+) -> ModelledSearch:
     """Model the write of a batch of priorities; arguments and errors are as for `modelled_sample`.
 
     Args:
@@ -192,7 +196,7 @@ def _modelled(
     components: Components,
     phases: Sequence[Sequence[_Stage]],
     energy: bool,
-) -> Modelled:
+) -> ModelledSearch:
     latency: dict[str, float] = {}
     overlap = "clocked" if components.clocked else design.overlap
     for phase in phases:
@@ -206,7 +210,7 @@ def _modelled(
             latency |= {stage.name: stage.item_ns for stage in used}
             latency[slowest] += waits[slowest]
     stages = list(itertools.chain.from_iterable(phases))
-    return Modelled(
+    return ModelledSearch(
         operation=operation,
         tcam=components.tcam,
         overlap=overlap,

@@ -8,7 +8,7 @@ from typing import Any
 
 from accel_rl.am.hardware.components import Components
 from accel_rl.am.hardware.design import Design
-from accel_rl.am.hardware.model import Modelled, modelled_sample
+from accel_rl.am.hardware.model import ModelledSearch, modelled_sample
 from accel_rl.arguments import instance, real
 
 
@@ -18,7 +18,7 @@ class Point:
 
     fields: Mapping[str, Any]
     assumed_range: Mapping[str, float]
-    modelled: Modelled
+    modelled: ModelledSearch
 
 
 def sweep(
@@ -86,7 +86,7 @@ class Comparison:
 
 
 def compare_with_measured(
-    modelled: Modelled, measured_per_seconds: float, platform: str
+    modelled: ModelledSearch, measured_per_seconds: float, platform: str
 ) -> Comparison:
     """Compare a modelled sampling with a sampling of PER that the caller measured.
 
@@ -100,7 +100,7 @@ def compare_with_measured(
       ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
         empty.
     """
-    instance("modelled", modelled, Modelled, "modelled_sample makes one")
+    instance("modelled", modelled, ModelledSearch, "modelled_sample makes one")
     instance("platform", platform, str)
     real("measured_per_seconds", measured_per_seconds)
     if modelled.operation != "sample":

@@ -8,7 +8,7 @@ from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
 from accel_rl.pim.backends.upmem import DEFAULT_TASKLETS, upmem_backend
 from accel_rl.pim.upmem.errors import SdkMissing
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 
 __all__ = [
     "DEFAULT_TASKLETS",
@@ -25,7 +25,7 @@ NAMES = ("auto", "jax", "cpu", "upmem")
 
 def select_backend(
     backend: str | Backend,
-    program: Program | None = None,
+    program: PassProgram | None = None,
     *,
     tasklets: int = DEFAULT_TASKLETS,
     machine: str | None = None,
@@ -53,7 +53,7 @@ def select_backend(
     return chosen
 
 
-def _by_name(name: str, program: Program | None) -> Backend:
+def _by_name(name: str, program: PassProgram | None) -> Backend:
     if name not in NAMES:
         raise ValueError(f"backend must be one of {', '.join(NAMES)}, got {name!r}")
     if name == "cpu":

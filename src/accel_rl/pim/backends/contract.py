@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
 
@@ -35,9 +35,9 @@ class Backend(NamedTuple):
 
     name: str
     mesh: Mesh
-    unsupported: Callable[[Program], str | None]
-    load: Callable[[Program, Array, Array, Coefficients], Any]
-    launch: Callable[[Program, Any, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
-    visits: Callable[[Program, Any, Coefficients, ArrayLike, ArrayLike, int], Array]
-    specialise: "Callable[[Program, Hyperparameters], Backend] | None" = None
+    unsupported: Callable[[PassProgram], str | None]
+    load: Callable[[PassProgram, Array, Array, Coefficients], Any]
+    launch: Callable[[PassProgram, Any, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
+    visits: Callable[[PassProgram, Any, Coefficients, ArrayLike, ArrayLike, int], Array]
+    specialise: "Callable[[PassProgram, Hyperparameters], Backend] | None" = None
     translate: Callable[[Exception], Exception | None] | None = None

@@ -11,7 +11,7 @@ from accel_rl import native
 from accel_rl.arguments import instance
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.tabular.passes import native as kernels
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
 from pim_emu import device_map, dpu_mesh, pad_axis
@@ -41,7 +41,9 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
     if platforms != {"cpu"}:
         raise ValueError(f"mesh must hold CPU devices only, got {', '.join(sorted(platforms))}")
 
-    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> kernels.Rows:
+    def load(
+        program: PassProgram, words: Array, lengths: Array, c: Coefficients
+    ) -> kernels.NativeRows:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         padded = pad_axis((words, lengths, dpus), mesh)
         rows = device_map(functools.partial(kernels.examine, program), 0, mesh)(*padded)
@@ -50,8 +52,8 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
         return dataclasses.replace(rows, verdict=verdict)
 
     def launch(
-        program: Program,
-        memory: kernels.Rows,
+        program: PassProgram,
+        memory: kernels.NativeRows,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
@@ -59,7 +61,7 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
         num_passes: int,
     ) -> Array:
         def run(
-            rows: kernels.Rows, table: Array, c: Coefficients, seed: Array, first: Array
+            rows: kernels.NativeRows, table: Array, c: Coefficients, seed: Array, first: Array
         ) -> Array:
             return kernels.launch(program, rows, table, c, seed, first, num_passes)
 
@@ -68,14 +70,14 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
         return mapped(memory, table, c, seed, first_pass)
 
     def visits(
-        program: Program,
-        memory: kernels.Rows,
+        program: PassProgram,
+        memory: kernels.NativeRows,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def count(rows: kernels.Rows, seed: Array, first: Array) -> Array:
+        def count(rows: kernels.NativeRows, seed: Array, first: Array) -> Array:
             return kernels.visit_counts(program, rows, seed, first, num_passes)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))

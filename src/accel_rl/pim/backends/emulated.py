@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from accel_rl.arguments import instance
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.tabular.passes import Path, order_rows, select_path, visit_counts
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
 from pim_emu import device_map, dpu_mesh, pad_axis
@@ -19,7 +19,7 @@ from pim_emu import device_map, dpu_mesh, pad_axis
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class EmulatedMemory:
     """Rows in the DPUs' memories, with the DPU axis padded to a multiple of the devices."""
 
     words: Array  # [D, T, 4] int32, rows as stored
@@ -44,7 +44,7 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     instance("mesh", mesh, Mesh, "pim_emu.dpu_mesh makes one")
     chosen = select_path(path, mesh.devices.flat[0].platform)
 
-    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:
+    def load(program: PassProgram, words: Array, lengths: Array, c: Coefficients) -> EmulatedMemory:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         words, lengths, dpus = pad_axis((words, lengths, dpus), mesh)
         arranged = None
@@ -54,18 +54,20 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
                 return chosen.arrange(program, order_rows(program, words, lengths, dpus, c))[None]
 
             arranged = device_map(arrange, (0, 0, 0, None), mesh)(words, lengths, dpus, c)
-        return Memory(words, arranged, lengths, dpus)
+        return EmulatedMemory(words, arranged, lengths, dpus)
 
     def launch(
-        program: Program,
-        memory: Memory,
+        program: PassProgram,
+        memory: EmulatedMemory,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def run(memory: Memory, table: Array, c: Coefficients, seed: Array, first: Array) -> Array:
+        def run(
+            memory: EmulatedMemory, table: Array, c: Coefficients, seed: Array, first: Array
+        ) -> Array:
             def one_pass(k: Array, tables: Array) -> Array:
                 return _one_pass(program, chosen, memory, tables, c, seed, first + k)
 
@@ -78,14 +80,14 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
         )
 
     def visits(
-        program: Program,
-        memory: Memory,
+        program: PassProgram,
+        memory: EmulatedMemory,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def count(memory: Memory, c: Coefficients, seed: Array, first: Array) -> Array:
+        def count(memory: EmulatedMemory, c: Coefficients, seed: Array, first: Array) -> Array:
             words, lengths, dpus = memory.words, memory.lengths, memory.dpus
 
             def add(k: Array, counts: Array) -> Array:
@@ -102,9 +104,9 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
 
 
 def _one_pass(
-    program: Program,
+    program: PassProgram,
     path: Path,
-    memory: Memory,
+    memory: EmulatedMemory,
     tables: Array,
     c: Coefficients,
     seed: Array,

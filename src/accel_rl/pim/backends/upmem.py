@@ -16,7 +16,7 @@ from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.host import host
 from accel_rl.pim.upmem.toolkit import find_toolkit
 from accel_rl.tabular.passes.native import seeds_of
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
 from pim_emu import available_machines, device_map, dpu_mesh, load_machine
@@ -26,10 +26,10 @@ DEFAULT_TASKLETS = 16
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class UpmemMemory:
     """Rows for the DPUs, and for the host, which counts visits."""
 
-    rows: kernels.Rows
+    rows: kernels.DpuRows
     counting: object  # memory of the backend that counts visits
 
 
@@ -68,7 +68,7 @@ def upmem_backend(
     limit = (load_machine() if machine is None else load_machine(machine)).max_tasklets
     if not 1 <= integer("tasklets", tasklets) <= limit:
         raise ValueError(f"tasklets must be between 1 and {limit}, got {tasklets}")
-    settings = kernels.Settings(
+    settings = kernels.UpmemSettings(
         toolkit=find_toolkit(sdk),
         tasklets=tasklets,
         machine=machine,
@@ -80,7 +80,7 @@ def upmem_backend(
 
 
 @functools.cache
-def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
+def _backend(settings: kernels.UpmemSettings, specialise: bool) -> Backend:
     library = host(settings.toolkit)
     try:
         mesh = dpu_mesh(jax.local_devices(backend="cpu")[:1])
@@ -88,21 +88,21 @@ def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
         raise SdkMissing(f"jax has no CPU devices, which call the DPUs: {error}") from error
     counting = jax_backend(mesh) if native.why_absent() else cpu_backend(mesh)
 
-    def load(program: Program, words: Array, lengths: Array, c: Coefficients) -> Memory:
+    def load(program: PassProgram, words: Array, lengths: Array, c: Coefficients) -> UpmemMemory:
         run = functools.partial(kernels.load, settings, program)
         rows = device_map(run, 0, mesh)(words, lengths)
-        return Memory(rows, counting.load(program, words, lengths, c))
+        return UpmemMemory(rows, counting.load(program, words, lengths, c))
 
     def launch(
-        program: Program,
-        memory: Memory,
+        program: PassProgram,
+        memory: UpmemMemory,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        def run(rows: kernels.Rows, table: Array, c: Coefficients, seeds: list[Array]) -> Array:
+        def run(rows: kernels.DpuRows, table: Array, c: Coefficients, seeds: list[Array]) -> Array:
             return kernels.launch(settings, program, rows, table, c, seeds, num_passes)
 
         # Outside `run`: an unused vmapped seed would make all operands of `mapped` batched.
@@ -111,8 +111,8 @@ def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
         return mapped(memory.rows, table, c, seeds)
 
     def visits(
-        program: Program,
-        memory: Memory,
+        program: PassProgram,
+        memory: UpmemMemory,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
@@ -120,7 +120,7 @@ def _backend(settings: kernels.Settings, specialise: bool) -> Backend:
     ) -> Array:
         return counting.visits(program, memory.counting, c, seed, first_pass, num_passes)
 
-    def with_rates(program: Program, rates: Hyperparameters) -> Backend:
+    def with_rates(program: PassProgram, rates: Hyperparameters) -> Backend:
         if program.rule.numerics.dtype != np.int32 or not _known(rates):
             return _backend(settings, False)
         with jax.ensure_compile_time_eval():

@@ -11,16 +11,16 @@ from accel_rl.pim.upmem.errors import (
     TooLarge,
     UpmemError,
 )
-from accel_rl.pim.upmem.host import Report
+from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.pim.upmem.toolkit import Toolkit, find_toolkit, which_toolkit
 
 __all__ = [
     "BuildFailed",
     "DpuFault",
     "InvalidRows",
+    "LaunchReport",
     "RankLost",
     "Recording",
-    "Report",
     "SdkMissing",
     "TooFewDpus",
     "TooLarge",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from accel_rl.pim.upmem import build
 from accel_rl.pim.upmem.errors import SdkMissing, translated
-from accel_rl.pim.upmem.host import NOTHING, Report, loaded_host
+from accel_rl.pim.upmem.host import NOTHING, LaunchReport, loaded_host
 from accel_rl.pim.upmem.toolkit import which_toolkit
 
 
@@ -27,7 +27,7 @@ def held() -> int:
 class Recording:
     """Recording of DPU work; `report` is None until the recording ends."""
 
-    report: Report | None = None
+    report: LaunchReport | None = None
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def recording() -> Iterator[Recording]:
         made.report = _report().since(before)
 
 
-def _report() -> Report:
+def _report() -> LaunchReport:
     host = loaded_host()
     return NOTHING if host is None else host.report()
 

@@ -35,7 +35,7 @@ class HostProgram:
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class LaunchReport:
     """Work done on the DPUs; see `recording`.
 
     Attributes:
@@ -68,15 +68,17 @@ class Report:
     load_seconds: float
     launch_seconds: float
 
-    def since(self, before: "Report") -> "Report":
+    def since(self, before: "LaunchReport") -> "LaunchReport":
         """Return the work done after an earlier report."""
         last = {"dpus", "counts_instructions"}
         pairs = ((f.name, getattr(self, f.name), getattr(before, f.name)) for f in _FIELDS)
-        return Report(**{name: new if name in last else new - old for name, new, old in pairs})
+        return LaunchReport(
+            **{name: new if name in last else new - old for name, new, old in pairs}
+        )
 
 
-_FIELDS = dataclasses.fields(Report)
-NOTHING = Report(**{field.name: field.type(0) for field in _FIELDS})  # type: ignore[operator]
+_FIELDS = dataclasses.fields(LaunchReport)
+NOTHING = LaunchReport(**{field.name: field.type(0) for field in _FIELDS})  # type: ignore[operator]
 
 
 class _Program(ctypes.Structure):
@@ -98,7 +100,7 @@ class _Error(ctypes.Structure):
 
 
 class _Report(ctypes.Structure):
-    """`Report` of kernels/upmem/host/report.hpp."""
+    """`LaunchReport` of kernels/upmem/host/report.hpp."""
 
     _fields_ = [
         (field.name, ctypes.c_double if field.type is float else ctypes.c_uint64)
@@ -106,11 +108,11 @@ class _Report(ctypes.Structure):
     ]
 
 
-def read_report(fill: Callable[[object], object]) -> Report:
+def read_report(fill: Callable[[object], object]) -> LaunchReport:
     """Return the report that a library function writes to a pointer."""
     report = _Report()
     fill(ctypes.byref(report))
-    return Report(**{field.name: getattr(report, field.name) for field in _FIELDS})
+    return LaunchReport(**{field.name: getattr(report, field.name) for field in _FIELDS})
 
 
 class Host:
@@ -167,7 +169,7 @@ class Host:
         """Return the number of DPUs that this process holds."""
         return self.library.accel_rl_upmem_held()
 
-    def report(self) -> Report:
+    def report(self) -> LaunchReport:
         """Report DPU work since the process began."""
         return read_report(self.library.accel_rl_upmem_report)
 

@@ -19,7 +19,7 @@ from accel_rl.pim.upmem.toolkit import Toolkit
 from accel_rl.tabular.orders import NAMES as ORDERS
 from accel_rl.tabular.orders import RANDOM_BLOCK, Order
 from accel_rl.tabular.passes import native
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array
 
@@ -28,7 +28,7 @@ Rates = tuple[int, int, int]  # alpha, gamma, epsilon as INT32 coefficients
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class UpmemSettings:
     """Settings with which programs are built and run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Settings:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class DpuRows:
     """Validated rows of D chunks."""
 
     words: Array  # int32 [D, T, 4]
@@ -58,14 +58,14 @@ class Rows:
     token: Array  # uint32 [1, 2], unique to these rows
 
 
-def unsupported(program: Program) -> str | None:
+def unsupported(program: PassProgram) -> str | None:
     """Return why DPUs cannot run a program, or None if they can."""
     if program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
     return native.unsupported(program)
 
 
-def load(settings: Settings, program: Program, words: Array, lengths: Array) -> Rows:
+def load(settings: UpmemSettings, program: PassProgram, words: Array, lengths: Array) -> DpuRows:
     """Validate rows, and build the DPU program for chunks of their length.
 
     Raises:
@@ -73,13 +73,13 @@ def load(settings: Settings, program: Program, words: Array, lengths: Array) -> 
     """
     number = _register(settings, program, words.shape[1])
     call = _call("accel_rl_upmem_load", jax.ShapeDtypeStruct((1, 2), jnp.uint32))
-    return Rows(words, lengths, call(words, lengths, program=number))
+    return DpuRows(words, lengths, call(words, lengths, program=number))
 
 
 def launch(
-    settings: Settings,
-    program: Program,
-    rows: Rows,
+    settings: UpmemSettings,
+    program: PassProgram,
+    rows: DpuRows,
     table: Array,
     coefficients: Coefficients,
     seeds: Sequence[Array],
@@ -114,7 +114,7 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
     return jax.ffi.ffi_call(name, result, vmap_method="sequential")
 
 
-def build_program(settings: Settings, program: Program, capacity: int) -> Path:
+def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) -> Path:
     """Return the path of the DPU program for chunks of up to `capacity` rows.
 
     Raises:
@@ -142,13 +142,13 @@ def _stride(order: Order) -> int:
     return order.stride if order.name == "STR" else 1
 
 
-def _random_blocks(program: Program, capacity: int) -> int:
+def _random_blocks(program: PassProgram, capacity: int) -> int:
     """Return the blocks that RAN can shuffle, a power of two so that chunks share programs."""
     blocks = max(-(-capacity // RANDOM_BLOCK), 1)
     return 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1
 
 
-def _register(settings: Settings, program: Program, capacity: int) -> int:
+def _register(settings: UpmemSettings, program: PassProgram, capacity: int) -> int:
     """Return the number of a program; build the program if it is not cached."""
     (rule, numerics), order = native.kernel_names(program), program.order
     return host(settings.toolkit).add(

@@ -9,7 +9,7 @@ import numpy as np
 
 from accel_rl.pim.upmem.build import dpu_program
 from accel_rl.pim.upmem.errors import SdkMissing, UpmemError
-from accel_rl.pim.upmem.host import Report, host, read_report
+from accel_rl.pim.upmem.host import LaunchReport, host, read_report
 from accel_rl.pim.upmem.toolkit import Toolkit
 
 # Constants of kernels/upmem/match.h.
@@ -111,7 +111,7 @@ class Matcher:
         )
         return counts, found
 
-    def report(self) -> Report:
+    def report(self) -> LaunchReport:
         """Report DPU work since the DPUs were allocated."""
         matcher = self._known()
         return read_report(lambda report: self._call["report"](matcher, report))

@@ -12,7 +12,7 @@ import jax
 from accel_rl import train
 from accel_rl.arguments import function, instance, whole
 from accel_rl.remote.apex import mailbox
-from accel_rl.remote.apex.mailbox import Newest, Report
+from accel_rl.remote.apex.mailbox import ActorReport, Newest
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
@@ -94,7 +94,7 @@ def _act(
         return Published(agent.policy(state), agent.critics(state))
 
     before, run = mailbox.reported(client, settings.run, number), settings.run
-    done = Report(0, -1, 0, 0, 0, 0.0, 0.0)
+    done = ActorReport(0, -1, 0, 0, 0, 0.0, 0.0)
     if before is not None:
         done = dataclasses.replace(before, life=before.life + 1)
     # Report before acting: if this life ends early, the next one still counts it.
@@ -104,7 +104,7 @@ def _act(
 
     def on_acted(acted: ActorProgress) -> bool:
         nonlocal done, said
-        done = Report(
+        done = ActorReport(
             done.life,
             acted.iteration,
             done.steps + steps,

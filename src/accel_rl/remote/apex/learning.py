@@ -10,7 +10,7 @@ from accel_rl import train
 from accel_rl.arguments import instance
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
-from accel_rl.remote.apex.mailbox import Report
+from accel_rl.remote.apex.mailbox import ActorReport
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
@@ -104,7 +104,7 @@ class Heard:
         run, actors = self._settings.run, self._settings.num_actors
         found = [mailbox.reported(self._client, run, each) for each in range(actors)]
         self._updates += updates
-        reports: list[Report] = [each for each in found if each is not None]
+        reports: list[ActorReport] = [each for each in found if each is not None]
         sums = np.zeros(3)
         for each in reports:
             sums += each.episodes, each.episode_return, each.episode_length

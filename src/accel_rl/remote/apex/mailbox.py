@@ -90,7 +90,7 @@ class Newest:
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class ActorReport:
     """Progress of an actor since the training began, restarts included."""
 
     life: int  # number of earlier starts
@@ -102,13 +102,13 @@ class Report:
     episode_length: float  # sum over episodes
 
 
-def report(client: ReplayClient, run: str, number: int, done: Report) -> None:
+def report(client: ReplayClient, run: str, number: int, done: ActorReport) -> None:
     """Publish an actor's progress: in each life once before it acts, then after new iterations."""
     value = json.dumps(dataclasses.asdict(done)).encode()
     client.publish(f"{run}/actor/{number}", done.life * LIFE + done.iteration + 1, value)
 
 
-def reported(client: ReplayClient, run: str, number: int) -> Report | None:
+def reported(client: ReplayClient, run: str, number: int) -> ActorReport | None:
     """Return the last report of an actor, or None."""
     found = client.fetch(f"{run}/actor/{number}")
-    return None if found is None else Report(**json.loads(found[1]))
+    return None if found is None else ActorReport(**json.loads(found[1]))

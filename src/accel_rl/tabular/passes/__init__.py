@@ -19,7 +19,7 @@ import numpy as np
 from accel_rl.tabular import random
 from accel_rl.tabular.orders import row_index
 from accel_rl.tabular.passes import batched, flat, reference
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import from_words, to_words
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
@@ -33,8 +33,8 @@ class Path(NamedTuple):
       sweep: (program, tables [D, K * S * A], arranged rows, coefficients) -> tables after a pass.
     """
 
-    arrange: Callable[[Program, Array], Array]
-    sweep: Callable[[Program, Array, Array, Coefficients], Array]
+    arrange: Callable[[PassProgram, Array], Array]
+    sweep: Callable[[PassProgram, Array, Array, Coefficients], Array]
 
 
 PATHS = {
@@ -62,7 +62,7 @@ def select_path(name: str = "auto", platform: str | None = None) -> Path:
 
 
 def order_rows(
-    program: Program,
+    program: PassProgram,
     words: Array,
     lengths: Array,
     dpus: Array,
@@ -99,7 +99,7 @@ def order_rows(
     return words
 
 
-def visit_counts(program: Program, words: Array) -> Array:
+def visit_counts(program: PassProgram, words: Array) -> Array:
     """uint32 [D, K * S * A]: how often the valid rows [D, T, 4] update each entry."""
     row = from_words(words, program.rule.numerics.dtype)
     chunk = jnp.arange(words.shape[0], dtype=jnp.int32)[:, None] * np.int32(program.entries)

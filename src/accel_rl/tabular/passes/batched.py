@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.tabular.passes import reference
-from accel_rl.tabular.program import Program
-from accel_rl.tabular.rows import Row, from_words
+from accel_rl.tabular.program import PassProgram
+from accel_rl.tabular.rows import TabularRow, from_words
 from accel_rl.tabular.rule import Coefficients, learning_first, move_towards
 from accel_rl.types import Array
 
 
-def arrange(program: Program, words: Array) -> Array:
+def arrange(program: PassProgram, words: Array) -> Array:
     """Rows [D, T, 4] as steps: [blocks, B, D, 4], with entries counted in one table of all DPUs."""
     blocks = reference.arrange(program, words)
     chunks = words.shape[0]
@@ -20,18 +20,18 @@ def arrange(program: Program, words: Array) -> Array:
     return jnp.moveaxis(blocks, 0, 2)
 
 
-def sweep(program: Program, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
+def sweep(program: PassProgram, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
     """One pass over every chunk; arguments and result as in `reference.sweep`."""
     rule, nx = program.rule, program.rule.numerics
 
-    def gather_next(flat: Array, row: Row) -> list[list[Array]]:
+    def gather_next(flat: Array, row: TabularRow) -> list[list[Array]]:
         def table(k: int) -> list[Array]:
             start = row.next_entry + np.int32(k * program.size)
             return [_gather(flat, start + np.int32(a)) for a in range(program.num_actions)]
 
         return learning_first([table(k) for k in range(rule.tables)], row)
 
-    def apply(flat: Array, step: tuple[Row, Array]) -> tuple[Array, None]:
+    def apply(flat: Array, step: tuple[TabularRow, Array]) -> tuple[Array, None]:
         rows, targets = step
         old = _gather(flat, rows.entry)
         new = jnp.where(rows.valid, move_towards(nx, old, targets, coefficients.alpha), old)

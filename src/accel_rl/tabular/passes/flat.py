@@ -24,8 +24,8 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 
 from accel_rl.tabular.passes import reference
-from accel_rl.tabular.program import Program
-from accel_rl.tabular.rows import ROW_WORDS, Row, from_words
+from accel_rl.tabular.program import PassProgram
+from accel_rl.tabular.rows import ROW_WORDS, TabularRow, from_words
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
 from accel_rl.types import Array
 
@@ -33,7 +33,7 @@ from accel_rl.types import Array
 _UNROLL = 2
 
 
-def arrange(program: Program, words: Array) -> Array:
+def arrange(program: PassProgram, words: Array) -> Array:
     """Rows [D, T, 4] as one sequence of words, int32 [rows * 4], in the order of the loop.
 
     Entries count in one table of all DPUs. Target blocks of an even chunk alternate with those of
@@ -52,7 +52,9 @@ def arrange(program: Program, words: Array) -> Array:
     return jnp.pad(blocks.reshape(-1), program.target_block * ROW_WORDS)
 
 
-def sweep(program: Program, tables: Array, sequence: Array, coefficients: Coefficients) -> Array:
+def sweep(
+    program: PassProgram, tables: Array, sequence: Array, coefficients: Coefficients
+) -> Array:
     """One pass over every chunk; arguments and result as in `reference.sweep`."""
     replicas = jax.tree.map(lambda x: x[None], coefficients)
     run = _replicated(program, alternating=tables.shape[0] > 1)
@@ -60,7 +62,7 @@ def sweep(program: Program, tables: Array, sequence: Array, coefficients: Coeffi
 
 
 @functools.cache
-def _replicated(program: Program, alternating: bool) -> Callable[..., Array]:
+def _replicated(program: PassProgram, alternating: bool) -> Callable[..., Array]:
     """The loop over tables [n, R] and rates [R], with `vmap` folded into R."""
 
     @custom_vmap
@@ -94,7 +96,7 @@ def _replicated(program: Program, alternating: bool) -> Callable[..., Array]:
     return run
 
 
-def _strict(program: Program, flat: Array, sequence: Array, c: Coefficients) -> Array:
+def _strict(program: PassProgram, flat: Array, sequence: Array, c: Coefficients) -> Array:
     unroll = _UNROLL if flat.ndim == 1 else 1
 
     def step(t: Array, flat: Array) -> Array:
@@ -106,7 +108,7 @@ def _strict(program: Program, flat: Array, sequence: Array, c: Coefficients) -> 
     return _fori(0, sequence.size // (unroll * ROW_WORDS), step, flat)
 
 
-def _pipelined(program: Program, flat: Array, sequence: Array, c: Coefficients) -> Array:
+def _pipelined(program: PassProgram, flat: Array, sequence: Array, c: Coefficients) -> Array:
     block, dtype = program.target_block, program.rule.numerics.dtype
     unroll = _UNROLL if block % _UNROLL == 0 else 1
 
@@ -126,10 +128,10 @@ def _pipelined(program: Program, flat: Array, sequence: Array, c: Coefficients) 
     return _fori(block // unroll, sequence.size // (unroll * ROW_WORDS), step, (flat, pending))[0]
 
 
-def _nested(program: Program, flat: Array, sequence: Array, c: Coefficients) -> Array:
+def _nested(program: PassProgram, flat: Array, sequence: Array, c: Coefficients) -> Array:
     block, words = program.target_block, program.target_block * ROW_WORDS
 
-    def apply(flat: Array, step: tuple[Row, Array]) -> tuple[Array, None]:
+    def apply(flat: Array, step: tuple[TabularRow, Array]) -> tuple[Array, None]:
         row, target = step
         return _apply(program, flat, row, target, c), None
 
@@ -153,12 +155,14 @@ def _rows_at(sequence: Array, start: Array, count: int) -> list[Array]:
     return [words[k * ROW_WORDS : (k + 1) * ROW_WORDS] for k in range(count)]
 
 
-def _target(program: Program, flat: Array, row: Row, c: Coefficients) -> Array:
+def _target(program: PassProgram, flat: Array, row: TabularRow, c: Coefficients) -> Array:
     ahead = next_values(flat, row, program.rule.tables, program.size, program.num_actions)
     return program.rule.target(ahead, row, c)
 
 
-def _apply(program: Program, flat: Array, row: Row, target: Array, c: Coefficients) -> Array:
+def _apply(
+    program: PassProgram, flat: Array, row: TabularRow, target: Array, c: Coefficients
+) -> Array:
     old = _at(flat, row.entry)
     new = move_towards(program.rule.numerics, old, target, c.alpha)
     return _put(flat, row.entry, jnp.where(row.valid, new, old))

@@ -17,7 +17,7 @@ from jax.custom_batching import custom_vmap
 
 from accel_rl import native
 from accel_rl.tabular.orders import MAX_RANDOM_ROWS, NAMES
-from accel_rl.tabular.program import Program
+from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
 
@@ -33,7 +33,7 @@ _MOST = 2**31 - 1
 NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 
 
-def unsupported(program: Program) -> str | None:
+def unsupported(program: PassProgram) -> str | None:
     """Why the kernels cannot run a program, or None where they can."""
     rule, numerics = kernel_names(program)
     if rule not in RULES:
@@ -51,7 +51,7 @@ def unsupported(program: Program) -> str | None:
 
 
 def seeds_of(
-    program: Program, coefficients: Coefficients, seed: ArrayLike, first_pass: ArrayLike
+    program: PassProgram, coefficients: Coefficients, seed: ArrayLike, first_pass: ArrayLike
 ) -> list[Array]:
     """uint32 scalars explore, seed and first pass: 0 where the program goes by none of it.
 
@@ -64,7 +64,7 @@ def seeds_of(
     return [jnp.asarray(x, jnp.uint32) for x in (explore, seed, first_pass)]
 
 
-def kernel_names(program: Program) -> tuple[str | None, str | None]:
+def kernel_names(program: PassProgram) -> tuple[str | None, str | None]:
     """Names of the native code for the rule and for its numerics, None where there is none."""
     rule, nx = program.rule, program.rule.numerics
     return (
@@ -79,7 +79,7 @@ def kernel_names(program: Program) -> tuple[str | None, str | None]:
     meta_fields=["tables"],
 )
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class NativeRows:
     """Rows of D chunks that have been examined; made by `examine`."""
 
     words: Array  # int32 [D, T, 4], encoded rows
@@ -89,7 +89,7 @@ class Rows:
     tables: tuple[int, int]  # (S, A) of the tables that the verdict is about, static
 
 
-def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows:
+def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> NativeRows:
     """Rows with a verdict on whether every length and every index of theirs lies in range.
 
     The verdict is data, so that many devices can agree on one before any of them fails: on a bad
@@ -123,7 +123,7 @@ def examine(program: Program, words: Array, lengths: Array, dpus: Array) -> Rows
     )
     sizes = {"num_actions": program.num_actions, "size": program.size}
     verdict = call(words, lengths, dpus, **sizes)
-    return Rows(words, lengths, dpus, verdict, (program.num_states, program.num_actions))
+    return NativeRows(words, lengths, dpus, verdict, (program.num_states, program.num_actions))
 
 
 def first_fault(verdicts: Array) -> Array:
@@ -133,8 +133,8 @@ def first_fault(verdicts: Array) -> Array:
 
 
 def launch(
-    program: Program,
-    rows: Rows,
+    program: PassProgram,
+    rows: NativeRows,
     table: Array,
     coefficients: Coefficients,
     seed: ArrayLike,
@@ -172,7 +172,7 @@ def launch(
 
 
 def visit_counts(
-    program: Program, rows: Rows, seed: ArrayLike, first_pass: ArrayLike, num_passes: int
+    program: PassProgram, rows: NativeRows, seed: ArrayLike, first_pass: ArrayLike, num_passes: int
 ) -> Array:
     """uint32 [D, K * S * A]: how often those passes update each entry; see `launch`."""
     _check_rows(program, rows)
@@ -186,13 +186,13 @@ def visit_counts(
 
 
 @functools.cache
-def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
+def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
     """The kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
     @jax.custom_jvp
-    def call(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
+    def call(rows: NativeRows, seeds: list[Array], tables: Array, rates: Array) -> Array:
         replicas, entries = tables.shape
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
@@ -205,12 +205,17 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
         raise TypeError("the native kernels cannot be differentiated: use backend='jax'")
 
     @custom_vmap
-    def run(rows: Rows, seeds: list[Array], tables: Array, rates: Array) -> Array:
+    def run(rows: NativeRows, seeds: list[Array], tables: Array, rates: Array) -> Array:
         return call(rows, seeds, tables, rates)
 
     @run.def_vmap
     def batch(
-        axis_size: int, batched: Any, rows: Rows, seeds: list[Array], tables: Array, rates: Array
+        axis_size: int,
+        batched: Any,
+        rows: NativeRows,
+        seeds: list[Array],
+        tables: Array,
+        rates: Array,
     ) -> tuple[Array, bool]:
         tables, rates = (
             x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape))
@@ -234,11 +239,11 @@ def _launcher(program: Program, num_passes: int) -> Callable[..., Array]:
     return run
 
 
-def _operands(rows: Rows) -> tuple[Array, Array, Array, Array]:
+def _operands(rows: NativeRows) -> tuple[Array, Array, Array, Array]:
     return rows.words, rows.lengths, rows.dpus, rows.verdict
 
 
-def _attributes(program: Program, num_passes: int) -> dict[str, int]:
+def _attributes(program: PassProgram, num_passes: int) -> dict[str, int]:
     return {
         "rule": RULES.index(kernel_names(program)[0] or ""),
         "order": NAMES.index(program.order.name),
@@ -249,7 +254,7 @@ def _attributes(program: Program, num_passes: int) -> dict[str, int]:
     }
 
 
-def _check_rows(program: Program, rows: Rows) -> None:
+def _check_rows(program: PassProgram, rows: NativeRows) -> None:
     expected = (program.num_states, program.num_actions)
     if rows.tables != expected:
         raise ValueError(f"rows were examined for tables of {rows.tables}, not of {expected}")

@@ -3,13 +3,13 @@
 import jax
 import jax.numpy as jnp
 
-from accel_rl.tabular.program import Program
-from accel_rl.tabular.rows import ROW_WORDS, Row, from_words
+from accel_rl.tabular.program import PassProgram
+from accel_rl.tabular.rows import ROW_WORDS, TabularRow, from_words
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
 from accel_rl.types import Array
 
 
-def arrange(program: Program, words: Array) -> Array:
+def arrange(program: PassProgram, words: Array) -> Array:
     """Rows [D, T, 4] cut into target blocks: [D, blocks, B, 4], the last padded."""
     chunks, rows, _ = words.shape
     block = program.target_block
@@ -17,7 +17,7 @@ def arrange(program: Program, words: Array) -> Array:
     return padded.reshape(chunks, -1, block, ROW_WORDS)
 
 
-def sweep(program: Program, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
+def sweep(program: PassProgram, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
     """One pass over every chunk.
 
     Args:
@@ -32,14 +32,14 @@ def sweep(program: Program, tables: Array, blocks: Array, coefficients: Coeffici
     return jax.vmap(lambda q, b: _chunk(program, q, b, coefficients))(tables, blocks)
 
 
-def _chunk(program: Program, table: Array, blocks: Array, c: Coefficients) -> Array:
+def _chunk(program: PassProgram, table: Array, blocks: Array, c: Coefficients) -> Array:
     rule, nx = program.rule, program.rule.numerics
 
-    def one_target(table: Array, row: Row) -> Array:
+    def one_target(table: Array, row: TabularRow) -> Array:
         ahead = next_values(table, row, rule.tables, program.size, program.num_actions)
         return rule.target(ahead, row, c)
 
-    def apply(table: Array, step: tuple[Row, Array]) -> tuple[Array, None]:
+    def apply(table: Array, step: tuple[TabularRow, Array]) -> tuple[Array, None]:
         row, target = step
         old = table[row.entry]
         new = jnp.where(row.valid, move_towards(nx, old, target, c.alpha), old)
