@@ -2,7 +2,7 @@
 
 Instructions and cycles are those that the programs count on the emulated DPU: modelled, not
 measured on hardware. The golden counts beside them were counted in code of the vendor's compiler
-(`pim_emu/cost/calibration.toml`). Speed is that of backend "upmem" against backend "cpu", which
+(`calibration.toml` of `accel_rl.pim.cost`). Speed is that of backend "upmem" over "cpu", which
 does the same updates in native code.
 """
 
@@ -16,7 +16,7 @@ from common import Claim, Report, System, interleave, warn
 from rich.console import Console
 
 from accel_rl import datasets, envs, pim, tabular
-from pim_emu import cost
+from accel_rl.pim import cost
 
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")

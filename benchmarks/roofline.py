@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pim_emu.cost import arithmetic_operations, roofline
+from accel_rl.pim.cost import arithmetic_operations, roofline
 from pim_emu.machine import load_machine
 
 SOURCE = Path(__file__).with_suffix(".c")

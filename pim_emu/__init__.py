@@ -25,9 +25,9 @@ A program that does not compile raises `BuildError`; a DPU that does something w
 Host programs in C are built with what lies in the folder `sdk_path()`. What a program computes is
 exact; cycles and seconds are modelled. `docs/pim-emu.md` begins from zero.
 
-Beside it: descriptions of machines (`load_machine`), a sharded pmap over DPUs (`dpu_map`), and the
-cost model of tabular training (`modelled_seconds`). What needs JAX is imported when it is first
-used: building and running DPU programs does without.
+It also holds descriptions of machines (`load_machine`), a sharded pmap over DPUs (`dpu_map`), and
+models of pipeline and transfers (`pim_emu.cost`). What needs JAX is imported at its first use:
+building and running DPU programs does without.
 """
 
 import importlib
@@ -36,17 +36,6 @@ from typing import TYPE_CHECKING, Any
 from pim_emu import low_memory
 
 if TYPE_CHECKING:
-    from pim_emu.cost import (
-        DpuWorkload,
-        ModelledSeconds,
-        Roofline,
-        ScalingPoint,
-        check_fits,
-        modelled_seconds,
-        roofline,
-        split_rows,
-        strong_scaling,
-    )
     from pim_emu.counters import Counters, SetCounters
     from pim_emu.dpu_set import DpuSet
     from pim_emu.execute import Result, run
@@ -63,30 +52,21 @@ __all__ = [
     "DpuError",
     "DpuProgram",
     "DpuSet",
-    "DpuWorkload",
     "EmulatorFault",
     "Machine",
-    "ModelledSeconds",
     "Result",
-    "Roofline",
-    "ScalingPoint",
     "SdkError",
     "SetCounters",
     "available_machines",
     "build",
-    "check_fits",
     "configure",
     "device_map",
     "dpu_map",
     "dpu_mesh",
     "load_machine",
-    "modelled_seconds",
     "pad_axis",
-    "roofline",
     "run",
     "sdk_path",
-    "split_rows",
-    "strong_scaling",
 ]
 _MODULES = {
     **dict.fromkeys(("device_map", "dpu_map", "dpu_mesh", "pad_axis"), "pim_emu.mapping"),
@@ -106,7 +86,7 @@ low_memory.keep()
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'pim_emu' has no attribute '{name}'")
-    return getattr(importlib.import_module(_MODULES.get(name, "pim_emu.cost")), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

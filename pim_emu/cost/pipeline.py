@@ -12,9 +12,6 @@ import math
 
 import numpy as np
 
-from pim_emu.arguments import whole
-from pim_emu.machine import Machine, check_machine
-
 
 def round_robin_cycles(loads: np.ndarray, reissue: int) -> float:
     """Cycles until all tasklets are done.
@@ -34,15 +31,15 @@ def round_robin_cycles(loads: np.ndarray, reissue: int) -> float:
     return float(np.sum(rounds * np.maximum(active, reissue)))
 
 
-def owners(entries: np.ndarray, tasklets: int) -> np.ndarray:
-    """The tasklets that apply updates of entries: `arl_owner` of kernels/common/share.h."""
-    return (np.asarray(entries, np.int64) * 25 & 255) * tasklets >> 8
-
-
 def share_cycles(items: int, tasklets: int, reissue: int) -> float:
-    """Cycles per instruction of an item, for `items` shared as the kernel does.
+    """Return cycles per instruction of an item, for items shared in runs of neighbours.
 
-    Each tasklet takes ceil(items / t) neighbours; those that come last may find fewer, or none.
+    Each tasklet takes ceil(items / tasklets) neighbours; the last ones may find fewer, or none.
+
+    Args:
+      items: number of items, at least 0.
+      tasklets: number of tasklets.
+      reissue: cycles between two instructions of a tasklet.
     """
     if items == 0:
         return 0.0
@@ -92,42 +89,3 @@ def random_cycles(items: int, tasklets: int, reissue: int) -> float:
         expected += max(active, reissue) * float(np.sum(of_w.real))
     sum_is_items = math.exp(items * math.log(items) - items - math.lgamma(items + 1))
     return expected / sum_is_items
-
-
-def ownership_imbalance(
-    machine: Machine, pairs: np.ndarray, tasklets: int, target_block: int
-) -> float:
-    """How much longer the apply phases of real rows take than with an even split.
-
-    Args:
-      machine: gives the reissue interval.
-      pairs: int [n], s * A + a of a DPU's rows, in the order in which they are trained; `owners`
-        says which tasklet owns a row.
-      tasklets: t.
-      target_block: B; the last block may be shorter.
-
-    Returns:
-      Cycles of all blocks' apply phases over those of an even split, at least 1: the `imbalance` of
-      a `Workload`.
-
-    Raises:
-      TypeError: if it is no machine, the pairs are no integers, or a number is no int.
-      ValueError: if there are no rows, or a number is below 1.
-    """
-    check_machine(machine)
-    pairs = np.asarray(pairs)
-    if pairs.size and not np.issubdtype(pairs.dtype, np.integer):
-        raise TypeError(f"pairs must be of integers, got {pairs.dtype}")
-    for name, value in (("tasklets", tasklets), ("target_block", target_block)):
-        whole(name, value, 0)
-    if pairs.ndim != 1 or not len(pairs) or tasklets < 1 or target_block < 1:
-        raise ValueError(
-            "pairs must be a non-empty vector, tasklets and target_block at least 1, got shape "
-            f"{pairs.shape}, {tasklets} and {target_block}"
-        )
-    block = np.arange(len(pairs)) // target_block
-    slots = (block[-1] + 1) * tasklets
-    loads = np.bincount(block * tasklets + owners(pairs, tasklets), minlength=slots)
-    cycles = round_robin_cycles(loads.reshape(-1, tasklets), machine.pipeline_reissue)
-    even = len(pairs) * max(1.0, machine.pipeline_reissue / tasklets)
-    return cycles / even

@@ -10,7 +10,7 @@ from commands import SMALL, as_json, invoke, succeed
 
 from accel_rl import datasets, envs, pim, tabular
 from accel_rl.cli import folders, runs
-from pim_emu import cost
+from accel_rl.pim import cost
 from pim_emu.machine import load_machine
 
 RECORD_KEYS = [

@@ -12,11 +12,10 @@ from sdk_present import needs
 from transitions import collected
 
 from accel_rl import pim, tabular
-from accel_rl.pim import modelled
+from accel_rl.pim import cost, modelled
+from accel_rl.pim.cost.kernel import run_cycles
+from accel_rl.pim.cost.limits import wram_parts
 from accel_rl.pim.upmem import kernels
-from pim_emu import cost
-from pim_emu.cost.kernel import run_cycles
-from pim_emu.cost.limits import wram_parts
 from pim_emu.toolchain.elf import ElfFile
 
 pytestmark = needs("gcc", "g++")

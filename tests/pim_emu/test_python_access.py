@@ -14,6 +14,7 @@ import pytest
 from sdk_present import needs_sdk
 
 import pim_emu
+from accel_rl.pim import cost
 from pim_emu import host_library as lib
 
 pytestmark = needs_sdk
@@ -254,9 +255,9 @@ def test_results_are_compared_by_identity(scale):
 
 
 def test_dataclasses_say_what_their_fields_are():
-    described = [getattr(pim_emu, name) for name in pim_emu.__all__]
+    described = [getattr(of, name) for of in (pim_emu, cost) for name in of.__all__]
     described = [each for each in described if dataclasses.is_dataclass(each)]
-    assert len(described) == 9
+    assert len(described) == 11
     for each in described:
         attributes = each.__doc__.partition("Attributes:")[2].partition("\n\n")[0]
         names = re.findall(r"^      (\w+):", attributes, re.MULTILINE)

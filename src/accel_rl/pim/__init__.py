@@ -1,10 +1,10 @@
 """Tabular training on processing-in-memory: DPUs train on chunks of a log, the host merges tables.
 
 chunks = pim.partition(dataset.transitions, num_dpus, num_states, num_actions)
-result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.Schedule(passes=100))
+result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.MergeSchedule(passes=100))
 """
 
-from accel_rl.pim import match, modelled, upmem
+from accel_rl.pim import cost, match, modelled, upmem
 from accel_rl.pim.backends import (
     Backend,
     cpu_backend,
@@ -28,6 +28,7 @@ __all__ = [
     "TrainResult",
     "available_machines",
     "chunk_lengths",
+    "cost",
     "cpu_backend",
     "jax_backend",
     "load_machine",

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import instance, real, shown, whole
+from accel_rl.pim.cost import DpuWorkload, check_fits
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import record_bytes
@@ -17,7 +18,7 @@ from accel_rl.tabular.orders import Order
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
-from pim_emu import DpuWorkload, Machine, check_fits, load_machine
+from pim_emu import Machine, load_machine
 
 
 def check_arguments(
@@ -95,7 +96,7 @@ def check_initial(program: PassProgram, initial: Array) -> None:
 def check_memory(
     program: PassProgram, chunks: Chunks, machine: str | Machine, tasklets: int
 ) -> None:
-    """Validate that a DPU of the machine can hold the run; see `pim_emu.check_fits`."""
+    """Validate that a DPU of the machine can hold the run; see `pim.cost.check_fits`."""
     instance("machine", machine, (str, Machine), "pim.load_machine makes one")
     limits = load_machine(machine) if isinstance(machine, str) else machine
     workload = DpuWorkload(

@@ -1,4 +1,4 @@
-"""Modelled time of runs on UPMEM DPUs, from the cost model `pim_emu.cost`; never measured."""
+"""Modelled time of runs on UPMEM DPUs, from the cost model `accel_rl.pim.cost`; never measured."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel_rl.datasets import TabularDataset, validate
+from accel_rl.pim import cost
 from accel_rl.pim.rows import record_bytes
 from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.tabular import Order
-from pim_emu import cost
+from pim_emu.cost import broadcast_seconds, pull_seconds, push_seconds
 from pim_emu.machine import Machine, load_machine
 
 
@@ -109,12 +110,12 @@ def parts_of_run(
         raise ValueError("the report holds no launch: wait for the training within the recording")
     dpus, fetched = report.dpus, report.gathered_bytes // launches
     program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
-    broadcast = cost.broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
-    pull = cost.pull_seconds(machine, dpus, fetched)
+    broadcast = broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
+    pull = pull_seconds(machine, dpus, fetched)
     merge = dpus * fetched * (2 if weighted_merge else 1) / machine.host_merge_bandwidth
     return {
-        "cpu_to_pim": cost.broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
-        + cost.push_seconds(machine, dpus, report.scattered_bytes)
+        "cpu_to_pim": broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
+        + push_seconds(machine, dpus, report.scattered_bytes)
         + broadcast,
         "pim_kernel": report.slowest / machine.clock_hz + launches * machine.launch_seconds,
         "inter_pim": (launches - 1) * (broadcast + pull + merge),
@@ -143,10 +144,10 @@ def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float
         raise ValueError("the DPUs counted instructions: make it with count_instructions=False")
     dpus = report.dpus
     return {
-        "cpu_to_pim": cost.broadcast_seconds(machine, dpus, report.broadcast_bytes)
-        + cost.push_seconds(machine, dpus, report.scattered_bytes),
+        "cpu_to_pim": broadcast_seconds(machine, dpus, report.broadcast_bytes)
+        + push_seconds(machine, dpus, report.scattered_bytes),
         "pim_kernel": report.slowest / machine.clock_hz + report.launches * machine.launch_seconds,
-        "pim_to_cpu": cost.pull_seconds(machine, dpus, report.gathered_bytes),
+        "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
     }
 
 

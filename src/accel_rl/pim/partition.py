@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import instance, integer
+from accel_rl.pim.cost import split_rows
 from accel_rl.tabular.rows import MAX_ACTIONS
 from accel_rl.types import Array, TabularTransition
-from pim_emu import split_rows
 
 
 @functools.partial(

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
-from pim_emu.arguments import whole
+from accel_rl.arguments import whole
 from pim_emu.machine import Constant, parse_constants
 
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -67,7 +67,7 @@ class UpdateInstructions:
 def load_calibration() -> Calibration:
     """The calibration that comes with the package."""
     name = "calibration.toml"
-    text = (resources.files("pim_emu.cost") / name).read_text(encoding="utf-8")
+    text = (resources.files("accel_rl.pim.cost") / name).read_text(encoding="utf-8")
     rules = {rule: RuleOperations(**table) for rule, table in tomllib.loads(text)["rules"].items()}
     return Calibration(parse_constants(text, name), rules)
 

@@ -8,12 +8,12 @@ Reference: Williams, Waterman and Patterson, "Roofline", Communications of the A
 import dataclasses
 import math
 
-from pim_emu.arguments import shown, whole
-from pim_emu.cost.instructions import arithmetic_operations, check_rule, update_instructions
-from pim_emu.cost.kernel import pass_cycles
-from pim_emu.cost.limits import check_fits
-from pim_emu.cost.mram import dma_cycles
-from pim_emu.cost.workload import DpuWorkload
+from accel_rl.arguments import shown, whole
+from accel_rl.pim.cost.instructions import arithmetic_operations, check_rule, update_instructions
+from accel_rl.pim.cost.kernel import pass_cycles
+from accel_rl.pim.cost.limits import check_fits
+from accel_rl.pim.cost.mram import dma_cycles
+from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 _LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter

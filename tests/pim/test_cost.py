@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sdk_present import needs_sdk
 
-from pim_emu import cost
-from pim_emu.cost import kernel, mram, pipeline, transfers
-from pim_emu.cost.workload import ORDERS
+from accel_rl.pim import cost
+from accel_rl.pim.cost import kernel, mram, ownership
+from accel_rl.pim.cost.workload import ORDERS
+from pim_emu.cost import pipeline, transfers
 from pim_emu.machine import available_machines, constants_table, load_machine
 
 MACHINE = load_machine()
@@ -152,7 +153,7 @@ def test_shares_and_owners_are_those_of_the_kernel(tmp_path):
     subprocess.run(["gcc", *options, "-o", program], input=source, text=True, check=True)
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     tasklets = range(1, 25)
-    owned = [pipeline.owners(65 * np.arange(1000), t) for t in tasklets]
+    owned = [ownership.owners(65 * np.arange(1000), t) for t in tasklets]
     expected = np.concatenate(owned + [shares(100, t) for t in tasklets])
     np.testing.assert_array_equal(np.array(printed.split(), int), expected)
 
@@ -175,7 +176,7 @@ def test_expected_cycles_of_random_ownership_by_sampling(items, tasklets):
 
 
 def test_ownership_imbalance_of_given_rows():
-    owners = pipeline.owners(np.arange(256), 16)
+    owners = ownership.owners(np.arange(256), 16)
     even = np.concatenate([np.flatnonzero(owners == k)[:8] for k in range(16)])
     assert cost.ownership_imbalance(MACHINE, even, 16, 128) == 1.0
     # All rows of one pair: one tasklet applies them all, at an eleventh of the pipeline.
@@ -554,12 +555,12 @@ def test_more_dpus_or_tasklets_than_there_are():
         ({"order": "seq"}, "order must be one of SEQ, .*, got 'seq'"),
         ({"rows": ()}, "rows_per_dpu must have a DPU with rows"),
         ({"rows": (0,)}, "rows_per_dpu must have a DPU with rows"),
-        ({"rows": (5, -1)}, "each of rows_per_dpu must be a whole number of at least 0, got -1"),
+        ({"rows": (5, -1)}, "each of rows_per_dpu must be at least 0, got -1"),
         ({"record_bytes": 12}, "record_bytes must be 8 or 16, got 12"),
         ({"imbalance": 0.9}, "imbalance must be at least 1, got 0.9"),
         ({"imbalance": math.nan}, "imbalance must be at least 1, got nan"),
-        ({"target_block": 0}, "target_block must be a whole number of at least 1, got 0"),
-        ({"period": 0}, "period must be a whole number of at least 1, got 0"),
+        ({"target_block": 0}, "target_block must be at least 1, got 0"),
+        ({"period": 0}, "period must be at least 1, got 0"),
     ],
 )
 def test_bad_workloads_are_refused(fields, message):
@@ -568,9 +569,9 @@ def test_bad_workloads_are_refused(fields, message):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="num_actions must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
         cost.update_instructions("q_learning", "fp32", 0)
-    with pytest.raises(ValueError, match="num_actions must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
         cost.arithmetic_operations("q_learning", 0)
     with pytest.raises(ValueError, match="instructions must be positive"):
         cost.peak_updates(MACHINE, 0.0, 11)

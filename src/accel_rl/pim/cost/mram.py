@@ -5,8 +5,8 @@ overlaps their latencies. Each tasklet reads the rows of its own share; in RAN, 
 of rows whole, one tasklet reads for all.
 """
 
-from pim_emu.cost.instructions import load_calibration
-from pim_emu.cost.workload import DpuWorkload
+from accel_rl.pim.cost.instructions import load_calibration
+from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.machine import Machine
 
 _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and hold one wide

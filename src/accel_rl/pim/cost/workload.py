@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from pim_emu.arguments import instance, whole
-from pim_emu.cost.instructions import check_rule
+from accel_rl.arguments import instance, whole
+from accel_rl.pim.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
 

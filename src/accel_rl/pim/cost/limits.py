@@ -1,9 +1,9 @@
 """Whether a workload fits the machine's memories."""
 
-from pim_emu.arguments import instance
-from pim_emu.cost.instructions import load_calibration
-from pim_emu.cost.mram import buffer_bytes
-from pim_emu.cost.workload import DpuWorkload
+from accel_rl.arguments import instance
+from accel_rl.pim.cost.instructions import load_calibration
+from accel_rl.pim.cost.mram import buffer_bytes
+from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 
@@ -17,7 +17,7 @@ def check_fits(machine: Machine, workload: DpuWorkload) -> None:
       ValueError: with what is needed and what there is.
     """
     check_machine(machine)
-    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
+    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
     calibration = load_calibration()
     if workload.dpus > machine.total_dpus:
         raise ValueError(f"{workload.dpus} DPUs asked for, {machine.name} has {machine.total_dpus}")

@@ -7,12 +7,12 @@ and an instruction count; nothing has been run on UPMEM hardware.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pim_emu.arguments import instance
-from pim_emu.cost.instructions import load_calibration
-from pim_emu.cost.kernel import run_cycles
-from pim_emu.cost.limits import check_fits
+from accel_rl.arguments import instance
+from accel_rl.pim.cost.instructions import load_calibration
+from accel_rl.pim.cost.kernel import run_cycles
+from accel_rl.pim.cost.limits import check_fits
+from accel_rl.pim.cost.workload import DpuWorkload, split_rows
 from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
-from pim_emu.cost.workload import DpuWorkload, split_rows
 from pim_emu.machine import Machine
 
 
@@ -137,7 +137,7 @@ def strong_scaling(
       TypeError: if an argument is of another type.
       ValueError: if `dpus` is empty, or a workload does not fit the machine.
     """
-    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
+    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
     instance("dpus", dpus, Sequence, "numbers of DPUs")
     if not dpus:
         raise ValueError("dpus must have at least one number")

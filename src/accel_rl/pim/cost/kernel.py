@@ -8,11 +8,11 @@ before it: one tasklet does them all, the others wait.
 
 import dataclasses
 
-from pim_emu.arguments import instance, whole
+from accel_rl.arguments import instance, whole
+from accel_rl.pim.cost.instructions import check_rule, load_calibration, update_instructions
+from accel_rl.pim.cost.mram import read_cycles, table_cycles
+from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.cost import pipeline
-from pim_emu.cost.instructions import check_rule, load_calibration, update_instructions
-from pim_emu.cost.mram import read_cycles, table_cycles
-from pim_emu.cost.workload import DpuWorkload
 from pim_emu.machine import Machine, check_machine
 
 _LAUNCH_BARRIERS = 3  # when the tables are in WRAM, after the last pass, and when they are back
@@ -82,7 +82,7 @@ def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCyc
       ValueError: `rows` is below 0.
     """
     check_machine(machine)
-    instance("workload", workload, DpuWorkload, "pim_emu.DpuWorkload(...)")
+    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
     whole("rows", rows, 0)
     if rows == 0:
         return KernelCycles()

@@ -1,0 +1,40 @@
+"""Cost model: modelled time and energy of tabular training on UPMEM DPUs.
+
+`docs/cost-model.md` states what is modelled, the equations and the assumptions. Nothing has been
+run on UPMEM hardware.
+"""
+
+from accel_rl.pim.cost.instructions import (
+    NUMERICS,
+    UpdateInstructions,
+    arithmetic_operations,
+    load_calibration,
+    update_instructions,
+)
+from accel_rl.pim.cost.kernel import KernelCycles, pass_cycles
+from accel_rl.pim.cost.limits import check_fits
+from accel_rl.pim.cost.model import ModelledSeconds, ScalingPoint, modelled_seconds, strong_scaling
+from accel_rl.pim.cost.ownership import ownership_imbalance
+from accel_rl.pim.cost.roofline import Roofline, peak_updates, roofline
+from accel_rl.pim.cost.workload import DpuWorkload, split_rows
+
+__all__ = [
+    "NUMERICS",
+    "DpuWorkload",
+    "KernelCycles",
+    "ModelledSeconds",
+    "Roofline",
+    "ScalingPoint",
+    "UpdateInstructions",
+    "arithmetic_operations",
+    "check_fits",
+    "load_calibration",
+    "modelled_seconds",
+    "ownership_imbalance",
+    "pass_cycles",
+    "peak_updates",
+    "roofline",
+    "split_rows",
+    "strong_scaling",
+    "update_instructions",
+]
