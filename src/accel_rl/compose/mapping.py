@@ -8,7 +8,6 @@ from collections.abc import Mapping as Table
 from pathlib import Path
 from typing import Any
 
-from accel_rl.arguments import instance
 from accel_rl.compose.workload import ROLES
 
 EXECUTORS = ("fused", "deterministic", "asynchronous")
@@ -30,14 +29,9 @@ class Mapping:
     learner: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raise TypeError if a device is no name, ValueError if executor or learner is invalid."""
+        """Raise ValueError if executor or learner is invalid."""
         if self.executor not in EXECUTORS:
             raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
-        for role in ROLES[:-1]:
-            instance(role, getattr(self, role), str)
-        instance("learner", self.learner, tuple)
-        for each in self.learner:
-            instance("each of learner", each, str)
         if not self.learner or len(set(self.learner)) != len(self.learner):
             raise ValueError(f"learner must be devices, each once, got {self.learner}")
 
@@ -112,19 +106,8 @@ def from_table(table: Any) -> Mapping:
                 f"mapping.{name} must be {'an executor' if name == 'executor' else 'a device'}'s "
                 f"name, got {table.get(name)!r}"
             )
-    return from_names(table)
-
-
-def from_names(names: Table[str, str]) -> Mapping:
-    """Make a mapping from names of executor and devices; `+` joins several learners."""
-    learner = tuple(each.strip() for each in names["learner"].split("+"))
-    return Mapping(
-        executor=names["executor"],
-        actor=names["actor"],
-        replay_manager=names["replay_manager"],
-        data_storage=names["data_storage"],
-        learner=learner,
-    )
+    learner = tuple(each.strip() for each in table["learner"].split("+"))
+    return Mapping(**{**table, "learner": learner})
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
