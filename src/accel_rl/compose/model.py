@@ -88,15 +88,14 @@ def estimate(
 
 
 def _least_seconds(mapping: Mapping, costs: Costs, schedule: Schedule) -> float:
-    """Return a lower bound of the simulated iteration time: the work of the busiest worker."""
+    """Return a lower bound of simulated seconds: work of the busiest worker or of the buffer."""
     seconds = {step: costs.step(mapping, step).seconds for step in STEPS}
     calls = _calls(schedule, costs.group)
-    buffer = [seconds["insert"], calls * seconds["sample"]]
+    # Asynchronous workers of the buffer take turns, so both executors do its steps one by one.
+    buffer = seconds["insert"] + calls * seconds["sample"]
     if costs.group is None:
-        buffer.append(calls * seconds["update"])
-    # Deterministic: one worker takes all buffer steps. Asynchronous: each has its own.
-    longest = sum(buffer) if mapping.executor == "deterministic" else max(buffer)
-    return max(seconds["collect"], longest, calls * seconds["learn"] + seconds["sync"])
+        buffer += calls * seconds["update"]
+    return max(seconds["collect"], buffer, calls * seconds["learn"] + seconds["sync"])
 
 
 def _calls(schedule: Schedule, group: int | None) -> int:
