@@ -128,9 +128,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def toml_text(tables: Table[str, Any]) -> str:
     """Return TOML text of strings, numbers, bools, lists and tables of these."""
-    lines = [_line(name, each) for name, each in tables.items() if not _is_table(each)]
+    lines = [_line(name, each) for name, each in tables.items() if not isinstance(each, Table)]
     for name, table in tables.items():
-        if _is_table(table):
+        if isinstance(table, Table):
             lines += ["", f"[{_key(name)}]", *(_line(key, each) for key, each in table.items())]
     return "\n".join(lines).strip() + "\n"
 
@@ -142,7 +142,3 @@ def _line(name: str, value: Any) -> str:
 
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Table)

@@ -163,34 +163,30 @@ def _measure(
     store: bool,
 ) -> None:
     """Measure steps of an executable mapping and pairs of them; if `store`, also its own part."""
-    taken_steps = [step for step in STEPS if step != "update" or costs.group is None]
-    pairs = [pair for pair in itertools.combinations(taken_steps, 2) if _meet(*pair)]
-    wanted = [costs.key(mapping, step) for step in STEPS]
-    both = [costs.key(mapping, *pair) for pair in pairs]
-    apart = [costs.key(mapping, step) for step in STORE.values()] if store else []
-    if all(key in costs.steps for key in wanted + apart) and all(
-        k in costs.slowdowns for k in both
-    ):
+    steps = [
+        step
+        for step in (*STEPS, *(STORE.values() if store else ()))
+        if costs.key(mapping, step) not in costs.steps
+    ]
+    taken = [step for step in STEPS if step != "update" or costs.group is None]
+    pairs = [
+        pair
+        for pair in itertools.combinations(taken, 2)
+        if pair != ("learn", "sync")  # one worker runs both, so they never overlap
+        and costs.key(mapping, *pair) not in costs.slowdowns
+    ]
+    if not steps and not pairs:
         return
     program = program_for(spec, mapping, devices)
     calls = StepHarness(program, placement(mapping, devices), specs.hyper(spec)).steps
-    for step in (*STEPS, *(STORE.values() if store else ())):
-        key = costs.key(mapping, step)
-        if key not in costs.steps:
-            timed = timing.alone(calls[step], seconds)
-            costs.steps[key] = Cost(timed.median, timed.spread, "measured")
+    for step in steps:
+        timed = timing.alone(calls[step], seconds)
+        costs.steps[costs.key(mapping, step)] = Cost(timed.median, timed.spread, "measured")
     for first, second in pairs:
-        key = costs.key(mapping, first, second)
-        if key not in costs.slowdowns:
-            taken = timing.together(calls[first], calls[second], seconds)
-            for one, other, found in ((first, second, taken[0]), (second, first, taken[1])):
-                factor = found / costs.step(mapping, one).seconds
-                costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
-
-
-def _meet(first: str, second: str) -> bool:
-    """Return True if two steps may overlap; one worker runs both `learn` and `sync`."""
-    return {first, second} != {"learn", "sync"}
+        found = timing.together(calls[first], calls[second], seconds)
+        for one, other, each in ((first, second, found[0]), (second, first, found[1])):
+            factor = each / costs.step(mapping, one).seconds
+            costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
 
 
 def _trial(
