@@ -67,16 +67,10 @@ def profile(
       ValueError: if `seconds` is not above 0 and finite.
     """
     check_seconds(seconds)
+    tell = progress or (lambda *_: None)
     if known is None:
-        known = Costs(
-            alike(devices),
-            {},
-            {},
-            {},
-            timing.handing_off(),
-            timing.around_a_step(),
-            group=specs.group(spec),
-        )
+        handoff, bookkeeping = timing.handing_off(), timing.around_a_step()
+        known = Costs(alike(devices), {}, {}, {}, handoff, bookkeeping, group=specs.group(spec))
     costs = dataclasses.replace(
         known,
         alike=known.alike.including(alike(devices)),
@@ -92,8 +86,7 @@ def profile(
             costs.links[name] = _measured_link(executable(devices, name).jax_device, seconds)
     workload = specs.workload(spec)
     for number, mapping in enumerate(mappings):
-        if progress is not None:
-            progress(str(mapping), number, len(mappings))
+        tell(str(mapping), number, len(mappings))
         if mapping.executor == "fused":
             _measure_fused(spec, devices, mapping, costs, seconds)
             continue
@@ -112,14 +105,12 @@ def profile(
         for mapping in able:
             key = trial_key(mapping, costs.alike)
             if key not in costs.trials:
-                if progress is not None:
-                    progress(f"trial of {mapping}", len(mappings) - 1, len(mappings))
+                tell(f"trial of {mapping}", len(mappings) - 1, len(mappings))
                 costs.trials[key] = _trial(spec, devices, mapping, costs, seconds)
         if able:
             ratios = [costs.trials[trial_key(each, costs.alike)] for each in able]
             costs.stretch[executor] = statistics.median(ratios)
-    if progress is not None:
-        progress("done", len(mappings), len(mappings))
+    tell("done", len(mappings), len(mappings))
     return costs
 
 
