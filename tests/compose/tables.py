@@ -3,10 +3,9 @@
 import random
 
 from accel_rl.compose import EXECUTORS, Cost, Costs, Spec
-from accel_rl.compose.candidates import alike, distinct
+from accel_rl.compose.candidates import alike, distinct, mappings_of, options
 from accel_rl.compose.costs import fused_key, trial_key
 from accel_rl.compose.devices import find
-from accel_rl.compose.plan import mappings_of, space_of
 from accel_rl.compose.workload import STEPS
 
 SPEC = Spec(
@@ -46,4 +45,4 @@ def made_up(spec=SPEC, seed=0, slowdown=1.0, handoff=0.0):
 def mappings(spec=SPEC):
     """All mappings of a spec that differ in more than names of like devices."""
     devices = find(spec.devices)
-    return distinct(mappings_of(space_of(spec, devices)), alike(devices))
+    return distinct(mappings_of(options(spec, devices)[0], devices), alike(devices))

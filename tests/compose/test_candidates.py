@@ -12,12 +12,9 @@ from tables import SPEC, made_up, mappings
 
 from accel_rl import compose
 from accel_rl.compose import spec as specs
-from accel_rl.compose.assign import exhaustive
-from accel_rl.compose.candidates import alike, distinct, enough, offers
+from accel_rl.compose.candidates import alike, distinct, enough, mappings_of, offers, options
 from accel_rl.compose.costs import trial_key
 from accel_rl.compose.devices import JaxDevice, NativeDevice, find
-from accel_rl.compose.mapping import from_names
-from accel_rl.compose.plan import mappings_of, space_of
 from accel_rl.compose.workload import ROLES
 
 HOSTS = tuple(f"cpu:{number}" for number in range(8))
@@ -50,11 +47,16 @@ def test_tuples_are_renamed_to_the_same_exactly_where_they_cost_the_same(hosts):
     assert {len(found) for found in patterns.values()} == {1}
 
 
+def count(spec):
+    devices = find(spec.devices)
+    return len(list(mappings_of(options(spec, devices)[0], devices)))
+
+
 def test_what_is_measured_does_not_grow_with_the_number_of_like_devices():
     for others in (("native",), ("fpga",), ("native", "fpga")):
         few, many = (with_devices(*HOSTS[:n], *others) for n in (5, 8))
         assert len(mappings(few)) == len(mappings(many))
-        assert space_of(few, find(few.devices)).size == space_of(many, find(many.devices)).size
+        assert count(few) == count(many)
         assert len(enough(many.devices, alike(find(many.devices)))) <= len(ROLES) + 1 + len(others)
     # One mapping of one device, not as many as there are other devices to be told apart from.
     keys = {trial_key(each, alike(find(HOSTS))) for each in mappings(with_devices(*HOSTS))}
@@ -73,8 +75,7 @@ def drawn(seed):
     """Costs that are equal where nothing but names of like devices differs, with some ties."""
     found = {}
 
-    def cost(assignment):
-        mapping = from_names(assignment)
+    def cost(mapping):
         # Of a team the first member publishes policies; the rest are as good as each other.
         used = tuple(getattr(mapping, role) for role in ROLES[:-1]) + mapping.learner[:1]
         place = (mapping.executor, len(mapping.learner), pattern(used))
@@ -92,18 +93,17 @@ def test_the_choice_is_that_of_all_mappings(seed, others):
     random.Random(seed).shuffle(names)
     spec = with_devices(*names[:3], *others, *names[3:])
     devices = find(spec.devices)
-    space = space_of(spec, devices)
+    few, _ = options(spec, devices)
     taken, _ = offers(devices, specs.workload(spec))
-    options = {role: tuple(names) for role, names in taken.items()}
-    every = dataclasses.replace(space, options={**space.options, **options})
-    assert space.size < every.size / 2
+    all_of = {role: tuple(names) for role, names in taken.items()}
+    all_of["learner"] = tuple((name,) for name in taken["learner"])
+    few, every = (list(mappings_of(each, devices)) for each in (few, few | all_of))
+    assert len(few) < len(every) / 2
 
-    cost = drawn(seed)
-    one, other = exhaustive(space, cost), exhaustive(every, cost)
-    assert (one.assignment, one.cost) == (other.assignment, other.cost)
+    cost, like = drawn(seed), alike(devices)
+    assert min(distinct(few, like), key=cost) == min(every, key=cost)
     # The same mappings are left of both.
-    like = alike(devices)
-    assert distinct(mappings_of(space), like) == distinct(mappings_of(every), like)
+    assert distinct(few, like) == distinct(every, like)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -111,14 +111,16 @@ def test_accelerators_learn_together_however_many_there_are(seed):
     boards = [mock.Mock(spec=jax.Device, platform="gpu", device_kind="g", id=n) for n in range(8)]
     many = {f"gpu:{n}": JaxDevice(f"gpu:{n}", board) for n, board in enumerate(boards)}
     devices = {**find(HOSTS[:1]), **many}
-    space = space_of(SPEC, devices)
-    team = "+".join(many)
-    assert space.options["learner"] == ("cpu:0", "gpu:0", "gpu:1", "gpu:2", "gpu:3", team)
-    options = {role: tuple(devices) for role in ROLES} | {"learner": (*devices, team)}
-    every = dataclasses.replace(space, options={**space.options, **options})
+    few, _ = options(SPEC, devices)
+    team = tuple(many)
+    singles = ("cpu:0", "gpu:0", "gpu:1", "gpu:2", "gpu:3")
+    assert few["learner"] == (*((name,) for name in singles), team)
+    all_of = dict.fromkeys(ROLES, tuple(devices))
+    all_of["learner"] = (*((name,) for name in devices), team)
+    every = mappings_of(few | all_of, devices)
     cost = drawn(seed)
-    one, other = exhaustive(space, cost), exhaustive(every, cost)
-    assert (one.assignment, one.cost) == (other.assignment, other.cost)
+    best = min(distinct(mappings_of(few, devices), alike(devices)), key=cost)
+    assert best == min(every, key=cost)
 
 
 def test_like_devices_of_other_watts_are_told_apart_in_joules():
@@ -129,7 +131,6 @@ def test_like_devices_of_other_watts_are_told_apart_in_joules():
         power={"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0)},
     )
     plan = compose.plan(spec, costs=made_up(spec))
-    assert dict(plan.found.assignment)["learner"] == "cpu:1"
     assert plan.best.mapping.devices == ("cpu:1",)
     names = [str(each.mapping) for each in plan.estimates]
     assert {"fused on cpu:0", "fused on cpu:1"} <= set(names)

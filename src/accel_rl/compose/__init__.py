@@ -8,7 +8,7 @@ Reference: Meng, Kinsner, Singh, Iyer, Prasanna, "PEARL: Enabling Portable, Prod
 High-Performance Deep Reinforcement Learning using Heterogeneous Platforms", CF 2024.
 """
 
-from accel_rl.compose.assign import Infeasible
+from accel_rl.compose.candidates import Infeasible
 from accel_rl.compose.costs import Alike, Cost, Costs
 from accel_rl.compose.devices import Device, Executable, Link, Modelled, available, find
 from accel_rl.compose.energy import Meter, Power

@@ -18,7 +18,8 @@ from accel_rl.io import atomic_write
 from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import cpu_name
 
-FORMAT = 4
+FORMAT = 5
+_BY_KEY = ("steps", "slowdowns", "fused_iterations", "trials")
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
 # Fields of a spec that its costs do not depend on.
 _ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
@@ -73,39 +74,19 @@ def _place(spec: Spec, folder: Path | None) -> tuple[Path, dict[str, Any]]:
 
 
 def _plain(costs: Costs) -> dict[str, Any]:
-    return {
-        "alike": dataclasses.asdict(costs.alike),
-        "steps": [
-            [*key, dataclasses.astuple(cost)]
-            for key, cost in costs.steps.items()
-            if cost.source == "measured"
-        ],
-        "slowdowns": [[*key, value] for key, value in costs.slowdowns.items()],
-        "fused": [
-            [*key, dataclasses.astuple(cost)] for key, cost in costs.fused_iterations.items()
-        ],
-        "handoff": costs.handoff,
-        "bookkeeping": costs.bookkeeping,
-        "stretch": dict(costs.stretch),
-        "trials": [[*key, value] for key, value in costs.trials.items()],
-        "links": {name: dataclasses.astuple(link) for name, link in costs.links.items()},
-        "group": costs.group,
-    }
+    """Convert costs for JSON; tables by `Key` become lists of steps, devices and value."""
+    held = dataclasses.asdict(costs)
+    measured = {key: each for key, each in held["steps"].items() if each["source"] == "measured"}
+    held["steps"] = measured
+    return held | {name: [[*key, each] for key, each in held[name].items()] for name in _BY_KEY}
 
 
 def _costs(held: dict[str, Any]) -> Costs:
-    def table(name: str) -> dict[Key, Any]:
-        return {Key(tuple(steps), tuple(on)): value for steps, on, value in held[name]}
-
-    return Costs(
-        alike=Alike(**held["alike"]),
-        steps={key: Cost(*value) for key, value in table("steps").items()},
-        slowdowns=table("slowdowns"),
-        fused_iterations={key: Cost(*value) for key, value in table("fused").items()},
-        handoff=float(held["handoff"]),
-        bookkeeping=float(held["bookkeeping"]),
-        stretch=dict(held["stretch"]),
-        trials=table("trials"),
-        links={name: Link(*each) for name, each in held["links"].items()},
-        group=held["group"],
-    )
+    tables = {
+        name: {Key(tuple(steps), tuple(on)): each for steps, on, each in held[name]}
+        for name in _BY_KEY
+    }
+    for name in ("steps", "fused_iterations"):
+        tables[name] = {key: Cost(**each) for key, each in tables[name].items()}
+    links = {name: Link(**each) for name, each in held["links"].items()}
+    return Costs(**{**held, **tables, "alike": Alike(**held["alike"]), "links": links})

@@ -1,16 +1,68 @@
-"""Candidates of each role, and equality of mappings up to the names of like devices."""
+"""Mappings to choose from: devices of each role, and equality up to the names of like devices."""
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Mapping as Table
-from typing import cast
+from typing import Any, cast
 
+from accel_rl.compose import spec as specs
 from accel_rl.compose.costs import Alike, trial_key
 from accel_rl.compose.devices import Device, Executable, JaxDevice
-from accel_rl.compose.mapping import Mapping
+from accel_rl.compose.mapping import EXECUTORS, Mapping
+from accel_rl.compose.spec import Spec
 from accel_rl.compose.workload import ROLES, Workload
 
 Watts = tuple[float, float]  # idle and active
+
+Options = dict[str, tuple[Any, ...]]
+"""Choices by field of `Mapping`, in the order of its fields; a choice of learners is a tuple."""
+
+
+class Infeasible(ValueError):
+    """Error of a training that no mapping serves.
+
+    Args:
+      refused: roles that no device offers, each with devices and the reasons why they refuse it.
+    """
+
+    def __init__(self, refused: Table[str, Table[str, str]]) -> None:
+        reasons = []
+        for role, refusals in refused.items():
+            why = ", ".join(f"{device}: {reason}" for device, reason in refusals.items())
+            reasons.append(f"no device offers {role} ({why or 'none was asked'})")
+        super().__init__("; ".join(reasons) or "no device of JAX takes every role, as fused needs")
+
+
+def options(
+    spec: Spec, devices: Table[str, Device], executors: tuple[str, ...] = EXECUTORS
+) -> tuple[Options, dict[str, dict[str, str]]]:
+    """Return executors and devices to choose from, without redundant like devices.
+
+    Returns:
+      The options, and the reasons why others are not offered, by role and device.
+    """
+    taken, refused = offers(devices, specs.workload(spec))
+    few = enough(devices, alike(devices, spec.power))
+    if not (spec.policy_lag and spec.priority_lag):
+        executors = tuple(each for each in executors if each != "asynchronous")
+        refused["executor"] = {"asynchronous": "policy_lag and priority_lag must allow staleness"}
+    teams = learners(taken["learner"], devices, spec.batch_size)
+    found: Options = {"executor": executors}
+    found |= {role: tuple(each for each in taken[role] if each in few) for role in ROLES}
+    found["learner"] = tuple(team for team in teams if len(team) > 1 or team[0] in few)
+    return found, refused
+
+
+def mappings_of(options: Options, devices: Table[str, Device]) -> Iterator[Mapping]:
+    """Iterate over all mappings of options; the last role varies fastest."""
+    every = itertools.starmap(Mapping, itertools.product(*options.values()))
+    return (each for each in every if each.executor != "fused" or in_one_place(each, devices))
+
+
+def in_one_place(mapping: Mapping, devices: Table[str, Device]) -> bool:
+    """Return True if all roles are on one JAX device, as the fused program needs."""
+    places = {getattr(devices[name], "jax_device", None) for name in mapping.devices}
+    return len(places) == 1 and None not in places
 
 
 def offers(

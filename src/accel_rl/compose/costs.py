@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
 from typing import Literal, NamedTuple, get_args
 
-from accel_rl.arguments import instance, one_of, real
+from accel_rl.arguments import one_of
 from accel_rl.compose.devices.device import Link
 from accel_rl.compose.mapping import Mapping
 
@@ -21,9 +21,9 @@ class Cost:
     source: Source
 
     def __post_init__(self) -> None:
-        """Raise TypeError if a time is no number, ValueError if it or the source is invalid."""
+        """Raise ValueError if a time or the source is invalid."""
         for name in ("seconds", "spread"):
-            if not real(name, getattr(self, name)) >= 0:
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         one_of("source", self.source, get_args(Source))
 
@@ -43,11 +43,6 @@ class Alike:
     """Device -> kind, for devices that others of their kind can stand for."""
     places: Table[str, str] = dataclasses.field(default_factory=dict)
     """Device -> place, for devices that run here; two devices may share a place."""
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a field is no table."""
-        instance("kinds", self.kinds, Table)
-        instance("places", self.places, Table)
 
     def taken(self, names: Iterable[str]) -> set[str]:
         """Return the places of the named devices that no other device can stand for."""
@@ -122,11 +117,6 @@ class Costs:
         """Return the factor on simulated time: of the mapping's trial, else of its executor."""
         own = self.trials.get(trial_key(mapping, self.alike))
         return self.stretch.get(mapping.executor, 1.0) if own is None else own
-
-    def least_stretched(self, executor: str) -> float:
-        """Return the least factor on simulated time over all mappings of an executor."""
-        tried = [each for key, each in self.trials.items() if key.steps == (executor,)]
-        return min([self.stretch.get(executor, 1.0), *tried])
 
     def fused(self, mapping: Mapping) -> Cost:
         """Return the cost of a fused iteration; raise KeyError as `step` does."""

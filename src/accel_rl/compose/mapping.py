@@ -8,7 +8,6 @@ from collections.abc import Mapping as Table
 from pathlib import Path
 from typing import Any
 
-from accel_rl.arguments import instance
 from accel_rl.compose.workload import ROLES
 
 EXECUTORS = ("fused", "deterministic", "asynchronous")
@@ -30,14 +29,9 @@ class Mapping:
     learner: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raise TypeError if a device is no name, ValueError if executor or learner is invalid."""
+        """Raise ValueError if executor or learner is invalid."""
         if self.executor not in EXECUTORS:
             raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
-        for role in ROLES[:-1]:
-            instance(role, getattr(self, role), str)
-        instance("learner", self.learner, tuple)
-        for each in self.learner:
-            instance("each of learner", each, str)
         if not self.learner or len(set(self.learner)) != len(self.learner):
             raise ValueError(f"learner must be devices, each once, got {self.learner}")
 
@@ -112,19 +106,8 @@ def from_table(table: Any) -> Mapping:
                 f"mapping.{name} must be {'an executor' if name == 'executor' else 'a device'}'s "
                 f"name, got {table.get(name)!r}"
             )
-    return from_names(table)
-
-
-def from_names(names: Table[str, str]) -> Mapping:
-    """Make a mapping from names of executor and devices; `+` joins several learners."""
-    learner = tuple(each.strip() for each in names["learner"].split("+"))
-    return Mapping(
-        executor=names["executor"],
-        actor=names["actor"],
-        replay_manager=names["replay_manager"],
-        data_storage=names["data_storage"],
-        learner=learner,
-    )
+    learner = tuple(each.strip() for each in table["learner"].split("+"))
+    return Mapping(**{**table, "learner": learner})
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -145,9 +128,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def toml_text(tables: Table[str, Any]) -> str:
     """Return TOML text of strings, numbers, bools, lists and tables of these."""
-    lines = [_line(name, each) for name, each in tables.items() if not _is_table(each)]
+    lines = [_line(name, each) for name, each in tables.items() if not isinstance(each, Table)]
     for name, table in tables.items():
-        if _is_table(table):
+        if isinstance(table, Table):
             lines += ["", f"[{_key(name)}]", *(_line(key, each) for key, each in table.items())]
     return "\n".join(lines).strip() + "\n"
 
@@ -159,7 +142,3 @@ def _line(name: str, value: Any) -> str:
 
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Table)

@@ -7,10 +7,10 @@ PEARL's closed form, a special case of this model, is in `pearl`. See `docs/comp
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from collections.abc import Mapping as Table
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.compose import energy
 from accel_rl.compose.costs import Costs, Source
 from accel_rl.compose.mapping import Mapping
@@ -58,13 +58,9 @@ def estimate(
         lacks a device of the mapping.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if `samples` is below 1.
       KeyError: if a step's cost is missing.
     """
-    instance("mapping", mapping, Mapping)
-    instance("costs", costs, Costs)
-    instance("schedule", schedule, Schedule)
     whole("samples", samples, 1)
     if mapping.executor == "fused":
         cost = costs.fused(mapping)
@@ -78,10 +74,8 @@ def estimate(
             for span in _steady(_simulated(mapping, costs, schedule), schedule)
         )
         # Where queues fill slowly, the window precedes the steady state and is too fast.
-        least = least_seconds(
-            mapping.executor, lambda step: costs.step(mapping, step).seconds, schedule, costs.group
-        )
-        seconds = max(*(span.end / WINDOW for span in timeline), least * stretch)
+        least = _least_seconds(mapping, costs, schedule) * stretch
+        seconds = max(*(span.end / WINDOW for span in timeline), least)
         sources = {costs.step(mapping, step).source for step in STEPS}
         busy = {name: _busy(name, mapping, timeline) / WINDOW for name in mapping.devices}
     joules = None
@@ -93,26 +87,15 @@ def estimate(
     return Estimate(mapping, seconds, samples, busy, joules, source, timeline)
 
 
-def least_seconds(
-    executor: str, cost: Callable[[str], float], schedule: Schedule, group: int | None = None
-) -> float:
-    """Return a lower bound of the iteration time: the work of the busiest worker.
-
-    Args:
-      executor: of the mapping.
-      cost: maps a step, of `STEPS` or "fused", to its seconds.
-      schedule: sets the updates of an iteration.
-      group: as in `Costs`.
-    """
-    if executor == "fused":
-        return cost("fused")
-    calls = _calls(schedule, group)
-    memory = [cost("insert"), calls * cost("sample")]
-    if group is None:
-        memory.append(calls * cost("update"))
-    # Deterministic: one worker takes all buffer steps. Asynchronous: each has its own.
-    longest = sum(memory) if executor == "deterministic" else max(memory)
-    return max(cost("collect"), longest, calls * cost("learn") + cost("sync"))
+def _least_seconds(mapping: Mapping, costs: Costs, schedule: Schedule) -> float:
+    """Return a lower bound of simulated seconds: work of the busiest worker or of the buffer."""
+    seconds = {step: costs.step(mapping, step).seconds for step in STEPS}
+    calls = _calls(schedule, costs.group)
+    # Asynchronous workers of the buffer take turns, so both executors do its steps one by one.
+    buffer = seconds["insert"] + calls * seconds["sample"]
+    if costs.group is None:
+        buffer += calls * seconds["update"]
+    return max(seconds["collect"], buffer, calls * seconds["learn"] + seconds["sync"])
 
 
 def _calls(schedule: Schedule, group: int | None) -> int:

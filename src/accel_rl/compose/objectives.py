@@ -1,26 +1,8 @@
 """Objectives: trained samples per second, per joule, or a weighted mean of both."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
 
-
-class Estimate(Protocol):
-    """Properties that objectives read, such as those of `model.Estimate`."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of an iteration."""
-
-    @property
-    def joules(self) -> float | None:
-        """Joules of an iteration; None if unknown."""
-
-    @property
-    def samples(self) -> int:
-        """Samples trained in an iteration."""
-
-
-AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
+from accel_rl.compose.model import Estimate
 
 
 def throughput(estimate: Estimate) -> float:
@@ -42,8 +24,7 @@ def efficiency(estimate: Estimate) -> float:
 def weighted(weight: float) -> Callable[[Estimate], float]:
     """Return the geometric mean throughput^(1 - weight) efficiency^weight, to be minimised.
 
-    It ranks mappings the same in any unit of time and of energy. Powers round, so lower a bound
-    computed with it by one part in 1e15.
+    It ranks mappings the same in any unit of time and of energy.
 
     Args:
       weight: 0 is `throughput` alone, 1 is `efficiency` alone.
@@ -58,7 +39,7 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
     return lambda e: throughput(e) ** (1 - weight) * efficiency(e) ** weight
 
 
-def pareto(estimates: Sequence[AnyEstimate]) -> list[AnyEstimate]:
+def pareto(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Return the Pareto-optimal estimates in seconds and joules per sample.
 
     Args:
@@ -68,12 +49,8 @@ def pareto(estimates: Sequence[AnyEstimate]) -> list[AnyEstimate]:
       The optimal estimates in the order given; the first of equal ones.
 
     Raises:
-      TypeError: if one is no estimate.
       ValueError: if the joules of one are unknown.
     """
-    for each in estimates:
-        if not all(hasattr(each, name) for name in ("seconds", "joules", "samples")):
-            raise TypeError(f"each of estimates must be an Estimate, got {each!r}")
     points = [(throughput(e), efficiency(e), index) for index, e in enumerate(estimates)]
     kept: list[tuple[float, float, int]] = []
     for point in sorted(points):  # so a later one must need fewer joules

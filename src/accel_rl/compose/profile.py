@@ -9,27 +9,27 @@ from collections.abc import Callable
 from collections.abc import Mapping as Table
 
 import jax
+import numpy as np
 
-from accel_rl.arguments import instance, one_of, real
 from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
-from accel_rl.compose.devices import Device
-from accel_rl.compose.devices.links import measured_link
+from accel_rl.compose.devices import Device, Link
 from accel_rl.compose.mapping import Mapping
+from accel_rl.compose.model import estimate
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
+from accel_rl.compose.run import run
 from accel_rl.compose.spec import Spec
-from accel_rl.compose.trial import trial
 from accel_rl.compose.workload import STEPS
 from accel_rl.train.pipeline.arguments import initial_state
 from accel_rl.train.pipeline.profiling import StepHarness
 
 
 def check_seconds(seconds: float) -> None:
-    """Raise TypeError or ValueError unless `seconds` is a valid measurement time."""
-    if not 0 < real("seconds", seconds) < math.inf:
+    """Raise ValueError unless `seconds` is a valid measurement time."""
+    if not 0 < seconds < math.inf:
         raise ValueError(f"seconds must be above 0 and finite, got {seconds}")
 
 
@@ -37,6 +37,8 @@ Progress = Callable[[str, int, int], None]
 """progress(present measurement, number done, total number)."""
 
 TRIED = 12  # mappings of each executor, at most, that are run to measure what the model omits
+ROWS = 10  # of a trial; the first with updates is left out
+SIZES = 4, 2**24  # bytes of the transfers that measure a link's latency and bandwidth
 
 
 def profile(
@@ -62,25 +64,13 @@ def profile(
       progress: called before each mapping.
 
     Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if `seconds` is not above 0 and finite, or a mapping names an unknown device.
+      ValueError: if `seconds` is not above 0 and finite.
     """
-    instance("spec", spec, Spec)
     check_seconds(seconds)
-    for mapping in mappings:
-        instance("each of mappings", mapping, Mapping)
-        for name in mapping.devices:
-            one_of("each device of a mapping", name, devices)
+    tell = progress or (lambda *_: None)
     if known is None:
-        known = Costs(
-            alike(devices),
-            {},
-            {},
-            {},
-            timing.handing_off(),
-            timing.around_a_step(),
-            group=specs.group(spec),
-        )
+        handoff, bookkeeping = timing.handing_off(), timing.around_a_step()
+        known = Costs(alike(devices), {}, {}, {}, handoff, bookkeeping, group=specs.group(spec))
     costs = dataclasses.replace(
         known,
         alike=known.alike.including(alike(devices)),
@@ -93,11 +83,10 @@ def profile(
     )
     for name, device in devices.items():
         if device.status == "executable" and name not in costs.links:
-            costs.links[name] = measured_link(executable(devices, name).jax_device, seconds)
+            costs.links[name] = _measured_link(executable(devices, name).jax_device, seconds)
     workload = specs.workload(spec)
     for number, mapping in enumerate(mappings):
-        if progress is not None:
-            progress(str(mapping), number, len(mappings))
+        tell(str(mapping), number, len(mappings))
         if mapping.executor == "fused":
             _measure_fused(spec, devices, mapping, costs, seconds)
             continue
@@ -116,14 +105,12 @@ def profile(
         for mapping in able:
             key = trial_key(mapping, costs.alike)
             if key not in costs.trials:
-                if progress is not None:
-                    progress(f"trial of {mapping}", len(mappings) - 1, len(mappings))
-                costs.trials[key] = trial(spec, devices, mapping, costs, seconds)
+                tell(f"trial of {mapping}", len(mappings) - 1, len(mappings))
+                costs.trials[key] = _trial(spec, devices, mapping, costs, seconds)
         if able:
             ratios = [costs.trials[trial_key(each, costs.alike)] for each in able]
             costs.stretch[executor] = statistics.median(ratios)
-    if progress is not None:
-        progress("done", len(mappings), len(mappings))
+    tell("done", len(mappings), len(mappings))
     return costs
 
 
@@ -142,17 +129,17 @@ def _measure_fused(
     state, _ = segment(state, program.schedule.warmup, False)
     held = [state]
 
-    def run(iterations: int) -> None:
+    def iterate(iterations: int) -> None:
         held[0], metrics = segment(held[0], iterations, True)
         jax.block_until_ready(metrics)
 
-    run(1)
-    iterations, taken = 1, timing.once(lambda: run(1))
+    iterate(1)
+    iterations, taken = 1, timing.once(lambda: iterate(1))
     while taken < seconds / 4:  # the overhead of a call dominates short ones
         iterations *= 4
-        taken = timing.once(functools.partial(run, iterations))
+        taken = timing.once(functools.partial(iterate, iterations))
     iterations = max(1, round(iterations * seconds / taken))
-    timed = timing.alone(lambda: run(iterations), timing.REPEATS * seconds)
+    timed = timing.alone(lambda: iterate(iterations), timing.REPEATS * seconds)
     costs.fused_iterations[key] = Cost(
         timed.median / iterations, timed.spread / iterations, "measured"
     )
@@ -167,31 +154,61 @@ def _measure(
     store: bool,
 ) -> None:
     """Measure steps of an executable mapping and pairs of them; if `store`, also its own part."""
-    taken_steps = [step for step in STEPS if step != "update" or costs.group is None]
-    pairs = [pair for pair in itertools.combinations(taken_steps, 2) if _meet(*pair)]
-    wanted = [costs.key(mapping, step) for step in STEPS]
-    both = [costs.key(mapping, *pair) for pair in pairs]
-    apart = [costs.key(mapping, step) for step in STORE.values()] if store else []
-    if all(key in costs.steps for key in wanted + apart) and all(
-        k in costs.slowdowns for k in both
-    ):
+    steps = [
+        step
+        for step in (*STEPS, *(STORE.values() if store else ()))
+        if costs.key(mapping, step) not in costs.steps
+    ]
+    taken = [step for step in STEPS if step != "update" or costs.group is None]
+    pairs = [
+        pair
+        for pair in itertools.combinations(taken, 2)
+        if pair != ("learn", "sync")  # one worker runs both, so they never overlap
+        and costs.key(mapping, *pair) not in costs.slowdowns
+    ]
+    if not steps and not pairs:
         return
     program = program_for(spec, mapping, devices)
     calls = StepHarness(program, placement(mapping, devices), specs.hyper(spec)).steps
-    for step in (*STEPS, *(STORE.values() if store else ())):
-        key = costs.key(mapping, step)
-        if key not in costs.steps:
-            timed = timing.alone(calls[step], seconds)
-            costs.steps[key] = Cost(timed.median, timed.spread, "measured")
+    for step in steps:
+        timed = timing.alone(calls[step], seconds)
+        costs.steps[costs.key(mapping, step)] = Cost(timed.median, timed.spread, "measured")
     for first, second in pairs:
-        key = costs.key(mapping, first, second)
-        if key not in costs.slowdowns:
-            taken = timing.together(calls[first], calls[second], seconds)
-            for one, other, found in ((first, second, taken[0]), (second, first, taken[1])):
-                factor = found / costs.step(mapping, one).seconds
-                costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
+        found = timing.together(calls[first], calls[second], seconds)
+        for one, other, each in ((first, second, found[0]), (second, first, found[1])):
+            factor = each / costs.step(mapping, one).seconds
+            costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
 
 
-def _meet(first: str, second: str) -> bool:
-    """Return True if two steps may overlap; one worker runs both `learn` and `sync`."""
-    return {first, second} != {"learn", "sync"}
+def _trial(
+    spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
+) -> float:
+    """Run a mapping, `seconds` a row or so; return measured over simulated iteration time."""
+    schedule = specs.schedule(spec)
+    bare = dataclasses.replace(costs, stretch={}, trials={})
+    simulated = estimate(mapping, bare, schedule, 1).seconds
+    # Learning starts as early as possible, because rows before it are not used.
+    start = schedule.steps * (spec.n_step + -(-spec.batch_size // schedule.steps) + 1)
+    short = dataclasses.replace(spec, learning_starts=min(spec.learning_starts, start))
+    period = max(2, int(seconds / simulated)) * schedule.steps
+    steps = specs.schedule(short).warmup * schedule.steps + ROWS * period
+    ran = run(short, mapping, jax.random.key(0), steps, devices=devices, period=period)
+    return ran.seconds / simulated
+
+
+def _measured_link(device: jax.Device, seconds: float) -> Link:
+    """Measure a device's link: a transfer takes half the time of a round trip from the host."""
+    small, large = (_round_trip(device, size, seconds) / 2 for size in SIZES)
+    bandwidth = (SIZES[1] - SIZES[0]) / max(large - small, 1e-9)
+    return Link(small, bandwidth, "measured")
+
+
+def _round_trip(device: jax.Device, size: int, seconds: float) -> float:
+    sent = np.zeros(size, np.uint8)
+
+    def go() -> None:
+        # Force copies both ways: a CPU device might otherwise alias the host array.
+        there = jax.device_put(sent, device, may_alias=False)
+        np.array(jax.block_until_ready(there))
+
+    return timing.alone(go, seconds).median

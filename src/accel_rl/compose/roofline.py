@@ -36,11 +36,11 @@ def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
     def collect(actor: Any, policy: Any) -> Any:
         return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0), 0)
 
-    def sample(memory: Any) -> Any:
-        return replay.sample(memory, key, 0.5, 0.99)
+    def sample(buffer: Any) -> Any:
+        return replay.sample(buffer, key, 0.5, 0.99)
 
-    def update(memory: Any, drawn: Any, priorities: Any) -> Any:
-        return replay.update(memory, drawn, priorities)
+    def update(buffer: Any, drawn: Any, priorities: Any) -> Any:
+        return replay.update(buffer, drawn, priorities)
 
     def learn(learner: Any, drawn: Any) -> Any:
         return agent.learn(learner, drawn.batch, drawn.weights, key)

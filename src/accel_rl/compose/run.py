@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from accel_rl import train
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.compose import spec as specs
-from accel_rl.compose.candidates import learners
+from accel_rl.compose.candidates import in_one_place, learners
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.energy import Meter, Reading, Unreadable
 from accel_rl.compose.mapping import Mapping
@@ -69,13 +69,10 @@ def run(
       restarts: of failing actors, asynchronous executor only; see `train.pipelined`.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if a number is out of range; if the mapping names a device that is unknown,
         refuses its role, or cannot run and `simulate` is False; if `restarts` is not 0 for another
         executor.
     """
-    instance("spec", spec, specs.Spec)
-    instance("mapping", mapping, Mapping)
     whole("steps", steps, 1)
     whole("restarts", restarts, 0)
     devices = find(spec.devices) if devices is None else devices
@@ -170,8 +167,7 @@ def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
             "executor must not be asynchronous where the spec allows for no staleness, got "
             f"policy_lag={spec.policy_lag}, priority_lag={spec.priority_lag}"
         )
-    places = {getattr(devices[name], "jax_device", None) for name in mapping.devices}
-    if mapping.executor == "fused" and (len(places) > 1 or None in places):
+    if mapping.executor == "fused" and not in_one_place(mapping, devices):
         raise ValueError(
             f"mapping must have one device of JAX for the executor fused, got "
             f"{', '.join(mapping.devices)}"

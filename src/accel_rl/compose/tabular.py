@@ -11,9 +11,8 @@ from collections.abc import Mapping as Table
 import jax
 
 from accel_rl import pim
-from accel_rl.arguments import instance
 from accel_rl.compose import timing
-from accel_rl.compose.assign import Infeasible, Space
+from accel_rl.compose.candidates import Infeasible
 from accel_rl.compose.costs import Cost
 from accel_rl.compose.profile import check_seconds
 from accel_rl.datasets import TabularDataset
@@ -78,13 +77,9 @@ def plan_log(
       seconds: approximate time of each measurement.
 
     Raises:
-      TypeError: if an argument is of another type.
-      assign.Infeasible: if no device can run it; the message has the reason of each.
+      Infeasible: if no device can run it; the message has the reason of each.
       ValueError: if a device is unknown, or an argument out of its range.
     """
-    instance("dataset", dataset, TabularDataset)
-    instance("rule", rule, TabularRule)
-    instance("schedule", schedule, pim.MergeSchedule)
     check_seconds(seconds)
     for name in devices:
         if name not in BACKENDS:
@@ -135,5 +130,5 @@ def plan_log(
         timed = timing.alone(functools.partial(train, BACKENDS[name]), seconds)
         costs[name] = Cost(timed.median, timed.spread, "measured")
     if not costs:
-        raise Infeasible(Space(("learner",), {"learner": ()}, {"learner": refused}))
+        raise Infeasible({"learner": refused})
     return LogPlan(dict(sorted(costs.items(), key=lambda item: item[1].seconds)), refused)

@@ -50,7 +50,6 @@ def write_plan(directory: Path, found: Plan, command: str) -> None:
     folder.write_text(directory / folder.MAPPING, mappings.toml_text(table))
     shown = {
         "objective": found.spec.objective,
-        "search": {"method": found.found.method, "evaluated": found.found.evaluated},
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
         "estimates": [
             {**estimate_table(each), "stretch": _stretch(each, found.costs)}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 import jax
 
 from accel_rl.am import hardware
-from accel_rl.arguments import instance
 from accel_rl.compose import fpga
 from accel_rl.compose.devices.associative import AssociativeMemory
 from accel_rl.compose.devices.device import Device, Executable, Link, Modelled, Status
@@ -74,13 +73,8 @@ def find(names: tuple[str, ...] = ()) -> dict[str, Device]:
     """Return devices by name; without names, the executable ones of this machine.
 
     Raises:
-      TypeError: if `names` is no tuple of names.
       ValueError: if a name is unknown; the message lists the known ones.
     """
-    if isinstance(names, str):
-        raise TypeError(f"names must be a tuple of names, got {names!r}")
-    for name in names:
-        instance("each of names", name, str)
     here = available()
     if not names:
         return here

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from accel_rl.am import hardware
-from accel_rl.arguments import instance
 from accel_rl.compose.devices.device import Link, Status
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
@@ -25,11 +24,6 @@ class AssociativeMemory:
     components: hardware.Components
     name: str = "am"
     power: Power | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a field is of another type."""
-        instance("link", self.link, Link)
-        instance("components", self.components, hardware.Components)
 
     @property
     def kind(self) -> str:

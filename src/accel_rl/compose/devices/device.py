@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import jax
 
-from accel_rl.arguments import one_of, real
+from accel_rl.arguments import one_of
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
 
@@ -23,10 +23,10 @@ class Link:
     status: Literal["measured", "declared"]
 
     def __post_init__(self) -> None:
-        """Raise TypeError if a figure is no number, ValueError if it or the status is invalid."""
-        if not real("latency", self.latency) >= 0:
+        """Raise ValueError if a figure or the status is invalid."""
+        if not self.latency >= 0:
             raise ValueError(f"latency must be at least 0 seconds, got {self.latency}")
-        if not real("bandwidth", self.bandwidth) > 0:
+        if not self.bandwidth > 0:
             raise ValueError(f"bandwidth must be above 0 bytes a second, got {self.bandwidth}")
         one_of("status", self.status, ("measured", "declared"))
 

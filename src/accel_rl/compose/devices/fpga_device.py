@@ -3,7 +3,6 @@
 import dataclasses
 from typing import ClassVar
 
-from accel_rl.arguments import instance
 from accel_rl.compose import fpga
 from accel_rl.compose.devices.device import Link, Status
 from accel_rl.compose.energy import Power
@@ -25,11 +24,6 @@ class FpgaDevice:
     part: fpga.Fpga
     name: str = "fpga"
     power: Power | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a field is of another type."""
-        instance("link", self.link, Link)
-        instance("part", self.part, fpga.Fpga)
 
     @property
     def kind(self) -> str:

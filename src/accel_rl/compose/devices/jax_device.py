@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import jax
 
-from accel_rl.arguments import instance
 from accel_rl.compose.devices.device import Status
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
@@ -19,11 +18,6 @@ class JaxDevice:
     name: str
     jax_device: jax.Device
     power: Power | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a field is of another type."""
-        instance("name", self.name, str)
-        instance("jax_device", self.jax_device, jax.Device)
 
     @property
     def kind(self) -> str:

@@ -6,7 +6,6 @@ from typing import ClassVar
 import jax
 
 from accel_rl import native
-from accel_rl.arguments import instance
 from accel_rl.compose.devices.device import Status
 from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
@@ -20,10 +19,6 @@ class NativeDevice:
     jax_device: jax.Device
     name: str = "native"
     power: Power | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a field is of another type."""
-        instance("jax_device", self.jax_device, jax.Device)
 
     @property
     def kind(self) -> str:
