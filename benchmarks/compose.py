@@ -267,7 +267,7 @@ def relaxed(report: Report, seeds: int, steps: int) -> None:
 
 def demonstration(report: Report) -> None:
     """PEARL's own table."""
-    from accel_rl.compose import pearl
+    from accel_rl.hardware_models import pearl
 
     table = {
         "CPU": (0.0013, 0.03, 0.002, 0.6),
@@ -275,11 +275,11 @@ def demonstration(report: Report) -> None:
         "GPU2": (0.0008, 0.4, 0.001, 0.3),
         "FPGA": (0.001, 0.1, 0.0015, 0.5),
     }
-    rows: dict[str, pearl.Row] = {}
+    rows: dict[str, pearl.PearlRow] = {}
     for name, (insert, sample, update, learn) in table.items():
         kind: Any = name.rstrip("12").lower()
         each = (insert * 1e-3, sample * 1e-3, update * 1e-3, learn * 1e-3)
-        rows[name] = pearl.Row(kind, pearl.TaskSeconds(*each))
+        rows[name] = pearl.PearlRow(kind, pearl.TaskSeconds(*each))
     seconds = pearl.modelled_iteration_seconds(rows, "CPU", "GPU1")
     report.add("PEARL's table", "CPU, GPU1", "modelled iteration", "ms", [seconds * 1e3])
     claim = "PEARL's table: Replay Manager on CPU, Learner on GPU1, ms"

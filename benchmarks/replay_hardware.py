@@ -6,7 +6,7 @@ from common import Report
 from replay_cases import LEAST_WALL, sampling_case
 from replay_memories import AUTO
 
-from accel_rl.am import hardware
+from accel_rl.hardware_models import associative_memory as hardware
 
 MODELLED = "AMPER-fr on TCAM arrays, modelled"
 LAW = "heavy"  # of priorities: PER's time does not depend on it
@@ -15,8 +15,8 @@ LAW = "heavy"  # of priorities: PER's time does not depend on it
 def beside(report: Report, platform: str, capacities: Sequence[int], batch_size: int) -> None:
     """Record the modelled time of a sampling, and PER's measured time over it.
 
-    Arrays, components and their sources are `accel_rl.am.hardware`'s defaults, with as many ports
-    to the candidate buffer as a batch has items; nothing ran on such hardware.
+    Arrays, components and their sources are the defaults of `hardware_models.associative_memory`,
+    with as many ports to the candidate buffer as a batch has items; nothing ran on such hardware.
     """
     components = hardware.load_components()
     for capacity in capacities:

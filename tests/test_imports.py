@@ -18,6 +18,7 @@ ALLOWED = {
     "envs": FOUNDATION,
     "am": FOUNDATION,
     "networks": FOUNDATION,
+    "hardware_models": FOUNDATION,
     "tabular": FOUNDATION | {"native"},
     "io": FOUNDATION,
     "plot": FOUNDATION,
@@ -27,13 +28,22 @@ ALLOWED = {
     "agents": BASE,
     "train": MIDDLE,
     "pim": MIDDLE | {"native", "pim_emu"},
-    "compose": MIDDLE | {"train", "pim", "native"},
+    "compose": MIDDLE | {"train", "pim", "native", "hardware_models"},
     "remote": MIDDLE | {"train", "pim"},
     "experiment": MIDDLE | {"train", "plot"},
     "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report", "experiment"},
     "__main__": {"cli"},
     "__init__": MIDDLE
-    | {"train", "pim", "compose", "remote", "plot", "testing", "experiment"},  # when asked
+    | {
+        "train",
+        "pim",
+        "compose",
+        "remote",
+        "plot",
+        "testing",
+        "experiment",
+        "hardware_models",
+    },  # when asked
 }
 
 

@@ -9,8 +9,10 @@ import pytest
 from refusals import NAN, check_refused, rows_of
 
 from accel_rl import compose, pim, tabular, train
-from accel_rl.am import hardware
 from accel_rl.compose import devices
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.pearl import pearl_mapping
+from accel_rl.hardware_models.portability import performance_portability
 
 SPEC = compose.Spec("dqn", "CartPole-v1")
 FUSED = compose.Mapping("fused", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
@@ -62,10 +64,10 @@ TABLE = {
         ),
         (lambda: compose.Mapping("fused", "a", "a", "a", ()), ValueError, "learner must be device"),
     ],
-    "compose.Link": [
-        (lambda: compose.Link(NAN, 1.0, "declared"), ValueError, "latency must be at least 0 sec"),
-        (lambda: compose.Link(0.0, 0.0, "declared"), ValueError, "bandwidth must be above 0 bytes"),
-        (lambda: compose.Link(0.0, 1.0, "guessed"), ValueError, "status must be one of measured,"),
+    "compose.DeviceLink": [
+        (lambda: compose.DeviceLink(NAN, 1.0, "declared"), ValueError, "latency must be at least"),
+        (lambda: compose.DeviceLink(0.0, 0.0, "declared"), ValueError, "bandwidth must be above"),
+        (lambda: compose.DeviceLink(0.0, 1.0, "guessed"), ValueError, "status must be one of meas"),
     ],
     "compose.Cost": [
         (lambda: compose.Cost(-1.0, 0.0, "measured"), ValueError, "seconds must be at least 0, go"),
@@ -89,18 +91,18 @@ TABLE = {
             *(ValueError, "joules must be known to compare efficiency, got None"),
         ),
     ],
-    "compose.performance_portability": [
+    "hardware_models.portability.performance_portability": [
         (
-            lambda: compose.performance_portability({"a": NAN}),
+            lambda: performance_portability({"a": NAN}),
             *(ValueError, "efficiencies['a'] must lie within 0 and 1: nan"),
         ),
         (
-            lambda: compose.performance_portability({"a": "x"}),
+            lambda: performance_portability({"a": "x"}),
             *(TypeError, "efficiencies['a'] must be a number, got 'x'"),
         ),
     ],
-    "compose.pearl_mapping": [
-        (lambda: compose.pearl_mapping({}, {}, None), ValueError, "host must be one of the table'"),
+    "hardware_models.pearl.pearl_mapping": [
+        (lambda: pearl_mapping({}, {}, None), ValueError, "host must be one of the table'"),
     ],
     "compose.estimate": [
         (lambda: compose.estimate(FUSED, COSTS, SCHEDULE, 0), ValueError, "samples must be at lea"),
@@ -131,40 +133,40 @@ TABLE = {
         (lambda: devices.UpmemDevice(0), ValueError, "dpus must be at least 1, got 0"),
         (lambda: devices.UpmemDevice(1.5), TypeError, "dpus must be an int, got 1.5"),
     ],
-    "am.hardware.Design": [
+    "hardware_models.associative_memory.Design": [
         (lambda: design(capacity=0), ValueError, "capacity must be at least 1, got 0"),
         (lambda: design(batch_size=2.5), ValueError, "batch_size must be a whole number, got 2.5"),
         (lambda: design(csp_ratio=NAN), ValueError, "csp_ratio must be above 0 and at most 1, got"),
         (lambda: design(variant="x"), ValueError, "variant must be one of ('k_best_match'"),
     ],
-    "am.hardware.Components": [
+    "hardware_models.associative_memory.Components": [
         (lambda: figures().given(x=1.0), ValueError, "x: no such figure; there are"),
     ],
-    "am.hardware.load_components": [
+    "hardware_models.associative_memory.load_components": [
         (lambda: hardware.load_components(3), TypeError, "path must be a Path, got 3"),
         (lambda: hardware.load_components(tcam="x"), ValueError, "tcam must be one of fefet_2fefe"),
         (lambda: hardware.load_components(Path("/no/such")), FileNotFoundError, "/no/such"),
     ],
-    "am.hardware.available_tcams": [
+    "hardware_models.associative_memory.available_tcams": [
         (lambda: hardware.available_tcams("x"), TypeError, "path must be a Path, got 'x'"),
     ],
-    "am.hardware.figures_table": [
+    "hardware_models.associative_memory.figures_table": [
         (lambda: hardware.figures_table(Path("/no/such")), FileNotFoundError, "/no/such"),
     ],
-    "am.hardware.modelled_sample": [
+    "hardware_models.associative_memory.modelled_sample": [
         (lambda: hardware.modelled_sample(None, figures()), TypeError, "design must be a Design, "),
         (lambda: hardware.modelled_sample(design(), 3), TypeError, "components must be a Componen"),
     ],
-    "am.hardware.modelled_update": [
+    "hardware_models.associative_memory.modelled_update": [
         (lambda: hardware.modelled_update(design(), 3), TypeError, "components must be a Componen"),
     ],
-    "am.hardware.sweep": [
+    "hardware_models.associative_memory.sweep": [
         (
             lambda: hardware.sweep(design(), figures(), fields={"x": [1]}),
             *(TypeError, "fields: a Design has no 'x'"),
         ),
     ],
-    "am.hardware.compare_with_measured": [
+    "hardware_models.associative_memory.compare_with_measured": [
         (
             lambda: hardware.compare_with_measured(None, 1.0, "x"),
             *(TypeError, "modelled must be a ModelledSearch (modelled_sample makes one), got None"),

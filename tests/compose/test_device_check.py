@@ -23,14 +23,14 @@ def test_sound_devices_pass(name, sampler):
     testing.check_device(compose.find((name,))[name], workload(sampler))
 
 
-LINK = compose.Link(1e-6, 1e9, "declared")
+LINK = compose.DeviceLink(1e-6, 1e9, "declared")
 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
     """A learner whose answers are given."""
 
-    link: compose.Link | None = LINK
+    link: compose.DeviceLink | None = LINK
     seconds: object = 1e-3
     refusal: object = "it learns"
     most: float = 1e9

@@ -9,8 +9,8 @@ from rtl.test_rtl_sum_tree import INSERT, SAMPLE, UPDATE
 from rtl.test_rtl_tcam import DRAW, GATHER, MERGE, SEARCH, WRITE, filled
 from rtl.verilated import needs_verilator, requests, simulate
 
-from accel_rl.am import hardware
-from accel_rl.compose import fpga
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models import fpga
 
 pytestmark = needs_verilator
 

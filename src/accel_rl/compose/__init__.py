@@ -10,19 +10,17 @@ High-Performance Deep Reinforcement Learning using Heterogeneous Platforms", CF 
 
 from accel_rl.compose.candidates import Infeasible
 from accel_rl.compose.costs import Alike, Cost, Costs
-from accel_rl.compose.devices import Device, Executable, Link, Modelled, available, find
-from accel_rl.compose.energy import Meter, Power
+from accel_rl.compose.devices import Device, DeviceLink, Executable, Modelled, available, find
 from accel_rl.compose.mapping import EXECUTORS, Mapping
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import pareto
-from accel_rl.compose.pearl import pearl_mapping
 from accel_rl.compose.plan import Plan, plan
-from accel_rl.compose.portability import performance_portability
 from accel_rl.compose.profile import profile
 from accel_rl.compose.run import Ran, run
 from accel_rl.compose.spec import ALGORITHMS, OBJECTIVES, Spec
 from accel_rl.compose.tabular import LogPlan, plan_log
 from accel_rl.compose.workload import ROLES, STEPS, Workload
+from accel_rl.hardware_models.energy import Meter, Power
 
 __all__ = [
     "ALGORITHMS",
@@ -34,10 +32,10 @@ __all__ = [
     "Cost",
     "Costs",
     "Device",
+    "DeviceLink",
     "Estimate",
     "Executable",
     "Infeasible",
-    "Link",
     "LogPlan",
     "Mapping",
     "Meter",
@@ -51,8 +49,6 @@ __all__ = [
     "estimate",
     "find",
     "pareto",
-    "pearl_mapping",
-    "performance_portability",
     "plan",
     "plan_log",
     "profile",

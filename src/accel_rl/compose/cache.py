@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from accel_rl.compose.costs import Alike, Cost, Costs, Key
-from accel_rl.compose.devices import Link
+from accel_rl.compose.devices import DeviceLink
 from accel_rl.compose.spec import Spec
 from accel_rl.io import atomic_write
 from accel_rl.io.cache import cache_folder
@@ -88,5 +88,5 @@ def _costs(held: dict[str, Any]) -> Costs:
     }
     for name in ("steps", "fused_iterations"):
         tables[name] = {key: Cost(**each) for key, each in tables[name].items()}
-    links = {name: Link(**each) for name, each in held["links"].items()}
+    links = {name: DeviceLink(**each) for name, each in held["links"].items()}
     return Costs(**{**held, **tables, "alike": Alike(**held["alike"]), "links": links})

@@ -6,7 +6,7 @@ from collections.abc import Mapping as Table
 from typing import Literal, NamedTuple, get_args
 
 from accel_rl.arguments import one_of
-from accel_rl.compose.devices.device import Link
+from accel_rl.compose.devices.device import DeviceLink
 from accel_rl.compose.mapping import Mapping
 
 Source = Literal["measured", "simulated", "modelled"]
@@ -93,7 +93,7 @@ class Costs:
     what pairs of steps do not show: three or more concurrent threads, and the interpreter lock."""
     trials: dict[Key, float] = dataclasses.field(default_factory=dict)
     """Ratio of measured to simulated iteration time of each tried mapping, by `trial_key`."""
-    links: dict[str, Link] = dataclasses.field(default_factory=dict)
+    links: dict[str, DeviceLink] = dataclasses.field(default_factory=dict)
     """Link from host memory to each executable device, by name. The costs of steps already include
     their transfers."""
     group: int | None = None

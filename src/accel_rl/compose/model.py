@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping as Table
 
 from accel_rl.arguments import whole
-from accel_rl.compose import energy
 from accel_rl.compose.costs import Costs, Source
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.simulate import Get, Put, Tokens, Work, Worker, simulate
 from accel_rl.compose.workload import STEPS
+from accel_rl.hardware_models import energy
 from accel_rl.train import Schedule
 from accel_rl.train.pipeline.workers import WorkerSpan
 

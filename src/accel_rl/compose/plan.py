@@ -8,12 +8,12 @@ from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import Infeasible, alike, distinct, mappings_of, options
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
-from accel_rl.compose.energy import Power
 from accel_rl.compose.mapping import EXECUTORS
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.profile import Progress, profile
 from accel_rl.compose.spec import Spec
+from accel_rl.hardware_models.energy import Power
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
-from accel_rl.compose.devices import Device, Link
+from accel_rl.compose.devices import Device, DeviceLink
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.model import estimate
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
@@ -196,11 +196,11 @@ def _trial(
     return ran.seconds / simulated
 
 
-def _measured_link(device: jax.Device, seconds: float) -> Link:
+def _measured_link(device: jax.Device, seconds: float) -> DeviceLink:
     """Measure a device's link: a transfer takes half the time of a round trip from the host."""
     small, large = (_round_trip(device, size, seconds) / 2 for size in SIZES)
     bandwidth = (SIZES[1] - SIZES[0]) / max(large - small, 1e-9)
-    return Link(small, bandwidth, "measured")
+    return DeviceLink(small, bandwidth, "measured")
 
 
 def _round_trip(device: jax.Device, size: int, seconds: float) -> float:

@@ -14,10 +14,10 @@ from accel_rl.arguments import whole
 from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import in_one_place, learners
 from accel_rl.compose.devices import Device, find
-from accel_rl.compose.energy import Meter, Reading, Unreadable
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
 from accel_rl.compose.spec import Spec
+from accel_rl.hardware_models.energy import Meter, Reading, Unreadable
 from accel_rl.train import TrainState
 from accel_rl.train.pipeline.workers import WorkerSpan
 from accel_rl.types import Array

@@ -5,7 +5,7 @@ import math
 
 import jax
 
-from accel_rl.compose import ROLES, Device, Link, Power, Workload
+from accel_rl.compose import ROLES, Device, DeviceLink, Power, Workload
 from accel_rl.testing.expect import expect, expect_equal
 
 STEPS = {"replay_manager": ("insert", "sample", "update"), "learner": ("learn", "sync")}
@@ -43,7 +43,7 @@ def check_device(device: Device, workload: Workload) -> None:
         expect(form in FORMS, f"sampler_form must be one of {FORMS}, got {form!r}")
         return
     link = getattr(device, "link", None)
-    expect(isinstance(link, Link), f"link must be a compose.Link, got {link!r}")
+    expect(isinstance(link, DeviceLink), f"link must be a compose.Link, got {link!r}")
     vast = dataclasses.replace(
         workload, capacity=2**40, hidden=(2**20, 2**20), batch_size=workload.batch_size
     )

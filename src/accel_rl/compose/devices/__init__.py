@@ -4,22 +4,22 @@ from collections.abc import Callable, Mapping
 
 import jax
 
-from accel_rl.am import hardware
-from accel_rl.compose import fpga
 from accel_rl.compose.devices.associative import AssociativeMemory
-from accel_rl.compose.devices.device import Device, Executable, Link, Modelled, Status
+from accel_rl.compose.devices.device import Device, DeviceLink, Executable, Modelled, Status
 from accel_rl.compose.devices.fpga_device import FpgaDevice
 from accel_rl.compose.devices.jax_device import JaxDevice
 from accel_rl.compose.devices.native import NativeDevice
 from accel_rl.compose.devices.upmem_device import UpmemDevice
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models import fpga
 
 __all__ = [
     "AssociativeMemory",
     "Device",
+    "DeviceLink",
     "Executable",
     "FpgaDevice",
     "JaxDevice",
-    "Link",
     "Modelled",
     "NativeDevice",
     "Status",
@@ -28,7 +28,7 @@ __all__ = [
     "find",
 ]
 
-PCIE = Link(latency=5e-6, bandwidth=12e9, status="declared")
+PCIE = DeviceLink(latency=5e-6, bandwidth=12e9, status="declared")
 """Default link of modelled devices: assumed figures of PCIe 3.0 with 16 lanes, not those of any
 board."""
 

@@ -1,13 +1,13 @@
-"""AMPER's associative memory, with the latency model of `am.hardware`."""
+"""AMPER's associative memory, with the latency model of `hardware_models.associative_memory`."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
-from accel_rl.am import hardware
-from accel_rl.compose.devices.device import Link, Status
-from accel_rl.compose.energy import Power
+from accel_rl.compose.devices.device import DeviceLink, Status
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.energy import Power
 
 VARIANTS: Mapping[str, str] = {"amper_fr": "fr_prefix", "amper_k": "k_counted"}
 
@@ -20,7 +20,7 @@ class AssociativeMemory:
     """
 
     status: ClassVar[Status] = "modelled"
-    link: Link
+    link: DeviceLink
     components: hardware.Components
     name: str = "am"
     power: Power | None = None

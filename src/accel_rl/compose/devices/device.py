@@ -6,8 +6,8 @@ from typing import Literal, Protocol
 import jax
 
 from accel_rl.arguments import one_of
-from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models.energy import Power
 
 Status = Literal["executable", "simulated", "modelled"]
 """`executable`: runs here, with measured times. `simulated`: computes its results here,
@@ -15,7 +15,7 @@ with modelled times. `modelled`: times from a formula."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Link:
+class DeviceLink:
     """Connection between host memory and a device, in either direction."""
 
     latency: float  # seconds of an empty transfer
@@ -74,7 +74,7 @@ class Modelled(Device, Protocol):
     """Device whose times are computed."""
 
     @property
-    def link(self) -> Link:
+    def link(self) -> DeviceLink:
         """Link to the host."""
 
     def modelled_seconds(self, step: str, workload: Workload) -> float:

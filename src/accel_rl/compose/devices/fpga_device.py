@@ -3,10 +3,10 @@
 import dataclasses
 from typing import ClassVar
 
-from accel_rl.compose import fpga
-from accel_rl.compose.devices.device import Link, Status
-from accel_rl.compose.energy import Power
+from accel_rl.compose.devices.device import DeviceLink, Status
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models import fpga
+from accel_rl.hardware_models.energy import Power
 
 FANOUT = 16  # of the sum tree, as in PEARL
 
@@ -20,7 +20,7 @@ class FpgaDevice:
     """
 
     status: ClassVar[Status] = "modelled"
-    link: Link
+    link: DeviceLink
     part: fpga.Fpga
     name: str = "fpga"
     power: Power | None = None

@@ -6,8 +6,8 @@ from typing import ClassVar
 import jax
 
 from accel_rl.compose.devices.device import Status
-from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models.energy import Power
 
 
 @dataclasses.dataclass(frozen=True)

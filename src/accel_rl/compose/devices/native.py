@@ -7,8 +7,8 @@ import jax
 
 from accel_rl import native
 from accel_rl.compose.devices.device import Status
-from accel_rl.compose.energy import Power
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models.energy import Power
 
 
 @dataclasses.dataclass(frozen=True)

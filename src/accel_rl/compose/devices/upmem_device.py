@@ -8,9 +8,9 @@ import numpy as np
 
 from accel_rl import am, pim
 from accel_rl.arguments import whole
-from accel_rl.compose.devices.device import Link, Status
-from accel_rl.compose.energy import Power
+from accel_rl.compose.devices.device import DeviceLink, Status
 from accel_rl.compose.workload import Workload
+from accel_rl.hardware_models.energy import Power
 
 GROUPS = 20  # of AMPER, each with one search
 RATIO = 0.15  # of the replay buffer in the candidate set
@@ -40,9 +40,9 @@ class UpmemDevice:
         return f"upmem, {self.dpus} DPUs"
 
     @property
-    def link(self) -> Link:
+    def link(self) -> DeviceLink:
         """Link without cost, because the modelled seconds include the transfers."""
-        return Link(0.0, float("inf"), "declared")
+        return DeviceLink(0.0, float("inf"), "declared")
 
     def refuses(self, role: str, workload: Workload) -> str | None:
         """See `Device`; takes only AMPER-fr's Replay Manager, if the emulator can be built."""

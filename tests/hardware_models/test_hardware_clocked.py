@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from designs import clocked, small
 
-from accel_rl.am import hardware
-from accel_rl.am.hardware import modelled_sample, modelled_update
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.associative_memory import modelled_sample, modelled_update
 
 
 def test_clocked_sample_by_hand():

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
-from accel_rl.am import hardware
+from accel_rl.hardware_models import associative_memory as hardware
 
 WORD_BITS = 32  # of a priority, weight or activation in PEARL
 _LARGEST_INDEX = 24  # bits, at most, of a leaf's index in the RTL
@@ -132,7 +132,7 @@ def load_fpga(name: str = "agilex_agf014") -> Fpga:
     Raises:
       ValueError: if `name` is unknown.
     """
-    file = resources.files("accel_rl.compose") / "fpga.toml"
+    file = resources.files("accel_rl.hardware_models") / "fpga.toml"
     known = tomllib.loads(file.read_text(encoding="utf-8"))["fpga"]
     if name not in known:
         raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
@@ -268,7 +268,7 @@ def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 
 def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
     """Model the TCAM of our RTL.
 
-    Its cycles are in `am.hardware`, which also gives ns for a clock period.
+    Its cycles are in `hardware_models.associative_memory`, which also gives ns for a clock period.
 
     Args:
       searches: M, one for each group of AMPER-fr.

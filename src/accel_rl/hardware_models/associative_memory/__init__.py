@@ -16,7 +16,7 @@ condition and status. A figure that we did not find is absent: functions that ne
 - `given`, `assumed`: from the caller, known or one of an assumed range.
 """
 
-from accel_rl.am.hardware.components import (
+from accel_rl.hardware_models.associative_memory.components import (
     FILE_STATUSES,
     UNITS,
     Components,
@@ -25,9 +25,18 @@ from accel_rl.am.hardware.components import (
     figures_table,
     load_components,
 )
-from accel_rl.am.hardware.design import OVERLAPS, VARIANTS, Design
-from accel_rl.am.hardware.model import ModelledSearch, modelled_sample, modelled_update
-from accel_rl.am.hardware.sweep import Comparison, Point, compare_with_measured, sweep
+from accel_rl.hardware_models.associative_memory.design import OVERLAPS, VARIANTS, Design
+from accel_rl.hardware_models.associative_memory.model import (
+    ModelledSearch,
+    modelled_sample,
+    modelled_update,
+)
+from accel_rl.hardware_models.associative_memory.sweep import (
+    Comparison,
+    Point,
+    compare_with_measured,
+    sweep,
+)
 
 __all__ = [
     "FILE_STATUSES",

@@ -8,11 +8,11 @@ from importlib import resources
 
 import pytest
 
-from accel_rl.am import hardware
-from accel_rl.am.hardware import Design, modelled_sample, modelled_update
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.associative_memory import Design, modelled_sample, modelled_update
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA = resources.files("accel_rl.am.hardware") / "components.toml"
+DATA = resources.files("accel_rl.hardware_models.associative_memory") / "components.toml"
 
 
 def test_figures_that_are_missing_are_asked_for():

@@ -5,9 +5,9 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from accel_rl.am.hardware.components import Components
-from accel_rl.am.hardware.design import VARIANTS, Design
 from accel_rl.arguments import instance
+from accel_rl.hardware_models.associative_memory.components import Components
+from accel_rl.hardware_models.associative_memory.design import VARIANTS, Design
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,8 @@ import itertools
 import pytest
 from designs import ROUND, latency, small
 
-from accel_rl.am import hardware
-from accel_rl.am.hardware import Design, modelled_sample, modelled_update
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.associative_memory import Design, modelled_sample, modelled_update
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_rl.compose.portability import application_efficiency, performance_portability
+from accel_rl.hardware_models.portability import application_efficiency, performance_portability
 
 EFFICIENCIES = st.lists(st.floats(1e-6, 1), min_size=2, max_size=8)
 

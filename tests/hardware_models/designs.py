@@ -1,7 +1,7 @@
 """Small AM hardware, whose latency can be worked by hand."""
 
-from accel_rl.am import hardware
-from accel_rl.am.hardware import Design, modelled_sample
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.associative_memory import Design, modelled_sample
 
 # Round numbers, so that a result can be worked by hand.
 ROUND = {

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel_rl.am.hardware.components import Components
-from accel_rl.am.hardware.design import Design
-from accel_rl.am.hardware.model import ModelledSearch, modelled_sample
 from accel_rl.arguments import instance, real
+from accel_rl.hardware_models.associative_memory.components import Components
+from accel_rl.hardware_models.associative_memory.design import Design
+from accel_rl.hardware_models.associative_memory.model import ModelledSearch, modelled_sample
 
 
 @dataclasses.dataclass(frozen=True)

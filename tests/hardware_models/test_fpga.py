@@ -7,8 +7,8 @@ from importlib import resources
 
 import pytest
 
-from accel_rl.am import hardware
-from accel_rl.compose import fpga
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models import fpga
 
 SMALL = fpga.Fpga(
     "small",
@@ -32,7 +32,7 @@ def test_constants_of_the_artifact(agilex):
 
 
 def test_every_constant_has_unit_source_status_and_condition():
-    file = resources.files("accel_rl.compose") / "fpga.toml"
+    file = resources.files("accel_rl.hardware_models") / "fpga.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     assert set(tables) == {"sources", "fpga"}
     names = {field.name for field in dataclasses.fields(fpga.Fpga)} - {"name"}

@@ -7,8 +7,8 @@ import pathlib
 import pytest
 from designs import clocked, latency, small
 
-from accel_rl.am import hardware
-from accel_rl.am.hardware import Design, modelled_sample, modelled_update
+from accel_rl.hardware_models import associative_memory as hardware
+from accel_rl.hardware_models.associative_memory import Design, modelled_sample, modelled_update
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "am-hardware.md").read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ class TaskSeconds:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PearlRow:
     """Row of the profile table: one device.
 
     Attributes:
@@ -92,7 +92,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Link:
+class PearlLink:
     """Connection between two devices, or within one device.
 
     Raises:
@@ -114,7 +114,7 @@ class Link:
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
+class PearlWorkload:
     """Sizes of an algorithm that PEARL's model reads.
 
     Raises:
@@ -160,7 +160,7 @@ class PearlMapping:
 
 
 def modelled_iteration_seconds(
-    table: Mapping[str, Row], replay_manager: str, learner: str
+    table: Mapping[str, PearlRow], replay_manager: str, learner: str
 ) -> float:
     """Return T_itr of step 1, in seconds, for a pair of devices (`SysCon.py`, `compute_mapping`).
 
@@ -177,7 +177,7 @@ def modelled_iteration_seconds(
 
 
 def modelled_traffic_seconds(
-    links: Mapping[tuple[str, str], Link], storage: str, other: str, amount: float, host: str
+    links: Mapping[tuple[str, str], PearlLink], storage: str, other: str, amount: float, host: str
 ) -> float:
     """Return the seconds to move `amount` bytes between Data Storage and one other role.
 
@@ -206,9 +206,9 @@ def modelled_traffic_seconds(
 
 
 def pearl_mapping(
-    table: Mapping[str, Row],
-    links: Mapping[tuple[str, str], Link],
-    workload: Workload,
+    table: Mapping[str, PearlRow],
+    links: Mapping[tuple[str, str], PearlLink],
+    workload: PearlWorkload,
     *,
     host: str = "CPU",
 ) -> PearlMapping:

@@ -166,7 +166,9 @@ def figures_table(path: Path | None = None) -> str:
 def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Figure]]]:
     if path is not None:
         instance("path", path, Path)
-    file = path or resources.files("accel_rl.am.hardware") / "components.toml"
+    file = (
+        path or resources.files("accel_rl.hardware_models.associative_memory") / "components.toml"
+    )
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

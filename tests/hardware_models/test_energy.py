@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_rl.compose.energy import (
+from accel_rl.hardware_models.energy import (
     Meter,
     Power,
     iteration_joules,

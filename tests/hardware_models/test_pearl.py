@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from accel_rl.compose.pearl import (
-    Link,
-    Row,
+from accel_rl.hardware_models.pearl import (
+    PearlLink,
+    PearlRow,
+    PearlWorkload,
     TaskSeconds,
-    Workload,
     modelled_iteration_seconds,
     modelled_traffic_seconds,
     pearl_mapping,
@@ -33,7 +33,7 @@ LINKS = {
     ("GPU2", "GPU2"): (0.0002, 0.32),
     ("FPGA", "FPGA"): (1.6e-7, 0.064),
 }
-CARTPOLE = Workload(train_batch=512, insert_batch=256, state_size=4, action_size=2)
+CARTPOLE = PearlWorkload(train_batch=512, insert_batch=256, state_size=4, action_size=2)
 
 
 def milliseconds(values):
@@ -42,14 +42,14 @@ def milliseconds(values):
 
 def demonstration(stated):
     return {
-        device: Row(kind, milliseconds(alone), milliseconds(together) if stated else None)
+        device: PearlRow(kind, milliseconds(alone), milliseconds(together) if stated else None)
         for device, (kind, alone, together) in DEMONSTRATION.items()
     }
 
 
 @pytest.fixture
 def links():
-    return {pair: Link(ms * 1e-3, gb_per_ms * 1e12) for pair, (ms, gb_per_ms) in LINKS.items()}
+    return {pair: PearlLink(ms * 1e-3, gb_per_ms * 1e12) for pair, (ms, gb_per_ms) in LINKS.items()}
 
 
 @pytest.mark.parametrize("stated", [True, False], ids=["stated", "by_rule"])
@@ -87,29 +87,29 @@ def test_every_pair_of_the_demonstration_table_as_worked_out_by_hand():
 
 def test_memory_work_longer_than_learning_is_what_counts():
     times = TaskSeconds(insert=2.0, sample=1.0, update=3.0, learn=4.0)
-    table = {"a": Row("cpu", times), "b": Row("cpu", times)}
+    table = {"a": PearlRow("cpu", times), "b": PearlRow("cpu", times)}
     assert modelled_iteration_seconds(table, "a", "b") == 1 + max(3 + 2, 4)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_a_serial_device_pays_for_learning_in_every_task(kind):
-    row = Row(kind, TaskSeconds(insert=2.0, sample=1.0, update=3.0, learn=4.0))
+    row = PearlRow(kind, TaskSeconds(insert=2.0, sample=1.0, update=3.0, learn=4.0))
     assert row.co_located == TaskSeconds(insert=6.0, sample=5.0, update=7.0, learn=8.0)
     assert modelled_iteration_seconds({"d": row}, "d", "d") == 5 + 7 + 6
 
 
 def test_an_fpga_pays_nothing_for_sharing():
     times = TaskSeconds(insert=2.0, sample=1.0, update=3.0, learn=4.0)
-    assert Row("fpga", times).co_located == times
+    assert PearlRow("fpga", times).co_located == times
 
 
 def test_the_two_readings_of_the_rule_agree_on_every_iteration_time():
     for insert, sample, update, learn in np.random.default_rng(0).exponential(size=(200, 4)):
-        by_rule = Row("cpu", TaskSeconds(insert, sample, update, learn))
+        by_rule = PearlRow("cpu", TaskSeconds(insert, sample, update, learn))
         other = TaskSeconds(insert + learn, sample + learn, update + learn, learn)
         times = [
             modelled_iteration_seconds({"d": row}, "d", "d")
-            for row in (by_rule, Row("cpu", by_rule.alone, other))
+            for row in (by_rule, PearlRow("cpu", by_rule.alone, other))
         ]
         assert times[0] == times[1]
 
@@ -167,13 +167,13 @@ def test_two_accelerators_pay_both_hops_and_all_else_pays_one(links):
 
 
 def test_storage_moves_to_the_learner_when_its_traffic_outweighs_the_rest():
-    links = {("CPU", "CPU"): Link(0, 100e9), ("CPU", "GPU"): Link(0, 1e9)}
-    links["GPU", "GPU"] = Link(0, 100e9)
+    links = {("CPU", "CPU"): PearlLink(0, 100e9), ("CPU", "GPU"): PearlLink(0, 1e9)}
+    links["GPU", "GPU"] = PearlLink(0, 100e9)
     slow, fast = TaskSeconds(1, 1, 1, 9), TaskSeconds(1, 5, 1, 1)
-    table = {"CPU": Row("cpu", slow), "GPU": Row("gpu", fast)}
+    table = {"CPU": PearlRow("cpu", slow), "GPU": PearlRow("gpu", fast)}
 
     def storage(insert_batch):
-        found = pearl_mapping(table, links, Workload(512, insert_batch, 4, 2))
+        found = pearl_mapping(table, links, PearlWorkload(512, insert_batch, 4, 2))
         assert (found.replay_manager, found.learner) == ("CPU", "GPU")
         return found.data_storage
 
@@ -186,7 +186,7 @@ def test_storage_moves_to_the_learner_when_its_traffic_outweighs_the_rest():
 def test_of_equals_the_first_in_the_table_wins(links):
     same = TaskSeconds(1.0, 1.0, 1.0, 1.0)
     for names in itertools.permutations(["CPU", "GPU1", "FPGA"]):
-        table = {name: Row("fpga", same) for name in names}
+        table = {name: PearlRow("fpga", same) for name in names}
         found = pearl_mapping(table, links, CARTPOLE)
         assert (found.replay_manager, found.learner) == (names[0], names[0])
 
@@ -198,7 +198,7 @@ def test_random_tables_agree_with_a_second_formulation_in_numpy(links):
         insert, sample, update, learn = rng.integers(1, 4, size=(4, 4)).astype(float)
         kinds = rng.choice(["cpu", "gpu", "fpga"], size=4)
         table = {
-            name: Row(kinds[i], TaskSeconds(insert[i], sample[i], update[i], learn[i]))
+            name: PearlRow(kinds[i], TaskSeconds(insert[i], sample[i], update[i], learn[i]))
             for i, name in enumerate(names)
         }
         times = sample[:, None] + np.maximum((update + insert)[:, None], learn[None])
@@ -214,17 +214,17 @@ def test_random_tables_agree_with_a_second_formulation_in_numpy(links):
 
 def test_what_is_wrong_is_named(links):
     times = TaskSeconds(1.0, 1.0, 1.0, 1.0)
-    table = {"CPU": Row("cpu", times), "TPU": Row("gpu", TaskSeconds(1.0, 1.0, 1.0, 0.1))}
+    table = {"CPU": PearlRow("cpu", times), "TPU": PearlRow("gpu", TaskSeconds(1.0, 1.0, 1.0, 0.1))}
     with pytest.raises(ValueError, match="learn must be finite seconds of at least 0, got -1"):
         TaskSeconds(1.0, 1.0, 1.0, -1.0)
     with pytest.raises(ValueError, match="kind must be one of"):
-        Row("tpu", times)
+        PearlRow("tpu", times)
     with pytest.raises(ValueError, match="latency must be"):
-        Link(math.inf, 1.0)
+        PearlLink(math.inf, 1.0)
     with pytest.raises(ValueError, match="bandwidth must be above 0"):
-        Link(0.0, 0.0)
+        PearlLink(0.0, 0.0)
     with pytest.raises(ValueError, match="state_size must be at least 1, got 0"):
-        Workload(1, 1, 0, 1)
+        PearlWorkload(1, 1, 0, 1)
     with pytest.raises(ValueError, match="learner must be one of"):
         modelled_iteration_seconds(table, "CPU", "GPU")
     with pytest.raises(ValueError, match="host must be one of"):
@@ -234,6 +234,6 @@ def test_what_is_wrong_is_named(links):
 
 
 def test_an_iteration_of_no_time_has_no_finite_throughput():
-    table = {"CPU": Row("cpu", TaskSeconds(0.0, 0.0, 0.0, 0.0))}
-    found = pearl_mapping(table, {("CPU", "CPU"): Link(0.0, 1.0)}, CARTPOLE)
+    table = {"CPU": PearlRow("cpu", TaskSeconds(0.0, 0.0, 0.0, 0.0))}
+    found = pearl_mapping(table, {("CPU", "CPU"): PearlLink(0.0, 1.0)}, CARTPOLE)
     assert found.modelled_samples_per_second == math.inf
