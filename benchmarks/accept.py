@@ -37,7 +37,7 @@ NO_GPU = (
 
 
 def run(name: str, path: Path, options: list[str], of: str | None) -> dict[str, Any] | None:
-    """The report of a benchmark, which is also written with its commit; None if it failed."""
+    """Return a benchmark's report, after writing it with its commit; None if it failed."""
     draft = path.with_suffix(".draft")  # a failed run leaves an earlier one of the day as it was
     command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(draft), *options]
     try:
@@ -75,7 +75,7 @@ def sees_gpu() -> bool:
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rivals", metavar="PYTHON", help="one with SB3, SBX, torchrl")
     parser.add_argument("--ray", metavar="PYTHON", help="one with ray and cpprb")

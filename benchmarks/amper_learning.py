@@ -55,7 +55,7 @@ Results = dict[tuple[str, int, str], Learned]
 
 
 def case_name(task: Task, size: int, seeds: int) -> str:
-    """A case's name."""
+    """Return a case's name."""
     return f"{task.environment}, {task.steps:,} steps, replay {size:,}, {seeds} seeds"
 
 
@@ -118,7 +118,7 @@ def record(report: Report, case: str, system: str, found: Learned) -> None:
 def compare(
     report: Report, case: str, system: str, results: Results, task: Task, size: int
 ) -> None:
-    """The difference from PER, with its interval as spread."""
+    """Return the difference from PER, with its interval as spread."""
     ours, per = (results[task.environment, size, name] for name in (system, PER))
     for metric, a, b in ((FINAL, ours.final, per.final), (WHILE, ours.area, per.area)):
         interval = plot.bootstrap(
@@ -176,7 +176,7 @@ def _cell(report: Report, case: str, system: str, prefix: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one size, few seeds")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

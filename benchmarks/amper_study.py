@@ -91,7 +91,7 @@ def record(report: Report, system: str, setting: Setting, found: Drawn) -> None:
 
 
 def base(size: int | None = None) -> Setting:
-    """The setting that others are varied from."""
+    """Return the setting that others are varied from."""
     return Setting("uniform", size or BASE_SIZE, BASE_GROUPS, BASE_RATIO)
 
 
@@ -126,7 +126,7 @@ def divergences(results: Results) -> Table:
 
 
 def others(results: Results) -> Table:
-    """What else was recorded at the base setting."""
+    """Record the other metrics at the base setting."""
     title = f"m = {BASE_GROUPS}, CSP ratio {BASE_RATIO}, {BASE_SIZE:,} items"
     table = Table("priorities, system", title=title)
     for name in ("items drawn in N draws", "candidates of a call", "median error of weights"):
@@ -154,7 +154,7 @@ def verdicts(report: Report) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer calls and points")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

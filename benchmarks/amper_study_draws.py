@@ -75,7 +75,7 @@ class Priorities:
 
 @functools.cache
 def priorities(law: str, size: int) -> Priorities:
-    """The same priorities at every call."""
+    """Return the same priorities at every call."""
     drawn = LAWS[law](np.random.default_rng(7), size)
     values = np.maximum(drawn, 1e-6).astype(np.float32)
     weights = values.astype(np.float64)
@@ -149,7 +149,7 @@ def draw(system: str, setting: Setting, calls: int) -> Drawn:
 
 
 def count(known: Priorities, slots: np.ndarray, probabilities: np.ndarray) -> Drawn:
-    """What is told by draws [calls, BATCH] and the probabilities given with them."""
+    """Compute statistics of draws [calls, BATCH] and of their probabilities."""
     size, flat = known.values.size, slots.ravel()
     bins = np.bincount(known.bin[flat], minlength=BINS)
     parts = np.bincount(known.part[flat], minlength=BINS)
@@ -182,7 +182,7 @@ def divergence(exact: np.ndarray, counts: np.ndarray) -> float:
 
 
 def coverage(slots: np.ndarray, size: int) -> np.ndarray:
-    """The part of the items that is drawn in windows of as many draws as there are items."""
+    """Return the part of the items that is drawn in windows of as many draws as there are items."""
     calls = -(-size // slots.shape[1])
     windows = slots[: slots.shape[0] // calls * calls].reshape(-1, calls * slots.shape[1])
     return np.array([np.unique(window[:size]).size / size for window in windows])

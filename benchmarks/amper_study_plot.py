@@ -58,12 +58,12 @@ def draw_all(results: Results, base: Setting, folder: Path) -> Iterator[Path]:
 
 
 def at(base: Setting, system: str, law: str) -> Setting:
-    """The base setting of a system, with another law."""
+    """Return the base setting of a system, with another law."""
     return base._replace(law=law) if system in AMPER else Setting(law, base.size)
 
 
 def distributions(results: Results, base: Setting) -> Figure:
-    """What each system drew of each law, beside what exact PER would."""
+    """Draw the samples of each system for each law beside those of exact PER."""
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 9}):
         figure = Figure(figsize=(15, 8.5), layout="constrained")
         grid = figure.subplots(len(LAWS), len(COLORS), sharex="row", sharey="row", squeeze=False)
@@ -130,7 +130,7 @@ def over(results: Results, base: Setting, what: str) -> Figure:
 
 
 def probabilities(results: Results, base: Setting) -> Figure:
-    """The probabilities that come with samples, beside counted ones."""
+    """Return the probabilities that come with samples, beside counted ones."""
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 10}):
         figure = Figure(figsize=(13, 3.9), layout="constrained")
         axes = figure.subplots(1, len(LAWS))

@@ -62,7 +62,7 @@ def final_return(settings: ApexSettings, state: train.TrainState) -> float:
 
 
 def over_tcp(settings: ApexSettings, steps: int, kill: bool) -> float:
-    """A training by Ape-X, whose first actor is killed where that is asked for."""
+    """Return a training by Ape-X, whose first actor is killed where that is asked for."""
     with (
         warnings.catch_warnings(),
         remote.ReplayServer() as server,
@@ -83,7 +83,7 @@ def over_tcp(settings: ApexSettings, steps: int, kill: bool) -> float:
 
 
 def in_one_process(settings: ApexSettings, steps: int, program: train.Program) -> float:
-    """The same program with its memory and its actors here."""
+    """Return the same program with its memory and its actors here."""
     done = train.pipelined(
         program,
         settings.key,
@@ -127,7 +127,7 @@ def further_end(one: np.ndarray, other: np.ndarray) -> float:
 def fill(
     report: Report, case: str, found: dict[str, list[float]], seconds: dict[str, list[float]]
 ) -> None:
-    """The report's records and its claim, of what there is so far."""
+    """Return the report's records and its claim, of what there is so far."""
     report.records.clear()
     report.claims.clear()
     for name, returns in found.items():
@@ -148,7 +148,7 @@ def fill(
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few seeds, few steps")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

@@ -95,7 +95,7 @@ class Report:
         seeds: str | None = None,
         part: str | None = None,
     ) -> None:
-        """Notes the time, the commit, the machine, its load before the run, and versions.
+        """Record time, commit, machine, its load before the run, and versions.
 
         Args:
           packages: of which versions are recorded.
@@ -171,13 +171,13 @@ class Report:
             self.add(case, f"{system} / {rival}", f"ratio of {metric}", "", ratios)
 
     def find(self, case: str, system: str, metric: str) -> BenchmarkRecord | None:
-        """The record of that name, or None."""
+        """Return the record of that name, or None."""
         wanted = (case, system, metric)
         found = [r for r in self.records if r.place == wanted]
         return found[0] if found else None
 
     def place(self, case: str, system: str, metric: str) -> Place | None:
-        """What a claim calls that record; None where there is none."""
+        """Return the name of a record in claims, or None."""
         found = self.find(case, system, metric)
         return None if found is None else found.place
 
@@ -234,7 +234,7 @@ class Report:
             file.write(json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n")
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON holds it; what is claimed of modelled records is modelled."""
+        """Return the report as JSON holds it; what is claimed of modelled records is modelled."""
         modelled = {record.place for record in self.records if record.basis == "modelled"}
         claims = [
             dataclasses.replace(claim, basis="modelled")

@@ -227,7 +227,7 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
 
 
 def relaxed(report: Report, seeds: int, steps: int) -> None:
-    """What a lag of priorities of one update does to returns: an equivalence test."""
+    """Test that returns with a priority lag of one update are equivalent."""
     case = f"DQN CartPole, prioritised, {seeds} seeds, {steps:,} steps"
     spec = dataclasses.replace(
         CASES["DQN CartPole, prioritised, 1 env, batch 64"], num_envs=4, policy_lag=0
@@ -288,7 +288,7 @@ def demonstration(report: Report) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one case, few rounds and steps")
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3")

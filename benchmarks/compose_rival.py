@@ -16,7 +16,7 @@ class Rival:
     """The other interpreter; `train` gives None where there is none."""
 
     def __init__(self, python: str | None) -> None:
-        """Starts it, and warns if it cannot."""
+        """Start it, and warns if it cannot."""
         self._interpreter = None
         if python is None:
             warn("SB3's claims are null: give --rivals PYTHON; training_sb3.py says how to make it")

@@ -34,7 +34,7 @@ def turns_per_second() -> float:
 
 
 def program(seconds: Mapping[str, float], speed: float) -> Program:
-    """A training whose steps `insert`, `sample`, `update` and `learn` take so many seconds more."""
+    """Return a training whose steps take additional seconds, by name of the step."""
     made = specs.program(SPEC)
     buffer, agent = made.require_replay(), made.agent
     turns = {step: int(value * speed) for step, value in seconds.items()}

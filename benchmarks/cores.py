@@ -23,7 +23,7 @@ def slowdown() -> float:
 
 
 def wait(limit: float = 20.0) -> float:
-    """Waits for two cores, for at most so many seconds; the slowdown that it ends with."""
+    """Wait for two cores, for at most so many seconds; the slowdown that it ends with."""
     until = time.monotonic() + limit
     while True:
         found = float(np.median([slowdown() for _ in range(3)]))

@@ -28,7 +28,7 @@ ALONE = "one tasklet, target block 1"
 
 
 def chunks_of(name: str, rows: int, dpus: int) -> pim.Chunks:
-    """A random policy's log, cut for the DPUs."""
+    """Return a random policy's log, cut for the DPUs."""
     mdp = envs.make_mdp(name)
     log = datasets.collect(mdp, "random", rows, seed=0, environment=name).transitions
     return pim.partition(log, dpus, mdp.num_states, mdp.num_actions)
@@ -56,7 +56,7 @@ def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) 
 
 
 def name_of(numerics: str, shape: tuple[int, int]) -> str:
-    """A system's name in the report."""
+    """Return a system's name in the report."""
     where = ALONE if shape == (1, 1) else f"{shape[1]} tasklets, target block {shape[0]}"
     return f"{numerics}, {where}"
 
@@ -119,7 +119,7 @@ def speed(report: Report, rows: int, dpus: int, passes: int, rounds: int) -> Non
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and rows")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

@@ -77,7 +77,7 @@ def _resident() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller vectors")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

@@ -51,7 +51,7 @@ def server_at(address: str, *devices: str) -> dict[str, object]:
 
 @contextlib.contextmanager
 def servers() -> Iterator[tuple[Network, dict[str, str]]]:
-    """The network, and the addresses of its two servers."""
+    """Return the network, and the addresses of its two servers."""
     with contextlib.ExitStack() as stack:
         network = Network()
         stack.callback(network.close)
@@ -91,7 +91,7 @@ def why_not() -> str:
 
 
 def measure(report: Report, rounds: int, requests: int) -> None:
-    """Records and claims."""
+    """Record and claims."""
     taken: dict[tuple[str, str], list[float]] = {}
     with servers() as (network, addresses):
         behind = network.processes["behind"]
@@ -109,7 +109,7 @@ def measure(report: Report, rounds: int, requests: int) -> None:
 
 
 def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
-    """What each round says of the two places, the median over rounds; null where none ran."""
+    """Return the ratio of the two places, the median over rounds; null if none ran."""
     for name, (bound, theirs) in SPARED.items():
         spared = None
         if taken:
@@ -122,7 +122,7 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds of few requests")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

@@ -12,7 +12,7 @@ class Interpreter:
     """Runs a script that greets and then answers each request, all of them a line."""
 
     def __init__(self, python: str, script: Path) -> None:
-        """Starts it, on the CPU and without our settings of Python and XLA.
+        """Start it, on the CPU and without our settings of Python and XLA.
 
         Raises:
           OSError: if there is no such interpreter.
@@ -44,7 +44,7 @@ class Interpreter:
         return self._answer()
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # of a request that it did not read

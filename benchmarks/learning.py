@@ -76,7 +76,7 @@ def random_return(task: Task) -> float:
 
 
 def record(report: Report, task: Task, found: Learned, seconds: float) -> None:
-    """The seeds' returns: quartiles, least, mean."""
+    """Return the seeds' returns: quartiles, least, mean."""
     case = f"{task.name}, {task.seeds} seeds"
     report.add(case, "accel_rl", GREEDY, UNIT, found.final)
     report.add(case, "accel_rl", f"{GREEDY}, least of the seeds", UNIT, [found.final.min()])
@@ -85,7 +85,7 @@ def record(report: Report, task: Task, found: Learned, seconds: float) -> None:
 
 
 def claim(report: Report, task: Task) -> None:
-    """What the task must reach; null if it did not run."""
+    """Return the target of a task; null if it did not run."""
     case = f"{task.name}, {task.seeds} seeds"
     found = report.find(case, "accel_rl", f"{GREEDY}, {task.statistic}")
     value = None if found is None else found.value
@@ -95,7 +95,7 @@ def claim(report: Report, task: Task) -> None:
 
 
 def claim_minatar(report: Report, task: Task) -> None:
-    """A multiple of what random actions return, and a curve that rises to the end."""
+    """Return a multiple of what random actions return, and a curve that rises to the end."""
     case = f"{task.name}, {task.seeds} seeds"
     found = report.find(case, "accel_rl", f"{GREEDY}, {task.statistic}")
     rival, rise = report.find(case, "random actions", RANDOM), report.find(case, "accel_rl", RISE)
@@ -134,7 +134,7 @@ def draw(results: dict[str, tuple[Task, Learned]], path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two seeds, fewer steps")
     parser.add_argument("--minatar", action="store_true", help="train on Breakout too")

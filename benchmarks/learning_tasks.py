@@ -41,11 +41,11 @@ class Task:
         return f"{self.environment}, {self.agent_name}, {self.steps:,} steps"
 
     def env(self) -> Environment:
-        """The environment, wrapped."""
+        """Return the environment, wrapped."""
         return self.wrap(envs.environment(self.environment))
 
     def program(self) -> train.Program:
-        """The whole of it."""
+        """Return the whole of it."""
         env = self.env()
         agent = self.agent(env)
         example = train.example(env, agent)
@@ -90,7 +90,7 @@ def continuous(make: Callable[..., agents.Agent], env: Environment, **options: A
 
 
 def table(make_rule: Callable[[], tabular.TabularRule], env: Environment) -> agents.Agent:
-    """A tabular agent, for a task."""
+    """Return a tabular agent, for a task."""
     return agents.tabular(make_rule(), env.observation_space, env.action_space)
 
 
@@ -209,7 +209,7 @@ def at_random(agent: agents.Agent) -> agents.Agent:
 
 
 def quick(tasks: Sequence[Task]) -> list[Task]:
-    """The same with few seeds and, of what is long, fewer steps."""
+    """Return the same with few seeds and, of what is long, fewer steps."""
     return [
         dataclasses.replace(task, seeds=2, steps=max(task.steps // 4, task.learning_starts + 9_000))
         for task in tasks

@@ -34,19 +34,19 @@ class Network:
         self._prefix = f"accel-rl-{os.getpid()}-"
 
     def add(self, *names):
-        """Makes namespaces."""
+        """Make namespaces."""
         for name in names:
             _ip("netns", "add", self._prefix + name)
             _ip("-n", self._prefix + name, "link", "set", "lo", "up")
 
     def close(self):
-        """Ends all of them, and what is within."""
+        """End all of them, and what is within."""
         for line in subprocess.check_output(["ip", "netns", "list"], text=True).splitlines():
             if (name := line.split()[0]).startswith(self._prefix):
                 _ip("netns", "del", name)
 
     def cable(self, name, device, address, other, other_device, other_address=None):
-        """Ends in two namespaces; one without an address is DPDK's."""
+        """End in two namespaces; one without an address is DPDK's."""
         there = ("peer", "name", other_device, "netns", self._prefix + other)
         _ip("-n", self._prefix + name, "link", "add", device, "type", "veth", *there)
         ends = ((name, device, address), (other, other_device, other_address))
@@ -58,7 +58,7 @@ class Network:
             _ip("-n", self._prefix + name, "link", "set", device, "up")
 
     def within(self, name, function, *arguments):
-        """What a function returns in a thread whose sockets are in a namespace."""
+        """Call a function in a thread whose sockets are in a network namespace."""
         answer = []
 
         def run():
@@ -80,7 +80,7 @@ class Network:
 
     @contextlib.contextmanager
     def server(self, name, **arguments):
-        """A server in a namespace, in a process of its own; gives its addresses."""
+        """Return a server in a namespace, in a process of its own; gives its addresses."""
         arguments["secret"] = base64.b64encode(SECRET).decode()
         program = "from accel_rl.remote.process import main; main()"
         with subprocess.Popen(

@@ -35,7 +35,7 @@ held nor missed. Records whose date has no time name the commit that recorded th
 
 
 def markdown(found: list[Results]) -> str:
-    """The page of these results."""
+    """Return the page of these results."""
     parts = [HEAD, summary(found)]
     if without := [name for name in BENCHMARKS if name not in {each.benchmark for each in found}]:
         parts.append(f"No record is kept yet of {', '.join(without)}.\n")
@@ -44,7 +44,7 @@ def markdown(found: list[Results]) -> str:
 
 
 def summary(found: list[Results]) -> str:
-    """A line for each suite."""
+    """Return a line for each suite."""
     rows = ["| suite | date | held | missed | did not run |", "| --- | --- | --- | --- | --- |"]
     for each in found:
         verdicts = [claim.holds for claim in each.claims]
@@ -56,7 +56,7 @@ def summary(found: list[Results]) -> str:
 
 
 def section(each: Results) -> str:
-    """A suite's conditions and its targets."""
+    """Return a suite's conditions and its targets."""
     lines = [f"## {each.title}", "", f"{benchmark.conditions(each)}", ""]
     lines += [
         "| what | ours | rival | value | target | | basis |",
@@ -69,7 +69,7 @@ def section(each: Results) -> str:
 
 
 def row(each: Results, claim: Claim) -> tuple[str, ...]:
-    """A claim as the table shows it."""
+    """Return a claim as the table shows it."""
     verdict = {True: "held", False: "**missed**", None: "did not run"}[claim.holds]
     return (
         claim.claim,
@@ -88,13 +88,13 @@ def cell(text: str) -> str:
 
 
 def anchor(title: str) -> str:
-    """What a link to a heading is called."""
+    """Return the anchor of a heading."""
     kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")
 
 
 def pages(folder: Path) -> list[Path]:
-    """Writes the pages of a folder's results, and says where they are."""
+    """Write the pages of a folder's results, and says where they are."""
     found = results.newest(folder)
     written = []
     if found:
@@ -107,7 +107,7 @@ def pages(folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args().check

@@ -73,7 +73,7 @@ def measure(run: Run, quick: bool) -> None:
 
 
 def measure_accelerator(run: Run) -> None:
-    """The cases of a GPU or TPU."""
+    """Return the cases of a GPU or TPU."""
     problem = Problem(GPU_CAPACITY)
     steps(run, problem, GPU_BATCH)
     sampling(run, problem, GPU_BATCH)
@@ -83,7 +83,7 @@ def measure_accelerator(run: Run) -> None:
 
 
 def claims(report: Report) -> None:
-    """The targets of this benchmark."""
+    """Return the targets of this benchmark."""
     small, middle, large = CAPACITIES
     batch_size = BATCHES[0]
     text = "PER step in a scan, capacity {:,}, batch {}: times as fast as {}"
@@ -119,7 +119,7 @@ def claims(report: Report) -> None:
 
 
 def accelerator_claims(report: Report) -> None:
-    """The targets on a GPU; null on a CPU, where these cases do not run."""
+    """Return the targets on a GPU; null on a CPU, where these cases do not run."""
     case = ACCELERATOR + step_case(GPU_CAPACITY, GPU_BATCH)
     text = f"{ACCELERATOR}PER step at 2^20, batch {GPU_BATCH}: "
     within(report, text + "steps in 30 us", 30.0, case, AUTO)
@@ -168,7 +168,7 @@ def _claim(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has torchrl")

@@ -25,7 +25,7 @@ def check_agreement(problem: Problem, callers: dict[str, Caller]) -> None:
 
 
 def find_fault(draws: Draws, expected: np.ndarray, problem: Problem) -> str | None:
-    """What is wrong with draws where slots have these probabilities [capacity]; None: nothing."""
+    """Return how draws differ from the probabilities [capacity], or None."""
     if not np.array_equal(problem.items["reward"][draws.indices], draws.rewards):
         return "items are not those of the slots"
     ratio = draws.odds / expected[draws.indices]

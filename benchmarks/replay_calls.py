@@ -47,7 +47,7 @@ class Compiled:
     """A memory of pure functions, each compiled; the state is donated to the update."""
 
     def __init__(self, name: str, memory: Memory, problem: Problem, batch_size: int) -> None:
-        """Copies the full state."""
+        """Copy the full state."""
         self._memory, self._batch_size = memory, batch_size
         self._state = problem.full(name, memory)
         self._sample, self._update = (
@@ -82,7 +82,7 @@ class Cpprb:
     """cpprb's PrioritizedReplayBuffer."""
 
     def __init__(self, problem: Problem, batch_size: int) -> None:
-        """Fills it."""
+        """Fill it."""
         import cpprb
 
         fields = {
@@ -118,7 +118,7 @@ class Torchrl:
     """torchrl's buffer in a process of another interpreter, which times its own calls."""
 
     def __init__(self, interpreter: Interpreter, problem: Problem, batch_size: int) -> None:
-        """Fills it; what was filled before in this process is gone.
+        """Fill it; what was filled before in this process is gone.
 
         Raises:
           RuntimeError: if the process ended.
@@ -157,7 +157,7 @@ Make = Callable[[Problem, int], Caller]
 
 
 def system_of(caller: Caller, *calls: str) -> System:
-    """What `interleave` times of a caller: these calls, one after the other."""
+    """Return the calls of a caller for `interleave`, one after the other."""
 
     def run() -> None:
         for call in calls:
@@ -169,7 +169,7 @@ def system_of(caller: Caller, *calls: str) -> System:
 
 
 def make_rivals(makers: Mapping[str, Make], problem: Problem, batch_size: int) -> dict[str, Caller]:
-    """The rivals of these names; of those that are not there the user is told."""
+    """Return the rivals of these names; of those that are not there the user is told."""
     made = {}
     for name, make in makers.items():
         try:
@@ -181,7 +181,7 @@ def make_rivals(makers: Mapping[str, Make], problem: Problem, batch_size: int) -
 
 @contextlib.contextmanager
 def rivals(python: str | None) -> Iterator[tuple[dict[str, Make], dict[str, str]]]:
-    """What makes the rivals, and versions of those elsewhere.
+    """Return makers of the rivals, and versions of those in other environments.
 
     Args:
       python: the interpreter that has torchrl; None: torchrl is left out, and the user told.

@@ -46,38 +46,38 @@ class Run:
     prefix: str = ""  # of cases' names
 
     def steps_at(self, capacity: int) -> int:
-        """Steps of a loop over a memory of this capacity."""
+        """Return the steps of a loop over a buffer of a capacity."""
         return max(1, self.steps // SHORTER.get(capacity, 1))
 
 
 def step_case(capacity: int, batch_size: int) -> str:
-    """The name in records of a step in a compiled loop."""
+    """Return the name in records of a step in a compiled loop."""
     return f"step in a scan, capacity {capacity:,}, batch {batch_size}"
 
 
 def learner_case(capacity: int, batch_size: int) -> str:
-    """The name in records of a step that also learns."""
+    """Return the name in records of a step that also learns."""
     return f"step with a learner in a scan, capacity {capacity:,}, batch {batch_size}"
 
 
 def seeds_case(capacity: int, batch_size: int, seeds: int) -> str:
-    """The name in records of a step of several memories at once."""
+    """Return the name in records of a step of several memories at once."""
     return f"step of {seeds} vmapped seeds in a scan, capacity {capacity:,}, batch {batch_size}"
 
 
 def sampling_case(capacity: int, batch_size: int, law: str = "heavy") -> str:
-    """The name in records of sampling without updates, from priorities of some law."""
+    """Return the name in records of sampling without updates, from priorities of some law."""
     case = f"sampling alone in a scan, capacity {capacity:,}, batch {batch_size}"
     return case if law == "heavy" else f"{case}, {law} priorities"
 
 
 def call_case(what: str, capacity: int, batch_size: int) -> str:
-    """The name in records of Python calls that "sample" or "update"."""
+    """Return the name in records of Python calls that "sample" or "update"."""
     return f"Python call to {what}, capacity {capacity:,}, batch {batch_size}"
 
 
 def steps(run: Run, problem: Problem, batch_size: int) -> None:
-    """A step in a compiled loop, against flashbax, uniform replay, and calls from Python."""
+    """Return a step in a compiled loop, against flashbax, uniform replay, and calls from Python."""
     memories = make_memories(PROPORTIONAL + FLOOR, problem, batch_size)
     rivals = make_rivals(run.rivals, problem, batch_size)
     check_agreement(problem, rivals | _callers(memories, problem, batch_size))
@@ -92,7 +92,7 @@ def steps(run: Run, problem: Problem, batch_size: int) -> None:
 
 
 def learner_steps(run: Run, problem: Problem, batch_size: int) -> None:
-    """A step with a small learner."""
+    """Return a step with a small learner."""
     memories = make_memories((*PROPORTIONAL, UNIFORM), problem, batch_size)
     count = run.steps_at(problem.capacity)
 
@@ -104,7 +104,7 @@ def learner_steps(run: Run, problem: Problem, batch_size: int) -> None:
 
 
 def seeds_steps(run: Run, problem: Problem, batch_size: int, seeds: int) -> None:
-    """A step of several vmapped memories; times are for each of them."""
+    """Return a step of several vmapped memories; times are for each of them."""
     memories = make_memories((*PROPORTIONAL, UNIFORM), problem, batch_size)
     count = max(1, run.steps_at(problem.capacity) // seeds)
 
@@ -117,7 +117,7 @@ def seeds_steps(run: Run, problem: Problem, batch_size: int, seeds: int) -> None
 
 
 def sampling(run: Run, problem: Problem, batch_size: int) -> None:
-    """Sampling alone, by the library's samplers and flashbax."""
+    """Time sampling alone, by the library's samplers and flashbax."""
     memories = make_memories(SAMPLED, problem, batch_size)
     count = max(1, run.steps_at(problem.capacity) // 4)
     loops = {name: sampling_loop(name, memory, problem, count) for name, memory in memories.items()}
@@ -126,7 +126,7 @@ def sampling(run: Run, problem: Problem, batch_size: int) -> None:
 
 
 def calls(run: Run, problem: Problem, batch_size: int) -> None:
-    """Calls from Python: sampling with items and weights, and updating."""
+    """Call from Python: sampling with items and weights, and updating."""
     memories = make_memories(CALLED, problem, batch_size)
     callers: dict[str, Caller] = {
         name: Compiled(name, memory, problem, batch_size) for name, memory in memories.items()
@@ -159,7 +159,7 @@ def _loops(
     memories: Mapping[str, Memory],
     make: Callable[[str, Memory], Loop],
 ) -> dict[str, Loop]:
-    """A loop for each memory; whole arrays that a step of each copies are recorded."""
+    """Return a loop for each memory; whole arrays that a step of each copies are recorded."""
     loops = {name: make(name, memory) for name, memory in memories.items()}
     for name, loop in loops.items():
         passes = [loop.passes(problem.capacity)]

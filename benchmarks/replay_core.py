@@ -97,7 +97,7 @@ def core(problem: Problem, weighted: bool = False) -> Memory:
 
 
 def cpprb(problem: Problem) -> Memory:
-    """The rival."""
+    """Return the rival."""
     from cpprb import PrioritizedReplayBuffer
 
     fields = {name: {"shape": shape or 1, "dtype": np.float32} for name, shape in COLUMNS}
@@ -132,7 +132,7 @@ def drawn_before(problem: Problem, batch: int) -> itertools.cycle:
 
 
 def check(name: str, memory: Memory, problem: Problem) -> None:
-    """Raises AssertionError if a memory does not draw by priority^alpha."""
+    """Raise AssertionError if a memory does not draw by priority^alpha."""
     call = memory.sample(BATCHES[-1])
     slots = np.concatenate([call().copy() for _ in range(-(-CHECKED // BATCHES[-1]))])
     law = problem.priorities**ALPHA
@@ -166,14 +166,14 @@ def record(report: Report, case: str, calls: dict[str, System], rounds: int) -> 
 
 
 def claims(report: Report) -> None:
-    """The targets."""
+    """Return the targets."""
     for batch in BATCHES:
         text = f"sample {batch} of 40 B items at {CAPACITY:,}: times as fast as cpprb"
         report.claim(text, 4.0, [f"sample {batch}"], CORE, CPPRB, METRIC)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

@@ -53,7 +53,7 @@ class Loop:
 
 
 def copies(program: str, least: int) -> int:
-    """Copies of arrays of `least` elements or more in a compiled program's loops."""
+    """Return copies of arrays of `least` elements or more in a compiled program's loops."""
     loops = program.split("\nENTRY ")[0]
     return _count(r"= \w+\[([\d,]*)\]\S* (?:copy|copy-start)\(", loops, least)
 
@@ -133,7 +133,7 @@ def sampling_loop(name: str, memory: Memory, problem: Problem, steps: int) -> Lo
 
 
 def surprise(items: Any, noise: jax.Array) -> jax.Array:
-    """New priorities: of everything that was gathered, and as heavy-tailed as the noise."""
+    """Return new priorities that depend on all gathered data, as heavy-tailed as the noise."""
     of_fields = [leaf.reshape(len(noise), -1).sum(axis=1) for leaf in jax.tree.leaves(items)]
     return jnp.abs(noise - 0.1 * sum(of_fields))
 

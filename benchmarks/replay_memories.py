@@ -99,7 +99,7 @@ class Problem:
         self._states: dict[str, Any] = {}
 
     def full(self, name: str, memory: Memory) -> Any:
-        """A new copy of the state of a full memory; states depend on the name alone."""
+        """Return a new copy of the state of a full memory; states depend on the name alone."""
         if name not in self._states:
             state = jax.jit(memory.full)(self.items, self.priorities)
             self._states[name] = jax.block_until_ready(state)
@@ -107,7 +107,7 @@ class Problem:
 
 
 def make_memories(names: Iterable[str], problem: Problem, batch_size: int) -> dict[str, Memory]:
-    """The memories of these names, without those that are not there, of which the user is told."""
+    """Return the named replay buffers; warn of those that are absent."""
     made = {}
     for name in names:
         make = _flashbax if name in (DOCUMENTED, REMEDY, FLASHBAX_UNIFORM) else _ours

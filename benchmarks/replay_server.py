@@ -52,7 +52,7 @@ Calls = dict[str, Callable[[], object]]
 
 
 def ours(client: remote.ReplayClient, items: Items) -> Calls:
-    """Calls of a client of our server, whose table is full."""
+    """Call of a client of our server, whose table is full."""
     columns = tuple(remote.Column(name, "f4", shape) for name, shape in items.columns)
     name = str(client.address).split(":")[0]
     table = client.table(remote.TableSpec(name, items.capacity, columns, priority_exponent=ALPHA))
@@ -94,7 +94,7 @@ def systems(items: Items, others: Sequence[OtherRival]) -> Iterator[dict[str, Ca
 def measure(
     report: Report, item_bytes: int, rounds: int, calls: int, others: Sequence[OtherRival]
 ) -> None:
-    """Records of one size of items."""
+    """Record of one size of items."""
     case = f"{item_bytes:,} B items"
     taken: dict[tuple[str, str], list[float]] = {}
     few = calls if item_bytes < 1_000 else max(20, calls // 10)
@@ -132,7 +132,7 @@ def measure(
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds of few calls")
     parser.add_argument("--ray", metavar="PYTHON", help="interpreter that has ray and cpprb")

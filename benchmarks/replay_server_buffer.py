@@ -9,7 +9,7 @@ class Buffer:
     """Holds items; calls take and give arrays in the order of columns."""
 
     def __init__(self, items):
-        """Fills it."""
+        """Fill it."""
         self._columns = items.columns
         fields = {name: {"shape": shape or 1, "dtype": np.float32} for name, shape in items.columns}
         self._buffer = PrioritizedReplayBuffer(items.capacity, fields, alpha=ALPHA, eps=0.0)
@@ -19,7 +19,7 @@ class Buffer:
             self._buffer.add(**part, priorities=items.priorities[:count])
 
     def push(self, priorities, columns):
-        """Adds items."""
+        """Add items."""
         count = len(priorities)
         named = {
             name: column.reshape(count, *(shape or (1,)))
@@ -35,5 +35,5 @@ class Buffer:
         return [slots, found["weights"].astype(np.float32), *columns]
 
     def update(self, slots, priorities):
-        """Sets priorities."""
+        """Set priorities."""
         self._buffer.update_priorities(slots, priorities)

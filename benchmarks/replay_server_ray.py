@@ -22,14 +22,14 @@ class Actor:
     """The buffer, in a process of Ray's."""
 
     def __init__(self, capacity, item_bytes):
-        """Fills it."""
+        """Fill it."""
         sys.path.insert(0, str(Path(__file__).resolve().parent))
         from replay_server_buffer import Buffer
 
         self.buffer = Buffer(make_items(capacity, item_bytes))
 
     def push(self, priorities, columns):
-        """Adds items."""
+        """Add items."""
         self.buffer.push(priorities, columns)
 
     def sample(self, batch):
@@ -37,7 +37,7 @@ class Actor:
         return self.buffer.sample(batch)
 
     def update(self, slots, priorities):
-        """Sets priorities."""
+        """Set priorities."""
         self.buffer.update(slots, priorities)
 
 

@@ -24,7 +24,7 @@ PUSHED = 50
 
 
 def serve(capacity, item_bytes):
-    """Serves until standard input ends, after it has said at which port."""
+    """Serve until standard input ends, after printing the port."""
     items = make_items(capacity, item_bytes)
     table = reverb.Table(
         name="t",
@@ -44,7 +44,7 @@ class Reverb:
     """A server, full, and calls of its client."""
 
     def __init__(self, capacity, item_bytes):
-        """Starts and fills it."""
+        """Start and fills it."""
         self.process = subprocess.Popen(
             [sys.executable, __file__, "serve", str(capacity), str(item_bytes)],
             stdin=subprocess.PIPE,
@@ -70,7 +70,7 @@ class Reverb:
         return rows.batch(batch).as_numpy_iterator()
 
     def push(self, first=0):
-        """Adds items."""
+        """Add items."""
         part = self.items.part(first, PUSHED)
         for row in range(len(next(iter(part.values())))):
             self.writer.append({name: column[row] for name, column in part.items()})
@@ -91,7 +91,7 @@ class Reverb:
         }
 
     def close(self):
-        """Ends the server."""
+        """End the server."""
         self.samples.clear()
         self.writer.close()
         self.process.stdin.close()

@@ -20,7 +20,7 @@ Calls = dict[str, Callable[[], object]]
 
 @contextlib.contextmanager
 def zmq_rival(items: Items, folder: Path) -> Iterator[Calls]:
-    """A process with cpprb's buffer, behind a REP socket of pyzmq over TCP."""
+    """Return a process with cpprb's buffer, behind a REP socket of pyzmq over TCP."""
     import zmq
 
     del folder
@@ -66,7 +66,7 @@ def zmq_rival(items: Items, folder: Path) -> Iterator[Calls]:
 
 @contextlib.contextmanager
 def redis_rival(items: Items, folder: Path) -> Iterator[Calls]:
-    """A Redis server on a Unix socket; items are strings, priorities a sorted set."""
+    """Return a Redis server on a Unix socket; items are strings, priorities a sorted set."""
     import redis
 
     server = shutil.which("redis-server")
@@ -120,7 +120,7 @@ class OtherRival:
     """A system, and its client, in another interpreter."""
 
     def __init__(self, name: str, python: str | None, script: str, packages: str) -> None:
-        """Starts the script, and warns if it cannot; `packages` is what the interpreter needs."""
+        """Start the script, and warns if it cannot; `packages` is what the interpreter needs."""
         self.name = name
         self._interpreter = None
         if python is None:
@@ -132,7 +132,7 @@ class OtherRival:
             warn(f"{name} did not start, and its claims are null: {error}")
 
     def fill(self, items: Items) -> bool:
-        """Starts one that holds such items; whether there is one."""
+        """Start one that holds such items; whether there is one."""
         if self._interpreter is None:
             return False
         item_bytes = sum(4 * int(np.prod(shape)) for _, shape in items.columns)
@@ -146,6 +146,6 @@ class OtherRival:
         return float(self._interpreter.ask({"operation": operation, "calls": calls})["p50"])
 
     def close(self) -> None:
-        """Ends it."""
+        """End it."""
         if self._interpreter is not None:
             self._interpreter.close()

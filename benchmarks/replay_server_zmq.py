@@ -14,7 +14,7 @@ from replay_server_items import make_items
 
 
 def main():
-    """Serves."""
+    """Serve."""
     items = make_items(int(sys.argv[1]), int(sys.argv[2]))
     buffer = Buffer(items)
     socket = zmq.Context().socket(zmq.REP)

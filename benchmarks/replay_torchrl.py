@@ -29,7 +29,7 @@ class Buffer:
     """A full buffer over tensors in memory."""
 
     def __init__(self, path, batch_size, alpha):
-        """Fills it."""
+        """Fill it."""
         with np.load(path) as file:
             held = {name: torch.from_numpy(file[name]) for name in file.files}
         priorities, noise = held.pop("priorities"), held.pop("noise")
@@ -51,7 +51,7 @@ class Buffer:
         self.drawn = self.buffer.sample()
 
     def update(self):
-        """Sets new priorities of the batch that was drawn last."""
+        """Set new priorities of the last batch."""
         self.buffer.update_priority(self.drawn["index"], next(self.noise))
 
     def time(self, calls, repeats):

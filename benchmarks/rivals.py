@@ -20,7 +20,7 @@ OPTIONS = {"--rivals": "torch", "--ray": "ray", "--reverb": "reverb"}
 
 
 def environment(name: str) -> Path:
-    """The folder of an environment."""
+    """Return the folder of an environment."""
     return BUILD / f"rivals-{name}"
 
 
@@ -31,13 +31,13 @@ def made(name: str) -> bool:
 
 
 def interpreter(option: str) -> str | None:
-    """The interpreter for an option of `OPTIONS`; None where its environment was not made."""
+    """Return the interpreter for an option of `OPTIONS`; None if its environment is absent."""
     name = OPTIONS[option]
     return str(environment(name) / "bin" / "python") if made(name) else None
 
 
 def make(name: str) -> None:
-    """Makes an environment anew.
+    """Make an environment anew.
 
     Raises:
       subprocess.CalledProcessError: if pip fails; what it said is on standard error.
@@ -53,7 +53,7 @@ def make(name: str) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(OPTIONS.values()))
     names = parser.parse_args().names or list(OPTIONS.values())

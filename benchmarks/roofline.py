@@ -92,7 +92,7 @@ def ceilings(report: Report, directory: Path, rounds: int) -> None:
 
 
 def modelled_case(environment: str, numerics: str) -> str:
-    """The name in records of a DPU's modelled rate."""
+    """Return the name in records of a DPU's modelled rate."""
     return f"{environment}, one DPU, {numerics}, block 128, 16 tasklets"
 
 
@@ -176,7 +176,7 @@ def _mark(axes: Axes, intensity: float, rate: float, marker: str, colour: str) -
 
 
 def _draw_roof(axes: Axes, bandwidth: float, label: str, flat: dict[str, float]) -> None:
-    """The slope up to the highest flat ceiling, and each ceiling from where it meets the slope."""
+    """Return the slope up to the highest ceiling, and each ceiling from the slope on."""
     low, high = axes.get_xlim()
     top = max(flat.values())
     axes.plot([low, top / bandwidth], [low * bandwidth, top], color="black", linewidth=1)

@@ -48,17 +48,17 @@ UNCONTRACTED = ", no FMA"  # of C that rounds every product, as the kernels do
 
 
 def chunk_case(environment: str, numerics: str, block: int) -> str:
-    """The name in records of a pass over chunks."""
+    """Return the name in records of a pass over chunks."""
     return f"{environment}, {NUM_DPUS} DPUs, {numerics}, block {block}"
 
 
 def replica_case(environment: str, replicas: int, chunks: int, block: int) -> str:
-    """The name in records of many step sizes over the same rows."""
+    """Return the name in records of many step sizes over the same rows."""
     return f"{environment}, {replicas} replicas, {chunks} chunks, fp32, block {block}"
 
 
 def loops_for(directory: Path, problem: Problem) -> dict[str, Baselines]:
-    """The C loops compiled for a problem, by what to append to their names; none without gcc."""
+    """Return the C loops compiled for a problem, by suffix of their names; none without gcc."""
     program = problem.program
     name = program.rule.numerics.name
     build = functools.partial(baselines, directory, name, program.num_actions, program.target_block)
@@ -158,7 +158,7 @@ def threads(report: Report, log: Log, directory: Path, rounds: int) -> None:
 
 
 def claims(report: Report) -> None:
-    """The targets of this benchmark."""
+    """Return the targets of this benchmark."""
     for environment, bound in zip(ENVIRONMENTS, (0.40, 0.25), strict=True):
         for block in BLOCKS:
             text = f"cpu path, {environment}, fp32, block {block}: share of sequential C's rate"
@@ -180,7 +180,7 @@ def claims(report: Report) -> None:
 
 
 def kernel_claims(report: Report) -> None:
-    """The targets of the native kernels, against C with the same semantics."""
+    """Return the targets of the native kernels, against C with the same semantics."""
     for environment in ENVIRONMENTS:
         for numerics in NUMERICS:
             rival = SEQUENTIAL + (UNCONTRACTED if numerics == "fp32" else "")
@@ -197,7 +197,7 @@ def kernel_claims(report: Report) -> None:
 
 
 def roofline_points() -> list[roofline.Point]:
-    """What the roofline shows: FP32, strictly sequential updates."""
+    """Return the roofline of FP32, strictly sequential updates."""
     points = []
     for environment in ENVIRONMENTS:
         actions = envs.make_mdp(environment).num_actions
@@ -233,7 +233,7 @@ def measure(environment: str, report: Report, directory: Path, quick: bool) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

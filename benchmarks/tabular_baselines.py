@@ -71,7 +71,7 @@ class Baselines:
         alphas: np.ndarray,
         gamma: Any,
     ) -> None:
-        """The same, 64 step sizes side by side: tables [R / 64, D, E, 64]."""
+        """Return the same, 64 step sizes side by side: tables [R / 64, D, E, 64]."""
         self._passes("lanes", rows, lengths, tables, tables.shape[-2], alphas, gamma)
 
     def shared_table(
@@ -129,7 +129,7 @@ class Baselines:
 def baselines(
     directory: Path, numerics: str, num_actions: int, target_block: int, contracted: bool = True
 ) -> Baselines | None:
-    """The compiled loops, or None where there is no gcc."""
+    """Return the compiled loops, or None where there is no gcc."""
     try:
         return Baselines(directory, numerics, num_actions, target_block, contracted)
     except FileNotFoundError:

@@ -33,7 +33,7 @@ class Problem:
     def __init__(
         self, log: Log, num_rows: int, num_chunks: int, numerics: str, target_block: int
     ) -> None:
-        """Encodes."""
+        """Encode."""
         states, actions = log.mdp.num_states, log.mdp.num_actions
         rule = tabular.q_learning(tabular.make_numerics(numerics))
         order = tabular.make_order("SEQ")
@@ -102,7 +102,7 @@ class KernelPass:
     """By the native kernels: one launch from tables of zeros, through `vmap` for several sizes."""
 
     def __init__(self, problem: Problem, alphas: np.ndarray) -> None:
-        """Examines the rows."""
+        """Examine the rows."""
         program = problem.program
         lengths = jnp.asarray(problem.lengths)
         dpus = jnp.arange(lengths.size, dtype=jnp.uint32)

@@ -20,7 +20,7 @@ MERGE = "accel_rl merge, visits"
 
 
 def collection_case(environment: str) -> str:
-    """The case's name in records."""
+    """Return the case's name in records."""
     return f"{environment}, random policy, {COLLECTED:,} transitions"
 
 

@@ -61,7 +61,7 @@ def prepare(cache: str) -> None:
 
 
 def claims(report: Report) -> None:
-    """The targets of this benchmark."""
+    """Return the targets of this benchmark."""
     ours, wall = cases.OURS, cases.WALL
     text = "{}: times as fast as {}"
     for name, seeds in STEPS:
@@ -120,7 +120,7 @@ def measure(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3 and SBX")

@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 
 def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int = 0) -> None:
-    """Times systems in turn.
+    """Time systems in turn.
 
     Args:
       run: of the benchmark.
@@ -65,7 +65,7 @@ def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int =
 
 
 def samplers(run: Run, setting: Setting, steps: int) -> None:
-    """Times our loop with each kind of replay."""
+    """Time our loop with each kind of replay."""
     trainers: dict[str, Trainer] = {}
     key = jax.random.key(0)
     for name in SAMPLERS:
@@ -79,7 +79,7 @@ def samplers(run: Run, setting: Setting, steps: int) -> None:
 
 
 def chunks(run: Run, setting: Setting, seconds: float, count: int) -> None:
-    """Times the chunked loop, in chunks that take about so many seconds, beside the whole one."""
+    """Time the chunked loop, in chunks that take about so many seconds, beside the whole one."""
     program, key = training_ours.make_program(setting), jax.random.key(0)
     period = 10 * setting.num_envs
     probe = 20 * period
@@ -152,7 +152,7 @@ def learning(
 def in_turn(
     trainers: Mapping[str, Trainer], work: Mapping[str, float], rounds: int
 ) -> dict[str, Timing]:
-    """Times each once in each round, after a run that is not counted."""
+    """Time each once in each round, after a run that is not counted."""
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in trainers}
     for number in range(rounds + 1):
         for name, trainer in trainers.items():

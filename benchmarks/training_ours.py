@@ -18,7 +18,7 @@ from accel_rl import agents, envs, replay, train
 
 
 def hyperparameters(setting: Setting, total: int) -> dict[str, Any]:
-    """What `Program.init` is given."""
+    """Return the arguments of `Program.init`."""
     agent = {
         "learning_rate": LEARNING_RATE,
         "epsilon_start": EPSILON_START,
@@ -30,13 +30,13 @@ def hyperparameters(setting: Setting, total: int) -> dict[str, Any]:
 
 
 def make_agent(setting: Setting) -> agents.Agent:
-    """The agent that learns as the plain loop does: neither double nor dueling."""
+    """Return the agent that learns as the plain loop does: neither double nor dueling."""
     env = envs.environment(ENVIRONMENT)
     return agents.dqn(env.observation_space, env.action_space, hidden=setting.hidden, double=False)
 
 
 def make_program(setting: Setting, sampler: str = "uniform") -> train.Program:
-    """The setting as a training program."""
+    """Return the setting as a training program."""
     env, agent = envs.environment(ENVIRONMENT), make_agent(setting)
     memory = replay.make(
         train.example(env, agent),
@@ -53,7 +53,7 @@ def make_program(setting: Setting, sampler: str = "uniform") -> train.Program:
 def make_train(
     setting: Setting, total: int, sampler: str = "uniform"
 ) -> Callable[[jax.Array], train.FusedResult]:
-    """A function from a key to what `total` environment steps end with."""
+    """Return a function from a key to what `total` environment steps end with."""
     run = train.fused(make_program(setting, sampler), total)
     hyper = hyperparameters(setting, total)
 

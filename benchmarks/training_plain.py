@@ -57,12 +57,12 @@ class Carry(NamedTuple):
 
 
 def network(setting: Setting) -> Network:
-    """The network of a setting."""
+    """Return the network of a setting."""
     return Network(setting.hidden, envs.environment(ENVIRONMENT).action_space.n)
 
 
 def make_train(setting: Setting, total: int) -> Callable[[jax.Array], tuple[Carry, Any]]:
-    """A function from a key to the last carry and metrics of `total` environment steps.
+    """Return a function from a key to the last carry and metrics of `total` environment steps.
 
     Metrics are leaves [iterations]: steps, loss, and the mean over the environments of the return
     of the last episode.

@@ -18,7 +18,7 @@ class Rivals:
     """A process that answers requests; systems are () where there is none. Use it in a `with`."""
 
     def __init__(self, python: str | None) -> None:
-        """Starts the interpreter, and warns if it cannot."""
+        """Start the interpreter, and warns if it cannot."""
         self.systems: tuple[str, ...] = ()
         self.versions: dict[str, str | None] = {}
         self._interpreter = None
@@ -62,7 +62,7 @@ class Rivals:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the process."""
+        """End the process."""
         if self._interpreter is not None:
             self._interpreter.close()
 

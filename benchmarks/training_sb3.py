@@ -22,7 +22,7 @@ EPISODES = 20
 
 
 def make_model(system, setting, seed):
-    """A DQN agent on the setting's environments."""
+    """Return a DQN agent on the setting's environments."""
     from stable_baselines3.common.env_util import make_vec_env
 
     extra = {"device": "cpu"} if system == "SB3" else {}

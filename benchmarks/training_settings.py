@@ -26,7 +26,7 @@ class Setting:
         return TARGET_STEPS // self.num_envs
 
     def title(self, seeds: int) -> str:
-        """A case's name."""
+        """Return a case's name."""
         return f"setting {self.name}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 

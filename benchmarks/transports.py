@@ -102,7 +102,7 @@ def ways() -> Iterator[dict[str, Way]]:
 
 
 def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
-    """What each round says of two transports, the median over rounds."""
+    """Return the ratio of two transports, the median over rounds."""
     shorter = np.array(taken["ping 64 B", TCP]) / np.array(taken["ping 64 B", SHARED])
     value = float(np.median(shorter))
     claim = "ping 64 B: blocking TCP's p50 over that of busy shared memory"
@@ -120,7 +120,7 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
 
 
 def measure(report: Report, rounds: int, requests: int) -> None:
-    """Records and claims."""
+    """Record and claims."""
     taken: dict[tuple[str, str], list[float]] = {}
     with ways() as found:
         for _ in range(rounds):
@@ -134,7 +134,7 @@ def measure(report: Report, rounds: int, requests: int) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds of few requests")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")

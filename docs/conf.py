@@ -69,7 +69,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app: Sphinx) -> None:
-    """Adds what extensions have no place for.
+    """Add what extensions have no place for.
 
     Args:
       app: Sphinx.

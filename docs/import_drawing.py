@@ -14,7 +14,7 @@ _WIDTH, _ROW, _BOX = 900, 90, (96, 34)
 
 
 def imports() -> dict[str, set[str]]:
-    """What the files of each folder import of the other folders, and of `pim_emu`."""
+    """Return the imports of each folder from other folders and `pim_emu`."""
     found: dict[str, set[str]] = {"pim_emu": set()}
     for path in PACKAGE.rglob("*.py"):
         folder = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -47,7 +47,7 @@ def reachable(edges: dict[str, set[str]], start: str) -> set[str]:
 
 
 def reduced(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The fewest arrows by which everything is reached that was.
+    """Return the transitive reduction of the arrows.
 
     Args:
       edges: as `imports` gives them, without circles.
@@ -59,7 +59,7 @@ def reduced(edges: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def drawing(edges: dict[str, set[str]]) -> str:
-    """The drawing as SVG: importers stand above what they import.
+    """Return the drawing as SVG: importers stand above what they import.
 
     Args:
       edges: as `imports` gives them.

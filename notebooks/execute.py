@@ -27,7 +27,7 @@ CELL_SECONDS = 600
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line; 0 if every notebook is clean and runs, otherwise 1."""
+    """Run the command line; 0 if every notebook is clean and runs, otherwise 1."""
     options = _parse(arguments)
     environment = _environment(full=options.full)
     ok = True
@@ -53,7 +53,7 @@ def stored_outputs(book: nbformat.NotebookNode) -> int | None:
 def _execute(
     path: Path, book: nbformat.NotebookNode, environment: dict[str, str], output: Path | None
 ) -> bool:
-    """Runs one notebook, prints a line about it (and, if it failed, the error): did it run?"""
+    """Run one notebook, prints a line about it (and, if it failed, the error): did it run?"""
     current = 0
 
     def remember(cell: Any, cell_index: int) -> None:
@@ -92,7 +92,7 @@ def _name(book: nbformat.NotebookNode, number: int) -> str:
 
 
 def _environment(*, full: bool) -> dict[str, str]:
-    """The kernel's environment: the caller's, the size, and the cache that the tests use too."""
+    """Return the kernel's environment: the caller's, the size, and the tests' cache."""
     environment = {**os.environ, SMALL: "0" if full else "1"}
     if not full:
         environment.setdefault("XLA_FLAGS", SMALL_FLAGS)

@@ -8,12 +8,12 @@ _SHORT.maxstring = _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """A value as error messages show it: long ones are shortened."""
+    """Return a value as error messages show it: long ones are shortened."""
     return _SHORT.repr(value)
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str) -> None:
-    """Raises TypeError unless the value is of a type; `maker` says what makes one."""
+    """Raise TypeError unless the value is of a type; `maker` says what makes one."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(each.__name__ for each in kinds)
@@ -21,7 +21,7 @@ def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """A whole number of any integer type, as an int.
+    """Return a whole number of any integer type, as an int.
 
     Raises:
       TypeError: not a whole number.

@@ -9,7 +9,7 @@ from pim_emu import host_library as lib
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """Of one DPU's last launch, sums over its tasklets. Cycles and instructions are modelled.
+    """Counters of a DPU's last launch, summed over tasklets; cycles and instructions are modelled.
 
     Instructions are estimated from the host's machine code, block by block; cycles follow from
     them, the pipeline's sharing and the DMA engine (`docs/pim-emu.md` says how).
@@ -38,7 +38,7 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True)
 class SetCounters:
-    """Of a set since it was allocated. Cycles and seconds are modelled.
+    """Counters of a set since its allocation; cycles and seconds are modelled.
 
     Attributes:
       bytes_to_dpus: bytes that the host sent, to each DPU its own.
@@ -60,12 +60,12 @@ class SetCounters:
 
 
 def read_counters(dpu: lib.SetHandle) -> Counters:
-    """The counters of one DPU's last launch."""
+    """Return the counters of one DPU's last launch."""
     return Counters(**_read("pim_emu_get_counters", dpu, lib.CountersStructure()))
 
 
 def read_set_counters(handle: lib.SetHandle) -> SetCounters:
-    """The counters of a set since it was allocated."""
+    """Return the counters of a set since it was allocated."""
     return SetCounters(**_read("pim_emu_get_set_counters", handle, lib.SetCountersStructure()))
 
 

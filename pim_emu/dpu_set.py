@@ -190,7 +190,7 @@ class DpuSet:
             raise
 
     def logs(self) -> list[str]:
-        """What each DPU printed in the last launch, up to 1 MiB.
+        """Return the output of each DPU in the last launch, up to 1 MiB.
 
         Raises:
           DpuError: no program is loaded; the set is closed.

@@ -16,7 +16,7 @@ from pim_emu.symbols import read_layout, symbol_name
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """What `run` found; `result[symbol]` is short for `result.outputs[symbol]`.
+    """Result of `run`; `result[symbol]` is short for `result.outputs[symbol]`.
 
     Attributes:
       outputs: values [dpus, ...] that were gathered, by symbol.

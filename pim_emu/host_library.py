@@ -128,7 +128,7 @@ def _take_complaint() -> str:
 
 
 def describe(status: int) -> str:
-    """The library's words for a status."""
+    """Return the library's text for a status."""
     text = library().dpu_error_to_string(status)
     words = ctypes.string_at(text).decode()
     ctypes.CDLL(None).free(ctypes.c_void_p(text))
@@ -136,7 +136,7 @@ def describe(status: int) -> str:
 
 
 def member_handles(handle: SetHandle) -> list[SetHandle]:
-    """The DPUs of a set, in their order."""
+    """Return the DPUs of a set, in their order."""
     dll, handles = library(), []
     iterator = dll.dpu_set_dpu_iterator_from(ctypes.byref(handle))
     while iterator.has_next:
@@ -146,7 +146,7 @@ def member_handles(handle: SetHandle) -> list[SetHandle]:
 
 
 def machine_name(handle: SetHandle) -> str:
-    """The machine that a set belongs to."""
+    """Return the machine that a set belongs to."""
     name = ctypes.c_char_p()
     call("pim_emu_get_machine", handle, ctypes.byref(name))
     return (name.value or b"").decode()
@@ -163,7 +163,7 @@ def raise_fault(dpus: Sequence[SetHandle], status: int) -> None:
 
 
 def log(dpu: SetHandle) -> str:
-    """What a DPU printed in its last launch."""
+    """Return the output of a DPU in its last launch."""
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
     text, size = ctypes.c_void_p(), ctypes.c_size_t()

@@ -128,7 +128,7 @@ class Machine:
 
 
 def check_machine(machine: Machine) -> None:
-    """Raises TypeError unless it is a machine."""
+    """Raise TypeError unless it is a machine."""
     instance("machine", machine, Machine, "pim_emu.load_machine makes one")
 
 
@@ -232,7 +232,7 @@ def _parse_constant(name: str, table: Any, where: str) -> Constant:
 
 
 def constants_table(constants: Mapping[str, Constant]) -> str:
-    """A Markdown table of constants with unit, status, source and remark, one line for each."""
+    """Return a Markdown table of constants: unit, status, source and remark."""
     lines = [
         "| constant | value | unit | status | source and remark |",
         "| --- | --- | --- | --- | --- |",

@@ -19,7 +19,7 @@ AXIS = "dpu"
 
 
 def dpu_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """A mesh with the single axis "dpu" over `devices`, all local devices by default.
+    """Make a mesh with the single axis "dpu" over `devices`, all local devices by default.
 
     Raises:
       TypeError: if one is no device.

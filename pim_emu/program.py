@@ -104,7 +104,7 @@ def build(
 
 
 def program_path(program: DpuProgram | str | Path) -> Path:
-    """The file of a program that is to be loaded.
+    """Return the file of a program that is to be loaded.
 
     Raises:
       TypeError: neither a program nor a path.

@@ -49,7 +49,7 @@ class SdkError(RuntimeError):
 
 @functools.cache
 def sdk_path() -> Path:
-    """The SDK folder, which is made if it does not exist yet.
+    """Return the SDK folder, which is created if absent.
 
     `bin/` holds `dpu-upmem-dpurte-clang` and `dpu-pkg-config`, `include/dpu` and `lib` what host
     programs are built with. The folder lies under `$PIM_EMU_CACHE`, `$XDG_CACHE_HOME/pim_emu` or
@@ -131,7 +131,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _make_runtime(sdk: SdkLayout, final: Path) -> None:
-    """The archive that programs are linked with. Its code counts by itself and has no checks."""
+    """Return the archive that programs are linked with; its code counts and has no checks."""
     sources = sorted((sdk.device / "runtime").glob("*.c"))
     sources = [path for path in sources if path.name != "info.c"]
     objects = sdk.share / "objects"

@@ -1,4 +1,4 @@
-"""What is copied to and from a program's variables: checked before, explained when refused."""
+"""Checks of copies to and from a program's variables, and their errors."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MOST_SHOWN = 20
 
 
 def symbol_name(symbol: str) -> bytes:
-    """The name that the host library knows a symbol by.
+    """Return a symbol's name in the host library.
 
     Raises:
       TypeError: not a text.
@@ -48,7 +48,7 @@ def sent_array(symbol: str, values: Any) -> np.ndarray:
 
 
 def read_layout(symbol: str, dtype: Any, shape: Any) -> tuple[np.dtype, tuple[int, ...]]:
-    """The type and shape of what is read from a symbol of one DPU.
+    """Return the type and shape of what is read from a symbol of one DPU.
 
     Raises:
       TypeError: `dtype` or `shape` is not one, or C has no such type.
@@ -71,7 +71,7 @@ def read_layout(symbol: str, dtype: Any, shape: Any) -> tuple[np.dtype, tuple[in
 def explained(
     error: lib.DpuError, symbol: str, dtype: np.dtype, program: Path | None
 ) -> lib.DpuError:
-    """The error of a transfer, in the user's words and with what helps to correct it."""
+    """Make the error of a transfer, with hints for its correction."""
     text = str(error)
     if symbol == HEAP:
         text = text.replace(f'"{_LIBRARY_HEAP}"', f'"{HEAP}"')
@@ -122,7 +122,7 @@ def _check_dtype(symbol: str, dtype: np.dtype) -> None:
 
 
 def _parts(dtype: np.dtype) -> Iterator[np.dtype]:
-    """The types of which a structure or array consists."""
+    """Return the types of which a structure or array consists."""
     if dtype.subdtype is not None:
         yield from _parts(dtype.subdtype[0])
     elif dtype.fields is not None:

@@ -19,7 +19,7 @@ _SPECIAL = re.compile(r"(?<!\\)([*|]|(?<=\w)_(?!\w))")
 
 
 def _public(span: str, place: str, homes: dict[str, str]) -> str | None:
-    """The full name of what a span means, read at a place: near names come first."""
+    """Return the full name of what a span means, read at a place: near names come first."""
     called = span.removesuffix("()")
     while place:
         if f"{place}.{called}" in homes:
@@ -38,7 +38,7 @@ def _arguments(value: Any) -> set[str]:
 def restructured(
     line: str, place: str, homes: dict[str, str], arguments: Collection[str] = ()
 ) -> str:
-    """A line of a docstring as reStructuredText.
+    """Return a line of a docstring as reStructuredText.
 
     Args:
       line: in Markdown.
@@ -65,7 +65,7 @@ def _depth(line: str) -> int:
 
 
 def _returns(lines: list[str]) -> list[str]:
-    """The section on what is returned as a field: a text, or a list of what has names.
+    """Return the section on what is returned as a field: a text, or a list of what has names.
 
     Napoleon would take what stands before a colon for a type.
     """
@@ -113,7 +113,7 @@ def _convert(app: Sphinx, what: str, name: str, value: Any, options: Any, lines:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Adds the conversion.
+    """Add the conversion.
 
     Args:
       app: Sphinx.

@@ -12,7 +12,7 @@ class NotebookParser(Parser):
     supported = ("notebook",)
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
-        """Fills the document from a notebook's JSON.
+        """Fill the document from a notebook's JSON.
 
         Args:
           inputstring: the notebook's text.
@@ -27,7 +27,7 @@ class NotebookParser(Parser):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Adds the parser.
+    """Add the parser.
 
     Args:
       app: Sphinx.

@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 def packages() -> list[ModuleType]:
-    """Packages that export names, and the public modules beside them."""
+    """Return packages that export names, and the public modules beside them."""
     found = [importlib.import_module(name) for name in WITHOUT_LIST]
     for root in map(importlib.import_module, ROOTS):
         found += [root] if hasattr(root, "__all__") and root.__name__ != FOLDERS_ONLY else []
@@ -110,7 +110,7 @@ def _all_documented(app: Sphinx, env: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Adds the resolution of names, and the check that the reference leaves none out.
+    """Add the resolution of names, and the check that the reference leaves none out.
 
     Args:
       app: Sphinx.

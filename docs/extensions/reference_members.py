@@ -44,7 +44,7 @@ def fields(cls: type) -> dict[str, str]:
 
 
 def _comment(lines: list[str], node: ast.stmt) -> str:
-    """The comment beside what a node assigns, with the lines that it goes on for, or above it."""
+    """Return the comment beside or above an assignment, with its continuation lines."""
     line = lines[node.end_lineno - 1].encode()
     beside = line[node.end_col_offset :].decode().strip()
     parts = []
@@ -62,7 +62,7 @@ def _comment(lines: list[str], node: ast.stmt) -> str:
 
 
 def _assignment(package: ModuleType, name: str) -> tuple[str, str]:
-    """The expression that a constant is set to, and its comment, in whichever module sets it."""
+    """Return the expression of a constant and its comment, from the module that sets it."""
     value = getattr(package, name)
     below = [each for each in sys.modules if each.startswith(package.__name__.partition(".")[0])]
     below.sort(key=lambda each: not each.startswith(package.__name__))
@@ -103,7 +103,7 @@ def _summary(package: ModuleType, listed: list[str], homes: dict[str, str]) -> l
 
 
 def _members(package: ModuleType, listed: list[str], homes: dict[str, str]) -> list[str]:
-    """What autodoc passes over: constants, what is exported lazily, functions that are objects."""
+    """List constants, lazy exports and function objects, which autodoc omits."""
     lines = []
     for name in listed:
         value = getattr(package, name)
@@ -145,7 +145,7 @@ def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: An
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Adds what describes them.
+    """Add the documenters.
 
     Args:
       app: Sphinx.

@@ -51,7 +51,7 @@ def share_cycles(items: int, tasklets: int, reissue: int) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def random_cycles(items: int, tasklets: int, reissue: int) -> float:
-    """Expected cycles per instruction of an item, for items owned by tasklets at random.
+    """Return expected cycles per instruction of an item, for items owned by random tasklets.
 
     Each item falls on one of t tasklets with equal probability, so the loads are multinomial: t
     independent Poisson counts, given their sum. With N_w the number of tasklets with more than w

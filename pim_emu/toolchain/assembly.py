@@ -17,27 +17,27 @@ class Operand:
 
     @property
     def is_immediate(self) -> bool:
-        """Whether it is a constant."""
+        """True for a constant."""
         return self.text.startswith("$")
 
     @property
     def is_register(self) -> bool:
-        """Whether it is a register."""
+        """True for a register."""
         return self.text.startswith("%") and ":" not in self.text
 
     @property
     def is_memory(self) -> bool:
-        """Whether it lies in memory."""
+        """True for an operand in memory."""
         return not self.is_immediate and not self.is_register
 
     @property
     def is_vector(self) -> bool:
-        """Whether it is a register for floats and vectors."""
+        """True for a register of floats and vectors."""
         return self.text.startswith("%xmm")
 
     @property
     def in_mram(self) -> bool:
-        """Whether it lies in MRAM."""
+        """True for an operand in MRAM."""
         return self.text.startswith("%gs:")
 
     @property
@@ -74,13 +74,13 @@ class Instruction:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it works on floats or vectors."""
+        """True for an instruction on floats or vectors."""
         named = any(operand.is_vector for operand in self.operands)
         return named or self.mnemonic.startswith("cvt")
 
     @property
     def target(self) -> str:
-        """What a jump or call names."""
+        """Target of a jump or call."""
         return self.operands[0].text if self.operands else ""
 
 
@@ -104,7 +104,7 @@ _NAMES = {
 
 
 def whole_register(text: str) -> str:
-    """A name for the 64-bit register that a register is part of."""
+    """Return the name of the 64-bit register that contains a register."""
     name = text.lstrip("%")
     numbered = re.fullmatch(r"r(\d+)[dwb]?", name)
     if numbered:

@@ -1,4 +1,4 @@
-"""How programs are built: counted, with stack checks, traced. `enum emu_build` of abi.h."""
+"""Builds of programs: counted, with stack checks, traced. `enum emu_build` of abi.h."""
 
 import os
 
@@ -8,12 +8,12 @@ TRACED = 4
 
 
 def is_set(variable: str) -> bool:
-    """Whether an environment variable switches something on."""
+    """Return whether an environment variable enables an option."""
     return os.environ.get(variable, "0") not in ("", "0")
 
 
 def describe(flags: int) -> str:
-    """What the user calls such a build."""
+    """Return the user's name of a build."""
     if flags & TRACED:
         return "traced (PIM_EMU_TRACE or -fsanitize=thread)"
     return "not traced" if flags else "fast (PIM_EMU_FAST)"

@@ -33,7 +33,7 @@ _INLINE_ASSEMBLY = re.compile(r"^#APP\n((?:.*\n)*?)#NO_APP$", re.M)
 
 
 def build_flags(command: Command) -> int:
-    """How the objects of a command are built.
+    """Build options of a command's objects.
 
     Raises:
       DriverError: built fast and traced at the same time.

@@ -1,4 +1,4 @@
-"""Which registers of the host hold large constants: those by which gcc multiplies to divide."""
+"""Constants in registers of the host, as far as gcc multiplies by them to divide."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _COLD = re.compile(r".*\.cold(\.\d+)?")
 
 
 def is_reciprocal(value: int | None) -> bool:
-    """Whether a product with this constant stands for a division."""
+    """Return whether a product with this constant replaces a division."""
     return value is not None and abs(value) >= _RECIPROCAL
 
 
@@ -33,7 +33,7 @@ def follow(constants: Constants, instruction: Instruction) -> None:
 
 
 def _moved(constants: Constants, instruction: Instruction) -> int | None:
-    """What an instruction moves to a general register, if that is known."""
+    """Return the constant that an instruction moves to a general register, if it is known."""
     mnemonic, operands = instruction.mnemonic, instruction.operands
     if not mnemonic.startswith("mov") or instruction.is_vector or len(operands) != 2:
         return None
@@ -48,7 +48,7 @@ def _moved(constants: Constants, instruction: Instruction) -> int | None:
 
 
 def _written(instruction: Instruction) -> list[str]:
-    """The general registers that an instruction writes, or may write."""
+    """Return the general registers that an instruction writes, or may write."""
     mnemonic, operands = instruction.mnemonic, instruction.operands
     if mnemonic == "call":
         return list(_CALLER_SAVED)
@@ -66,7 +66,7 @@ def _written(instruction: Instruction) -> list[str]:
 
 
 def constants_at_labels(text: str) -> dict[str, Constants]:
-    """What registers surely hold wherever a local label of a function is reached from."""
+    """Return the constants in registers at local labels, where all paths agree."""
     found: dict[str, Constants] = {}
     for blocks in _functions(text):
         found |= _of_function(blocks)

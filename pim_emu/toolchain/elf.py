@@ -1,4 +1,4 @@
-"""As much of an ELF file as the driver checks: sections and symbols (64-bit, little endian)."""
+"""Sections and symbols of an ELF file (64-bit, little endian), as the driver checks them."""
 
 import dataclasses
 import struct
@@ -44,18 +44,18 @@ class ElfFile:
         return self.data[offset:end].decode(errors="replace")
 
     def section(self, name: str) -> ElfSection | None:
-        """The section of that name, if there is one."""
+        """Return the section of that name, if there is one."""
         return next((section for section in self.sections if section.name == name), None)
 
     def contents(self, name: str) -> bytes:
-        """The bytes of a section; none if it does not exist or has no contents."""
+        """Return the bytes of a section; none if it does not exist or has no contents."""
         section = self.section(name)
         if section is None or section.kind == _NO_BITS:
             return b""
         return self.data[section.offset : section.offset + section.size]
 
     def words(self, name: str) -> list[int]:
-        """The 32-bit words of a section."""
+        """Return the 32-bit words of a section."""
         data = self.contents(name)
         return list(struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4]))
 

@@ -1,4 +1,4 @@
-"""What the driver says when it stops."""
+"""Errors of the driver."""
 
 
 class DriverError(Exception):

@@ -29,7 +29,7 @@ _UNKNOWN = re.compile(
 
 
 def include_flags(device_include: Path) -> list[str]:
-    """The headers of DPU programs, those of gcc that need no system, and no others."""
+    """Return the headers of DPU programs, those of gcc that need no system, and no others."""
     return ["-nostdinc", "-isystem", str(device_include), "-isystem", _own_include()]
 
 
@@ -43,7 +43,7 @@ def _own_include() -> str:
 
 
 def macro_flags(core: str | None = None, *, strict: bool = False) -> list[str]:
-    """What the vendor's compiler defines for a core, and does not."""
+    """Return the macros that the vendor's compiler defines for a core, and those to undefine."""
     flags = [f"-U{name}" for name in _UNDEFINED] + ["-D__DPU__=1", "-D__DPU=1", "-D__dpu__=1"]
     flags.append(f"-D__dpu_{core or 'v1A'}__=1")
     return flags if strict else [*flags, "-DDPU=1"]
@@ -80,7 +80,7 @@ def run(words: list[str], *, verbose: bool) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment, with messages in the language that `_UNKNOWN` reads."""
+    """Return the environment, with messages in the language that `_UNKNOWN` reads."""
     ignored = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "LANGUAGE"}
     kept = {name: value for name, value in os.environ.items() if name not in ignored}
     return {**kept, "LC_ALL": "C"}

@@ -1,4 +1,4 @@
-"""Where things lie in an SDK folder."""
+"""Layout of an SDK folder."""
 
 import dataclasses
 import os
@@ -48,17 +48,17 @@ class SdkLayout:
 
     @property
     def runtime_library(self) -> Path:
-        """What every DPU program is linked with."""
+        """Objects that every DPU program is linked with."""
         return self.share / "lib" / "libdpurt.a"
 
 
 def compiler() -> str:
-    """The C compiler that does the work: `PIM_EMU_CC`, or gcc."""
+    """Return the C compiler that does the work: `PIM_EMU_CC`, or gcc."""
     return os.environ.get("PIM_EMU_CC") or "gcc"
 
 
 def machine_of(core: str | None) -> Machine:
-    """The machine that programs must fit: `PIM_EMU_MACHINE`, or the default one of the core.
+    """Return the machine that programs must fit: `PIM_EMU_MACHINE`, or the default one of the core.
 
     Args:
       core: what `-mcpu=` named, or None.
@@ -80,5 +80,5 @@ def machine_of(core: str | None) -> Machine:
 
 
 def most_mutexes(machine: Machine) -> int:
-    """How many mutexes a program may declare."""
+    """Most mutexes that a program may declare."""
     return _MUTEXES.get(machine.name, _MOST_MUTEXES)

@@ -68,7 +68,7 @@ def link_program(sdk: SdkLayout, command: Command, words: list[str], scratch: Pa
 
 
 def _library(word: str, command: Command) -> str:
-    """The library that `-l` names: only from the user's folders, never one of the host's."""
+    """Return the library that `-l` names, from the user's folders and never the host's."""
     if not word.startswith("-l"):
         return word
     for folder in command.library_folders:
@@ -162,7 +162,7 @@ def _write_build(elf: ElfFile, program: Path, objects: dict[str, int]) -> None:
 
 
 def _kinds_of_objects(words: list[str]) -> dict[str, int]:
-    """How each object file was built; those of other compilers are refused."""
+    """Return the build of each object file; refuse those of other compilers."""
     found = {}
     for word in words:
         if not word.endswith(".o") or word.startswith("-"):

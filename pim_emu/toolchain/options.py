@@ -54,7 +54,7 @@ class Source:
 
 @dataclasses.dataclass
 class Command:
-    """What a command line asks for."""
+    """Request of a command line."""
 
     action: str = "link"  # or one of the values of _ACTIONS
     output: str | None = None
@@ -75,7 +75,7 @@ class Command:
 
 
 def expand_response_files(words: list[str]) -> Iterator[str]:
-    """The words, with those of the files named `@file` in their place."""
+    """Return the words, with those of the files named `@file` in their place."""
     for word in words:
         path = Path(word[1:])
         if word.startswith("@") and path.is_file():

@@ -1,4 +1,4 @@
-"""What an instruction of the host costs a DPU, by the weights of `weights.toml`.
+"""Cost of a host instruction on a DPU, by the weights of `weights.toml`.
 
 It is an estimate: gcc's code for x86-64 stands for what another compiler makes for a DPU. What both
 have (loads, stores, jumps, arithmetic) counts one for one; artefacts of the host count nothing;
@@ -33,7 +33,7 @@ class Price:
 
 @functools.cache
 def load_weights() -> Mapping[str, Constant]:
-    """The weights that come with the package."""
+    """Return the weights that come with the package."""
     name = "weights.toml"
     text = (resources.files("pim_emu.toolchain") / name).read_text(encoding="utf-8")
     return parse_constants(text, name)
@@ -58,7 +58,7 @@ class Pricer:
         self._constants = dict(constants)
 
     def price(self, instruction: Instruction) -> Price:
-        """The price of the next instruction."""
+        """Return the price of the next instruction."""
         routine = self._routine(instruction)
         rest = self._plain(instruction)
         self._remember(instruction)
@@ -67,7 +67,7 @@ class Pricer:
         return Price(rest, rest)
 
     def per_element(self, instruction: Instruction) -> int:
-        """What each element of a repeated copy or fill costs; 0 for other instructions."""
+        """Return the cost of each element of a repeated copy or fill; 0 for other instructions."""
         name, width = instruction.mnemonic[:-1], instruction.mnemonic[-1]
         if instruction.prefix != "rep" or name not in ("movs", "stos"):
             return 0
@@ -76,7 +76,7 @@ class Pricer:
         return whole(self._weights["copy_element" if name == "movs" else "fill_element"])
 
     def _routine(self, instruction: Instruction) -> float:
-        """The part that a DPU does in a routine; 0 if there is none."""
+        """Return the part that a DPU does in a routine; 0 if there is none."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         if instruction.is_vector:
             return self._float_routine(mnemonic)
@@ -155,7 +155,7 @@ class Pricer:
         return reads + self._weights["store"]
 
     def _integer(self, instruction: Instruction) -> float:
-        """The arithmetic of an instruction, without its accesses to memory."""
+        """Return the arithmetic of an instruction, without its accesses to memory."""
         mnemonic, operands, weights = instruction.mnemonic, instruction.operands, self._weights
         base = mnemonic[:-1] if mnemonic[-1] in "bwlq" else mnemonic
         if mnemonic.startswith("set"):
@@ -200,7 +200,7 @@ class Pricer:
         return self._weights["alu"] * max(1, terms - 1)
 
     def _accesses(self, instruction: Instruction) -> float:
-        """Loads and stores of an instruction."""
+        """Return the loads and stores of an instruction."""
         mnemonic, memory, weights = instruction.mnemonic, instruction.memory, self._weights
         if mnemonic.startswith(("push", "pop", "leave")):
             return weights["store" if mnemonic.startswith("push") else "load"]
@@ -220,7 +220,7 @@ class Pricer:
         return price + (times * weights[f"{mram}store"] if writes else 0)
 
     def _vector(self, instruction: Instruction) -> float:
-        """An instruction on floats or vectors, without routines."""
+        """Return an instruction on floats or vectors, without routines."""
         mnemonic, operands, memory = instruction.mnemonic, instruction.operands, instruction.memory
         moves = mnemonic.startswith(("mov", "lddq"))
         scalar = mnemonic[-2:] in ("ss", "sd") or mnemonic in ("movd", "movq", "movlps", "movhps")
@@ -252,5 +252,5 @@ class Pricer:
 
 
 def whole(price: float) -> int:
-    """A price in whole instructions, halves up."""
+    """Return a price in whole instructions, halves up."""
     return math.floor(price + 0.5)

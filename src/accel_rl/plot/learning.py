@@ -33,7 +33,7 @@ class Curve(NamedTuple):
 
 
 def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
-    """The mean of the middle half: floor(n / 4) values are left out at either end.
+    """Return the mean of the middle half: floor(n / 4) values are left out at either end.
 
     With fewer than four values it is the plain mean.
 
@@ -68,7 +68,7 @@ def bootstrap(
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Interval:
-    """A percentile interval from runs resampled with replacement within their groups (strata).
+    """Return a percentile interval from runs resampled with replacement within strata.
 
     A run is drawn whole, with all of its N scores.
 

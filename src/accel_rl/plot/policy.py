@@ -145,7 +145,7 @@ def _draw_action(
 def _label_cell(
     ax: Axes, layout: GridLayout, row: int, column: int, color: str, size: float
 ) -> None:
-    """The cell's character, unless it is plain ground, and what is marked in it."""
+    """Return the cell's character, unless it is plain ground, and its marks."""
     cell = layout.cells[row][column]
     if cell in layout.no_action:
         _text(ax, column, row, cell, color, 0.3 * size, weight="bold")
@@ -178,7 +178,7 @@ def _text(ax: Axes, x: float, y: float, text: str, color: str, points: float, **
 
 
 def _number(value: float, spread: float) -> str:
-    """As many decimals as the spread of the values calls for, at most two."""
+    """Return the number of decimals that the spread of the values needs, at most two."""
     decimals = int(np.clip(2 - np.floor(np.log10(spread)), 0, 2))
     return f"{value:.{decimals}f}"
 

@@ -1,4 +1,4 @@
-"""What a replay memory draws: distributions, distances to exact ones, and a search's candidates."""
+"""Pictures of replay samples: distributions, distances to exact ones, candidates of a search."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -13,7 +13,7 @@ _VERDICTS = {True: "held", False: "missed", None: "did not run"}
 
 
 def page_of(found: Sequence[Results], of: str) -> Page:
-    """A page of results, a section for each suite.
+    """Make the page of results, with a section for each suite.
 
     Args:
       found: at least one.
@@ -48,7 +48,7 @@ def page_of(found: Sequence[Results], of: str) -> Page:
 
 
 def conditions(each: Results) -> str:
-    """When, where and of which commit, in a sentence or two."""
+    """Return date, machine and commit of results, in a sentence or two."""
     machine, quick = each.machine, {True: "a quick run", False: "a full run", None: "a run"}
     load = each.load.get("before", [])
     cores = machine.get("cores", "unknown")
@@ -67,7 +67,7 @@ def conditions(each: Results) -> str:
 
 
 def machine_rows(each: Results) -> Rows:
-    """The machine and its load, as facts."""
+    """Return machine and load as rows of a table."""
     rows = []
     for name, value in flat(dict(each.machine)):
         if name == "memory_bytes":
@@ -126,7 +126,7 @@ _SENSES = {">=": "≥", "<=": "≤", "==": "="}
 
 
 def figure(each: Results, place: Place | None) -> str | None:
-    """A record that a claim names: its value, unit and system."""
+    """Return a record that a claim names: its value, unit and system."""
     record = each.find(place)
     if record is None:
         return None

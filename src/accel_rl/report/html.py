@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def render(page: Page) -> str:
-    """The page's HTML. All text is escaped; pictures must be data URIs.
+    """Return the page's HTML. All text is escaped; pictures must be data URIs.
 
     Raises:
       ValueError: a picture is elsewhere.
@@ -32,7 +32,7 @@ def render(page: Page) -> str:
 
 
 def write(path: Path, page: Page) -> Path:
-    """Writes the page, whole or not at all; returns the path.
+    """Write the page, whole or not at all; return the path.
 
     Raises:
       OSError: the file cannot be written.
@@ -44,7 +44,7 @@ def write(path: Path, page: Page) -> Path:
 
 
 def svg(figure: "Figure") -> str:
-    """A drawing as a data URI. Text is drawn as outlines, so that no font is asked for.
+    """Return a drawing as a data URI. Text is drawn as outlines, so that no font is asked for.
 
     The same drawing gives the same bytes.
     """
@@ -57,7 +57,7 @@ def svg(figure: "Figure") -> str:
 
 
 def png(content: bytes) -> str:
-    """The content of a PNG file as a data URI.
+    """Return the content of a PNG file as a data URI.
 
     Raises:
       ValueError: it is none.

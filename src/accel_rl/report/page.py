@@ -1,4 +1,4 @@
-"""What a page holds, as plain data; `accel_rl.report.html` makes HTML of it."""
+"""Content of a page as plain data, which `accel_rl.report.html` renders."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Page:
 
 
 def text(value: Any) -> str:
-    """A cell: numbers in three or four digits, absent values as a hyphen."""
+    """Return a cell: numbers in three or four digits, absent values as a hyphen."""
     if value is None:
         return "-"
     if isinstance(value, bool):

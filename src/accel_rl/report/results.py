@@ -54,7 +54,7 @@ class BenchmarkRecord:
 
     @property
     def place(self) -> Place:
-        """What tells it from the others."""
+        """Key that identifies the record."""
         return self.case, self.system, self.metric
 
 
@@ -74,7 +74,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """What a file holds; the module says of each entry what it is."""
+    """Content of a results file; the module describes each entry."""
 
     source: str  # the file's name
     benchmark: str
@@ -95,12 +95,12 @@ class Results:
         return self.benchmark if self.part is None else f"{self.benchmark}: {self.part}"
 
     def find(self, place: Place | None) -> BenchmarkRecord | None:
-        """The last record of that place; None where there is none."""
+        """Return the last record of that place; None where there is none."""
         return next((r for r in reversed(self.records) if r.place == place), None)
 
 
 def read(path: Path) -> Results:
-    """Reads a file.
+    """Read a file.
 
     Raises:
       OSError: it cannot be read.
@@ -207,7 +207,7 @@ def _table(found: Any, what: str) -> dict[str, Any]:
 
 
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """As isinstance, but a bool is no number."""
+    """Return `isinstance(value, kind)`, except that a bool is not a number."""
     if isinstance(value, bool):
         return kind is bool or (isinstance(kind, tuple) and bool in kind)
     return isinstance(value, kind)
@@ -241,7 +241,7 @@ def _no_constant(name: str) -> Any:
 
 
 def newest(folder: Path) -> list[Results]:
-    """The newest results of each suite and part among a folder's JSON files, by suite and part.
+    """Return the newest results among a folder's JSON files, by suite and part.
 
     Raises:
       OSError: a file cannot be read.

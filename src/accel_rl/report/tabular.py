@@ -14,7 +14,7 @@ _SHOWN_STATES = 64  # more make a long page, and a picture or a program reads th
 def table(
     config: Found, results: Found, values: np.ndarray, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """A tabular training on emulated DPUs: its `config.json`, `results.json` and values [S, A]."""
+    """Make the page of a tabular training from configuration, results and values [S, A]."""
     seconds = results["modelled_seconds"]
     worth, best = results["episode_return"], results["optimal_return"]
     figures: list[Any] = []
@@ -58,7 +58,7 @@ def table(
 
 
 def _learned(values: np.ndarray, pictures: Sequence[Picture]) -> PageSection:
-    """The greedy action of each state where there are few, and where the rest is."""
+    """Return the greedy actions of small tables, and where to find those of large ones."""
     states = len(values)
     text = "All values are in table.npz of the run's folder: values, one row for each state."
     if states > _SHOWN_STATES:
@@ -155,7 +155,7 @@ def _sarsa(errors: Sequence[Found]) -> list[PageTable]:
 
 
 def dataset(name: str, summary: Found, info: Found, when: str) -> Page:
-    """A log of experience: its counts and where it is from."""
+    """Make the page of a log of experience, with its counts and origin."""
     return Page(
         title=f"Experience of {summary['environment']}",
         kind="dataset",

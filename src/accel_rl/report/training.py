@@ -97,7 +97,7 @@ def sweep(
 
 
 def _effort(of: Found) -> str:
-    """Steps and seeds of a sweep, where all its trainings have the same."""
+    """Return steps and seeds of a sweep, if all its trainings have the same."""
     steps, seeds = of["steps"], of["seeds"]
     if steps is None or seeds is None:
         return "Trainings of several lengths or numbers of seeds. "
@@ -192,7 +192,7 @@ def apex_so_far(
 def composed(
     plan: Found, run: Found | None, spec: Rows, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """A composed training: `plan.json`, `measured.json` if it was run, and its spec."""
+    """Make the page of a composed training from its plan, measurements if any, and spec."""
     best, count = plan["estimates"][0], len(plan["estimates"])
     figures: list[Any] = [
         ("Planned mapping", best["name"], None),

@@ -1,4 +1,4 @@
-"""What a policy is worth, exactly, by dynamic programming on the tables.
+"""Exact returns of policies, by dynamic programming on the tables.
 
 Two measures: discounted values without a time limit, which learning estimates, and the undiscounted
 return per episode within the time limit, which is reported. Reference for all of it: Sutton and
@@ -107,7 +107,7 @@ def _fixed_point(sweep: Callable[[Array], Array], num_states: int) -> Array:
 
 
 def episode_return(mdp: MDP, policy: ArrayLike, horizon: int | None = None) -> Array:
-    """Expected undiscounted return of an episode that is cut at the time limit.
+    """Return the expected undiscounted return of an episode truncated at the time limit.
 
     Exact up to float32 rounding: `horizon` backups V_h+1(s) = R(s) + sum_s' P(s, s') V_h(s') of the
     policy, averaged over the first state. The policy's own transitions are gathered once, so a
@@ -141,7 +141,7 @@ def _episode_return(mdp: MDP, policy: Array, horizon: int) -> Array:
 
 
 def optimal_return(mdp: MDP, horizon: int | None = None) -> Array:
-    """The largest expected undiscounted return that any policy reaches within the time limit.
+    """Return the largest expected undiscounted return of any policy within the time limit.
 
     The policy that reaches it may look at the clock: on FrozenLake 4x4 it earns 0.744 in 100 steps,
     the best policy of the state alone 0.740.
@@ -174,7 +174,7 @@ def _from_the_start(mdp: MDP, backup: Callable[[Array], Array], horizon: int) ->
 
 
 def _under_policy(mdp: MDP, policy: Array) -> tuple[Array, Array, Array]:
-    """The Markov chain under a policy: reward [S], weights [S, J] and next states [S, J].
+    """Return the Markov chain under a policy: reward [S], weights [S, J] and next states [S, J].
 
     J is K for a deterministic policy, A K otherwise. Transitions that end the episode weigh 0.
     """
@@ -188,7 +188,7 @@ def _under_policy(mdp: MDP, policy: Array) -> tuple[Array, Array, Array]:
 
 
 def _backup(mdp: MDP, gamma: Array, values: Array) -> Array:
-    """Action values [S, A]: E[r + gamma V(s')], V taken as 0 where the episode ends."""
+    """Return action values [S, A]: E[r + gamma V(s')], with V = 0 where the episode ends."""
     bootstrap = jnp.where(mdp.terminated, 0, gamma * values[mdp.next_state])
     return jnp.sum(mdp.probability * (mdp.reward + bootstrap), axis=-1)
 

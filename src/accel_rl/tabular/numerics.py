@@ -35,7 +35,7 @@ class Kernel(NamedTuple):
     functions: tuple[Callable[..., Any], ...]
 
     def name_for(self, *functions: Callable[..., Any]) -> str | None:
-        """The name if these are the promised functions, else None."""
+        """Return the name if these are the promised functions, else None."""
         return self.name if functions == self.functions else None
 
 
@@ -222,7 +222,7 @@ FACTORIES: dict[str, Callable[[], Numerics]] = {
 
 
 def make_numerics(name: str) -> Numerics:
-    """The numerics called `name`, with default scale and bounds.
+    """Make the numerics called `name`, with default scale and bounds.
 
     Raises:
       ValueError: if there is none of that name.

@@ -31,7 +31,7 @@ class Order(NamedTuple):
 
     @property
     def random(self) -> bool:
-        """Whether each pass has an order of its own."""
+        """True if each pass has its own order."""
         return self.name.startswith("RAN")
 
 
@@ -39,7 +39,7 @@ NAMES = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
 
 
 def make_order(name: str, stride: int = 4) -> Order:
-    """The order called `name`.
+    """Make the order called `name`.
 
     Args:
       name: "SEQ": as stored. "STR": rows o, o + stride, o + 2 * stride, ... for o = 0, 1, ...
@@ -57,7 +57,7 @@ def make_order(name: str, stride: int = 4) -> Order:
 
 
 def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
-    """Which row each step of a pass takes.
+    """Return the row of each step of a pass.
 
     Args:
       order: the order, static.

@@ -9,7 +9,7 @@ from accel_rl.types import MDP, Array, ArrayLike
 
 
 def greedy_policy(values: Array) -> Array:
-    """Action of the highest value in each state; ties take the lowest index.
+    """Return the action of highest value in each state; ties take the lowest index.
 
     Args:
         values: [..., S, A] action values.
@@ -65,7 +65,7 @@ def uniform_policy(num_states: int, num_actions: int) -> Array:
 
 
 def as_policy(policy: ArrayLike) -> Array:
-    """The policy as an array, int of one axis or float32 of two; else a TypeError or ValueError."""
+    """Return the policy as an array, int with one axis or float32 with two."""
     if not isinstance(policy, jax.Array):
         policy = np.asarray(policy)
     integer = jnp.issubdtype(policy.dtype, jnp.integer)
@@ -79,7 +79,7 @@ def as_policy(policy: ArrayLike) -> Array:
 
 
 def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
-    """The policy as an array that fits the MDP; its values are checked where they are known."""
+    """Return the policy as an array of the MDP's shape; concrete values are checked."""
     check_mdp(mdp)
     policy = as_policy(policy)
     sizes = (mdp.num_states, mdp.num_actions)
@@ -104,7 +104,7 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
 
 
 def check_mdp(mdp: MDP) -> None:
-    """Raises TypeError unless it is an MDP."""
+    """Raise TypeError unless it is an MDP."""
     instance("mdp", mdp, MDP, "envs.make_mdp makes one")
 
 
@@ -120,7 +120,7 @@ def _action_values(values: ArrayLike) -> Array:
 
 
 def unit_interval(name: str, value: ArrayLike) -> Array:
-    """A scalar as float32; a ValueError that names it if it is known and outside [0, 1]."""
+    """Return a scalar as float32; raise ValueError if it is concrete and outside [0, 1]."""
     real(name, value)
     if not isinstance(value, jax.core.Tracer) and not 0 <= float(value) <= 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value}")

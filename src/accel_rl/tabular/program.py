@@ -1,4 +1,4 @@
-"""What a pass computes, as static configuration."""
+"""Static configuration of a pass."""
 
 from typing import NamedTuple
 
@@ -28,12 +28,12 @@ class PassProgram(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """Whether every pass takes the same rows in the same order with the same choices."""
+        """True if all passes take the same rows in the same order with the same choices."""
         return not (self.order.random or self.rule.random)
 
     @property
     def has_constant_visits(self) -> bool:
-        """Whether every pass visits each (table, state, action) equally often."""
+        """True if all passes visit each (table, state, action) equally often."""
         return self.order.name != "RAN_REPLACEMENT" and self.rule.tables == 1
 
     @property

@@ -16,7 +16,7 @@ _JUMP = 1024  # positions are split into high * _JUMP + low to reach any draw in
 
 
 def stream_key(seed: ArrayLike, pass_index: ArrayLike, dpu: ArrayLike, stream: int) -> Array:
-    """The starting state of one stream: seed, pass, global DPU index and stream number, hashed.
+    """Return the initial state of a stream: hash of seed, pass, global DPU index and stream.
 
     Args:
       seed: uint32.
@@ -34,7 +34,7 @@ def stream_key(seed: ArrayLike, pass_index: ArrayLike, dpu: ArrayLike, stream: i
 
 
 def hash32(x: Array) -> Array:
-    """A bijective mixing of uint32 words.
+    """Return a bijective mixing of uint32 words.
 
     Reference: the 32-bit finaliser of MurmurHash3 (Appleby), after a golden-ratio offset so that
     0 does not map to 0.
@@ -46,7 +46,7 @@ def hash32(x: Array) -> Array:
 
 
 def lcg_next(state: Array) -> Array:
-    """The next state, which is also the next draw: state * 1664525 + 1013904223 modulo 2**32.
+    """Return the next state, also the next draw: state * 1664525 + 1013904223 modulo 2**32.
 
     Reference: Press et al., Numerical Recipes, 2nd edition, section 7.1 (a full-period generator).
     """
@@ -72,7 +72,7 @@ def lcg_draws(key: Array, count: int) -> Array:
 
 
 def below(draw: Array, n: Array) -> Array:
-    """An index in [0, n) from the high 16 bits of a draw, without a 64-bit product.
+    """Return an index in [0, n) from the high 16 bits of a draw, without a 64-bit product.
 
     Args:
       draw: uint32.
@@ -82,7 +82,7 @@ def below(draw: Array, n: Array) -> Array:
 
 
 def below_large(draw: Array, n: Array) -> Array:
-    """An index in [0, n) for any uint32 n: the high word of draw * n, from 16-bit halves."""
+    """Return an index in [0, n) for any uint32 n: the high word of draw * n, from 16-bit halves."""
     mask, shift = np.uint32(0xFFFF), np.uint32(16)
     high, low = draw >> shift, draw & mask
     n_high, n_low = n >> shift, n & mask

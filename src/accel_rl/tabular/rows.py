@@ -38,7 +38,7 @@ class TabularRow:
 def encode_transition(
     transition: TabularTransition, num_actions: int, reward: Array, valid: Array
 ) -> TabularRow:
-    """A transition with its reward already encoded; indices must be in range.
+    """Return a transition with its reward already encoded; indices must be in range.
 
     Padding (`valid` false) becomes a row that touches only entry 0 and changes nothing.
     """
@@ -65,7 +65,7 @@ def to_words(row: TabularRow) -> Array:
 
 
 def from_words(words: Array, dtype: np.dtype) -> TabularRow:
-    """The row in four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
+    """Return the row in four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
     entry, next_entry, reward, meta = (words[..., k] for k in range(ROW_WORDS))
     return TabularRow(
         entry=entry,

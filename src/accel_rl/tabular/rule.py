@@ -87,7 +87,7 @@ def build_rule(
     tables: int = 1,
     kernel: str | None = None,
 ) -> TabularRule:
-    """A rule from the value of the next state, the part in which rules differ.
+    """Make a rule from the value of the next state, the part in which rules differ.
 
     Args:
       name: the rule's name.

@@ -86,7 +86,7 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
 
 @functools.cache
 def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
-    """Expected SARSA for the epsilon-greedy policy of the table being learned.
+    """Make expected SARSA for the epsilon-greedy policy of the learned table.
 
     target = r + gamma * discount * (m + epsilon * (mean_a' Q(s', a') - m)), m = max_a' Q(s', a').
 
@@ -158,7 +158,7 @@ RULES: dict[str, Callable[..., TabularRule]] = {
 
 
 def make_rule(name: str, numerics: Numerics | None = None) -> TabularRule:
-    """The rule called `name` (see `RULES`), in the given numerics.
+    """Make the rule called `name` (see `RULES`) in the given numerics.
 
     Raises:
       TypeError: if the numerics are none.

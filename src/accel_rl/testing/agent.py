@@ -1,4 +1,4 @@
-"""What every agent must do, beside learning; see docs/agent.md."""
+"""Contract of agents, except learning; see docs/agent.md."""
 
 import dataclasses
 import functools
@@ -46,7 +46,7 @@ def check_agent(
 
 
 def _play(agent: Agent, hyper: Mapping[str, float], key: Array) -> dict[str, Any]:
-    """What the agent's functions give, all in one compiled program."""
+    """Call all functions of the agent in one compiled program."""
     keys = iter(jax.random.split(key, 11))
     state = agent.init(next(keys), **hyper)
     policy, memory = agent.policy(state), agent.memory(ENVS)
@@ -164,7 +164,7 @@ def _check_actions(agent: Agent, found: Mapping[str, Any]) -> None:
 
 
 def _check_learning(found: Mapping[str, Any], random: bool) -> None:
-    """A step of learning keeps shapes, heeds weights and ends, and is the same under `vmap`."""
+    """Check that learning keeps shapes, uses weights and discounts, and maps under `vmap`."""
     state, learned = found["learned"]
     _check_same_types(state, found["state"])
     before, after = jax.tree.leaves(found["state"]), jax.tree.leaves(state)
@@ -204,7 +204,7 @@ def _check_same_types(tree: Any, other: Any) -> None:
 
 
 def _check_refusals(make: Callable[..., Agent], agent: Agent) -> None:
-    """What does not fit is refused by name."""
+    """Check that wrong arguments are refused by name."""
     observations, actions = agent.observation_space, agent.action_space
     unbounded = Box((-np.inf,), (np.inf,), (1,))
     other: Space = Box((-1.0,), (1.0,), (1,)) if isinstance(actions, Discrete) else Discrete(2)

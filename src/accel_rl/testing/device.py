@@ -1,4 +1,4 @@
-"""What every device of the composer must do; see docs/compose-device.md."""
+"""Contract of the composer's devices; see docs/compose-device.md."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What every `types.Environment` must do; see docs/environments.md."""
+"""Contract of `types.Environment`; see docs/environments.md."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def random_actions(space: Space, leading: tuple[int, ...], seed: int = 0) -> Arr
 
 
 def _near(mapped: Any, alone: Any) -> None:
-    """A batch may round differently, and a scan fuses more."""
+    """Compare up to rounding, because batches round differently and scans fuse more."""
     np.testing.assert_allclose(mapped, alone, rtol=1e-3, atol=1e-4)
 
 

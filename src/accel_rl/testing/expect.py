@@ -1,4 +1,4 @@
-"""How checks fail: by AssertionError, whatever the interpreter's options."""
+"""Checks that raise AssertionError whatever the interpreter's options."""
 
 import re
 from collections.abc import Callable
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def expect(holds: Any, message: str) -> None:
-    """Raises AssertionError with the message unless `holds`, an array's every element."""
+    """Raise AssertionError with the message unless `holds`, an array's every element."""
     if not np.all(holds):
         raise AssertionError(message)
 
 
 def expect_equal(found: Any, wanted: Any, what: str) -> None:
-    """Raises AssertionError unless both are equal."""
+    """Raise AssertionError unless both are equal."""
     if found != wanted:
         raise AssertionError(f"{what} must be {wanted}, got {found}")
 
@@ -27,7 +27,7 @@ def expect_refusal(
     *arguments: Any,
     by: str = "",
 ) -> None:
-    """Raises AssertionError unless the call raises such an error whose message has the pattern.
+    """Raise AssertionError unless the call raises such an error whose message has the pattern.
 
     `by` says what of the library refuses so.
     """
@@ -47,6 +47,6 @@ def expect_refusal(
 
 
 def expect_close(found: Any, wanted: Any, message: str) -> None:
-    """Raises AssertionError unless two pytrees are the same but for rounding."""
+    """Raise AssertionError unless two pytrees are the same but for rounding."""
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5, err_msg=message)

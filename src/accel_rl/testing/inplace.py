@@ -1,4 +1,4 @@
-"""Whether a compiled program changes its state in place."""
+"""Check that a compiled program changes its state in place."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -104,7 +104,7 @@ def _whole_writes(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _written_by(body: list[tuple[re.Match[str], str]]) -> str:
-    """The opcode of a fusion's last instruction, or "rewrite" where it updates a slice in vain.
+    """Return the opcode of a fusion's last instruction, or "rewrite" for an update of a copy.
 
     XLA's CPU backend writes all of an array again to update a slice of it if the fusion also reads
     a slice of it whose place is a constant.

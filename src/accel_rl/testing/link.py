@@ -1,4 +1,4 @@
-"""What every link to a replay memory server must do; see docs/replay-protocol.md."""
+"""Contract of links to a replay server; see docs/replay-protocol.md."""
 
 import contextlib
 import dataclasses
@@ -42,7 +42,7 @@ def check_link(server: str | Served, seconds: float = 10.0) -> None:
 
 
 def _check_ping(connection: Connection, number: int, payload: bytes, room: int | None) -> None:
-    """A request in three parts, and its reply, into a buffer of `room` bytes."""
+    """Send a request in three parts, and receive its reply into a buffer of `room` bytes."""
     sections = (payload,) if payload else ()
     frame = wire.request_frame(
         wire.Op.PING, session=connection.session, request=number, sections=sections
@@ -61,7 +61,7 @@ def _check_ping(connection: Connection, number: int, payload: bytes, room: int |
 
 
 def _check_timeout(connection: Connection) -> None:
-    """A reply that does not come in time, and what a closed link says."""
+    """Check the errors of a late reply and of a closed link."""
     link = connection.link
     with contextlib.closing(connection):
         empty = dataclasses.replace(SPEC, name="check_link_empty")

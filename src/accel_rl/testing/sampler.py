@@ -1,4 +1,4 @@
-"""What every sampler of a replay memory must do; see docs/replay-sampler.md."""
+"""Contract of samplers of a replay buffer; see docs/replay-sampler.md."""
 
 import functools
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Probabilities = Callable[[np.ndarray], np.ndarray]
 
 
 def proportional(weights: np.ndarray) -> np.ndarray:
-    """The probability of each slot in a draw that is proportional to weights."""
+    """Return the probability of each slot in a draw that is proportional to weights."""
     return weights / weights.sum()
 
 

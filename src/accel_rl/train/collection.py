@@ -88,7 +88,7 @@ def start(env: Environment, agent: Agent, num_envs: int, policy: Any, key: Array
 def collect(
     env: Environment, agent: Agent, actor: ActorState, policy: Any, keys: Array, step: ArrayLike
 ) -> tuple[ActorState, Transition, Episodes]:
-    """Steps all environments `rollout` times.
+    """Step all environments `rollout` times.
 
     Args:
       env: one environment.

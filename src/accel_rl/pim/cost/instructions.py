@@ -25,7 +25,7 @@ _REDUCTIONS = ("entry", "mean_entry")  # n of them are n - 1 arithmetic operatio
 
 @dataclasses.dataclass(frozen=True)
 class RuleOperations:
-    """What a rule does for one update, as numbers of operations by name."""
+    """Operations of a rule in one update, by name."""
 
     target: Mapping[str, int]
     target_per_action: Mapping[str, int]
@@ -41,7 +41,7 @@ class Calibration:
     rules: Mapping[str, RuleOperations]
 
     def __getitem__(self, name: str) -> float:
-        """The value of the constant called `name`."""
+        """Return the value of the constant called `name`."""
         return self.sources[name].value
 
 
@@ -65,7 +65,7 @@ class UpdateInstructions:
 
 @functools.cache
 def load_calibration() -> Calibration:
-    """The calibration that comes with the package."""
+    """Return the calibration that comes with the package."""
     name = "calibration.toml"
     text = (resources.files("accel_rl.pim.cost") / name).read_text(encoding="utf-8")
     rules = {rule: RuleOperations(**table) for rule, table in tomllib.loads(text)["rules"].items()}
@@ -73,7 +73,7 @@ def load_calibration() -> Calibration:
 
 
 def check_rule(rule: str, numerics: str) -> RuleOperations:
-    """The operations of a rule.
+    """Return the operations of a rule.
 
     Raises:
       ValueError: unknown rule or numerics.

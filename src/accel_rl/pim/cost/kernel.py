@@ -139,7 +139,7 @@ def _find(workload: DpuWorkload) -> float:
 
 
 def _draws(workload: DpuWorkload) -> bool:
-    """Whether the rule draws, so that tasklets go their own ways through a random stream."""
+    """Return whether the rule draws, so that tasklets skip through a random stream."""
     return "draw" in check_rule(workload.rule, workload.numerics).target
 
 

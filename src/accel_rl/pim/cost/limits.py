@@ -1,4 +1,4 @@
-"""Whether a workload fits the machine's memories."""
+"""Limits of a machine's memories, and their check against a workload."""
 
 from accel_rl.arguments import instance
 from accel_rl.pim.cost.instructions import load_calibration

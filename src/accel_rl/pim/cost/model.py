@@ -42,7 +42,7 @@ class ModelledSeconds:
         return sum(self.parts().values())
 
     def parts(self) -> dict[str, float]:
-        """The four parts by name, in the order above."""
+        """Return the four parts by name, in the order above."""
         names = ("cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu")
         return {name: getattr(self, name) for name in names}
 

@@ -88,7 +88,7 @@ def buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
 
 
 def _is_single(workload: DpuWorkload) -> bool:
-    """Whether records are read one by one, not the span in which they lie."""
+    """Return whether records are read one by one, instead of the span that contains them."""
     if workload.order == "RAN_REPLACEMENT":
         return True
     return workload.step > int(load_calibration()["farthest_step"])

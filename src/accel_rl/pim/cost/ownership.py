@@ -8,14 +8,14 @@ from pim_emu.machine import Machine, check_machine
 
 
 def owners(entries: np.ndarray, tasklets: int) -> np.ndarray:
-    """The tasklets that apply updates of entries: `arl_owner` of kernels/common/share.h."""
+    """Return the tasklets that apply updates of entries: `arl_owner` of kernels/common/share.h."""
     return (np.asarray(entries, np.int64) * 25 & 255) * tasklets >> 8
 
 
 def ownership_imbalance(
     machine: Machine, pairs: np.ndarray, tasklets: int, target_block: int
 ) -> float:
-    """How much longer the apply phases of real rows take than with an even split.
+    """Return the time of the apply phases over that of an even split.
 
     Args:
       machine: gives the reissue interval.

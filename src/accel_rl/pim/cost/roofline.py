@@ -86,7 +86,7 @@ def roofline(
     target_block: int = 128,
     tasklets: int = 16,
 ) -> Roofline:
-    """The modelled roofline of one DPU that streams records in SEQ order.
+    """Return the modelled roofline of one DPU that streams records in SEQ order.
 
     WRAM traffic is the record, the entries of the next state that the rule looks at, and the entry
     that is read and written, each of 4 bytes.

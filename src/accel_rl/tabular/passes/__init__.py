@@ -45,7 +45,7 @@ PATHS = {
 
 
 def select_path(name: str = "auto", platform: str | None = None) -> Path:
-    """The path called `name`; "auto" is "flat" on CPU and "batched" elsewhere.
+    """Return the path called `name`; "auto" is "flat" on CPU and "batched" elsewhere.
 
     Args:
       name: "auto", "reference", "flat" or "batched".
@@ -70,7 +70,7 @@ def order_rows(
     seed: ArrayLike = 0,
     pass_index: ArrayLike = 0,
 ) -> Array:
-    """The rows of one pass, in its order and with the rule's random choices made.
+    """Return the rows of one pass, in its order and with the rule's random choices made.
 
     Args:
       program: the pass, static.

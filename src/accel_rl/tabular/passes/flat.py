@@ -63,7 +63,7 @@ def sweep(
 
 @functools.cache
 def _replicated(program: PassProgram, alternating: bool) -> Callable[..., Array]:
-    """The loop over tables [n, R] and rates [R], with `vmap` folded into R."""
+    """Return the loop over tables [n, R] and rates [R], with `vmap` folded into R."""
 
     @custom_vmap
     def run(tables: Array, sequence: Array, rates: Coefficients) -> Array:

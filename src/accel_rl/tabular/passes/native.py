@@ -127,7 +127,7 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
 
 
 def first_fault(verdicts: Array) -> Array:
-    """Of verdicts [n, 4], one for each device, that with the lowest DPU, int32 [4]."""
+    """Return the verdict with the lowest DPU, int32 [4], of one for each device, [n, 4]."""
     dpus = jnp.where(verdicts[:, 1] == 0, np.int32(2**31 - 1), verdicts[:, 0])
     return verdicts[jnp.argmin(dpus)]
 
@@ -141,7 +141,7 @@ def launch(
     first_pass: ArrayLike,
     num_passes: int,
 ) -> Array:
-    """Passes over every chunk, each from the same table.
+    """Run passes over every chunk, each from the same table.
 
     Args:
       program: the pass, static.
@@ -187,7 +187,7 @@ def visit_counts(
 
 @functools.cache
 def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
-    """The kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
+    """Return the kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 

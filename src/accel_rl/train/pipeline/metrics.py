@@ -93,7 +93,7 @@ class MetricsRecorder:
 
     @property
     def ready(self) -> bool:
-        """Whether the next row is complete."""
+        """True if the next row is complete."""
         done = min(self._inserted, self._learned)
         return self._next < len(self._ends) and self._ends[self._next] <= done
 

@@ -98,7 +98,7 @@ class Workers:
 
     @property
     def ended(self) -> bool:
-        """Whether all workers have stopped or finished."""
+        """True if all workers have stopped or finished."""
         return self._stopped or self._running == 0
 
     @property
