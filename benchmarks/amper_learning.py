@@ -2,7 +2,7 @@
 
     python benchmarks/amper_learning.py [--quick] [--json PATH] [--plot DIR]
 
-DQN on CartPole and Acrobot, with replay memories of 5,000, 10,000 and 20,000 transitions, of four
+DQN on CartPole and Acrobot, with replay buffers of 5,000, 10,000 and 20,000 transitions, of four
 kinds. All seeds of a training run at once, a share on each core, and all kinds have the same seeds,
 hyper-parameters and numbers of steps and updates. Scored are the final policy, by the mean return
 of 100 greedy episodes, and the whole of learning, by the mean return of the episodes while

@@ -3,11 +3,11 @@
     python benchmarks/replay.py [--quick] [--rivals PYTHON] [--json PATH] [--plot PATH]
 
 A step adds 16 transitions of five fields, samples a batch, gathers it, and sets new priorities
-that depend on it, in a compiled loop that returns the probabilities, as importance weights make it
-necessary. All systems hold the same items with the same priorities and are checked to draw from the
-same distribution. They run in interleaved rounds; claims compare least times over rounds, CPU time
-on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded. `--plot`
-draws the steps.
+that depend on it, in a compiled loop that returns the probabilities, which importance-sampling
+weights need. All systems hold the same items with the same priorities and are checked to draw from
+the same distribution. They run in interleaved rounds; claims compare least times over rounds, CPU
+time on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded.
+`--plot` draws the steps.
 
 flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. torchrl
 runs in an environment of its own, where its calls are timed. On an accelerator other cases run, and

@@ -4,8 +4,8 @@
 
 Both are called from Python and hold the same items of 40 bytes (four columns, as CartPole has
 them) with the same priorities, and are checked to draw from the same distribution. They run in
-interleaved rounds; claims compare CPU times. cpprb's sample computes importance weights, the
-core's gives probabilities: "core, weights" adds NumPy's computation of the same weights.
+interleaved rounds; claims compare CPU times. cpprb's sample computes importance-sampling weights,
+the core's gives probabilities: "core, weights" adds NumPy's computation of the same weights.
 
 The process holds itself to one core.
 """

@@ -169,7 +169,7 @@ def _add_to_first(leaf: jax.Array, nothing: jax.Array) -> jax.Array:
 
 
 def _loss(network: Any, drawn: Drawn) -> tuple[jax.Array, jax.Array]:
-    """Squared errors by importance weights, and the errors [B]."""
+    """Squared errors by importance-sampling weights, and the errors [B]."""
     items = drawn.items
 
     def value(observation: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The replay memories that run inside compiled programs, in one form: accel_rl's and flashbax's.
+"""The replay buffers that run inside compiled programs, in one form: accel_rl's and flashbax's.
 
 Every memory holds the same items in the same slots, adds `ADDED` items at a time, and draws with
 the exponent `ALPHA`.
@@ -37,7 +37,7 @@ SAMPLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Drawn(NamedTuple):
-    """What a draw gives: items [B], int32 slots, probabilities, importance weights."""
+    """What a draw gives: items [B], int32 slots, probabilities, importance-sampling weights."""
 
     items: Any
     indices: jax.Array

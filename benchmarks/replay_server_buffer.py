@@ -28,7 +28,7 @@ class Buffer:
         self._buffer.add(**named, priorities=priorities)
 
     def sample(self, batch):
-        """Slots int64, importance weights, columns."""
+        """Slots int64, importance-sampling weights, columns."""
         found = self._buffer.sample(batch, beta=BETA)
         columns = [np.ascontiguousarray(found[name]) for name, _ in self._columns]
         slots = found["indexes"].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rivals of the replay memory server: started, filled and called as `replay_server.py` asks."""
+"""Rivals of the replay server: started, filled and called as `replay_server.py` asks."""
 
 import contextlib
 import shutil

@@ -28,7 +28,7 @@ def batch(seed=0):
 
 
 def weights(seed=0):
-    """Importance weights, one of them 0."""
+    """Importance-sampling weights, one of them 0."""
     values = np.random.default_rng(seed).uniform(0.2, 1, ITEMS)
     values[5] = 0
     return jnp.asarray(values, jnp.float32)

@@ -76,7 +76,7 @@ TABLE = {
         (lambda: client(reconnect=NAN), ValueError, "reconnect must be at least 0 seconds and fi"),
         (lambda: client(secret="text"), TypeError, "secret must be a bytes, got 'text'"),
         (lambda: client(tls=3), TypeError, "tls must be a SSLContext, got 3"),
-        (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay memory server at unix:"),
+        (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay server at unix:"),
     ],
     "remote.RemotePort": [
         (lambda: port("x"), ValueError, NO_ADDRESS),

@@ -140,7 +140,7 @@ def test_without_the_server_it_says_what_to_install(tmp_path, monkeypatch, words
     result = invoke(*words)
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith("accel-rl: the replay memory server was not built: install g++ and")
+    assert line.startswith("accel-rl: the replay server was not built: install g++ and")
 
 
 @needs_server

@@ -141,7 +141,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
 
 
 @pytest.mark.long  # trains with processes that are killed
-@pytest.mark.filterwarnings("ignore:shard 1 of the replay memory:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:shard 1 of the replay buffer:RuntimeWarning")
 def test_a_training_goes_on_without_a_shard(serve):
     """Of two, the one that has not the limiter."""
     servers = [serve() for _ in range(2)]

@@ -90,7 +90,7 @@ def test_a_server_that_closes_while_a_client_waits(serve, connect, tmp_path, kin
     with pytest.raises(remote.ConnectionLost):
         table.sample(1, 4, wait=LONG)
     closing.join()
-    with pytest.raises(remote.ConnectionLost, match="no replay memory server"):
+    with pytest.raises(remote.ConnectionLost, match="no replay server"):
         connect(address)
 
 

@@ -218,7 +218,7 @@ def test_addresses_that_are_none():
     ):
         with pytest.raises(ValueError, match=message):
             remote.ReplayClient(address)
-    with pytest.raises(remote.ConnectionLost, match="no replay memory server"):
+    with pytest.raises(remote.ConnectionLost, match="no replay server"):
         remote.ReplayClient("unix:/nonexistent/socket")
 
 

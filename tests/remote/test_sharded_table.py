@@ -165,7 +165,7 @@ def test_a_lost_shard_is_left_out_and_comes_back(serve, tmp_path):
         filled(table, np.ones(60, np.float32))
         before = table.sample(1, 64)
         servers[1].close()
-        with pytest.warns(RuntimeWarning, match="shard 1 of the replay memory, at unix:.* is lost"):
+        with pytest.warns(RuntimeWarning, match="shard 1 of the replay buffer, at unix:.* is lost"):
             drawn = table.sample(2, 64)
         assert len(drawn.slots) == 64
         assert not (drawn.columns["n"] % 3 == 1).any()
@@ -189,7 +189,7 @@ def test_a_lost_shard_is_left_out_and_comes_back(serve, tmp_path):
 
 def test_some_may_be_lost_from_the_beginning(serve, tmp_path):
     there, away = serve(), f"unix:{tmp_path}/absent"
-    with pytest.warns(RuntimeWarning, match="shard 1 of the replay memory, at unix:.* is lost"):
+    with pytest.warns(RuntimeWarning, match="shard 1 of the replay buffer, at unix:.* is lost"):
         table = ShardedTable([there.address, away], SPEC)
     with table:
         assert table.push([np.zeros(4, np.int32)]) == 4

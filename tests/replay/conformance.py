@@ -1,4 +1,4 @@
-"""What every replay memory must do, whatever its sampler; see docs/replay.md.
+"""What every replay buffer must do, whatever its sampler; see docs/replay.md.
 
 Add a sampler to `SAMPLERS`, and `test_replay.py` puts it through all of `CHECKS`. A sampler whose
 probabilities no formula gives has `probabilities=None`: those are then only looked at for sense.
@@ -50,7 +50,7 @@ if native.why_absent() is None:
 
 
 class Pair:
-    """A replay memory of numbered items, compiled, and the reference that goes along."""
+    """A replay buffer of numbered items, compiled, and the reference that goes along."""
 
     def __init__(self, name, capacity, num_envs=None, **options):
         self.case = SAMPLERS[name]

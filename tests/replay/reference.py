@@ -1,4 +1,4 @@
-"""A replay memory as lists and loops, after docs and papers: what ours must do, not how.
+"""A replay buffer as lists and loops, after docs and papers: what ours must do, not how.
 
 Nothing is ever forgotten here: `Memory` keeps every step since the first, and works out what a
 ring of so many slots would still hold. Items are named (t, env): the t-th step of an environment.

@@ -1,4 +1,4 @@
-"""Loops over replay memories change them in place: the compiled programs copy no buffer.
+"""Loops over replay buffers change them in place: the compiled programs copy no buffer.
 
 Peers' loops copy the tree, or the buffer, at every step (see docs/replay.md). State arrays are
 larger than batches here, and of other sizes.

@@ -1,4 +1,4 @@
-"""Every sampler through the conformance test of replay memories."""
+"""Every sampler through the conformance test of replay buffers."""
 
 import pytest
 from conformance import CHECKS, SAMPLERS

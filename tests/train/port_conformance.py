@@ -154,7 +154,7 @@ def _readiness(make_port):
 
 
 def _check_odds(port, steps, weights, beta, rounds=4):
-    """Probabilities and importance weights are those of the items' weights, by number."""
+    """Probabilities and importance-sampling weights are those of the items' weights, by number."""
     total = sum(weights.values())
     for number in range(rounds):
         sample = port.sample(jax.random.key(number), beta, 0.9)

@@ -143,7 +143,7 @@ def train_for(program, iterations):
 
 @pytest.mark.slow  # as a training that is stopped and goes on
 def test_segments_may_be_cut_anywhere():
-    """Also where a block of random keys begins: the same bits, whatever the cuts."""
+    """Also where a block of PRNG keys begins: the same bits, whatever the cuts."""
     program = line_program(capacity=64)
     run = jax.jit(functools.partial(program.segment, learning=True))
     start = jax.jit(functools.partial(program.segment, learning=False))(first(program), 16)[0]
@@ -262,7 +262,7 @@ def test_the_memory_is_changed_in_place(sampler):
     big = 300_000  # bytes of the memory's smallest array, of bools
     networks = sum(leaf.nbytes for leaf in jax.tree.leaves(state.agent))
     assert networks < big
-    # Random keys and networks take temporary memory, but less than one of the memory's arrays.
+    # PRNG keys and networks take temporary memory, but less than one of the memory's arrays.
     assert_inplace(
         lambda state: program.segment(state, 100, learning=True),
         state,

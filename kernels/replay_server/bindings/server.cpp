@@ -266,7 +266,7 @@ void bind_server(nb::module_ &module) {
       "why_no_crypto",
       [] { return std::string(crypto_built() ? "" : "the server was built without OpenSSL"); },
       "Why there are neither secrets nor TLS; empty: there are.");
-  nb::class_<Server>(module, "Server", "A replay memory server, in a thread of its own.")
+  nb::class_<Server>(module, "Server", "A replay server, in a thread of its own.")
       .def(nb::init<const ServerSettings &, const std::optional<nb::bytes> &>(),
            nb::arg("settings"), nb::arg("secret").none())
       .def("listen_tcp", &Server::listen_tcp, nb::arg("host"), nb::arg("port"),

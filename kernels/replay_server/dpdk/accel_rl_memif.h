@@ -1,4 +1,4 @@
-// A client of a replay memory server over a memif socket, for programs in C: link with
+// A client of a replay server over a memif socket, for programs in C: link with
 // -laccel_rl_dpdk. It carries frames, which docs/replay-protocol.md describes, whole and in order;
 // what they say is the program's own. DPDK's environment starts with the first connection, in
 // threads of its own: it needs no hugepages, no devices and no privileges.

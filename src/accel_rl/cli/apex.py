@@ -67,7 +67,7 @@ def apex(
 ) -> None:
     """Train DQN with actors in processes of their own.
 
-    Starts a replay memory server (unless --server names one) and the actors, and learns in this
+    Starts a replay server (unless --server names one) and the actors, and learns in this
     process, or in several. Writes `config.json`, `metrics.jsonl`, `results.json` and the last
     state to `checkpoints`. A run that was stopped cannot be resumed.
     """

@@ -34,7 +34,7 @@ def import_log(
         typer.Argument(
             metavar="FILE",
             help="CSV whose first line names the columns, an .npz of arrays, or lines of state, "
-            "action, reward and next state parted by blanks.",
+            "action, reward and next state separated by blanks.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="The file to write, ending in .npz.")],

@@ -90,7 +90,7 @@ def replay_server(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Serve a replay memory: tables that actors push to and learners sample from.
+    """Serve a replay buffer: tables that actors push to and learners sample from.
 
     Clients make the tables. An address that other machines reach needs a secret. Ctrl-C or SIGTERM
     ends it, with a last snapshot if it has a path for one, which no other server may have.

@@ -24,7 +24,7 @@ STYLE: Any = {  # the type that matplotlib gives its keys is not in all of its v
     "legend.frameon": False,
 }
 
-# Ways to draw from a replay memory, and the parts of a run's time, keep their colours in every
+# Ways to draw from a replay buffer, and the parts of a run's time, keep their colours in every
 # picture.
 SAMPLER_COLORS = {
     "uniform": "#7f7f7f",

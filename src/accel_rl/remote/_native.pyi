@@ -139,7 +139,7 @@ def why_no_crypto() -> str:
     """Why there are neither secrets nor TLS; empty: there are."""
 
 class Server:
-    """A replay memory server, in a thread of its own."""
+    """A replay server, in a thread of its own."""
 
     def __init__(
         self,

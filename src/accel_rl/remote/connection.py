@@ -58,14 +58,14 @@ class Connection:
         try:
             self.link = opener(address, timeout)
         except OSError as error:
-            raise ConnectionLost(f"no replay memory server at {address}: {error}") from error
+            raise ConnectionLost(f"no replay server at {address}: {error}") from error
         try:
             self._introduce(secret, resume)
         except OSError as error:
             self.close()
             if isinstance(error, ConnectionLost | AuthenticationFailed):
                 raise
-            raise ConnectionLost(f"no replay memory server at {address}: {error}") from error
+            raise ConnectionLost(f"no replay server at {address}: {error}") from error
         except BaseException:
             self.close()
             raise

@@ -13,7 +13,7 @@ def native() -> Any:
         from accel_rl.remote import _native
     except ImportError as error:
         raise ImportError(
-            "the replay memory server was not built: install g++ and python3-dev, then reinstall "
+            "the replay server was not built: install g++ and python3-dev, then reinstall "
             f"accel_rl ({error}). Clients over TCP and Unix sockets work without it."
         ) from error
     return _native

@@ -60,7 +60,7 @@ class ReplayServerProcess(Closing):
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
         if "error" in answer:
-            raise RuntimeError(f"the replay memory server did not start: {answer['error']}")
+            raise RuntimeError(f"the replay server did not start: {answer['error']}")
         return answer["addresses"]
 
     @property

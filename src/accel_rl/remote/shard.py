@@ -144,7 +144,7 @@ class Shard:
             self._client.close()
         try:
             warnings.warn(
-                f"shard {self.number} of the replay memory, at {self.address}, is lost with what "
+                f"shard {self.number} of the replay buffer, at {self.address}, is lost with what "
                 f"it held: {error}",
                 RuntimeWarning,
                 stacklevel=4,
@@ -223,7 +223,7 @@ class Shards:
             if live:
                 return live
             if time.monotonic() > until:
-                raise ConnectionLost(f"all {self.count} shards of the replay memory are lost")
+                raise ConnectionLost(f"all {self.count} shards of the replay buffer are lost")
             time.sleep(PAUSE)
         raise ConnectionLost("the table is closed")
 

@@ -148,10 +148,10 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
     shown = PageTable(title, ("figure", "value"), rows, basis="measured", numbers=("value",))
     return Page(
         title=f"Ape-X on {settings['environment']}",
-        kind="training over a replay memory server",
+        kind="training over a replay server",
         lead=(
             f"{results['steps']:,} environment steps, actors in processes of their own "
-            f"({settings['num_actors']}), learned from a prioritised replay memory server."
+            f"({settings['num_actors']}), learned from a prioritised replay server."
         ),
         when=when,
         figures=[
@@ -179,7 +179,7 @@ def apex_so_far(
         sections.append(PageSection("The last row of metrics", facts=list(rows[-1].items())))
     return Page(
         title=f"Ape-X on {settings['environment']}" if settings else "Ape-X",
-        kind="training over a replay memory server",
+        kind="training over a replay server",
         lead=f"It has not ended: {done} steps are recorded.",
         when=when,
         figures=[],

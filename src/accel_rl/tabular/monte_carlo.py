@@ -31,7 +31,7 @@ def monte_carlo_return(
         step: (state [N] int32, action [N] int32, bits [N] uint32) ->
             (next_state [N] int32, reward [N] float32, terminated [N] bool, bits).
         policy: [S] int or [S, A] float.
-        key: random key.
+        key: PRNG key.
         num_episodes: N, at least 2.
         horizon: steps to truncation.
 

@@ -43,7 +43,7 @@ def assert_inplace(
 
     Args:
       fn: a function whose results hold a new state, such as a scan over training steps.
-      state: a pytree of arrays, such as the state of a replay memory.
+      state: a pytree of arrays, such as the state of a replay buffer.
       *args: further arguments.
       least_bytes: size of the smallest array that is looked at. Take a state whose arrays are
         larger than batches are.

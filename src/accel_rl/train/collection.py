@@ -95,7 +95,7 @@ def collect(
       agent: acts.
       actor: where the environments stand.
       policy: what the agent acts with.
-      keys: [rollout, 1 + E] random keys.
+      keys: [rollout, 1 + E] PRNG keys.
       step: steps of all environments so far, int32.
 
     Returns:
