@@ -116,7 +116,7 @@ class Drawn:
       coverage: [windows], part of the items that N successive draws hold.
       candidates: how many items a call drew from, over N; from repeated items in batches, and
         infinite where there are none.
-      weight_errors: [BINS] of each part, error of importance-sampling weights over its share of items.
+      weight_errors: [BINS] of each part, error of importance-sampling weights.
       unknown: part of the draws whose probability was given as 0, so that no weight is made of it.
       frequency: [BINS] mean over a part's items of how often a draw gives one.
       estimate: [BINS] what `Sample.probabilities` say of it.

@@ -30,7 +30,7 @@ ALLOWED = {
     "pim": MIDDLE | {"native", "pim_emu"},
     "compose": MIDDLE | {"train", "pim", "native", "hardware_models"},
     "remote": MIDDLE | {"train", "pim"},
-    "experiment": MIDDLE | {"train", "plot"},
+    "experiment": MIDDLE | {"train", "pim", "plot"},
     "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report", "experiment"},
     "__main__": {"cli"},
     "__init__": MIDDLE

@@ -170,9 +170,9 @@ storage.np.savez = slowly
 sys.argv = "accel-rl collect FrozenLake-v1 --num 100 --out lake.npz --overwrite".split()
 """
 EXPERIMENTS = """
-from accel_rl.cli import experiment
+from accel_rl.experiment import swiftrl
 
-experiment.explore = lambda *words: begin()
+swiftrl.explore = lambda *words: begin()
 sys.argv = "accel-rl demo --quick --out demo".split()
 """
 PROCESS = """

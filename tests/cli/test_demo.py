@@ -11,7 +11,7 @@ from commands import as_json
 from test_round_trip import PARTS, RECORD_KEYS
 
 from accel_rl import datasets, envs, pim, tabular
-from accel_rl.cli import experiment
+from accel_rl.experiment import swiftrl
 
 PICTURES = {
     "learning_curves.png",
@@ -27,10 +27,10 @@ def demo(tmp_path_factory):
     """The folder and the output of a demo of one environment, order and numerics."""
     out = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiment, "ENVIRONMENTS", ("FrozenLake-v1",))
-        patch.setattr(experiment, "SWEEP_ENVIRONMENT", "FrozenLake-v1")
-        patch.setattr(experiment, "ORDERS", ("SEQ",))
-        patch.setattr(experiment, "NUMERICS", ("fp32",))
+        patch.setattr(swiftrl, "ENVIRONMENTS", ("FrozenLake-v1",))
+        patch.setattr(swiftrl, "SWEEP_ENVIRONMENT", "FrozenLake-v1")
+        patch.setattr(swiftrl, "ORDERS", ("SEQ",))
+        patch.setattr(swiftrl, "NUMERICS", ("fp32",))
         patch.setattr(pim, "MERGES", ("visits", "mean"))
         printed = as_json("demo", "--quick", "--out", out)
     return out, printed
@@ -57,7 +57,7 @@ def test_results_are_records_with_exactly_these_keys(demo):
 @pytest.mark.long  # runs the demo
 def test_records_hold_the_library_s_returns(demo):
     _, printed = demo
-    scale, mdp = experiment.QUICK, envs.make_mdp("FrozenLake-v1")
+    scale, mdp = swiftrl.QUICK, envs.make_mdp("FrozenLake-v1")
     data = datasets.collect(mdp, "random", scale.transitions, seed=0)
     chunks = pim.partition(data.transitions, scale.dpus, 16, 4)
     schedule = pim.MergeSchedule(scale.passes)
@@ -81,22 +81,22 @@ def test_pictures_and_details(demo):
     for curve in details["curves"]:
         assert curve["passes"] == [1, 2, 3, 4]
         assert len(curve["episode_return"]) == 4
-    assert len(details["merge_period"]) == 2 * len(experiment.QUICK.sweep_periods)
-    for numerics in experiment.SCALING_NUMERICS:
+    assert len(details["merge_period"]) == 2 * len(swiftrl.QUICK.sweep_periods)
+    for numerics in swiftrl.SCALING_NUMERICS:
         seconds = details["modelled_scaling_seconds"]["100000"][numerics]
         assert np.all(np.diff(seconds["pim_kernel"]) < 0)
         assert np.all(np.array(seconds["total"]) > seconds["pim_kernel"])
     config = json.loads((out / "config.json").read_text())
     assert config["settings"]["tasklets"] == 16
-    assert config["datasets"][0]["rows"] == experiment.QUICK.transitions
+    assert config["datasets"][0]["rows"] == swiftrl.QUICK.transitions
 
 
 def test_sarsa_error_is_zero_for_exact_values():
     """Fed the exact values of the policy that it estimates, either mode has no error."""
     mdp = envs.make_mdp("FrozenLake-v1")
     data = datasets.collect(mdp, "random", 4000, seed=3)
-    laboratory = experiment.Laboratory("FrozenLake-v1", data)
-    trained = laboratory.train(experiment.TabularSettings(rule="sarsa", dpus=8, passes=1))
+    laboratory = swiftrl.Laboratory("FrozenLake-v1", data)
+    trained = laboratory.train(swiftrl.TabularSettings(rule="sarsa", dpus=8, passes=1))
     uniform = tabular.uniform_policy(16, 4)
     exact = np.array(tabular.policy_evaluation(mdp, uniform, 0.95)[1])
     assert _error(laboratory, trained, exact)["max_abs_error"] < 1e-6
@@ -113,7 +113,7 @@ def _error(laboratory, trained, values):
     import dataclasses
 
     outcome = dataclasses.replace(trained.outcome, values=values)
-    return experiment.sarsa_error(laboratory, dataclasses.replace(trained, outcome=outcome))
+    return swiftrl.sarsa_error(laboratory, dataclasses.replace(trained, outcome=outcome))
 
 
 @pytest.mark.slow
@@ -127,6 +127,6 @@ def test_whole_demo_quickly(tmp_path):
     assert done.returncode == 0, done.stderr
     records = json.loads((tmp_path / "results.json").read_text())
     assert len(records) == 28
-    assert {record["environment"] for record in records} == set(experiment.ENVIRONMENTS)
+    assert {record["environment"] for record in records} == set(swiftrl.ENVIRONMENTS)
     assert "modelled" in done.stdout
     assert (tmp_path / "policy_taxi_v3.png").exists()

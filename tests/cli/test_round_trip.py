@@ -9,7 +9,8 @@ import pytest
 from commands import SMALL, as_json, invoke, succeed
 
 from accel_rl import datasets, envs, pim, tabular
-from accel_rl.cli import folders, runs
+from accel_rl.cli import table_folder
+from accel_rl.experiment import tabular_run
 from accel_rl.pim import cost
 from pim_emu.machine import load_machine
 
@@ -84,9 +85,9 @@ def test_folder_explains_itself(dataset, run):
     assert config["settings"]["dpus"] == 8
     assert config["settings"]["seed"] == 0
     assert config["versions"]["jax"] == jax.__version__
-    assert config["dataset"] == folders.describe(datasets.load(dataset))
+    assert config["dataset"] == tabular_run.describe(datasets.load(dataset))
     other = datasets.collect(envs.make_mdp("FrozenLake-v1"), "random", 4000, seed=4)
-    assert config["dataset"]["sha256"] != folders.describe(other)["sha256"]
+    assert config["dataset"]["sha256"] != tabular_run.describe(other)["sha256"]
 
 
 def test_evaluate_agrees_with_itself(run):
@@ -123,7 +124,7 @@ def test_collect_follows_a_trained_table(run, tmp_path):
     )
     assert figures["policy"] == "epsilon-greedy, epsilon 0"
     columns = datasets.load(out).transitions
-    greedy = folders.load_table(path).values.argmax(axis=1)
+    greedy = table_folder.load_table(path).values.argmax(axis=1)
     np.testing.assert_array_equal(columns.action, greedy[np.asarray(columns.state)])
 
 
@@ -169,7 +170,7 @@ def test_existing_folder_is_replaced_only_on_demand(dataset, run, tmp_path):
 
 
 def test_interrupted_training_leaves_nothing(dataset, tmp_path, monkeypatch):
-    train = runs.train
+    train = tabular_run.train
 
     def interrupted(chunks, settings, probe, on_passes, **more):
         def stop(passes):
@@ -178,7 +179,7 @@ def test_interrupted_training_leaves_nothing(dataset, tmp_path, monkeypatch):
 
         return train(chunks, settings, probe, stop, **more)
 
-    monkeypatch.setattr(runs, "train", interrupted)
+    monkeypatch.setattr(tabular_run, "train", interrupted)
     result = invoke("train", dataset, *SMALL, "--out", tmp_path / "run")
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == "accel-rl: interrupted\n"

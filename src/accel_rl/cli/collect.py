@@ -74,7 +74,7 @@ def collect(
 
 def _policy(name: str, mdp: "MDP", epsilon: float) -> "Policy | str":
     from accel_rl import datasets, tabular
-    from accel_rl.cli import folders
+    from accel_rl.cli import table_folder
 
     if name == "random":
         return name
@@ -83,7 +83,7 @@ def _policy(name: str, mdp: "MDP", epsilon: float) -> "Policy | str":
         _, values = tabular.value_iteration(mdp, _PLANNING_GAMMA)
     else:
         with console.bad_input("--policy"):
-            values = folders.load_table(Path(name)).values
+            values = table_folder.load_table(Path(name)).values
             if values.shape != (mdp.num_states, mdp.num_actions):
                 raise ValueError(
                     f"{name} holds values of shape {values.shape}, the environment has "

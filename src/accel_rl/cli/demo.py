@@ -14,7 +14,7 @@ from accel_rl.cli.arguments import Json, Seed
 from accel_rl.io.machine import core_count
 
 if TYPE_CHECKING:
-    from accel_rl.cli.experiment import Findings
+    from accel_rl.experiment.swiftrl import Findings
 
 _SILENCE = 3.0  # least seconds between lines of progress where stderr is not a terminal
 DETAILS = "details.json"
@@ -48,12 +48,13 @@ def demo(
             raise ValueError(f"{out} holds JSON files that are not of a demo")
     console.note("SwiftRL's experiment: Q-learning and SARSA, FrozenLake and Taxi, emulated DPUs")
     runtime.prepare_jax()
-    from accel_rl.cli import demo_pictures, experiment, pictures
-    from accel_rl.cli.runs import TabularSettings
+    from accel_rl.cli import demo_pictures, pictures
+    from accel_rl.experiment import swiftrl
+    from accel_rl.experiment.tabular_run import TabularSettings
 
-    scale = experiment.QUICK if quick else experiment.FULL
+    scale = swiftrl.QUICK if quick else swiftrl.FULL
     tasklets = TabularSettings().tasklets
-    total = experiment.steps(scale) + 1
+    total = swiftrl.steps(scale) + 1
     with (
         console.progress("collecting", total) as advance,
         ThreadPoolExecutor(core_count()) as pool,
@@ -68,8 +69,8 @@ def demo(
                 console.note(f"  {told - started:3.0f} s  {done}")
 
         findings = [
-            experiment.explore(environment, scale, seed, pool, step)
-            for environment in experiment.ENVIRONMENTS
+            swiftrl.explore(environment, scale, seed, pool, step)
+            for environment in swiftrl.ENVIRONMENTS
         ]
         # Written last: its presence shows that all files belong to one run.
         (out / run_folder.RESULTS).unlink(missing_ok=True)
@@ -82,7 +83,7 @@ def demo(
 
     records = [run.record for found in findings for run in (*found.trained, found.mean)]
     details = {
-        "scaling_dpus": experiment.SCALING_DPUS,
+        "scaling_dpus": swiftrl.SCALING_DPUS,
         "environments": [_details(found) for found in findings],
     }
     config = {

@@ -7,13 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from accel_rl import pim, plot
-from accel_rl.cli import experiment, pictures
-from accel_rl.cli.experiment import Findings, Scale, Trained
-from accel_rl.cli.runs import TabularSettings
+from accel_rl.cli import pictures
+from accel_rl.experiment import swiftrl
+from accel_rl.experiment.swiftrl import Findings, Scale, Trained
+from accel_rl.experiment.tabular_run import TabularSettings
 
 _RULES = {"q_learning": "Q-learning", "sarsa_epsilon_greedy": "SARSA (ε-greedy)"}
 _DASHES = {"fp32": "-", "int32_scaled": (0, (4, 2)), "int32_pow2": ":"}
-_ORDER_COLORS = dict(zip(experiment.ORDERS, plot.COLORS, strict=False))
+_ORDER_COLORS = dict(zip(swiftrl.ORDERS, plot.COLORS, strict=False))
 _MEAN_COLOR = plot.COLORS[4]
 
 
@@ -103,7 +104,7 @@ def _scaling(findings: Sequence[Findings], tasklets: int) -> Figure:
                     label = f"{found.environment}, {numerics}"
                     curves[label] = seconds[kind]
                     styles[label] = {"color": color, "linestyle": _DASHES[numerics]}
-            plot.draw_scaling(ax, experiment.SCALING_DPUS, curves, styles=styles)
+            plot.draw_scaling(ax, swiftrl.SCALING_DPUS, curves, styles=styles)
             ax.set_title(f"{name}, {int(size):,} transitions")
     return figure
 

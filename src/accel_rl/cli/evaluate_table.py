@@ -36,7 +36,8 @@ def evaluate_table(
     import jax
 
     from accel_rl import envs, tabular
-    from accel_rl.cli import folders, runs
+    from accel_rl.cli import table_folder
+    from accel_rl.experiment import tabular_run
 
     episodes = EPISODES if episodes is None else episodes
     if episodes < 2:
@@ -44,7 +45,7 @@ def evaluate_table(
             "must be at least 2, for a standard error", param_hint="--episodes"
         )
     with console.bad_input("RUN_DIR|TABLE.npz"):
-        table = folders.load_table(run)
+        table = table_folder.load_table(run)
     name = env or table.environment
     if name is None:
         raise typer.BadParameter(
@@ -53,7 +54,7 @@ def evaluate_table(
             param_hint="--env",
         )
     mdp = make_mdp(name, "--env")
-    steps = horizon or runs.horizon_of(mdp)
+    steps = horizon or tabular_run.horizon_of(mdp)
     with console.bad_input("--env"), console.progress(f"scoring in {name}"):
         values = jax.numpy.asarray(table.values)
         policy = (

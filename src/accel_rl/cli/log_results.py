@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from accel_rl import tabular
-from accel_rl.cli import console, runs
-from accel_rl.cli.runs import Outcome, TabularSettings
+from accel_rl.cli import console
+from accel_rl.experiment import tabular_run
+from accel_rl.experiment.tabular_run import Outcome, TabularSettings
 from accel_rl.types import MDP
 
 
@@ -19,11 +20,11 @@ def gather(
 ) -> dict[str, Any]:
     """Collect the results of a run; returns are None without the environment's tables."""
     final = None if outcome.returns is None else float(outcome.returns[-1])
-    best = None if mdp is None else float(tabular.optimal_return(mdp, runs.horizon_of(mdp)))
+    best = None if mdp is None else float(tabular.optimal_return(mdp, tabular_run.horizon_of(mdp)))
     return {
-        **runs.record(environment, settings, final, seconds),
+        **tabular_run.record(environment, settings, final, seconds),
         "optimal_return": best,
-        "horizon": None if mdp is None else runs.horizon_of(mdp),
+        "horizon": None if mdp is None else tabular_run.horizon_of(mdp),
         "tasklets": settings.tasklets,
         "effective": outcome.effective,
         "measured_seconds": round(outcome.measured_seconds, 3),

@@ -15,15 +15,15 @@ def figures(run: Path) -> "dict[str, Figure]":
     Raises:
       typer.BadParameter: if the folder does not hold a complete run.
     """
-    from accel_rl.cli import folders, pictures
+    from accel_rl.cli import pictures, table_folder
     from accel_rl.envs.registry import has_tables
     from accel_rl.io import run_folder
 
     with console.bad_input("RUN_DIR"):
         run_folder.require_kind(run, "table")
         results = run_folder.read_json(run, run_folder.RESULTS)
-        history = run_folder.read_json(run, folders.HISTORY)
-        table = folders.load_table(run)
+        history = run_folder.read_json(run, table_folder.HISTORY)
+        table = table_folder.load_table(run)
     environment = results["environment"]
     label = f"{results['rule']}, {results['numerics']}, {results['order']}"
     where = f"{environment}, {results['dpus']:,} DPUs, {results['tasklets']} tasklets"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel_rl.cli import folders
+from accel_rl.cli import table_folder
 from accel_rl.io import run_folder
 from accel_rl.report import benchmark, html, results, tabular, training
 from accel_rl.report.page import Page, Picture
@@ -84,7 +84,7 @@ def _table(path: Path) -> Page:
 
     config, found = _read(path, run_folder.CONFIG), _read(path, run_folder.RESULTS)
     pictures = _pictures(plot_table.figures(path))
-    values = folders.load_table(path).values
+    values = table_folder.load_table(path).values
     return tabular.table(config, found, values, pictures, _when(path))
 
 

@@ -23,8 +23,8 @@ from accel_rl.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from accel_rl.cli.runs import TabularSettings
     from accel_rl.datasets import TabularDataset
+    from accel_rl.experiment.tabular_run import TabularSettings
     from accel_rl.types import MDP
 
 _ALGORITHM, _SCHEDULE, _MODEL = "Algorithm", "DPUs and schedule", "Modelled time"  # help panels
@@ -142,12 +142,13 @@ def train_log(
     """
     runtime.prepare_jax()
     from accel_rl import pim
-    from accel_rl.cli import clearing, folders, log_results, runs
+    from accel_rl.cli import clearing, log_results, table_folder
+    from accel_rl.experiment import tabular_run
     from accel_rl.io import run_folder
     from accel_rl.pim import load_machine, modelled
 
     schedule = pim.SWIFTRL if preset == "swiftrl" else pim.MergeSchedule(passes=100)
-    settings = runs.TabularSettings(
+    settings = tabular_run.TabularSettings(
         rule=rule,
         numerics=numerics,
         order=order,
@@ -185,13 +186,13 @@ def train_log(
     with console.bad_input():
         load = modelled.load_of(dataset)
         workload = modelled.workload(described, load, settings.kernel, dpus)
-        chunks = runs.chunks_of(dataset, dpus)
+        chunks = tabular_run.chunks_of(dataset, dpus)
         chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
     with console.bad_input("--out"):
         clearing.clear(directory)
 
-    probe = None if mdp is None else runs.return_probe(mdp, runs.horizon_of(mdp))
+    probe = None if mdp is None else tabular_run.return_probe(mdp, tabular_run.horizon_of(mdp))
     what = f"{rule} {numerics} {order} on {dpus:,} DPUs"
     on_dpus = backend == "upmem"
     with (
@@ -200,7 +201,7 @@ def train_log(
         pim.upmem.recording() as recorded,
     ):
         # Backend upmem trains in one call: each call would transfer the log to the DPUs again.
-        outcome = runs.train(
+        outcome = tabular_run.train(
             chunks, settings, probe, advance, segmented=not on_dpus, machine=described
         )
     if on_dpus and recorded.report is not None:
@@ -213,7 +214,7 @@ def train_log(
         "preset": preset,
         "machine": machine,
         "settings": dataclasses.asdict(settings),
-        "dataset": folders.describe(dataset),
+        "dataset": tabular_run.describe(dataset),
         **run_folder.made_with(),
     }
     results = log_results.gather(
@@ -221,7 +222,9 @@ def train_log(
     )
     results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
-    folders.write(directory, console.command_line(context), config, outcome, environment, results)
+    table_folder.write(
+        directory, console.command_line(context), config, outcome, environment, results
+    )
     if json:
         console.print_json({"run": str(directory), **results})
     else:

@@ -1,10 +1,11 @@
 """Tabular runs: dataset -> chunks -> training on emulated DPUs -> exact return, modelled seconds.
 
-`accel-rl train` and `accel-rl demo` share this module.
+`accel-rl train LOG` and `accel-rl demo` share this module.
 """
 
 import dataclasses
 import functools
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from accel_rl import pim, tabular
 from accel_rl.datasets import TabularDataset
+from accel_rl.datasets.validation import columns
 from accel_rl.pim import Machine, modelled
 from accel_rl.types import MDP, Array
 
@@ -69,6 +71,15 @@ class Outcome:
     returns: np.ndarray | None  # [M] float32, the greedy policy's exact returns; None unless probed
     effective: dict[str, float]  # alpha, gamma, epsilon as the numerics represent them
     measured_seconds: float  # of the emulation on this machine, compilation included
+
+
+def describe(dataset: TabularDataset) -> dict[str, Any]:
+    """Return a dataset's metadata, number of transitions, and a SHA-256 of its columns."""
+    digest = hashlib.sha256()
+    for column in columns(dataset).values():
+        digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
+    info = dataclasses.asdict(dataset.info)
+    return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
 
 
 def chunks_of(dataset: TabularDataset, dpus: int) -> pim.Chunks:

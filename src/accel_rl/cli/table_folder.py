@@ -1,7 +1,6 @@
 """Folder of a tabular run: configuration, tables, history and results."""
 
 import dataclasses
-import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
@@ -14,8 +13,7 @@ from accel_rl.io import atomic_write
 from accel_rl.io.run_folder import CONFIG, RESULTS, begin_run, require_kind, write_json
 
 if TYPE_CHECKING:
-    from accel_rl.cli.runs import Outcome
-    from accel_rl.datasets import TabularDataset
+    from accel_rl.experiment.tabular_run import Outcome
 
 TABLE, HISTORY = "table.npz", "history.json"
 FILES = {
@@ -35,17 +33,6 @@ class SavedTable:
     environment: str | None  # name, if known
 
 
-def describe(dataset: "TabularDataset") -> dict[str, Any]:
-    """Return a dataset's metadata, number of transitions, and a SHA-256 of its columns."""
-    from accel_rl.datasets.validation import columns
-
-    digest = hashlib.sha256()
-    for column in columns(dataset).values():
-        digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
-    info = dataclasses.asdict(dataset.info)
-    return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
-
-
 def write(
     directory: Path,
     command: str,
@@ -60,7 +47,7 @@ def write(
         directory: created if absent.
         command: the command line, for records.
         config: the content of `config.json`.
-        outcome: from `runs.train`.
+        outcome: from `tabular_run.train`.
         environment: name of the table's environment, if known.
         results: the content of `results.json`.
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sdk_present import needs
 
 from accel_rl import datasets, envs, tabular
-from accel_rl.cli import runs
+from accel_rl.experiment import tabular_run
 
 
 @given(st.integers(1, 3000), st.integers(1, 60))
 def test_segments_are_whole_periods_and_nearly_equal(passes, period):
-    lengths = runs.segments(passes, period)
+    lengths = tabular_run.segments(passes, period)
     assert sum(lengths) == passes
     assert all(length > 0 for length in lengths)
     assert len(set(lengths[:-1])) <= 1
@@ -21,19 +21,19 @@ def test_segments_are_whole_periods_and_nearly_equal(passes, period):
     assert len(lengths) <= 21
     merges = []
     for start, length in zip(np.cumsum([0, *lengths]), lengths, strict=False):
-        merges += list(start + runs.merge_passes(length, period))
-    assert merges == list(runs.merge_passes(passes, period))
+        merges += list(start + tabular_run.merge_passes(length, period))
+    assert merges == list(tabular_run.merge_passes(passes, period))
 
 
 def test_common_lengths_compile_once():
     for passes, period in ((100, 1), (2000, 50), (50, 10)):
-        assert len(set(runs.segments(passes, period))) == 1
+        assert len(set(tabular_run.segments(passes, period))) == 1
 
 
 @pytest.mark.long  # compiles three trainings
 def test_segments_change_nothing():
     """Bit for bit, with a last segment that is shorter and a last period that is cut."""
-    settings = runs.TabularSettings(
+    settings = tabular_run.TabularSettings(
         rule="sarsa_epsilon_greedy",
         numerics="int32_scaled",
         dpus=8,
@@ -42,10 +42,10 @@ def test_segments_change_nothing():
         seed=5,
     )
     mdp = envs.make_mdp("FrozenLake-v1")
-    chunks = runs.chunks_of(datasets.collect(mdp, "random", 4000, seed=3), 8)
-    probe, told = runs.return_probe(mdp, 100), []
-    cut = runs.train(chunks, settings, probe, told.append)
-    whole = runs.train(chunks, settings, probe, segmented=False)
+    chunks = tabular_run.chunks_of(datasets.collect(mdp, "random", 4000, seed=3), 8)
+    probe, told = tabular_run.return_probe(mdp, 100), []
+    cut = tabular_run.train(chunks, settings, probe, told.append)
+    whole = tabular_run.train(chunks, settings, probe, segmented=False)
     assert told == [4, 4, 4, 4, 4, 3]
     np.testing.assert_array_equal(cut.tables, whole.tables)
     np.testing.assert_array_equal(cut.returns, whole.returns)
@@ -54,9 +54,11 @@ def test_segments_change_nothing():
 
 
 def test_cliff_walking_has_a_horizon_of_its_own():
-    assert runs.horizon_of(envs.make_mdp("CliffWalking-v1")) == runs.LONGEST_EPISODE
-    assert runs.horizon_of(envs.make_mdp("Taxi-v3")) == 200
-    assert tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), runs.LONGEST_EPISODE) == -13
+    assert tabular_run.horizon_of(envs.make_mdp("CliffWalking-v1")) == tabular_run.LONGEST_EPISODE
+    assert tabular_run.horizon_of(envs.make_mdp("Taxi-v3")) == 200
+    assert (
+        tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), tabular_run.LONGEST_EPISODE) == -13
+    )
 
 
 @pytest.mark.long  # builds programs of DPUs

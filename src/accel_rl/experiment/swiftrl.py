@@ -19,9 +19,9 @@ import jax
 import numpy as np
 
 from accel_rl import datasets, envs, pim, tabular
-from accel_rl.cli import folders, runs
-from accel_rl.cli.runs import Outcome, TabularSettings
 from accel_rl.datasets import TabularDataset
+from accel_rl.experiment import tabular_run
+from accel_rl.experiment.tabular_run import Outcome, TabularSettings
 from accel_rl.pim import load_machine, modelled
 
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
@@ -70,7 +70,7 @@ class Findings:
     """Results in one environment."""
 
     environment: str
-    dataset: dict[str, Any]  # see `folders.describe`
+    dataset: dict[str, Any]  # see `tabular_run.describe`
     optimal: float  # return of an optimal policy
     trained: list[Trained]  # main runs, merged by visits
     mean: Trained  # Q-learning with the plain mean of the tables
@@ -89,9 +89,9 @@ class Laboratory:
         self.dataset = dataset
         self.load = modelled.load_of(dataset)
         self._machine = load_machine()
-        self._probe = runs.return_probe(self.mdp, runs.horizon_of(self.mdp))
+        self._probe = tabular_run.return_probe(self.mdp, tabular_run.horizon_of(self.mdp))
         # Runs on the same number of DPUs share their chunks.
-        self._chunks = functools.cache(functools.partial(runs.chunks_of, dataset))
+        self._chunks = functools.cache(functools.partial(tabular_run.chunks_of, dataset))
 
     def train_all(
         self, settings: Iterable[TabularSettings], pool: Executor, step: Step
@@ -109,10 +109,12 @@ class Laboratory:
     def train(self, settings: TabularSettings) -> Trained:
         """Train with the settings, and model the time on DPUs."""
         run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
-        outcome = runs.train(self._chunks(settings.dpus), settings, self._probe, segmented=False)
+        outcome = tabular_run.train(
+            self._chunks(settings.dpus), settings, self._probe, segmented=False
+        )
         returns = np.asarray(outcome.returns)
         seconds = modelled.parts(self._machine, run)
-        record = runs.record(self.environment, settings, float(returns[-1]), seconds)
+        record = tabular_run.record(self.environment, settings, float(returns[-1]), seconds)
         return Trained(settings, outcome, returns, record)
 
     def first(self, transitions: int) -> "Laboratory":
@@ -155,7 +157,7 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
         sweep = [run.record for run in small.train_all(_sweep_settings(scale, seed), pool, step)]
 
     optimal = float(tabular.optimal_return(laboratory.mdp))
-    described = folders.describe(laboratory.dataset)
+    described = tabular_run.describe(laboratory.dataset)
     modelled_seconds = scaling.result()
     step(f"{environment}: {scale.scaling_transitions:,} transitions modelled")
     return Findings(environment, described, optimal, trained, mean, sarsa, sweep, modelled_seconds)
