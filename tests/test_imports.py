@@ -7,12 +7,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "accel_rl"
-FOUNDATION = {"types", "arguments"}
+FOUNDATION = {"types", "arguments", "control_flow"}
 BASE = FOUNDATION | {"envs", "am", "networks", "tabular"}
 MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
     "types": {"arguments"},
     "arguments": set(),
+    "control_flow": {"types"},
     "native": set(),
     "testing": MIDDLE | {"compose", "remote"},
     "envs": FOUNDATION,

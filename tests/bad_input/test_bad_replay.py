@@ -42,7 +42,7 @@ TABLE = {
         (
             lambda: made().init(alhpa=0.6),
             TypeError,
-            "no hyper-parameter 'alhpa' of the memory; did you mean alpha? there are alpha",
+            "no hyper-parameter 'alhpa' of the buffer; did you mean alpha? there are alpha",
         ),
     ],
     "replay.Ring": [

@@ -37,9 +37,10 @@ def test_a_folder_changes_nothing_and_its_configuration_trains_the_same(tmp_path
     assert longer.train(tmp_path / "run", resume=True).rows[-1]["steps"] == 300
 
 
-def test_returns_of_scaled_rewards_are_unscaled():
-    rows = tiny("environment.reward_scale=2").train().rows
-    assert 1 <= rows[-1]["evaluation"] <= 20
+def test_returns_of_scaled_rewards_are_unscaled(tmp_path):
+    made = tiny("environment.reward_scale=2")
+    for rows in (made.train().rows, made.train(tmp_path / "run").rows):
+        assert 1 <= rows[-1]["evaluation"] <= 20
 
 
 @pytest.mark.parametrize(

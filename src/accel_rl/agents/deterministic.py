@@ -17,7 +17,6 @@ from accel_rl.agents.critics import Critics
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.losses import LOSSES, clipped_double_q, deterministic_policy, worst
 from accel_rl.agents.noise import NOISES, RANDOM_STEPS, uniform_at_first
-from accel_rl.agents.occasionally import occasionally
 from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
@@ -26,6 +25,7 @@ from accel_rl.agents.spaces import (
     require_observations,
 )
 from accel_rl.arguments import one_of
+from accel_rl.control_flow import cond_under_vmap
 from accel_rl.networks import MLP, Critic, DeterministicActor
 from accel_rl.networks.checks import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, Space
@@ -245,11 +245,8 @@ def deterministic(
         included = (weights > 0).astype(jnp.float32)
         if "policy_delay" in hyperparameters:
             period = jnp.maximum(state.hyper["policy_delay"], 1).astype(jnp.int32)
-            state = occasionally(
-                state.updates % period == 0,
-                lambda state: improve(state, batch.observation, included),
-                state,
-            )
+            due = state.updates % period == 0
+            state = cond_under_vmap(due, improve, state, batch.observation, included)
         else:
             state = improve(state, batch.observation, included)
         metrics = {"loss": loss, "value": jnp.mean(q_tm1), "actor_loss": state.actor_loss}

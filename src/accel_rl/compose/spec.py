@@ -158,7 +158,7 @@ def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
     sampler: Any = spec.replay
     if spec.replay == "prioritised":
         sampler = replay.prioritised(sampler_form)
-    memory = replay.make(
+    buffer = replay.make(
         train.example(env, agent),
         spec.capacity,
         spec.batch_size,
@@ -166,7 +166,7 @@ def program(spec: Spec, sampler_form: str = "auto") -> train.Program:
         num_envs=spec.num_envs,
         n_step=spec.n_step,
     )
-    return train.make(env, agent, memory, **dataclasses.asdict(schedule(spec)))
+    return train.make(env, agent, buffer, **dataclasses.asdict(schedule(spec)))
 
 
 def group(spec: Spec) -> int | None:

@@ -61,7 +61,7 @@ class Experiment:
         from accel_rl.experiment import training  # it imports this module
 
         if directory is None:
-            return training.run_in_memory(self)
+            return training.train_with(self)
         path = Path(directory)
         return training.run(path, self, "Experiment.train", resume=resume, bar=bar)[0]
 

@@ -74,7 +74,7 @@ def run(
     record = folder.FolderLogger(directory, complete, command)
     began = time.perf_counter()
     try:
-        outcome = _train(
+        outcome = train_with(
             experiment,
             loggers=[record, *folder.loggers(directory, complete, bar)],
             checkpoints=folder.checkpoints(directory, complete),
@@ -84,9 +84,8 @@ def run(
         if record.started:  # past all checks of user input: a bug, which keeps its traceback
             raise
         raise FolderError(str(error)) from error
-    rows = [folder.unscaled(row, complete.environment.reward_scale) for row in outcome.rows]
     results = {
-        **summary(complete, rows),
+        **summary(complete, outcome.rows),
         "reason": outcome.reason,
         "command": command,
         "wall_seconds": round(time.perf_counter() - began, 3),
@@ -97,14 +96,11 @@ def run(
     return outcome, results
 
 
-def run_in_memory(experiment: Experiment) -> RunResult:
-    """Train without writing anything; returns in rows are in the environment's own units."""
-    outcome = _train(experiment)
-    scale = experiment.configuration.environment.reward_scale
-    return outcome._replace(rows=[folder.unscaled(row, scale) for row in outcome.rows])
+def train_with(experiment: Experiment, **files: Any) -> RunResult:
+    """Train with loggers and checkpoints of `train.run`, if any.
 
-
-def _train(experiment: Experiment, **files: Any) -> RunResult:
+    Returns in rows are in the environment's own units, without the reward scale.
+    """
     complete = experiment.configuration
     target, scale = complete.evaluation.stop_at, complete.environment.reward_scale
     rule = None
@@ -114,7 +110,7 @@ def _train(experiment: Experiment, **files: Any) -> RunResult:
         def rule(rows: Sequence[Row]) -> str | None:
             return reached([folder.unscaled(rows[-1], scale)])
 
-    return train.run(
+    outcome = train.run(
         experiment.program,
         experiment.key,
         complete.training.steps,
@@ -126,6 +122,7 @@ def _train(experiment: Experiment, **files: Any) -> RunResult:
         stop_diverged=not complete.sweep,  # one combination must not end the others
         **files,
     )
+    return outcome._replace(rows=[folder.unscaled(row, scale) for row in outcome.rows])
 
 
 def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:

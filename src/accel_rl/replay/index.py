@@ -114,7 +114,7 @@ def make_index(
         for name in hyperparameters:
             if name not in accepted and not any_name:
                 hint = meant(name, accepted) if accepted else "this sampler has none"
-                raise TypeError(f"no hyper-parameter {name!r} of the memory; {hint}")
+                raise TypeError(f"no hyper-parameter {name!r} of the buffer; {hint}")
         return IndexState(sampler.init(**hyperparameters), rings.start(), pending)
 
     def insert(
@@ -157,7 +157,7 @@ def make_index(
 
     def sample(state: IndexState, key: Array, beta: ArrayLike = 1.0) -> Sample:
         where = span(state)
-        message = "sample needs at least one complete item, got an empty memory"
+        message = "sample needs at least one complete item, got an empty buffer"
         require(where.size > 0, message, checked)
         words = random_words(key, 1 + sampler.num_words, batch_size)
         positions = positions_of(words[0], stratified)

@@ -14,6 +14,7 @@ import numpy as np
 
 from accel_rl.am.words import high_product
 from accel_rl.arguments import real
+from accel_rl.control_flow import cond_under_vmap
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.members import key_of
@@ -21,7 +22,6 @@ from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.replay.seldom import seldom
 from accel_rl.types import Array, ArrayLike
 
 PER_OCTAVE = 16
@@ -95,7 +95,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
 
         due = number.astype(jnp.float32) > sort_after * state.ranked.astype(jnp.float32)
         unsorted = state.order, state.ranked, number
-        order, ranked, number = seldom(due, sort, unsorted, changed.weights)
+        order, ranked, number = cond_under_vmap(due, sort, unsorted, changed.weights)
         return RankBased(changed, order, ranked, number, state.alpha)
 
     def assign(state: RankBased, slots: Array, weights: Array) -> RankBased:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from accel_rl.types import Array
 
 
-def seldom(due: Array, fn: Callable[..., Any], default: Any, *operands: Any) -> Any:
+def cond_under_vmap(due: Array, fn: Callable[..., Any], default: Any, *operands: Any) -> Any:
     """Return `fn(default, *operands)` if `due`, else `default`.
 
     A `lax.cond` that remains one under vmap: fn runs only if it is due for any of the elements,
@@ -48,7 +48,7 @@ def seldom(due: Array, fn: Callable[..., Any], default: Any, *operands: Any) -> 
 
             return jax.vmap(one, in_axes=(0, 0, axes[2]))(due, default, operands)
 
-        result = seldom(jnp.any(due), each, default, due, *operands)
+        result = cond_under_vmap(jnp.any(due), each, default, due, *operands)
         return result, jax.tree.map(lambda _: True, result)
 
     return choose(due, default, operands)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from accel_rl.replay.seldom import seldom
+from accel_rl.control_flow import cond_under_vmap
 
 X = jnp.arange(4, dtype=jnp.float32)
 
@@ -32,7 +32,7 @@ def program(counter):
 
     def run(due, x, y=3):
         default = {"a": jnp.zeros_like(x), "b": jnp.int32(7)}
-        return seldom(due, fn, default, x, jnp.asarray(y, jnp.int32))
+        return cond_under_vmap(due, fn, default, x, jnp.asarray(y, jnp.int32))
 
     return run
 
@@ -116,7 +116,7 @@ def test_scan_and_vmap_of_scan(counter):
 
     def loop(due, x):
         def step(total, due):
-            return seldom(due, fn, total, x), None
+            return cond_under_vmap(due, fn, total, x), None
 
         return jax.lax.scan(step, jnp.float32(0), due)[0]
 
@@ -143,7 +143,7 @@ def test_the_compiled_program_branches(depth):
         return jnp.sort(x)
 
     def run(due, x):
-        return seldom(due, sort, x, x)
+        return cond_under_vmap(due, sort, x, x)
 
     shapes = [(), (3,), (2, 3)][depth]
     run = functools.reduce(lambda f, _: jax.vmap(f), range(depth), run)
