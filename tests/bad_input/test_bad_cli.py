@@ -63,9 +63,9 @@ ROWS = [
     ("compose plan absent.toml", "absent.toml: No such file or directory"),
     ("compose plan text", "text is no TOML file"),
     ("compose plan folder", "folder: Is a directory"),
-    (f"{PLAN} batch_size=1.5", "batch_size must be like 64, got 1.5"),
+    (f"{PLAN} batch_size=1.5", "batch_size must be a valid integer, got 1.5"),
     (f"{PLAN} batch_size=0", "batch_size must be at least 1, got 0"),
-    (f"{PLAN} agent=3", "agent must be a table, got 3"),
+    (f"{PLAN} agent=3", "agent must be an object, got 3"),
     ("compose run text", "text/spec.toml: Not a directory"),
     ("compose report folder", "folder/plan.json: No such file or directory"),
     ("envs show", "Missing argument 'NAME'"),
@@ -75,7 +75,10 @@ ROWS = [
     ("envs show FrozenLake-v1 --passenger R", "only Taxi has a passenger, not FrozenLake-v1"),
     ("apex CartPole-v1 --server nowhere", 'address must be "tcp://host:port"'),
     ("apex CartPole-v1 --out text", "text is not a directory"),
-    ("apex CartPole-v1 --out new learning_rate=nan", "learning_rate must be finite and at least"),
+    (
+        "apex CartPole-v1 --out new learning_rate=nan",
+        "learning_rate must be a finite number, got NaN",
+    ),
     ("apex CartPole-v1 --out new run=", "run must name the training, got ''"),
     ("replay-server --port 70000", "'--port': Input should be less than or equal to 65535"),
 ]

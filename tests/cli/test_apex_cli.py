@@ -17,7 +17,7 @@ from accel_rl.cli import apex_run
 from accel_rl.io import Checkpoints
 
 needs_server = needs("replay server")
-TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=16")
+TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=[16]")
 
 
 @needs_server
@@ -66,10 +66,10 @@ def test_without_ray_it_says_which_extra(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nonsense=1",), "settings are name=value, of alpha, batch_size"),
-        (("batch_size=many",), "batch_size must be like 64, got 'many'"),
+        (("nonsense=1",), "no setting is named 'nonsense'; there are envs_per_actor, rollout"),
+        (("batch_size=many",), 'batch_size must be a valid integer, got "many"'),
         (("batch_size=0",), "batch_size must be at least 1, got 0"),
-        (("num_actors=3",), "settings are name=value"),
+        (("num_actors=3",), "no setting is named 'num_actors'"),
         (("--server", "nowhere"), "nowhere"),
         (("--server", "nowhere", "--shards", "2"), "--shards is for servers that are started here"),
         (("--ray-address", "auto"), "--ray-address is for --launcher ray"),

@@ -143,7 +143,7 @@ def test_a_plan_is_not_written_over_unasked(spec, tmp_path):
         (["no/spec.toml"], "no/spec.toml: No such file"),
         (["{spec}", "batch=3"], "batch is no setting of a spec"),
         (["{spec}", "algorithm=ppo"], "algorithm must be one of"),
-        (["{spec}", "batch_size=big"], "batch_size must be like 64, got 'big'"),
+        (["{spec}", "batch_size=big"], 'batch_size must be a valid integer, got "big"'),
         (["{spec}", "environment=NoSuch-v0"], "NoSuch-v0"),
         (["{spec}", 'devices=["tpu:0"]'], "devices must be of cpu:0"),
         (["{spec}", 'devices=["native"]', "power={}"], "no device offers actor"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_rl.experiment import words
-from accel_rl.io.validation import validated
+from accel_rl.io.validation import validated, whole
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ STRICT = pydantic.ConfigDict(strict=True, allow_inf_nan=False)
 
 
 def converted(kind, value):
-    return validated(pydantic.TypeAdapter(kind, config=STRICT), words.whole(value), "a.b")
+    return validated(pydantic.TypeAdapter(kind, config=STRICT), whole(value), "a.b")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_settings_are_checked_and_travel_as_json():
     ):
         with pytest.raises(ValueError, match=message):
             dataclasses.replace(TINY, **{name: value})
-    with pytest.raises(TypeError, match=r"rollout must be like 8, got 8\.0"):
+    with pytest.raises(TypeError, match=r"rollout must be an int, got 8\.0"):
         dataclasses.replace(TINY, rollout=8.0)
     assert dataclasses.replace(TINY, epsilon=0).epsilon == 0
     with pytest.raises(ValueError, match="steps must be more than learning_starts"):

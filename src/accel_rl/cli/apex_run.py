@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
 
 from accel_rl import remote, train
 from accel_rl.cli import clearing, runtime
-from accel_rl.experiment import folder
+from accel_rl.experiment import folder, words
 from accel_rl.io import Checkpoints, JsonLines, run_folder
+from accel_rl.io.validation import validated, whole
 from accel_rl.remote.apex import (
     Actors,
     ApexSettings,
@@ -22,6 +24,7 @@ from accel_rl.remote.apex import (
     run_learners,
 )
 
+_SETTINGS = pydantic.TypeAdapter(ApexSettings)
 EPISODES = 20  # of the final evaluation
 _FILES = {
     run_folder.CONFIG: "every setting",
@@ -31,29 +34,20 @@ _FILES = {
 }
 
 
-def settings_of(environment: str, words: Sequence[str], **given: Any) -> ApexSettings:
+def settings_of(environment: str, settings: Sequence[str], **given: Any) -> ApexSettings:
     """Parse settings from words like batch_size=128.
 
     Raises:
       ValueError: if a name is unknown, or a value is of the wrong type or out of range.
     """
-    fields = {field.name: field.default for field in dataclasses.fields(ApexSettings)}
-    own = set(fields) - {"environment", *given}
-    for word in words:
-        name, found, text = word.partition("=")
-        if not found or name not in own:
-            raise ValueError(f"settings are name=value, of {', '.join(sorted(own))}, got {word!r}")
-        example: Any = fields[name]
-        try:
-            value = (
-                tuple(int(each) for each in text.split(","))
-                if isinstance(example, tuple)
-                else type(example)(text)
-            )
-        except ValueError as error:
-            raise ValueError(f"{name} must be like {example!r}, got {text!r}") from error
-        given[name] = value
-    return ApexSettings(environment, **given)
+    known = [field.name for field in dataclasses.fields(ApexSettings)]
+    own = [name for name in known if name not in ("environment", *given)]
+    for word in settings:
+        name, equals, text = word.partition("=")
+        if not equals or name not in own:
+            raise words.unknown(name, own)
+        given[name] = whole(words.parse(text))
+    return validated(_SETTINGS, {"environment": environment, **given}, "")
 
 
 def execute(

@@ -87,12 +87,12 @@ def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "E
     import pydantic
 
     from accel_rl.experiment import assembly, folder, training, words
-    from accel_rl.io.validation import validated
+    from accel_rl.io.validation import validated, whole
 
     if steps is not None:
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
         with console.bad_input():  # blames --steps, not RUN_DIR
-            given = words.whole(words.parse(steps))
+            given = whole(words.parse(steps))
             number = validated(pydantic.TypeAdapter(int), given, "--steps")
             if number < done:
                 raise ValueError(f"--steps must be at least {done}, which are done, got {number}")

@@ -8,11 +8,14 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
+import pydantic
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.arguments import instance, real, whole
+from accel_rl.arguments import real
+from accel_rl.arguments import whole as whole_number
 from accel_rl.compose.workload import Workload
+from accel_rl.io.validation import STRICT, validated, whole
 from accel_rl.train.pipeline.batching import group_size, prioritised
 from accel_rl.types import Box, Discrete, Space
 
@@ -53,6 +56,8 @@ class Spec:
       power: idle and active watts by device name; unlisted devices keep their own, if any.
     """
 
+    __pydantic_config__ = STRICT
+
     algorithm: str
     environment: str
     replay: str = "uniform"
@@ -73,7 +78,7 @@ class Spec:
     power: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a name or number is invalid, TypeError if a type is wrong."""
+        """Raise ValueError if a name is unknown or a number is out of range."""
         for name, known in (
             ("algorithm", tuple(ALGORITHMS)),
             ("replay", tuple(replay.SAMPLERS)),
@@ -81,15 +86,9 @@ class Spec:
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
-        instance("environment", self.environment, str)
-        names = not isinstance(self.devices, str) and isinstance(self.devices, Sequence)
-        if not names or not all(isinstance(each, str) for each in self.devices):
-            raise TypeError(f"devices must be a list of names, got {self.devices!r}")
         object.__setattr__(self, "devices", tuple(self.devices))
         for name in ("batch_size", "capacity", "n_step"):
-            whole(name, getattr(self, name), 1)
-        for name in _TABLES:
-            instance(name, getattr(self, name), Mapping)
+            whole_number(name, getattr(self, name), 1)
         if not 0 <= real("weight", self.weight) <= 1:
             raise ValueError(f"weight must be from 0 to 1, got {self.weight}")
         schedule(self)
@@ -111,28 +110,20 @@ class Spec:
         return {name: value for name, value in table.items() if value not in ({}, ())}
 
 
+_ADAPTER = pydantic.TypeAdapter(Spec)
+
+
 def from_table(table: Mapping[str, Any]) -> Spec:
     """Make a spec from a TOML table.
 
     Raises:
-      ValueError: if a name is unknown or missing, or a value is out of range.
-      TypeError: if a value is of the wrong type.
+      ValueError: if a name is unknown or missing, or a value is of the wrong type or out of range.
     """
-    fields = {field.name: field for field in dataclasses.fields(Spec)}
-    for name, value in table.items():
+    fields = [field.name for field in dataclasses.fields(Spec)]
+    for name in table:
         if name not in fields:
             raise ValueError(f"{name} is no setting of a spec: those are {', '.join(fields)}")
-        if name in _TABLES and not isinstance(value, Mapping):
-            raise TypeError(f"{name} must be a table, got {value!r}")
-        example = fields[name].default
-        if example is not dataclasses.MISSING and name not in (*_TABLES, "devices"):
-            wanted = (int, float) if isinstance(example, float) else type(example)
-            if not isinstance(value, wanted) or isinstance(value, bool):
-                raise TypeError(f"{name} must be like {example!r}, got {value!r}")
-    for name in ("algorithm", "environment"):
-        if not isinstance(table.get(name), str):
-            raise ValueError(f"{name} must be a name, got {table.get(name)!r}")
-    return Spec(**table)
+    return validated(_ADAPTER, {name: whole(table[name]) for name in table}, "")
 
 
 def schedule(spec: Spec) -> train.Schedule:

@@ -13,8 +13,7 @@ import pydantic
 from accel_rl import agents, networks, replay, tabular
 from accel_rl.agents import Agent
 from accel_rl.experiment import words
-from accel_rl.experiment.configuration import STRICT
-from accel_rl.io.validation import validated
+from accel_rl.io.validation import STRICT, validated, whole
 from accel_rl.types import Box, Discrete, Space
 
 NEWEST = "newest"  # replay buffer of the newest transitions, for online learning
@@ -146,8 +145,7 @@ def check(
             names = [f"{section}.{each}" for each in (*known, *own)]
             raise words.unknown(f"{section}.{name}", names, f"setting of {what}")
     adapter = pydantic.TypeAdapter(model(what, known))
-    whole = {name: words.whole(value) for name, value in given.items()}
-    found = validated(adapter, whole, section)
+    found = validated(adapter, {name: whole(given[name]) for name in given}, section)
     return {name: _tuple(getattr(found, name)) for name in known}
 
 

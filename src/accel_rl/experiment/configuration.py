@@ -16,11 +16,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from accel_rl.experiment import words
-from accel_rl.io.validation import validated
-
-STRICT = pydantic.ConfigDict(
-    strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-)
+from accel_rl.io.validation import STRICT, validated, whole
 
 
 def _finite(table: Any) -> Any:
@@ -239,7 +235,7 @@ def _nested(section: str, table: Any) -> dict[str, Any]:
     if not isinstance(table, Mapping):
         raise ValueError(f"{section} must be a table of settings, got {table!r}")
     own = fields(section)
-    given = {name: words.whole(table[name]) for name in table if name in own}
+    given = {name: whole(table[name]) for name in table if name in own}
     options = {name: table[name] for name in table if name not in own}
     if section in ("agent", "replay"):
         return {**given, "options": options}

@@ -21,7 +21,7 @@ from typing import Any
 import pydantic
 
 from accel_rl.experiment import catalogue, configuration, words
-from accel_rl.io.validation import validated
+from accel_rl.io.validation import validated, whole
 from accel_rl.replay.replay import OTHER_NAMES
 
 Tables = dict[str, dict[str, Any]]
@@ -205,7 +205,7 @@ def shares(merged: Tables) -> Tables:
 
 
 def _int(value: Any) -> int:
-    return validated(pydantic.TypeAdapter(int), words.whole(value), "training.steps")
+    return validated(pydantic.TypeAdapter(int), whole(value), "training.steps")
 
 
 def _spelt(layer: Tables) -> Tables:

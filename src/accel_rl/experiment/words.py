@@ -77,13 +77,6 @@ def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueErro
     return ValueError(f"no {what} is named {name!r}; {hint}")
 
 
-def whole(value: Any) -> Any:
-    """Return whole floats, such as 1e5, as ints; in lists, too."""
-    if isinstance(value, list | tuple):
-        return [whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def text(value: Any) -> str:
     """Format a value as a word of the command line that `parse` reads."""
     if value is None:

@@ -7,6 +7,11 @@ import pydantic
 
 T = TypeVar("T")
 
+STRICT = pydantic.ConfigDict(
+    strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+)
+"""Configuration of dataclasses that are read from files and words."""
+
 
 def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
     """Return a value of TOML or JSON as the adapter's type.
@@ -23,12 +28,21 @@ def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
         raise _first_error(error, name) from error
 
 
-def _first_error(error: pydantic.ValidationError, name: str = "") -> ValueError:
+def whole(value: Any) -> Any:
+    """Return whole floats, such as 1e5, as ints; in lists, too."""
+    if isinstance(value, list | tuple):
+        return [whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _first_error(error: pydantic.ValidationError, name: str) -> ValueError:
     """Return the first of pydantic's errors in a line that names the setting and its value."""
     found = error.errors(include_url=False)[0]
     path = ".".join(str(each) for each in (name, *found["loc"]) if each != "")
     if found["type"] == "missing":
         return ValueError(f"{path} is missing")
+    if found["type"] == "value_error" and not path:  # of a check of the whole
+        return ValueError(str(found["ctx"]["error"]))
     reason = found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     for detail in (", unable to parse", ", got a number"):
         reason = reason.partition(detail)[0]

@@ -9,7 +9,8 @@ import jax
 
 from accel_rl import agents, envs, train
 from accel_rl.agents import Agent
-from accel_rl.arguments import instance, integer
+from accel_rl.arguments import integer, whole
+from accel_rl.io.validation import STRICT
 from accel_rl.networks.checks import require_widths
 from accel_rl.remote.port import RemotePort
 from accel_rl.remote.shard import Address
@@ -24,6 +25,8 @@ class ApexSettings:
     An iteration is `rollout` steps of all environments and `updates` updates. The server's limiter
     keeps both in step, so environment steps are counted by updates.
     """
+
+    __pydantic_config__ = STRICT
 
     environment: str = "CartPole-v1"
     num_actors: int = 2
@@ -47,22 +50,16 @@ class ApexSettings:
     run: str = "apex"  # name of the training on the server, and of its table
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number out of range, TypeError for a value of another type."""
+        """Raise ValueError for a number out of range."""
         require_widths("hidden", self.hidden)
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        for name in ("environment", "run"):
-            instance(name, getattr(self, name), str)
         if not self.run:
             raise ValueError("run must name the training, got ''")
         for field in dataclasses.fields(self):
-            value, example = getattr(self, field.name), field.default
-            if isinstance(example, int | float):
-                kinds = int if isinstance(example, int) else int | float
-                if not isinstance(value, kinds) or isinstance(value, bool):
-                    raise TypeError(f"{field.name} must be like {example!r}, got {value!r}")
-            if isinstance(example, int) and field.name != "seed" and value < 1:
-                raise ValueError(f"{field.name} must be at least 1, got {value}")
-            if isinstance(example, float) and not 0 <= value < math.inf:
+            value, default = getattr(self, field.name), field.default
+            if isinstance(default, int) and field.name != "seed":
+                whole(field.name, value, 1)
+            if isinstance(default, float) and not 0 <= value < math.inf:
                 raise ValueError(f"{field.name} must be finite and at least 0, got {value}")
         for name in ("batch_size", "learning_starts"):
             if getattr(self, name) > self.capacity:
