@@ -139,22 +139,11 @@ TABLE = {
         (lambda: figures().given(x=1.0), ValueError, "x: no such figure; there are"),
     ],
     "hardware_models.associative_memory.load_components": [
-        (lambda: hardware.load_components(3), TypeError, "path must be a Path, got 3"),
         (lambda: hardware.load_components(tcam="x"), ValueError, "tcam must be one of fefet_2fefe"),
         (lambda: hardware.load_components(Path("/no/such")), FileNotFoundError, "/no/such"),
     ],
-    "hardware_models.associative_memory.available_tcams": [
-        (lambda: hardware.available_tcams("x"), TypeError, "path must be a Path, got 'x'"),
-    ],
     "hardware_models.associative_memory.figures_table": [
         (lambda: hardware.figures_table(Path("/no/such")), FileNotFoundError, "/no/such"),
-    ],
-    "hardware_models.associative_memory.modelled_sample": [
-        (lambda: hardware.modelled_sample(None, figures()), TypeError, "design must be a Design, "),
-        (lambda: hardware.modelled_sample(design(), 3), TypeError, "components must be a Componen"),
-    ],
-    "hardware_models.associative_memory.modelled_update": [
-        (lambda: hardware.modelled_update(design(), 3), TypeError, "components must be a Componen"),
     ],
     "hardware_models.associative_memory.sweep": [
         (
@@ -163,10 +152,6 @@ TABLE = {
         ),
     ],
     "hardware_models.associative_memory.compare_with_measured": [
-        (
-            lambda: hardware.compare_with_measured(None, 1.0, "x"),
-            *(TypeError, "modelled must be a ModelledSearch (modelled_sample makes one), got None"),
-        ),
         (
             lambda: hardware.compare_with_measured(sampled(), NAN, "x"),
             *(ValueError, "measured_per_seconds must be positive, got nan"),

@@ -44,18 +44,14 @@ NO_DATASET = "dataset must be a TabularDataset (datasets.collect and datasets.lo
 TABLE = {
     "envs.make": [
         (lambda: envs.make("Nope-v1"), ValueError, "no environment is named 'Nope-v1'; known:"),
-        (lambda: envs.make(3), TypeError, "name must be a str, got 3"),
     ],
     "envs.make_mdp": [
         (lambda: envs.make_mdp("CartPole-v1"), ValueError, "no environment is named 'CartPole-v1'"),
-        (lambda: envs.make_mdp(None), TypeError, "name must be a str, got None"),
         (lambda: envs.make_mdp("Taxi-v3", x=1), TypeError, "unexpected keyword argument 'x'"),
     ],
     "envs.environment": [
         (lambda: envs.environment("Cartpole-v1"), ValueError, "did you mean CartPole-v1?"),
-        (lambda: envs.environment(3), TypeError, "name must be a str, got 3"),
     ],
-    "envs.layout": [(lambda: envs.layout(3), TypeError, "name must be a str, got 3")],
     "envs.frozen_lake": [
         (lambda: envs.frozen_lake("5x5"), ValueError, "map_name must be one of 4x4, 8x8, got '5x5"),
         (lambda: envs.frozen_lake(desc="SG"), TypeError, "desc must be a sequence of strings"),
@@ -72,10 +68,7 @@ TABLE = {
         (lambda: envs.taxi(rainy_probability=-1), ValueError, "rainy_probability must be between"),
         (lambda: envs.taxi(rainy_probability=None), TypeError, "rainy_probability must be a numb"),
     ],
-    "envs.make_sampler": [(lambda: envs.make_sampler("lake"), TypeError, NO_MDP)],
-    "envs.TabularEnv": [(lambda: envs.TabularEnv("lake"), TypeError, NO_MDP)],
     "envs.render_ansi": [
-        (lambda: envs.render_ansi("x"), TypeError, NO_LAYOUT),
         (lambda: envs.render_ansi(layout(), state=99), ValueError, "state 99 is not in this layou"),
         (lambda: envs.render_ansi(layout(), action=9), ValueError, "action must be 0 to 3, got 9"),
         (lambda: envs.render_ansi(layout(), action=1.5), TypeError, "action must be an int, got 1"),
@@ -84,7 +77,6 @@ TABLE = {
         (lambda: envs.space_of(None), ValueError, "space must be Discrete (from 0) or Box, got N"),
     ],
     "envs.action_of": [
-        (lambda: envs.action_of(None, 0), TypeError, "space must be a Discrete or Box, got None"),
         (
             lambda: envs.action_of(Box(0.0, 1.0, (2,)), np.zeros(3), "Point"),
             *(ValueError, "an action of Point must have the shape (2,), got Array([0., 0., 0.]"),
@@ -101,18 +93,11 @@ TABLE = {
         (lambda: envs.host_environment("x", 2, "process"), ValueError, "backend must be one of sy"),
     ],
     "envs.wrappers.cast_observations": [
-        (lambda: wrappers.cast_observations(None, "f4"), TypeError, NO_ENV),
         (lambda: wrappers.cast_observations(cart(), np.int32), ValueError, "dtype must hold the"),
     ],
     "envs.wrappers.clip_rewards": [
         (lambda: wrappers.clip_rewards(cart(), NAN, 1), ValueError, "low must be below high, got"),
         (lambda: wrappers.clip_rewards(cart(), "x", 1), TypeError, "low must be a number, got 'x'"),
-    ],
-    "envs.wrappers.episode_statistics": [
-        (lambda: wrappers.episode_statistics(None), TypeError, NO_ENV),
-    ],
-    "envs.wrappers.flatten_observations": [
-        (lambda: wrappers.flatten_observations(None), TypeError, NO_ENV),
     ],
     "envs.wrappers.frame_stack": [
         (lambda: wrappers.frame_stack(cart(), 2.0), TypeError, "frames must be an int, got 2"),
@@ -123,16 +108,11 @@ TABLE = {
             lambda: wrappers.map_observations(cart(), None, Box((0.0,), (1.0,), (1,))),
             *(TypeError, "function must be a function, got None"),
         ),
-        (lambda: wrappers.map_observations(cart(), np.sin, 3), TypeError, "space must be a Discr"),
     ],
     "envs.wrappers.map_rewards": [
         (lambda: wrappers.map_rewards(cart(), None), TypeError, "function must be a function, go"),
     ],
     "envs.wrappers.normalise_observations": [
-        (
-            lambda: wrappers.normalise_observations(cart(), "stats"),
-            *(TypeError, "statistics must be a RunningStatistics, got 'stats'"),
-        ),
         (
             lambda: wrappers.normalise_observations(cart(), clip="x"),
             *(TypeError, "clip must be a number, got 'x'"),
@@ -150,13 +130,11 @@ TABLE = {
         (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an int, got Tru"),
     ],
     "datasets.collect": [
-        (lambda: datasets.collect("lake"), TypeError, NO_MDP),
         (lambda: collect("greedy"), ValueError, 'policy must be "random", a Policy or an array'),
         (lambda: collect(None), TypeError, 'policy must be "random", a Policy or an array, got No'),
         (lambda: collect(POLICY[:3]), ValueError, "policy has 3 states, the environment has 16"),
         (lambda: collect(number=2.5), TypeError, "num_transitions must be an int, got 2.5"),
         (lambda: collect(seed=2**32), ValueError, "seed must be from 0 to 4294967295"),
-        (lambda: collect(environment=3), TypeError, "environment must be a str, got 3"),
     ],
     "datasets.rollout": [
         (lambda: rollout(0), ValueError, "num_transitions must be from 1 to 2147483647, got 0"),
@@ -184,14 +162,6 @@ TABLE = {
         (lambda: datasets.stochastic_policy("x"), TypeError, "probability must be of numbers, got"),
         (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "probability[0] must sum to 1"),
     ],
-    "datasets.validate": [(lambda: datasets.validate("log"), TypeError, f"{NO_DATASET} 'log'")],
-    "datasets.pack": [
-        (lambda: datasets.pack(None), TypeError, f"{NO_DATASET} None"),
-        (lambda: datasets.pack(LOG, "wide"), TypeError, "wide must be a bool or bool, got 'wide'"),
-    ],
-    "datasets.unpack": [
-        (lambda: datasets.unpack(None), TypeError, "packed must be a PackedDataset (datasets.pack"),
-    ],
     "datasets.from_arrays": [
         (lambda: arrays(state=[0, -1]), datasets.DatasetError, "row 1: state is -1, must be a who"),
         (lambda: arrays(num_states=2), datasets.DatasetError, "row 1: next_state is 2, must be a "),
@@ -208,7 +178,6 @@ TABLE = {
         (lambda: arrays(num_actions=0), ValueError, "num_actions must be from 1 to 2147483647, go"),
         (lambda: arrays(state=["a", "b"]), TypeError, "state must be of numbers, got <U1"),
         (lambda: arrays(state=None), TypeError, "state must be of numbers, got object"),
-        (lambda: arrays(environment=3), TypeError, "environment must be a str, got 3"),
         (lambda: arrays(num_states=2.5), TypeError, "num_states must be an int, got 2.5"),
     ],
     "datasets.from_minari": [
@@ -249,13 +218,11 @@ TABLE = {
     ],
     "plot.draw_learning": [
         (lambda: plot.draw_learning(axes(), {}), ValueError, "curves must hold at least one, got"),
-        (lambda: plot.draw_learning(axes(), {"a": 3}), TypeError, "curves['a'] must be a Curve"),
     ],
     "plot.draw_pareto": [
         (lambda: plot.draw_pareto(axes(), {}, {}), ValueError, "must hold at least one mapping"),
     ],
     "plot.draw_policy": [
-        (lambda: plot.draw_policy(axes(), "x"), TypeError, NO_LAYOUT),
         (lambda: plot.draw_policy(axes(), layout(), policy=POLICY + 7), ValueError, "holds action"),
     ],
     "plot.draw_roofline": [
@@ -292,7 +259,6 @@ FILES = {
         (lambda at: datasets.load_text(at / "absent", mdp=lake()), FileNotFoundError, "absent"),
         (lambda at: datasets.load_text(at / "folder", mdp=lake()), IsADirectoryError, "folder"),
         (lambda at: datasets.load_text(at / "empty", mdp=lake()), datasets.DatasetError, "no rows"),
-        (lambda at: datasets.load_text(at / "text", mdp="lake"), TypeError, NO_MDP),
         (lambda at: datasets.load_text(at / "text"), ValueError, "give exactly one of mdp and ep"),
         (
             lambda at: datasets.load_text(
@@ -304,7 +270,6 @@ FILES = {
     "datasets.save": [
         (lambda at: datasets.save(at / "no" / "x.npz", LOG), FileNotFoundError, "no/x.npz"),
         (lambda at: datasets.save(at / "folder", LOG), IsADirectoryError, "folder"),
-        (lambda at: datasets.save(at / "x.npz", "log"), TypeError, NO_DATASET),
     ],
     "io.atomic_write": [
         (lambda at: io.atomic_write(at / "x", "r").__enter__(), ValueError, 'mode must be "wb" or'),

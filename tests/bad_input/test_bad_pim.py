@@ -51,7 +51,6 @@ TABLE = {
         (lambda: partition(True), TypeError, "num_dpus must be an int, got True"),
         (lambda: partition(states=4.5), TypeError, "num_states must be an int, got 4.5"),
         (lambda: partition(actions=0), ValueError, "num_actions between 1 and"),
-        (lambda: partition(rows="x"), TypeError, "transitions must be a TabularTransition"),
         (lambda: partition(rows=RAGGED), ValueError, "transitions must be columns [N] of one leng"),
     ],
     "pim.chunk_lengths": [
@@ -65,7 +64,6 @@ TABLE = {
         ),
     ],
     "pim.jax_backend": [
-        (lambda: pim.jax_backend("cpu"), TypeError, f"{NO_MESH} (pim_emu.dpu_mesh makes one), got"),
         (lambda: pim.jax_backend(path="x"), ValueError, "path must be one of auto, reference, fla"),
     ],
     "pim.upmem_backend": [
@@ -85,9 +83,6 @@ TABLE = {
         (lambda: pim.upmem.which_toolkit(3), ValueError, "sdk must be one of auto, vendor, emulat"),
     ],
     "pim.train": [
-        (lambda: train("x"), TypeError, "chunks must be a Chunks (pim.partition makes them), got"),
-        (lambda: train(rule="q_learning"), TypeError, "rule must be a TabularRule (tabular.make"),
-        (lambda: train(schedule=3), TypeError, "schedule must be a MergeSchedule, got 3"),
         (lambda: train(passes=0), ValueError, "passes must be at least 1, got 0"),
         (lambda: train(passes=2.5), TypeError, "passes must be an int, got 2.5"),
         (lambda: train(passes=True), TypeError, "passes must be an int, got True"),
@@ -96,19 +91,15 @@ TABLE = {
         (lambda: train(chunks(), RATES(gamma=1.5)), ValueError, "gamma must be in [0, 1] for fp32"),
         (lambda: train(chunks(), RATES(alpha="x")), TypeError, "alpha must be a number, got 'x'"),
         (lambda: train(chunks(), RATES(epsilon=[0, 1])), ValueError, "epsilon must be a scalar"),
-        (lambda: train(chunks(), 0.1), TypeError, "hyperparameters must be a Hyperparameters, got"),
         (lambda: train(chunks(), None, -1), ValueError, "seed must be from 0 to 4294967295, got -"),
         (lambda: train(chunks(), None, 1.5), TypeError, "seed must be an int, got"),
         (lambda: train(first_pass=-1), ValueError, "first_pass must be from 0 to 4294967295, got"),
         (lambda: train(order="x"), ValueError, "order must be one of SEQ, STR, RAN, RAN_REPLACE"),
-        (lambda: train(order=3), TypeError, "order must be a str or Order, got 3"),
         (lambda: train(target_block=1.5), TypeError, "target_block must be an int, got 1.5"),
         (lambda: train(tasklets=1.5), TypeError, "tasklets must be an int, got 1.5"),
         (lambda: train(tasklets=25), ValueError, "25 tasklets asked for, a DPU of upmem-2560 has"),
-        (lambda: train(machine=3), TypeError, "machine must be a str or Machine"),
         (lambda: train(machine="x"), ValueError, "unknown machine 'x'; known: upmem-2560"),
         (lambda: train(initial="x"), TypeError, "initial must be an array, got 'x'"),
-        (lambda: train(probe=3), TypeError, "probe must be a function, got 3"),
         (lambda: train(backend="x"), ValueError, "backend must be one of auto, jax, cpu, upmem"),
     ],
     "pim.load_machine": [
@@ -118,7 +109,6 @@ TABLE = {
     ],
     "pim.cost.DpuWorkload": [
         (lambda: work(rows_per_dpu=()), ValueError, "rows_per_dpu must have a DPU with rows"),
-        (lambda: work(rows_per_dpu=8), TypeError, "rows_per_dpu must be a tuple (split_rows makes"),
         (lambda: work(rows_per_dpu=(1.5,)), TypeError, "each of rows_per_dpu must be an int"),
         (lambda: work(num_states=1.5), TypeError, "num_states must be an int, got 1.5"),
         (lambda: work(num_actions=True), TypeError, "num_actions must be an int, got True"),
@@ -129,12 +119,10 @@ TABLE = {
     ],
     "pim.cost.check_fits": [
         (lambda: cost.check_fits("m", WORK), TypeError, NO_MACHINE),
-        (lambda: cost.check_fits(machine(), "w"), TypeError, NO_WORK),
         (lambda: cost.check_fits(machine(), work(tasklets=25)), ValueError, "25 tasklets asked"),
     ],
     "pim.cost.modelled_seconds": [
         (lambda: cost.modelled_seconds("m", WORK), TypeError, NO_MACHINE),
-        (lambda: cost.modelled_seconds(machine(), "w"), TypeError, NO_WORK),
     ],
     "pim.cost.roofline": [
         (lambda: cost.roofline("m", "sarsa", "fp32", 4), TypeError, NO_MACHINE),
@@ -146,9 +134,7 @@ TABLE = {
         (lambda: cost.split_rows(10, 2.5), TypeError, "dpus must be an int"),
     ],
     "pim.cost.strong_scaling": [
-        (lambda: cost.strong_scaling(machine(), "w"), TypeError, NO_WORK),
         (lambda: cost.strong_scaling(machine(), WORK, ()), ValueError, "dpus must have at leas"),
-        (lambda: cost.strong_scaling(machine(), WORK, 4), TypeError, "dpus must be a Sequence"),
         (lambda: cost.strong_scaling(machine(), WORK, (1.5,)), TypeError, "dpus must be an int"),
     ],
     "pim_emu.dpu_mesh": [
@@ -201,7 +187,6 @@ TABLE = {
         ),
     ],
     "pim.cost.pass_cycles": [
-        (lambda: cost.pass_cycles(machine(), "w", 1), TypeError, NO_WORK),
         (lambda: cost.pass_cycles(machine(), WORK, -1), ValueError, "rows must be at least 0"),
     ],
     "pim.cost.peak_updates": [

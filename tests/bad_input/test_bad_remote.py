@@ -42,7 +42,6 @@ NO_SETTINGS = "settings must be an ApexSettings, got 3"
 TABLE = {
     "remote.Column": [
         (lambda: remote.Column("", "f4"), ValueError, "name must have 1 to 255 bytes, got ''"),
-        (lambda: remote.Column(3, "f4"), TypeError, "name must be a str, got 3"),
         (lambda: remote.Column("x", "O"), ValueError, "dtype must be one of ('b1', 'i1'"),
         (lambda: remote.Column("x", "f4", (-1,)), ValueError, "each of shape must be at least 0"),
         (lambda: remote.Column("x", "f4", 3), TypeError, "shape must be a sequence of ints, got 3"),
@@ -54,14 +53,12 @@ TABLE = {
     "remote.TableSpec": [
         (lambda: table(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
         (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 2^32 - 1, got 0"),
-        (lambda: table(columns=("x",)), TypeError, "each of columns must be a Column, got 'x'"),
         (lambda: table(columns=()), ValueError, "columns must be 1 to 255, got 0"),
         (
             lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),
             ValueError,
             "columns must have names of their own, got 'x' twice",
         ),
-        (lambda: table(limiter=3), TypeError, "limiter must be a Limiter, got 3"),
         (lambda: table(priority_exponent="x"), TypeError, "priority_exponent must be a number"),
         (lambda: table(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
     ],
@@ -74,14 +71,11 @@ TABLE = {
         (lambda: client(3), TypeError, "address must be text, or a server of this process, got 3"),
         (lambda: client(timeout=-1), ValueError, "timeout must be at least 0 seconds and finite"),
         (lambda: client(reconnect=NAN), ValueError, "reconnect must be at least 0 seconds and fi"),
-        (lambda: client(secret="text"), TypeError, "secret must be a bytes, got 'text'"),
-        (lambda: client(tls=3), TypeError, "tls must be a SSLContext, got 3"),
         (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay server at unix:"),
     ],
     "remote.RemotePort": [
         (lambda: port("x"), ValueError, NO_ADDRESS),
         (lambda: port([]), ValueError, "address must be that of a server, or several, got none"),
-        (lambda: port(example={"x": 1}), TypeError, "example must be a Transition, got {'x': 1}"),
         (lambda: port(capacity=64.5), TypeError, "capacity must be an int, got 64.5"),
         (lambda: port(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
         (lambda: port(num_envs=1.5), TypeError, "num_envs must be an int, got 1.5"),
@@ -91,12 +85,10 @@ TABLE = {
     "remote.ShardedTable": [
         (lambda: remote.ShardedTable([], SPEC), ValueError, "addresses must be one or more, each"),
         (lambda: remote.ShardedTable(NOWHERE, SPEC), TypeError, "addresses must be a sequence of"),
-        (lambda: remote.ShardedTable([NOWHERE], "t"), TypeError, "spec must be a TableSpec, got '"),
     ],
     "remote.Prefetcher": [
         (lambda: remote.Prefetcher(None, "t", [], 2, 0), ValueError, "depth must be at least 1"),
         (lambda: remote.Prefetcher(None, "t", [], 0), ValueError, "batch must be at least 1, got "),
-        (lambda: remote.Prefetcher(None, "t", [], 2), TypeError, "client must be a ReplayClient"),
     ],
     "remote.probe": [
         (lambda: remote.probe("x"), ValueError, NO_ADDRESS),
@@ -108,7 +100,6 @@ TABLE = {
     "remote.links.parse_address": [
         (lambda: links.parse_address(""), ValueError, NO_ADDRESS),
         (lambda: links.parse_address("tcp://host:70000"), ValueError, NO_ADDRESS),
-        (lambda: links.parse_address(3), TypeError, "address must be a str, got 3"),
     ],
     "remote.links.open_link": [
         (lambda: links.open_link(3, 1.0), TypeError, "address must be text, or a server of this"),
@@ -124,7 +115,6 @@ TABLE = {
         (lambda: settings().check_learners(1.5), TypeError, "learners must be an int, got 1.5"),
     ],
     "remote.apex.LocalActors": [
-        (lambda: apex.LocalActors(3, NOWHERE), TypeError, NO_SETTINGS),
         (lambda: apex.LocalActors(settings(), 3), TypeError, "address must be text, or a list of"),
         (
             lambda: apex.LocalActors(settings(), NOWHERE, restarts=1.5),
@@ -132,12 +122,8 @@ TABLE = {
         ),
     ],
     "remote.apex.run_actor": [
-        (lambda: apex.run_actor(3, NOWHERE, 0), TypeError, NO_SETTINGS),
         (lambda: apex.run_actor(settings(), NOWHERE, 9), ValueError, "number must be from 0 to 1"),
         (lambda: apex.run_actor(settings(), NOWHERE, 0.5), TypeError, "number must be an int, got"),
-    ],
-    "remote.apex.run_learner": [
-        (lambda: apex.run_learner(3, NOWHERE, 10), TypeError, NO_SETTINGS),
     ],
     "remote.apex.run_learners": [
         (lambda: apex.run_learners(settings(), NOWHERE, 10_000, 3), ValueError, "multiple of the"),
@@ -149,7 +135,6 @@ OF_SERVER = {
         (lambda: remote.ReplayServer(port=-1), ValueError, "port must be from 0 to 65535, got -1"),
         (lambda: remote.ReplayServer(port="x"), TypeError, "port must be an int, got 'x'"),
         (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
-        (lambda: remote.ReplayServer(secret="x" * 16), TypeError, "secret must be a bytes, got"),
         (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
         (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
         (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),

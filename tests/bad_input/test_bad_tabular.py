@@ -50,7 +50,6 @@ TABLE = {
     "tabular.double_q_learning": [(lambda: tabular.double_q_learning("fp32"), TypeError, NUMERICS)],
     "tabular.build_rule": [
         (lambda: tabular.build_rule("x", "fp32", max), TypeError, NUMERICS),
-        (lambda: tabular.build_rule("x", None, None), TypeError, "value must be a function"),
         (lambda: tabular.build_rule("x", None, max, tables=3), ValueError, "from 1 to 2, got 3"),
         (lambda: tabular.build_rule("x", None, max, tables=1.0), TypeError, "tables must be an in"),
     ],
@@ -91,7 +90,6 @@ TABLE = {
             lambda: tabular.independent_learners(tabular.q_learning(), 1.5),
             *(TypeError, "num_agents must be an int, got 1.5"),
         ),
-        (lambda: tabular.independent_learners("x", 2), TypeError, "rule must be a TabularRule"),
     ],
     "tabular.select_path": [
         (lambda: tabular.select_path("fast"), ValueError, "path must be one of auto, reference"),
@@ -113,7 +111,6 @@ TABLE = {
         (lambda: tabular.epsilon_greedy(None, 0.1), TypeError, "values must be an array"),
     ],
     "tabular.episode_return": [
-        (lambda: tabular.episode_return("lake", POLICY), TypeError, MDP),
         (lambda: tabular.episode_return(lake(), "x"), TypeError, "policy must be integer [S] or"),
         (lambda: tabular.episode_return(lake(), POLICY[:3]), ValueError, "shape (16,), got (3,)"),
         (lambda: tabular.episode_return(lake(), POLICY + 4), ValueError, "policy[0] is 4, not an"),
@@ -121,24 +118,19 @@ TABLE = {
         (lambda: tabular.episode_return(lake(), POLICY, 2.5), TypeError, "horizon must be an int"),
     ],
     "tabular.optimal_return": [
-        (lambda: tabular.optimal_return("lake"), TypeError, MDP),
         (lambda: tabular.optimal_return(lake(), -1), ValueError, "horizon must be at least 1"),
         (lambda: tabular.optimal_return(lake(), "x"), TypeError, "horizon must be an int, got 'x'"),
     ],
     "tabular.policy_evaluation": [
-        (lambda: tabular.policy_evaluation("lake", POLICY, 0.9), TypeError, MDP),
         (lambda: tabular.policy_evaluation(lake(), POLICY, NAN), ValueError, "gamma must be betwe"),
         (lambda: tabular.policy_evaluation(lake(), POLICY, "1"), TypeError, "gamma must be a numb"),
         (lambda: tabular.policy_evaluation(lake(), POLICY, [1, 1]), ValueError, "must be a scalar"),
     ],
     "tabular.value_iteration": [
-        (lambda: tabular.value_iteration("lake", 0.9), TypeError, MDP),
         (lambda: tabular.value_iteration(lake(), -0.1), ValueError, "gamma must be between 0 and"),
         (lambda: tabular.value_iteration(lake(), None), TypeError, "gamma must be a number, got N"),
     ],
     "tabular.monte_carlo_return": [
-        (lambda: simulated(reset=None), TypeError, "reset must be a function, got None"),
-        (lambda: simulated(step=3), TypeError, "step must be a function, got 3"),
         (lambda: simulated("x"), TypeError, "policy must be integer [S] or float [S, A]"),
         (lambda: simulated(episodes=1), ValueError, "num_episodes must be at least 2, got 1"),
         (lambda: simulated(episodes=2.5), TypeError, "num_episodes must be an int, got 2.5"),
@@ -159,18 +151,14 @@ TABLE = {
         (lambda: networks.Dense(2.5), TypeError, "features must be an int, got 2.5"),
     ],
     "networks.QNetwork": [
-        (lambda: networks.QNetwork("mlp", 2), TypeError, "torso must be a Module, got 'mlp'"),
         (lambda: networks.QNetwork(body(), 0), ValueError, "num_actions must be at least 1, got 0"),
         (lambda: networks.QNetwork(body(), 2, 1), ValueError, "num_atoms must be at least 2, got"),
     ],
-    "networks.Critic": [(lambda: networks.Critic("mlp"), TypeError, "body must be a Module")],
     "networks.DeterministicActor": [
         (lambda: networks.DeterministicActor(body(), 0), ValueError, "num must be at least 1"),
-        (lambda: networks.DeterministicActor(None, 1), TypeError, "body must be a Module, got Non"),
     ],
     "networks.GaussianActor": [
         (lambda: networks.GaussianActor(body(), 1.0), TypeError, "num must be an int, got 1.0"),
-        (lambda: networks.GaussianActor(body(), 1, "x"), TypeError, "torso must be a Module, got"),
         (
             lambda: networks.GaussianActor(body(), 1, log_std_range=(2.0, 1.0)),
             *(ValueError, "log_std_range must rise, got (2.0, 1.0)"),

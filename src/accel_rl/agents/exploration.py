@@ -79,10 +79,6 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
       An exploration for `train.pipelined`. It raises TypeError for a policy without epsilon-greedy
       exploration.
 
-    Raises:
-      TypeError: if an argument is not a number.
-      ValueError: if a number is out of range.
-
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
     """
     whole("num_envs", num_envs, 1)

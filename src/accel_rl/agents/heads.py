@@ -93,7 +93,6 @@ def make(
     """Make the head of a name; see `dqn` for the arguments.
 
     Raises:
-      TypeError: if `num_atoms` is not an int.
       ValueError: if a name is unknown, a number is out of range, or the head has no such loss.
     """
     if distributional is None:

@@ -33,7 +33,6 @@ def resolve(
     Raises:
       TypeError: if a name is unknown (the message lists the known ones), or a value is not a
         number.
-      ValueError: if a value is not a scalar, or is concrete (not traced) and out of range.
     """
     for name in given:
         if name not in limits:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.agent import Agent, Learned
-from accel_rl.arguments import instance, real
+from accel_rl.arguments import real
 from accel_rl.types import Array, ArrayLike, Batch, Box
 
 
@@ -88,7 +88,6 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
         number.
       ValueError: if `clip` is not above 0.
     """
-    instance("agent", agent, Agent, "agents.dqn and others make one")
     space = agent.observation_space
     if not isinstance(space, Box):
         raise TypeError(f"normalise_observations needs a Box observation space, got {space!r}")

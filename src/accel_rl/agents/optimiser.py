@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from accel_rl.arguments import instance, real
+from accel_rl.arguments import real
 from accel_rl.types import Array
 
 
@@ -39,7 +39,6 @@ def or_adam(
     """
     if optimiser is None:
         return adam(max_gradient_norm)
-    instance("optimiser", optimiser, optax.GradientTransformation)
     if max_gradient_norm is not None:
         raise ValueError(
             f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "

@@ -84,7 +84,6 @@ def as_count(name: str, value: ArrayLike, limit: int = INT32_MAX) -> Array:
     """Convert a count to an int32 scalar; clip a traced one to [0, limit].
 
     Raises:
-      TypeError: if `value` is not an integer.
       ValueError: if it is not a scalar, or known and not in [0, limit].
     """
     dtype = getattr(value, "dtype", None)
@@ -106,7 +105,6 @@ def as_static(name: str, value: int) -> int:
     """Return a positive number that fixes a shape, as an int.
 
     Raises:
-      TypeError: if it is not a Python or NumPy integer.
       ValueError: if it is less than 1.
     """
     try:
@@ -121,11 +119,7 @@ def as_static(name: str, value: int) -> int:
 
 
 def as_lines(name: str, lines: ArrayLike) -> Array:
-    """Check match lines or valid bits and return them as an array.
-
-    Raises:
-      TypeError: if they are not an array of bool.
-    """
+    """Check match lines or valid bits and return them as an array."""
     if getattr(lines, "dtype", None) != np.bool_:
         got = getattr(lines, "dtype", type(lines).__name__)
         raise TypeError(f"{name} must be an array of bool, got {got}")

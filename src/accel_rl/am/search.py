@@ -82,7 +82,6 @@ def low_mask(low_bits: ArrayLike, bits: int) -> Array:
       uint8, uint16 or uint32 scalar.
 
     Raises:
-      TypeError: if `low_bits` is not an integer.
       ValueError: if it is known and out of range, or `bits` is not 8, 16 or 32.
     """
     dtype = key_dtype(bits)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.datasets.assembly import Log, assemble
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.types import ArrayLike
@@ -79,9 +79,6 @@ def from_arrays(
         ValueError: none of `terminated`, `truncated` and `discount` is given, or both `terminated`
             and `discount` are; or a size is out of range.
     """
-    instance("environment", environment, str)
-    instance("policy", policy, str)
-    instance("require_next_action", require_next_action, bool)
     given = {
         "state": state,
         "action": action,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
 from accel_rl.datasets.policies import (
     Policy,
@@ -56,12 +56,9 @@ def collect(
         N transitions, ordered by environment, then by time.
 
     Raises:
-        TypeError: an argument is of the wrong type.
         ValueError: an argument is out of range, or the policy's number of states or actions differs
             from the MDP's.
     """
-    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
-    instance("environment", environment, str)
     num_transitions = whole("num_transitions", num_transitions, 1, 2**31 - 1)
     if num_envs is None:
         num_envs = min(_MAX_ENVS, max(1, num_transitions // _MIN_STEPS))
@@ -114,7 +111,6 @@ def rollout(
         episode: [N] int32, numbered from 0.
 
     Raises:
-        TypeError: a number is not an int.
         ValueError: a number is out of range, or the policy's number of actions differs from the
             sampler's.
     """

@@ -9,7 +9,6 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
 from accel_rl.datasets.validation import columns, validate
 from accel_rl.types import TabularTransition
@@ -82,8 +81,6 @@ def pack(dataset: TabularDataset, wide: bool | None = None) -> PackedDataset:
         ValueError: the dataset does not fit the requested record, or either of them.
     """
     validate(dataset)
-    if wide is not None:
-        instance("wide", wide, (bool, np.bool_))
     table, info = columns(dataset), dataset.info
     # Compare bits, not values: 0.0 and -0.0 are equal, and both must be restored.
     bits = np.unique(table["reward"].view(np.uint32))
@@ -130,7 +127,6 @@ def unpack(packed: PackedDataset) -> TabularDataset:
         TypeError: `packed` is not a packed dataset, its records are neither NARROW nor WIDE, or the
             codebook is missing.
     """
-    instance("packed", packed, PackedDataset, "datasets.pack makes one")
     records, num_actions = packed.records, packed.info.num_actions
     if records.dtype == WIDE:
         reward = records["reward"]

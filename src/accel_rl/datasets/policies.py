@@ -43,7 +43,6 @@ def random_policy(num_actions: int) -> Policy:
         The policy.
 
     Raises:
-        TypeError: `num_actions` is not an int.
         ValueError: `num_actions` is below 1.
     """
     whole("num_actions", num_actions, 1)

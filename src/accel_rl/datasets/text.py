@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.datasets.assembly import Log, assemble
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.types import MDP
@@ -57,7 +57,6 @@ def load_text(
             is not finite, a row is impossible or its termination ambiguous under `mdp`, or no row
             is left. The message names the file, the line (counted from 1) or row (from 0), and the
             column.
-        TypeError: an argument is of another type.
         ValueError: not exactly one of `mdp` and `episode_end` is given, or S and A are missing or
             given twice.
         OSError: the file cannot be opened.
@@ -102,7 +101,6 @@ def _sizes(
     if (mdp is None) == (episode_end is None):
         raise ValueError("give exactly one of mdp and episode_end")
     if mdp is not None:
-        instance("mdp", mdp, MDP, "envs.make_mdp makes one")
         if num_states is not None or num_actions is not None:
             raise ValueError("num_states and num_actions come from mdp: give them without it only")
         return mdp.num_states, mdp.num_actions

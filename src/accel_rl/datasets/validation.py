@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 
 # Dtypes of a dataset's columns, in their order on disk.
@@ -45,10 +44,8 @@ def validate(dataset: TabularDataset) -> None:
         dataset: the dataset, with concrete columns (not inside `jit`).
 
     Raises:
-        TypeError: `dataset` is not a dataset.
         DatasetError: the first fault found, by row (counted from 0), column, value and limit.
     """
-    instance("dataset", dataset, TabularDataset, "datasets.collect and datasets.load make one")
     _check_info(dataset.info)
     table = columns(dataset)
     rows = _check_layout(table)

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.envs import registry
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
@@ -40,7 +39,6 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
       name: of the result; the environment's own name if None.
 
     Raises:
-      TypeError: if `env` is not a gymnax environment.
       ValueError: if a space is neither Discrete nor Box, or depends on a traced parameter.
     """
     for method in ("reset", "step", "observation_space", "action_space"):
@@ -128,7 +126,6 @@ def action_of(space: Space, action: ArrayLike, title: str = "the environment") -
       TypeError: if the space is Discrete and the action is not an integer, or the space is not of
         `types`.
     """
-    instance("space", space, (Discrete, Box))
     action = jnp.asarray(action)
     if action.shape != space.shape:
         raise ValueError(f"an action of {title} must have the shape {space.shape}, got {action!r}")

@@ -31,7 +31,6 @@ def cliff_walking(is_slippery: bool = False, time_limit: int | None = None) -> M
         The MDP, S = 48, A = 4, K = 3 if slippery, otherwise 1.
 
     Raises:
-        TypeError: time_limit is not an int.
         ValueError: time_limit is below 1.
     """
 

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.types import MDP, Array
 
 _WORD = 2**32
@@ -58,11 +57,9 @@ def make_sampler(mdp: MDP) -> MDPSampler:
         The sampler, a pytree of arrays; samplers of equal shapes can be stacked for `vmap`.
 
     Raises:
-        TypeError: `mdp` is not an MDP.
         ValueError: the tables' shapes do not agree, a probability is negative or not finite, a row
             does not sum to 1 within 1e-4, a next state is not in [0, S), or a reward is not finite.
     """
-    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
     _check_shapes(mdp)
     # A policy is also represented as an MDP of one action, whose results, actions, may exceed S.
     probability, initial = check_tables(mdp, _WORD // 2 if mdp.num_actions == 1 else None)

@@ -179,7 +179,6 @@ def host_environment(
       **kwargs: arguments of `gymnasium.make`, or of the function.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if a number is out of range, the name of the backend or environment is unknown, or
         a space is neither Discrete (from 0) nor Box.
       ImportError: if the environment needs a package that is not installed.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from accel_rl.arguments import instance, integer
+from accel_rl.arguments import integer
 from accel_rl.types import GridLayout
 
 _REVERSE, _PLAIN = "\x1b[7m", "\x1b[0m"
@@ -33,7 +33,6 @@ def render_ansi(
         TypeError: `layout` is not a layout, or the action is not an int.
         ValueError: the layout does not contain the state, or has no such action.
     """
-    instance("layout", layout, GridLayout, "envs.layout makes one")
     if action is not None:
         integer("action", action)
     if state is not None and not np.any(layout.states == state):

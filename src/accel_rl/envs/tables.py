@@ -34,7 +34,6 @@ def build_mdp(
         The MDP, [S, A, K] with K the length of the longest list.
 
     Raises:
-        TypeError: time_limit is not an int.
         ValueError: time_limit is below 1, a probability is negative, the probabilities of a state
             and action do not sum to 1, a next state is not in [0, S), or a reward is not finite.
     """
@@ -64,7 +63,6 @@ def check_probability(name: str, value: float) -> None:
     """Check that a probability is in [0, 1].
 
     Raises:
-        TypeError: it is not a number.
         ValueError: it is outside [0, 1].
     """
     real(name, value)

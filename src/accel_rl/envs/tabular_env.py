@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import environment, spaces
 
-from accel_rl.arguments import instance
 from accel_rl.envs.dynamics import MDPSampler, check_next_state, make_sampler, reset, step
 from accel_rl.envs.wrappers.checks import require_count
 from accel_rl.types import MDP, Array
@@ -52,7 +51,6 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
             TypeError: `mdp` is not an MDP, or its time limit is not an integer.
             ValueError: the time limit is below 1, or `make_sampler` refuses the tables.
         """
-        instance("mdp", mdp, MDP, "envs.make_mdp makes one")
         limit = _NO_LIMIT
         if mdp.time_limit is not None:
             limit = require_count("time_limit", mdp.time_limit)

@@ -58,7 +58,6 @@ def taxi(
         The MDP, S = 500, A = 6, K = 3 in the rain, otherwise 1.
 
     Raises:
-        TypeError: a number is of another type.
         ValueError: fickle_passenger is set, or a probability or limit is out of range.
     """
     if fickle_passenger:

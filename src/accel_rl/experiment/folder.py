@@ -148,11 +148,7 @@ def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logg
 
 
 def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:
-    """Return the folder's checkpoints, with the best by evaluation.
-
-    Raises:
-      ValueError: if a number is out of range.
-    """
+    """Return the folder's checkpoints, with the best by evaluation."""
     settings = complete.checkpoints
     return io.Checkpoints(
         directory / CHECKPOINTS, every=settings.every, keep=settings.keep, best="evaluation"

@@ -177,9 +177,6 @@ def segments(passes: int, period: int) -> list[int]:
     """Return the passes of each call: about ten equal calls of whole periods, then the rest.
 
     Each length is compiled separately, so a number of calls without remainder is preferred.
-
-    Raises:
-        ValueError: a number is below 1.
     """
     for name, value in (("passes", passes), ("period", period)):
         if value < 1:

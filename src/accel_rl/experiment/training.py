@@ -21,11 +21,7 @@ class FolderError(ValueError):
 
 
 def check(experiment: Experiment) -> None:
-    """Check all arguments of a training before anything is written.
-
-    Raises:
-      ValueError: if a number is out of range.
-    """
+    """Check all arguments of a training before anything is written."""
     complete = experiment.configuration
     train.segments(experiment.program.schedule, complete.training.steps, complete.training.period)
     evaluation(complete)

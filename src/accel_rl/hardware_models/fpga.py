@@ -274,9 +274,6 @@ def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
       searches: M, one for each group of AMPER-fr.
       candidates: C, matches to read out.
       batch_size: B.
-
-    Raises:
-      ValueError: if an argument is below 1.
     """
     _check(1, searches=searches, candidates=candidates, batch_size=batch_size)
     first = hardware.load_components(tcam="rtl_tcam")

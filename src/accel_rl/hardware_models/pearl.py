@@ -115,11 +115,7 @@ class PearlLink:
 
 @dataclasses.dataclass(frozen=True)
 class PearlWorkload:
-    """Sizes of an algorithm that PEARL's model reads.
-
-    Raises:
-      ValueError: if a size is below 1.
-    """
+    """Sizes of an algorithm that PEARL's model reads."""
 
     train_batch: int  # transitions of one training step: B_train
     insert_batch: int  # transitions of one insertion: B_ins

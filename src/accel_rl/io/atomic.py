@@ -29,7 +29,6 @@ def atomic_write(
 
     Raises:
         ValueError: `mode` is neither "wb" nor "w".
-        TypeError: `path` is not a path.
         OSError: the directory does not exist, the path is a directory, the disk is full, ...; the
             error names `path`, not the hidden file.
     """

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.io.atomic import sync_directory
 from accel_rl.io.loggers import Row
 from accel_rl.io.manifest import DamagedError, check_manifest, raise_damage, write_manifest
@@ -81,8 +81,6 @@ class Checkpoints:
             value = getattr(self, name)
             if value is not None or name == "keep":
                 whole(name, value, 1)
-        if self.best is not None:
-            instance("best", self.best, str)
 
     def due(self, rows: Sequence[Row]) -> bool:
         """Return whether a checkpoint is due after the last row.

@@ -66,7 +66,6 @@ class ProgressBar:
         """Set the total number of environment steps and the names of the metrics to show.
 
         Raises:
-          TypeError: if `steps` is not an int.
           ValueError: if it is below 1.
         """
         whole("steps", steps, 1)

@@ -14,11 +14,7 @@ STRICT = pydantic.ConfigDict(
 
 
 def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
-    """Return a value of TOML or JSON as the adapter's type.
-
-    Raises:
-      ValueError: if the value is not of the type; the message names the setting and the value.
-    """
+    """Return a value of TOML or JSON as the adapter's type."""
     try:
         # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
         return adapter.validate_json(json.dumps(value))

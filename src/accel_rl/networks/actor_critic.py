@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.arguments import instance, real, whole
+from accel_rl.arguments import real, whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -28,7 +28,6 @@ class DeterministicActor(nn.Module):
 
     def __post_init__(self) -> None:
         """Raise TypeError if a part is not a module, ValueError if `num` is below 1."""
-        _require_modules(self.body, self.torso)
         whole("num", self.num, 1)
         super().__post_init__()
 
@@ -56,7 +55,6 @@ class GaussianActor(nn.Module):
 
     def __post_init__(self) -> None:
         """Raise TypeError for a wrong type, ValueError if `num` or the range is invalid."""
-        _require_modules(self.body, self.torso)
         whole("num", self.num, 1)
         if not isinstance(self.log_std_range, Sequence) or len(self.log_std_range) != 2:
             raise TypeError(f"log_std_range must be (low, high), got {self.log_std_range!r}")
@@ -85,11 +83,6 @@ class Critic(nn.Module):
     body: nn.Module
     torso: nn.Module | None = None
 
-    def __post_init__(self) -> None:
-        """Raise TypeError if a part is not a module."""
-        _require_modules(self.body, self.torso)
-        super().__post_init__()
-
     @nn.compact
     def __call__(self, features: Array, action: Array) -> Array:
         """Return values [B] of features [B, ...] and actions [B, D]."""
@@ -99,9 +92,3 @@ class Critic(nn.Module):
 
 def _flat(torso: nn.Module | None, features: Array) -> Array:
     return features.reshape(features.shape[0], -1) if torso is None else torso(features)
-
-
-def _require_modules(body: nn.Module, torso: nn.Module | None) -> None:
-    instance("body", body, nn.Module)
-    if torso is not None:
-        instance("torso", torso, nn.Module)

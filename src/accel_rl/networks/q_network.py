@@ -3,7 +3,7 @@
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -25,7 +25,6 @@ class QNetwork(nn.Module):
 
     def __post_init__(self) -> None:
         """Raise TypeError for a wrong type, ValueError for no action or fewer than two atoms."""
-        instance("torso", self.torso, nn.Module)
         whole("num_actions", self.num_actions, 1)
         if self.num_atoms is not None:
             whole("num_atoms", self.num_atoms, 2)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, real, shown, whole
+from accel_rl.arguments import real, shown, whole
 from accel_rl.pim.cost import DpuWorkload, check_fits
 from accel_rl.pim.merge import check_merge
 from accel_rl.pim.partition import Chunks
@@ -57,12 +57,6 @@ def check_types(
     order: str | Order,
 ) -> None:
     """Validate the types of arguments; see `pim.train`."""
-    instance("chunks", chunks, Chunks, "pim.partition makes them")
-    if hyperparameters is not None:
-        instance("hyperparameters", hyperparameters, Hyperparameters)
-    instance("rule", rule, TabularRule, "tabular.make_rule makes one")
-    instance("schedule", schedule, MergeSchedule)
-    instance("order", order, (str, Order))
 
 
 def check_counter(name: str, value: ArrayLike) -> Array:
@@ -97,7 +91,6 @@ def check_memory(
     program: PassProgram, chunks: Chunks, machine: str | Machine, tasklets: int
 ) -> None:
     """Validate that a DPU of the machine can hold the run; see `pim.cost.check_fits`."""
-    instance("machine", machine, (str, Machine), "pim.load_machine makes one")
     limits = load_machine(machine) if isinstance(machine, str) else machine
     workload = DpuWorkload(
         rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, integer
+from accel_rl.arguments import integer
 from accel_rl.pim.cost import split_rows
 from accel_rl.tabular.rows import MAX_ACTIONS
 from accel_rl.types import Array, TabularTransition
@@ -42,7 +42,6 @@ def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
     """Return chunk lengths, int32 [D]; the first `num_rows % num_dpus` are longer by one.
 
     Raises:
-      TypeError: if a number is no int.
       ValueError: if `num_dpus` is not from 1 to `num_rows`.
     """
     return np.asarray(split_rows(num_rows, num_dpus), np.int32)
@@ -66,7 +65,6 @@ def partition(
       TypeError: if an argument has the wrong type.
       ValueError: if a number or a concrete index is out of range, or columns differ in length.
     """
-    instance("transitions", transitions, TabularTransition, "that of a dataset")
     integer("num_dpus", num_dpus)
     integer("num_states", num_states)
     integer("num_actions", num_actions)

@@ -70,7 +70,6 @@ def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str |
     """Validate the machine's limits; return the groups of 64 slots per DPU, for `size` slots.
 
     Raises:
-      TypeError: if a number is no int.
       ValueError: if the machine is unknown, or has too few DPUs, tasklets or bytes of MRAM.
     """
     known = available_machines()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from accel_rl.arguments import function, whole
+from accel_rl.arguments import whole
 from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.checks import (
     check_arguments,
@@ -100,8 +100,6 @@ def train(
       docs/tabular-semantics.md.
     """
     check_types(chunks, hyperparameters, rule, schedule, order)
-    if probe is not None:
-        function("probe", probe)
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
     program = PassProgram(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)

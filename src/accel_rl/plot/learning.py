@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from accel_rl.arguments import instance, real, whole
+from accel_rl.arguments import real, whole
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.style import numbers
 
@@ -144,7 +144,6 @@ def draw_learning(
         raise ValueError("curves must hold at least one, got none")
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
     for label, curve in curves.items():
-        instance(f"curves[{label!r}]", curve, Curve)
         scores = _finite(curve.scores)
         if scores.ndim != 2 or scores.shape[1] != len(curve.steps):
             raise ValueError(

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from accel_rl.arguments import instance
 from accel_rl.types import GridLayout
 
 # Cells in which nothing is decided carry no value: they show what they are instead.
@@ -44,11 +43,9 @@ def draw_policy(
         The image of the values, for a colour bar of the caller's own.
 
     Raises:
-        TypeError: it is no layout.
         ValueError: values or policy do not cover the states of the layout, or the policy holds an
             action that the layout does not name.
     """
-    instance("layout", layout, GridLayout, "envs.layout makes one")
     decided = np.array([[cell not in layout.no_action for cell in row] for row in layout.cells])
     shown = _cell_values(layout, values)
     actions = _cell_actions(layout, policy)

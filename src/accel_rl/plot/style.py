@@ -78,7 +78,6 @@ def check_lengths(name: str, values: Sequence[object], expected: int, of: str) -
     """Refuses a sequence whose length does not match what it is drawn against.
 
     Raises:
-        TypeError: it is no sequence.
         ValueError: the length differs; the message names the sequence and both lengths.
     """
     if not hasattr(values, "__len__"):

@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 
-from accel_rl.arguments import instance, real
+from accel_rl.arguments import real
 from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
@@ -56,13 +56,9 @@ class Calls(Closing):
             parse_address(address)
         else:
             require_served(address)
-        if secret is not None:
-            instance("secret", secret, bytes)
         for name, seconds in (("timeout", timeout), ("reconnect", reconnect)):
             if seconds is not None and not 0 <= real(name, seconds) < math.inf:
                 raise ValueError(f"{name} must be at least 0 seconds and finite, got {seconds}")
-        if tls is not None:
-            instance("tls", tls, ssl.SSLContext)
         self.address = address
         self.lock = threading.RLock()
         self._secret, self._timeout, self._reconnect = secret, timeout, reconnect

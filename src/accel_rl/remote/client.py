@@ -48,7 +48,6 @@ class ReplayClient(Calls):
             environment variable SSL_CERT_FILE.
 
         Raises:
-          TypeError: if an argument is of another type.
           ValueError: if the address is malformed, or seconds are negative or not finite.
           ConnectionLost: if no server answers.
           AuthenticationFailed: if client and server do not have the same secret.

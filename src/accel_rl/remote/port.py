@@ -65,9 +65,7 @@ class RemotePort:
       limited: True if pushes and samples wait for each other.
 
     Raises:
-      ValueError: if a number is out of range.
-      TypeError: if an argument is of another type, or the example lacks `truncated` or
-        `next_observation`.
+      TypeError: if the example lacks `truncated` or `next_observation`.
       RemoteError: if the server cannot be reached, or has another table of that name.
     """
 
@@ -187,7 +185,6 @@ class RemotePort:
           gamma: discount factor, 0 to 1.
 
         Raises:
-          ValueError: if a number is out of range.
           RuntimeError: if the port is closed, also while waiting.
         """
         check_sampling(beta, gamma)

@@ -4,7 +4,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
@@ -33,14 +33,11 @@ class Prefetcher(Closing):
           depth: most samples that are ready at a time.
 
         Raises:
-          TypeError: if an argument is of another type.
           ValueError: if `depth` or `batch` is below 1.
           NoSuchTable: if the table does not exist.
         """
         whole("depth", depth, 1)
         whole("batch", batch, 1)
-        instance("client", client, ReplayClient)
-        instance("seeds", seeds, Iterable)
         self._client = client
         self._table = client.table(table)
         self._seeds = iter(seeds)

@@ -45,7 +45,6 @@ def probe(
       Round-trip times in nanoseconds, [rounds], in order.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if `rounds` is below 1, `frame_bytes` below 64 or above the server's limit, the
         batch is out of range, or the address is a tls address.
       NoSuchTable, TryAgain, LimitReached: if the table does not exist, or cannot be sampled so.

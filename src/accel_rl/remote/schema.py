@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_rl.arguments import instance, integer, real, whole
+from accel_rl.arguments import integer, real, whole
 
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 SAMPLERS = ("uniform", "prioritised", "amper_fr")
@@ -27,7 +27,6 @@ class Column:
 
         Raise TypeError if the name is not text or the shape is not a sequence of ints.
         """
-        instance("name", self.name, str)
         if isinstance(self.shape, str) or not isinstance(self.shape, Sequence):
             raise TypeError(f"shape must be a sequence of ints, got {self.shape!r}")
         for size in self.shape:
@@ -85,14 +84,10 @@ class TableSpec:
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError for a wrong type or range; the server checks the rest."""
-        instance("name", self.name, str)
         object.__setattr__(self, "columns", tuple(self.columns))
-        for column in self.columns:
-            instance("each of columns", column, Column)
         names = [column.name for column in self.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"columns must have names of their own, got {twice[0]!r} twice")
-        instance("limiter", self.limiter, Limiter)
         for name in ("priority_exponent", "csp_ratio"):
             real(name, getattr(self, name))
         integer("groups", self.groups)

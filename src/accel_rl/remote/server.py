@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.holding import SnapshotPlace
@@ -77,7 +77,6 @@ class ReplayServer(Closing):
             frame_ms, write_ms, idle_ms; sleep_us, linger_us, ring_bytes.
 
         Raises:
-          TypeError: if an argument is of another type.
           ValueError: if a port is out of range, an address cannot be listened on, a setting is
             unknown, a required secret is missing, a certificate is invalid, or the server was built
             without OpenSSL, which secrets and TLS need.
@@ -89,8 +88,6 @@ class ReplayServer(Closing):
         for name, number in (("port", port), ("udp_port", udp_port)):
             if number is not None:
                 whole(name, number, 0, (1 << 16) - 1)
-        if secret is not None:
-            instance("secret", secret, bytes)
         if secret is not None and len(secret) < LEAST_SECRET_BYTES:
             raise ValueError(
                 f"secret must have {LEAST_SECRET_BYTES} bytes or more, got {len(secret)}"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
@@ -63,7 +62,6 @@ class ShardedTable(Closing):
           timeout: seconds to wait for a reply.
 
         Raises:
-          TypeError: if an argument is of another type.
           ValueError: if an address is given twice, or the sampler is amper_fr: its groups depend on
             the highest weight in the whole table, which no shard knows.
           RemoteError: if no server can be reached, the first server cannot and the table has a
@@ -72,7 +70,6 @@ class ShardedTable(Closing):
         """
         if isinstance(addresses, str) or not isinstance(addresses, Sequence):
             raise TypeError(f"addresses must be a sequence of them, got {addresses!r}")
-        instance("spec", spec, TableSpec)
         if not addresses or len({str(address) for address in addresses}) < len(addresses):
             raise ValueError(f"addresses must be one or more, each once, got {list(addresses)}")
         if spec.sampler == "amper_fr":

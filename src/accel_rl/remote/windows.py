@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.types import Transition
 
 
@@ -55,14 +55,12 @@ class Windows:
       n_step: n.
 
     Raises:
-      ValueError: if a number is below 1.
       TypeError: if the example is not such a transition.
     """
 
     def __init__(self, example: Transition, num_envs: int, n_step: int) -> None:
         whole("num_envs", num_envs, 1)
         whole("n_step", n_step, 1)
-        instance("example", example, Transition)
         if example.truncated is None or example.next_observation is None:
             raise TypeError("example must have truncated and next_observation")
         self._n, self._num_envs = n_step, num_envs

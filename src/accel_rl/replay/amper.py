@@ -86,9 +86,6 @@ def amper_fr(
         ignore the steps of keys.
       form: "rejection" tries random slots, which is fast on a CPU; "match" searches all keys, for
         accelerators; "auto" chooses by the default backend.
-
-    Raises:
-      ValueError: if an argument is out of range.
     """
     if mode not in MODES:
         raise ValueError(f"mode must be one of {MODES}, got {mode!r}")
@@ -258,7 +255,6 @@ def as_ratio(csp_ratio: ArrayLike) -> Array:
     """Check `csp_ratio` and return it as a leaf.
 
     Raises:
-      TypeError: if it is no number.
       ValueError: if it is no scalar, or known and not in (0, 1].
     """
     ratio = jnp.asarray(real("csp_ratio", csp_ratio), jnp.float32)
@@ -267,12 +263,7 @@ def as_ratio(csp_ratio: ArrayLike) -> Array:
 
 
 def check_common(groups: int, form: str) -> None:
-    """Check the arguments that AMPER's variants share.
-
-    Raises:
-      TypeError: if `groups` is no int.
-      ValueError: if an argument is out of range.
-    """
+    """Check the arguments that AMPER's variants share."""
     whole("groups", groups, 4, 256)
     if form not in FORMS:
         raise ValueError(f"form must be one of {FORMS}, got {form!r}")

@@ -70,9 +70,6 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
       groups: m, 4 to 256.
       form: "rejection", "match" or "auto".
 
-    Raises:
-      ValueError: if an argument is out of range.
-
     Reference: as for `amper_fr`.
     """
     check_common(groups, form)

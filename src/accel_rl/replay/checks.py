@@ -32,7 +32,6 @@ def require_share(name: str, value: ArrayLike) -> None:
     """Check that a scalar, if known, is from 0 to 1.
 
     Raises:
-      TypeError: if it is no number.
       ValueError: if it is no scalar, or known and out of range.
     """
     real(name, value)
@@ -44,7 +43,6 @@ def require_small(name: str, value: ArrayLike) -> None:
     """Check that a scalar, if known, is finite and not negative.
 
     Raises:
-      TypeError: if it is no number.
       ValueError: if it is no scalar, or known and out of range.
     """
     real(name, value)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, meant, real, whole
+from accel_rl.arguments import meant, real, whole
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
@@ -94,10 +94,7 @@ def make_index(
 
     Raises:
       TypeError: if an argument has the wrong type.
-      ValueError: if an argument is out of range.
     """
-    instance("ring", ring, Ring)
-    instance("sampler", sampler, Sampler, "what replay.uniform() and others give makes one")
     whole("batch_size", batch_size, 1)
     if weights_over not in WEIGHTS_OVER:
         raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
@@ -205,7 +202,6 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
       least: smallest probability over which the maximum is taken; that of the batch if None.
 
     Raises:
-      TypeError: if `beta` is no number.
       ValueError: if `beta` is no scalar, or known and negative or not finite.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.4.

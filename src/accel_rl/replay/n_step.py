@@ -36,7 +36,6 @@ def n_step(
         a window that begins with a truncated step has no target and must not be drawn.
 
     Raises:
-      TypeError: if gamma is no number.
       ValueError: if arrays differ in length or are empty, or gamma is known and outside [0, 1].
 
     Reference: Sutton and Barto, Reinforcement Learning, 2nd edition, section 7.1; on truncation,

@@ -77,7 +77,6 @@ def exponent(alpha: ArrayLike) -> Array:
     """Check `alpha` and return it as a leaf.
 
     Raises:
-      TypeError: if it is no number.
       ValueError: if it is no scalar, or known and negative or not finite.
     """
     alpha = jnp.asarray(real("alpha", alpha), jnp.float32)

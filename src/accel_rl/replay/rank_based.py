@@ -58,7 +58,6 @@ def rank_based(sort_after: float = 0.25) -> MakeSampler:
         A sort takes about as long as a thousand samples.
 
     Raises:
-      TypeError: if `sort_after` is no number.
       ValueError: if `sort_after` is not positive and finite.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3 and appendix

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, integer, one_of, shown, whole
+from accel_rl.arguments import integer, one_of, shown, whole
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.checks import require
@@ -220,8 +220,6 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
       TypeError: if `index` or `store` has the wrong type, or `least_size` is no int.
       ValueError: if their rings differ, or `least_size` is below 1.
     """
-    instance("index", index, Index, "replay.make_index makes one")
-    instance("store", store, Store, "replay.make_store makes one")
     whole("least_size", least_size, 1)
     if index.ring != store.ring:
         raise ValueError(f"index and store must share a ring, got {index.ring} and {store.ring}")
@@ -294,7 +292,6 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     Raises:
       TypeError: if `state` is no `ReplayState`.
     """
-    instance("state", state, ReplayState)
     cursor = state.store.cursor
     # Never true, even for NaN or infinity, but the compiler cannot know that.
     impossible = jnp.any(jnp.asarray(values, jnp.float32) * 0 == 1)

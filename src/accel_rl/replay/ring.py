@@ -25,7 +25,6 @@ class Ring:
       history: rows before its own that an item needs.
 
     Raises:
-      TypeError: if a number is no int.
       ValueError: if a number is out of range, the rows are not whole, or too few for one item.
     """
 

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import require
 from accel_rl.replay.index import importance_weights
@@ -43,8 +42,6 @@ def shard(replay: Replay, axis_name: str) -> Replay:
       TypeError: if `replay` is no `Replay`, or `axis_name` no str.
       ValueError: if weights are normalised over the buffer: only the batch is supported.
     """
-    instance("replay", replay, Replay, "replay.make makes one")
-    instance("axis_name", axis_name, str)
     index, store = replay.parts
     if index.weights_over != "batch":
         raise ValueError(f"weights_over must be 'batch' to be sharded, got {index.weights_over!r}")
@@ -99,8 +96,6 @@ def whole_batch(sample: Sample, axis_name: str) -> Sample:
     Raises:
       TypeError: if `sample` is no `Sample`, or `axis_name` no str.
     """
-    instance("sample", sample, Sample)
-    instance("axis_name", axis_name, str)
     mine = sample.probabilities > 0
 
     def join(leaf: Array) -> Array:

@@ -72,7 +72,6 @@ def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
         action_values: [S, A] float32, one backup of `values`.
 
     Raises:
-        TypeError: it is no MDP, or gamma is no number.
         ValueError: gamma is no scalar, or known and outside [0, 1].
     """
     check_mdp(mdp)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import function, whole
+from accel_rl.arguments import whole
 from accel_rl.tabular.policies import as_policy
 from accel_rl.types import Array, ArrayLike
 
@@ -45,8 +45,6 @@ def monte_carlo_return(
     """
     whole("num_episodes", num_episodes, 2)
     whole("horizon", horizon, 1)
-    function("reset", reset)
-    function("step", step)
     policy = as_policy(policy)
     partial = jax.tree_util.Partial
     return _monte_carlo_return(partial(reset), partial(step), policy, key, num_episodes, horizon)

@@ -121,7 +121,6 @@ def int32_scaled(
       reward_range: the smallest and largest reward that will be used.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
         `reward_range` could overflow an int32.
 
@@ -176,7 +175,6 @@ def int32_pow2(
       reward_range: the smallest and largest reward that will be used.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if an argument is out of range, or if values reachable under `gamma_max` and
         `reward_range` would saturate.
     """

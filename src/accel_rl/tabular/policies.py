@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, real, shown, whole
+from accel_rl.arguments import real, shown, whole
 from accel_rl.types import MDP, Array, ArrayLike
 
 
@@ -54,10 +54,6 @@ def uniform_policy(num_states: int, num_actions: int) -> Array:
 
     Returns:
         [S, A] float32.
-
-    Raises:
-        TypeError: a number is no int.
-        ValueError: a number is below 1.
     """
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1)
@@ -105,7 +101,6 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
 
 def check_mdp(mdp: MDP) -> None:
     """Raise TypeError unless it is an MDP."""
-    instance("mdp", mdp, MDP, "envs.make_mdp makes one")
 
 
 def _action_values(values: ArrayLike) -> Array:

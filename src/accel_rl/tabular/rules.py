@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, one_of, whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.tabular import random
 from accel_rl.tabular.numerics import Numerics
 from accel_rl.tabular.rows import TabularRow
@@ -182,7 +182,6 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
       TypeError: if the rule is none, or `num_agents` no int.
       ValueError: if `num_agents` is below 1.
     """
-    instance("rule", rule, TabularRule, "tabular.make_rule makes one")
     whole("num_agents", num_agents, 1)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:

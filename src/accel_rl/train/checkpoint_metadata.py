@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.io import Checkpoint
 from accel_rl.train.compiled import Evaluation, as_arrays, number_of_seeds
 from accel_rl.train.program import Program
@@ -92,11 +91,8 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
       The state, with a leading axis if it holds several seeds.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if the state belongs to another program; names the first leaf that differs.
     """
-    instance("program", program, Program, "train.make makes one")
-    instance("checkpoint", checkpoint, Checkpoint, "io.Checkpoints(folder).newest() gives one")
     seeds = checkpoint.about.get("training", {}).get("seeds")
     template = jax.eval_shape(program.init, jax.random.key(0))
     if seeds is not None:

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
-from accel_rl.arguments import instance
 from accel_rl.types import Array, ArrayLike, Environment, Transition
 
 
@@ -46,12 +45,7 @@ def example(env: Environment, agent: Agent) -> Transition:
     Args:
       env: its observations have these shapes.
       agent: its actions have these shapes.
-
-    Raises:
-      TypeError: if it is no environment, or no agent.
     """
-    instance("env", env, Environment, "envs.environment makes one")
-    instance("agent", agent, Agent, "agents.dqn and others make one")
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0))
     space = agent.action_space
     action = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.types import Array, Environment
 
 
@@ -24,13 +24,7 @@ def evaluator(
 
     Returns:
       evaluate(policy, key): returns of the episodes, [episodes] float32.
-
-    Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if a number is below 1.
     """
-    instance("env", env, Environment, "envs.environment makes one")
-    instance("agent", agent, Agent, "agents.dqn and others make one")
     whole("episodes", episodes, 1)
     whole("max_steps", max_steps, 1)
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.state import TrainState
@@ -33,10 +32,8 @@ def fused(program: Program, steps: int, *, period: int | None = None) -> Callabl
       run(key, **hyper-parameters of `Program.init`) -> FusedResult.
 
     Raises:
-      ValueError: if a number is out of range.
       TypeError: if it is no program, a number no int, or the buffer a replay port.
     """
-    instance("program", program, Program, "train.make makes one")
     program.require_replay()
     plan = segments(program.schedule, steps, period)
 

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from accel_rl.arguments import instance
 from accel_rl.replay import Replay
 from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike
@@ -24,11 +23,7 @@ def prevent_fusion(program: Program) -> Program:
 
     Args:
       program: its buffer may be a replay port.
-
-    Raises:
-      TypeError: if it is no program.
     """
-    instance("program", program, Program, "train.make makes one")
     env, agent, buffer = program.env, program.agent, program.buffer
 
     def init(key: Array, **hyperparameters: ArrayLike) -> Any:

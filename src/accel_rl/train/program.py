@@ -256,7 +256,6 @@ def make(
       **schedule: fields of `Schedule`.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if the parts are incompatible, or a number is out of range.
     """
     instance("env", env, Environment, "envs.environment makes one")

@@ -79,14 +79,13 @@ def run(
 
     Raises:
       ValueError: if a number is out of range; if a checkpoint is of another training or program.
-      TypeError: if an argument is of another type, or the buffer is a replay port.
+      TypeError: if the buffer is a replay port.
       FileExistsError: if the training starts where there are checkpoints, or a log, of another.
       BlockingIOError: if another process writes checkpoints there.
       DamagedError: if no checkpoint is complete.
     """
     if resume and checkpoints is None:
         raise ValueError("resume needs checkpoints, got None")
-    instance("program", program, Program, "train.make makes one")
     program.require_replay()
     whole("steps", steps, 1)
     period = default_period(steps) if period is None else period
@@ -99,7 +98,6 @@ def run(
     ):
         if value is not None:
             instance(name, value, kind)
-    instance("loggers", loggers, Sequence)
     compiled = compile_program(program, key, hyper or {}, arguments, evaluation)
     about = checkpoint_metadata(program, key, period, hyper or {}, arguments, evaluation)
     with contextlib.ExitStack() as stack:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 
 MOST_STEPS = 2**31 - 1
 
@@ -60,11 +60,9 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
       (iterations, learning) of each segment; `learning` is a bool.
 
     Raises:
-      TypeError: if it is no schedule, or a number no int.
       ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or there
         would be no update.
     """
-    instance("schedule", schedule, Schedule)
     whole("steps", steps, 1)
     period = default_period(steps) if period is None else whole("period", period, 1)
     total = math.ceil(steps / schedule.steps)

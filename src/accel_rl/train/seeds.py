@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
-from accel_rl.arguments import function, integer, one_of
+from accel_rl.arguments import integer, one_of
 
 STRATEGIES = ("auto", "vmap", "batched", "sharded")
 
@@ -43,11 +43,9 @@ def over_seeds(
       The function; its results have the leading axis.
 
     Raises:
-      TypeError: if `fn` is no function, or `seed_batch` no int.
       ValueError: if there is no device, no strategy has the name, or `seed_batch` is below 1 or
         does not go with it.
     """
-    function("fn", fn)
     check_strategy(strategy)
     if devices is not None and not devices:
         raise ValueError("devices must be one or more, or None, got none")

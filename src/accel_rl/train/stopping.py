@@ -7,7 +7,7 @@ resumed training decides as an uninterrupted one does.
 import math
 from collections.abc import Callable, Sequence
 
-from accel_rl.arguments import function, instance, real, whole
+from accel_rl.arguments import real, whole
 from accel_rl.io.loggers import Row
 
 Rule = Callable[[Sequence[Row]], str | None]
@@ -28,7 +28,6 @@ def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
       TypeError: if the metric is no text, or the value no number.
       ValueError: if the value is NaN.
     """
-    instance("metric", metric, str)
     if math.isnan(real("value", value)):
         raise ValueError(f"value must be a number to reach, got {value}")
 
@@ -59,7 +58,6 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
       TypeError: if the metric is no text, `patience` no int or `least` no number.
       ValueError: if `patience` is below 1, or `least` below 0.
     """
-    instance("metric", metric, str)
     whole("patience", patience, 1)
     if not real("least", least) >= 0:
         raise ValueError(f"least must be at least 0, got {least}")
@@ -83,13 +81,10 @@ def first_of(*rules: Rule) -> Rule:
     """Stop where any of several rules does.
 
     Raises:
-      TypeError: if a rule is no function.
       ValueError: if there is none.
     """
     if not rules:
         raise ValueError("rules must be one or more, got none")
-    for each in rules:
-        function("each of rules", each)
 
     def rule(rows: Sequence[Row]) -> str | None:
         return next((why for each in rules if (why := each(rows))), None)

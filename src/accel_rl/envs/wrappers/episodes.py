@@ -81,9 +81,6 @@ def episode_statistics(env: Environment) -> Environment:
 
     They cover the episode up to and including the step; where it stopped, the whole episode. The
     return sums the rewards of `env`, so apply this wrapper before one that changes rewards.
-
-    Raises:
-      TypeError: if env is not an environment.
     """
     require_environment(env)
 

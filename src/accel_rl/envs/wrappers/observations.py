@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import function as function_of
-from accel_rl.arguments import instance
 from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
 
@@ -30,7 +29,6 @@ def map_observations(
     """
     old = require_environment(env).observation_space
     function_of("function", function)
-    instance("space", space, (Discrete, Box))
     held = jax.dtypes.canonicalize_dtype
     made = jax.eval_shape(function, jax.ShapeDtypeStruct(old.shape, held(old.dtype)))
     if not isinstance(made, jax.ShapeDtypeStruct):

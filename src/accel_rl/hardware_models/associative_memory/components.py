@@ -8,8 +8,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from accel_rl.arguments import instance
-
 FILE_STATUSES = ("silicon", "simulated", "tool", "derived", "counted")
 
 _LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
@@ -164,8 +162,6 @@ def figures_table(path: Path | None = None) -> str:
 
 
 def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Figure]]]:
-    if path is not None:
-        instance("path", path, Path)
     file = (
         path or resources.files("accel_rl.hardware_models.associative_memory") / "components.toml"
     )

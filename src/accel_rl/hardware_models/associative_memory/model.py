@@ -5,7 +5,6 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from accel_rl.arguments import instance
 from accel_rl.hardware_models.associative_memory.components import Components
 from accel_rl.hardware_models.associative_memory.design import VARIANTS, Design
 
@@ -54,11 +53,6 @@ class _Stage:
     energy_pj: float
 
 
-def _check_types(design: Design, components: Components) -> None:
-    instance("design", design, Design)
-    instance("components", components, Components, "load_components makes them")
-
-
 def modelled_sample(
     design: Design, components: Components, *, energy: bool = True
 ) -> ModelledSearch:
@@ -74,7 +68,6 @@ def modelled_sample(
       ValueError: if a required figure has no value, or if the components are clocked and the RTL is
         not known to support the design or `energy`.
     """
-    _check_types(design, components)
     c = components
     if c.clocked:
         _check_clocked(design, c, energy)
@@ -149,7 +142,6 @@ def modelled_update(
       components: from `load_components`.
       energy: False to model only the latency, if energies are not known.
     """
-    _check_types(design, components)
     c = components
     if c.clocked:
         _check_clocked(design, c, energy)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel_rl.arguments import instance, real
+from accel_rl.arguments import real
 from accel_rl.hardware_models.associative_memory.components import Components
 from accel_rl.hardware_models.associative_memory.design import Design
 from accel_rl.hardware_models.associative_memory.model import ModelledSearch, modelled_sample
@@ -42,8 +42,6 @@ def sweep(
       TypeError: if a field is unknown, or an argument has the wrong type.
       ValueError: as for `Design`, `Components.given` and `modelled_sample`.
     """
-    instance("design", design, Design)
-    instance("components", components, Components, "load_components makes them")
     for name in fields or {}:
         if name not in {each.name for each in dataclasses.fields(Design)}:
             raise TypeError(f"fields: a Design has no {name!r}")
@@ -100,8 +98,6 @@ def compare_with_measured(
       ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
         empty.
     """
-    instance("modelled", modelled, ModelledSearch, "modelled_sample makes one")
-    instance("platform", platform, str)
     real("measured_per_seconds", measured_per_seconds)
     if modelled.operation != "sample":
         raise ValueError(f"modelled must be of a sampling, got {modelled.operation!r}")

@@ -57,7 +57,6 @@ def upmem_backend(
       count_instructions: DPUs count instructions instead of cycles, for `pim.upmem.recording`.
 
     Raises:
-      TypeError: if `tasklets` is no int.
       ValueError: if a number is out of range, or a name unknown.
       pim.upmem.SdkMissing: if no toolkit can build programs.
       pim.upmem.BuildFailed: if the host library cannot be built.

@@ -99,7 +99,6 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
       what is paid for each action belongs to the target.
 
     Raises:
-      TypeError: `num_actions` is no int.
       ValueError: unknown rule or numerics, or no action.
     """
     operations, q_learning = check_rule(rule, numerics), check_rule("q_learning", numerics)
@@ -126,7 +125,6 @@ def arithmetic_operations(rule: str, num_actions: int) -> int:
       num_actions: A, from 1.
 
     Raises:
-      TypeError: `num_actions` is no int.
       ValueError: unknown rule, or no action.
     """
     operations = check_rule(rule, "fp32")

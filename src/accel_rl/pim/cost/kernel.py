@@ -8,7 +8,7 @@ before it: one tasklet does them all, the others wait.
 
 import dataclasses
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.pim.cost.instructions import check_rule, load_calibration, update_instructions
 from accel_rl.pim.cost.mram import read_cycles, table_cycles
 from accel_rl.pim.cost.workload import DpuWorkload
@@ -78,11 +78,9 @@ def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCyc
       rows: of the chunk.
 
     Raises:
-      TypeError: it is no machine, or no workload, or `rows` no int.
       ValueError: `rows` is below 0.
     """
     check_machine(machine)
-    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
     whole("rows", rows, 0)
     if rows == 0:
         return KernelCycles()

@@ -1,6 +1,5 @@
 """Limits of a machine's memories, and their check against a workload."""
 
-from accel_rl.arguments import instance
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.mram import buffer_bytes
 from accel_rl.pim.cost.workload import DpuWorkload
@@ -13,11 +12,9 @@ def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
 
     Raises:
-      TypeError: it is no machine, or no workload.
       ValueError: with what is needed and what there is.
     """
     check_machine(machine)
-    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
     calibration = load_calibration()
     if workload.dpus > machine.total_dpus:
         raise ValueError(f"{workload.dpus} DPUs asked for, {machine.name} has {machine.total_dpus}")

@@ -7,7 +7,6 @@ and an instruction count; nothing has been run on UPMEM hardware.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from accel_rl.arguments import instance
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.kernel import run_cycles
 from accel_rl.pim.cost.limits import check_fits
@@ -79,7 +78,6 @@ def modelled_seconds(machine: Machine, workload: DpuWorkload) -> ModelledSeconds
       Modelled seconds. `docs/cost-model.md` states every equation and assumption.
 
     Raises:
-      TypeError: if it is no machine, or no workload.
       ValueError: if the workload does not fit the machine.
     """
     check_fits(machine, workload)
@@ -134,11 +132,8 @@ def strong_scaling(
       A point for each number of DPUs.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if `dpus` is empty, or a workload does not fit the machine.
     """
-    instance("workload", workload, DpuWorkload, "pim.cost.DpuWorkload(...)")
-    instance("dpus", dpus, Sequence, "numbers of DPUs")
     if not dpus:
         raise ValueError("dpus must have at least one number")
     rows = [split_rows(workload.transitions, number) for number in dpus]

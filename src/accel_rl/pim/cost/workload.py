@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.pim.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
@@ -12,7 +12,6 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
     """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more.
 
     Raises:
-      TypeError: if a number is no int.
       ValueError: if `dpus` is not between 1 and `transitions`.
     """
     whole("transitions", transitions, 0)
@@ -71,7 +70,6 @@ class DpuWorkload:
         check_rule(self.rule, self.numerics)
         if self.order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
-        instance("rows_per_dpu", self.rows_per_dpu, tuple, "split_rows makes one")
         for rows in self.rows_per_dpu:
             whole("each of rows_per_dpu", rows, 0)
         if not self.rows_per_dpu or min(self.rows_per_dpu) < 0 or max(self.rows_per_dpu) < 1:

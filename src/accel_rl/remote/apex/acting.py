@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 
 from accel_rl import train
-from accel_rl.arguments import function, instance, whole
+from accel_rl.arguments import whole
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import ActorReport, Newest
 from accel_rl.remote.apex.settings import ApexSettings
@@ -45,13 +45,10 @@ def run_actor(
       going: polled from a thread; False stops the actor, even while it waits for the limiter.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if the number is out of range, or the settings differ from the learner's.
       RemoteError: if the server is lost.
     """
-    instance("settings", settings, ApexSettings)
     whole("number", number, 0, settings.num_actors - 1)
-    function("going", going)
     with ReplayClient(first_of(address), secret) as client:
         port = settings.port(address, settings.envs_per_actor, secret)
         try:

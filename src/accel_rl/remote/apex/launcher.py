@@ -9,7 +9,7 @@ import warnings
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.remote.apex.settings import ApexSettings
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.shard import Address, as_text
@@ -38,8 +38,7 @@ class Actors(Closing, Generic[T]):
 
     Raises:
       ValueError: if `restarts` is below 0.
-      TypeError: if an argument is of another type, or the address is not text, such as a
-        `ReplayServer` of this process.
+      TypeError: if the address is not text, such as a `ReplayServer` of this process.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class Actors(Closing, Generic[T]):
         restarts: int = 0,
     ) -> None:
         """Start the actors; do not wait for their imports."""
-        instance("settings", settings, ApexSettings)
         whole("restarts", restarts, 0)
         self._orders: dict[str, Any] = {
             "settings": dataclasses.asdict(settings),

@@ -7,7 +7,6 @@ import jax
 import numpy as np
 
 from accel_rl import train
-from accel_rl.arguments import instance
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.mailbox import ActorReport
@@ -50,11 +49,9 @@ def run_learner(
       on_row: called with each row.
 
     Raises:
-      TypeError: if an argument is of another type.
       ValueError: if `steps` leaves no updates, or the server has had a training of that name.
       RuntimeError: with the reason that `ended` returns; a `RemoteError` if the server is lost.
     """
-    instance("settings", settings, ApexSettings)
     settings.check(steps, period)
     rank, learners = jax.process_index(), jax.process_count()
     placement = train.Placement(learn=replicas.devices()) if learners > 1 else None

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from accel_rl.arguments import instance
-
 _FORMS = (
     '"tcp://host:port", "tls://host:port", "unix:/path", "shm:/path", "udp://host:port" or '
     '"memif:/path?id=number"'
@@ -39,7 +37,6 @@ def parse_address(address: str) -> Address:
       TypeError: if the address is not text.
       ValueError: if the address is malformed, or an option is unknown or out of range.
     """
-    instance("address", address, str)
     kind, _, rest = address.partition(":")
     if kind in ("tcp", "tls", "udp") and rest.startswith("//"):
         where, _, query = rest.removeprefix("//").partition("?")

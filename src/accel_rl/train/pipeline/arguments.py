@@ -33,7 +33,6 @@ def check_sizes(
 
     Raises:
       ValueError: if a number is out of range, or not for this executor or program.
-      TypeError: if a number is no int.
     """
     instance("program", program, Program, "train.make makes one")
     one_of("executor", executor, EXECUTORS)
@@ -78,7 +77,6 @@ def initial_state(program: Program, start: Any, hyper: Mapping[str, Any] | None)
 
     Raises:
       ValueError: if hyper-parameters are given with a state, or there are several keys.
-      TypeError: if `start` is neither a key nor a state.
     """
     if isinstance(start, TrainState):
         if hyper:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from accel_rl.arguments import instance
 from accel_rl.replay import Replay, ReplayState
 from accel_rl.train.pipeline.placement import place
 from accel_rl.types import Array, ArrayLike, Sample, Transition
@@ -86,7 +85,6 @@ class BufferPort:
           gamma: discount factor, 0 to 1.
 
         Raises:
-          ValueError: if a number is out of range.
           RuntimeError: if the port is closed, also while waiting.
         """
         check_sampling(beta, gamma)
@@ -160,8 +158,6 @@ class LocalPort(BufferPort):
         device: jax.Device | None = None,
         state: ReplayState | None = None,
     ) -> None:
-        if device is not None:
-            instance("device", device, jax.Device)
         own_state = first_state(replay, hyper, state)
         functions = replay.add, replay.sample, replay.update, replay.can_sample
         # A copy: donated buffers must not be aliased.
@@ -173,7 +169,6 @@ def first_state(
     replay: Replay, hyper: Mapping[str, ArrayLike] | None, state: ReplayState | None
 ) -> ReplayState:
     """Return the given state or that of an empty buffer; raise ValueError for state and hyper."""
-    instance("replay", replay, Replay, "replay.make makes one")
     if state is not None and hyper:
         raise ValueError(f"hyper-parameters are the state's where one is given, got {hyper}")
     return replay.init(**(hyper or {})) if state is None else state

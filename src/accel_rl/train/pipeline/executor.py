@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.exploration import Exploration
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.io.loggers import Row
 from accel_rl.train.pipeline.actors import Actor, ActorConfig, ActorSlot, DeviceActor, Version
 from accel_rl.train.pipeline.arguments import check_sizes, ends_of, initial_state, port_of
@@ -106,14 +106,13 @@ def pipelined(
 
     Raises:
       ValueError: if a number is out of range, or arguments are incompatible.
-      TypeError: if an argument is of another type; if `start` is neither a key nor a state; if the
-        program's environment steps on the host, and `env` is None.
+      TypeError: if `start` is neither a key nor a state; if the program's environment steps on the
+        host, and `env` is None.
     """
     size = check_sizes(program, executor, queue_size, num_actors, actor_priorities, restarts)
     deterministic = executor == "deterministic"
     hosts = HostEnvironments(program, env, max(1, num_actors))
     placement = Placement() if placement is None else placement
-    instance("placement", placement, Placement)
     whole("timeline", timeline, 0)
     segments(program.schedule, steps, period)  # checks the numbers before anything is compiled
     state = initial_state(program, start, hyper)

@@ -36,7 +36,6 @@ class SplitPort(BufferPort):
       state: initial state on any device, which is copied; an empty buffer if None.
 
     Raises:
-      TypeError: if a device is none.
       ValueError: if hyper-parameters are given with a state.
     """
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from accel_rl.agents.exploration import Exploration
-from accel_rl.arguments import function, instance, integer, whole
+from accel_rl.arguments import integer, whole
 from accel_rl.train.collection import Episodes
 from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Version
 from accel_rl.train.pipeline.arguments import initial_state
@@ -62,12 +62,8 @@ def act(
       on_acted: called after each iteration; returns whether to continue.
 
     Raises:
-      ValueError: if a number is out of range.
-      TypeError: if an argument is of another type, or the environment steps on the host.
+      TypeError: if the environment steps on the host.
     """
-    instance("program", program, Program, "train.make makes one")
-    function("newest", newest)
-    function("on_acted", on_acted)
     if integer("num_actors", num_actors) < 1 or program.schedule.num_envs % num_actors:
         raise ValueError(
             f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
