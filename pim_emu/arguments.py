@@ -1,4 +1,4 @@
-"""Checks of arguments. Errors name the argument, what it may be and what was given."""
+"""Checks of arguments, with errors that name the argument, its valid values and the given value."""
 
 import operator
 import reprlib
@@ -8,12 +8,12 @@ _SHORT.maxstring = _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """Return a value as error messages show it: long ones are shortened."""
+    """Return a value's text for error messages, shortened if long."""
     return _SHORT.repr(value)
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str) -> None:
-    """Raise TypeError unless the value is of a type; `maker` says what makes one."""
+    """Raise TypeError unless the value is of a type; the error names `maker` as its source."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(each.__name__ for each in kinds)
@@ -21,11 +21,11 @@ def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return a whole number of any integer type, as an int.
+    """Convert an integer of any type to int, and check its range.
 
     Raises:
-      TypeError: not a whole number.
-      ValueError: below `low` or above `high`.
+      TypeError: if it is not an integer, or a bool.
+      ValueError: if it is below `low` or above `high`.
     """
     limits = f"of at least {low}" if high is None else f"from {low} to {high}"
     expected = f"{name} must be a whole number {limits}, got {shown(value)}"

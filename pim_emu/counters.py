@@ -1,4 +1,4 @@
-"""Counters of DPUs and of sets of them, as the host library keeps them."""
+"""Counters of DPUs and DPU sets, read from the host library."""
 
 import ctypes
 import dataclasses
@@ -9,10 +9,11 @@ from pim_emu import host_library as lib
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """Counters of a DPU's last launch, summed over tasklets; cycles and instructions are modelled.
+    """Counters of one DPU's last launch, summed over its tasklets.
 
-    Instructions are estimated from the host's machine code, block by block; cycles follow from
-    them, the pipeline's sharing and the DMA engine (`docs/pim-emu.md` says how).
+    Cycles and instructions are modelled. Instructions are estimated from the host's machine code,
+    block by block. Cycles follow from the instructions, the sharing of the pipeline and the DMA
+    engine (see `docs/pim-emu.md`).
 
     Attributes:
       cycles: clock cycles from the launch to the end of the last tasklet.
@@ -22,8 +23,8 @@ class Counters:
       dma_writes: transfers from WRAM to MRAM.
       dma_write_bytes: bytes that they moved.
       dma_cycles: clock cycles in which the DMA engine was busy.
-      heap_bytes: bytes of WRAM from the end of the variables to the last byte that was allocated;
-        0: none was.
+      heap_bytes: bytes of WRAM from the end of the variables to the last allocated byte; 0 if
+        nothing was allocated.
     """
 
     cycles: int
@@ -38,15 +39,15 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True)
 class SetCounters:
-    """Counters of a set since its allocation; cycles and seconds are modelled.
+    """Counters of a DPU set since its allocation; cycles and seconds are modelled.
 
     Attributes:
-      bytes_to_dpus: bytes that the host sent, to each DPU its own.
+      bytes_to_dpus: bytes of per-DPU data that the host sent, without broadcasts.
       bytes_from_dpus: bytes that the host read.
-      broadcast_bytes: bytes delivered by broadcasts, counted at each DPU that got them.
+      broadcast_bytes: bytes delivered by broadcasts, counted at each receiving DPU.
       launches: launches of the set.
       slowest_cycles: sum over the launches of the slowest DPU's clock cycles.
-      transfer_seconds: seconds of all transfers, ranks one after the other.
+      transfer_seconds: seconds of all transfers, with ranks one after the other.
       launch_seconds: seconds that `slowest_cycles` take at the machine's clock.
     """
 
@@ -65,7 +66,7 @@ def read_counters(dpu: lib.SetHandle) -> Counters:
 
 
 def read_set_counters(handle: lib.SetHandle) -> SetCounters:
-    """Return the counters of a set since it was allocated."""
+    """Return the counters of a set since its allocation."""
     return SetCounters(**_read("pim_emu_get_set_counters", handle, lib.SetCountersStructure()))
 
 

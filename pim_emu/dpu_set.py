@@ -1,4 +1,4 @@
-"""Sets of emulated DPUs from Python: load, broadcast, scatter, launch, gather."""
+"""Sets of emulated DPUs: load, broadcast, scatter, launch, gather."""
 
 import ctypes
 import os
@@ -21,20 +21,20 @@ _MOST_DPUS = 2**32 - 2  # that can be asked for: one more means all
 
 
 class DpuSet:
-    """DPUs that run one program; a context manager that frees them.
+    """DPUs that run one program; a context manager that frees them on exit.
 
     A set that is never closed is freed, with a `ResourceWarning`, when nothing refers to it.
 
     Args:
-      dpus: how many, at least 1 and at most the machine's.
-      program: to load at once: what `build` returned, or the path of a program.
-      machine: name of the machine that is emulated, one of `available_machines()`; if None,
-        `$PIM_EMU_MACHINE` or the default one.
+      dpus: number of DPUs, from 1 to the machine's.
+      program: program to load, from `build` or a path; None to load it later.
+      machine: name of the emulated machine, one of `available_machines()`; if None,
+        `$PIM_EMU_MACHINE` or the default machine.
 
     Raises:
-      TypeError: an argument of another type.
-      ValueError: no DPU, an unknown machine, or the text of a program, not its file.
-      DpuError: fewer DPUs are left, or the program cannot be loaded (as `load`).
+      TypeError: if an argument is of another type.
+      ValueError: if `dpus` is below 1, the machine is unknown, or the program is source code.
+      DpuError: if too few DPUs are free, or the program cannot be loaded (see `load`).
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class DpuSet:
         self.close()
 
     def close(self) -> None:
-        """Free the DPUs. They cannot be used afterwards; closing again does nothing."""
+        """Free the DPUs, which cannot be used afterwards; closing again does nothing."""
         if self._finalizer.detach() is not None:
             lib.call("dpu_free", self._set)
 
     def load(self, program: DpuProgram | str | Path) -> None:
-        """Load a program into all DPUs: WRAM and initialised MRAM variables begin anew.
+        """Load a program into all DPUs; WRAM and initialised MRAM variables are reset.
 
         Args:
-          program: what `build` returned, or the path of a program.
+          program: a program from `build`, or the path of one.
 
         Raises:
-          TypeError: neither of them.
-          ValueError: a source file, or the text of one.
-          DpuError: the file cannot be read, is not a program made for DPUs, or does not fit the
-            machine; the set is closed.
+          TypeError: if it is neither.
+          ValueError: if it is a source file, or source code.
+          DpuError: if the file cannot be read, is not a DPU program, or does not fit the machine;
+            if the set is closed.
         """
         path = program_path(program)
         lib.call("dpu_load", self._handle, os.fsencode(path), None)
@@ -107,16 +107,16 @@ class DpuSet:
         """Write the same values to a symbol of all DPUs.
 
         Args:
-          symbol: name of a variable, or "heap": the MRAM that no variable takes.
-          values: an array or number, of the variable's type in C: `np.uint32(5)` rather than 5,
-            which would be an int64.
+          symbol: name of a variable, or "heap" for the MRAM not used by variables.
+          values: an array or number of the variable's C type: `np.uint32(5)` rather than 5, which
+            becomes an int64.
           offset: bytes from the symbol's start.
 
         Raises:
-          TypeError: a symbol that is no name, or values that C has no type for.
-          ValueError: `offset` is not from 0 to 2**32 - 1.
-          DpuError: no such symbol, or the bytes do not fit it or its alignment; no program is
-            loaded; the set is closed.
+          TypeError: if the symbol is not a string, or the values have no C type.
+          ValueError: if `offset` is not from 0 to 2**32 - 1.
+          DpuError: if the symbol does not exist, or the bytes do not fit it or its alignment; if no
+            program is loaded; if the set is closed.
         """
         self._check_open()
         name, at = symbols.symbol_name(symbol), _offset(offset)
@@ -127,16 +127,16 @@ class DpuSet:
         )
 
     def scatter(self, symbol: str, values: Any, offset: int = 0) -> None:
-        """Write a row of values to a symbol of each DPU, all in one transfer.
+        """Write one row of values to a symbol of each DPU, in one transfer.
 
         Args:
           symbol: as for `broadcast`.
-          values: [dpus, ...], of the variable's type in C.
+          values: [dpus, ...], of the variable's C type.
           offset: bytes from the symbol's start.
 
         Raises:
           TypeError: as for `broadcast`.
-          ValueError: the rows are not as many as the DPUs; `offset` as for `broadcast`.
+          ValueError: if there is not one row for each DPU; `offset` as for `broadcast`.
           DpuError: as for `broadcast`.
         """
         self._check_open()
@@ -152,20 +152,20 @@ class DpuSet:
     def gather(
         self, symbol: str, dtype: Any, shape: tuple[int, ...] | int = (), offset: int = 0
     ) -> np.ndarray:
-        """Read values of a symbol from each DPU, all in one transfer.
+        """Read the values of a symbol from each DPU, in one transfer.
 
         Args:
           symbol: as for `broadcast`.
-          dtype: NumPy's name for the variable's type in C.
-          shape: of one DPU's values.
+          dtype: NumPy dtype of the variable's C type.
+          shape: shape of one DPU's values.
           offset: bytes from the symbol's start.
 
         Returns:
           [dpus, *shape].
 
         Raises:
-          TypeError: a symbol that is no name, or a `dtype` or `shape` that is none.
-          ValueError: a negative length; `offset` as for `broadcast`.
+          TypeError: if the symbol is not a string, or `dtype` or `shape` is invalid.
+          ValueError: if a length is negative; `offset` as for `broadcast`.
           DpuError: as for `broadcast`.
         """
         self._check_open()
@@ -193,25 +193,25 @@ class DpuSet:
         """Return the output of each DPU in the last launch, up to 1 MiB.
 
         Raises:
-          DpuError: no program is loaded; the set is closed.
+          DpuError: if no program is loaded, or the set is closed.
         """
         self._check_open()
         return [lib.log(dpu) for dpu in self._dpus]
 
     def counters(self) -> list[Counters]:
-        """Counters of each DPU's last launch.
+        """Return the counters of each DPU's last launch.
 
         Raises:
-          DpuError: the set is closed.
+          DpuError: if the set is closed.
         """
         self._check_open()
         return [read_counters(dpu) for dpu in self._dpus]
 
     def set_counters(self) -> SetCounters:
-        """Transfers and launches of the set since it was allocated.
+        """Return the counters of the set's transfers and launches since its allocation.
 
         Raises:
-          DpuError: the set is closed.
+          DpuError: if the set is closed.
         """
         return read_set_counters(self._handle)
 

@@ -1,4 +1,4 @@
-"""Running a DPU program once, from arrays to arrays."""
+"""Single runs of a DPU program, from arrays to arrays."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from pim_emu.symbols import read_layout, symbol_name
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """Result of `run`; `result[symbol]` is short for `result.outputs[symbol]`.
+    """Outputs, logs and counters of a run; `result[symbol]` is `result.outputs[symbol]`.
 
     Attributes:
-      outputs: values [dpus, ...] that were gathered, by symbol.
-      logs: what each DPU printed.
-      counters: of each DPU's launch; its cycles and instructions are modelled.
-      totals: bytes that the host transferred, and modelled seconds.
+      outputs: gathered values [dpus, ...], by symbol.
+      logs: output of each DPU.
+      counters: counters of each DPU; cycles and instructions are modelled.
+      totals: bytes transferred by the host, and modelled seconds.
     """
 
     outputs: dict[str, np.ndarray]

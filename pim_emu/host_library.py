@@ -1,4 +1,4 @@
-"""The host library by ctypes: its functions, the structures they take, and their errors."""
+"""Bindings of the host library by ctypes: functions, structures and errors."""
 
 import ctypes
 import functools
@@ -17,10 +17,10 @@ LOG_BUFFER_TOO_SMALL = 32  # DPU_ERR_LOG_BUFFER_TOO_SMALL
 
 
 class DpuError(RuntimeError):
-    """A call of the host interface failed: the call, and the library's words for its status.
+    """Failed call of the host interface; the message has the call and its status in words.
 
     Attributes:
-      status: the number that the call returned, of `dpu_error_t`; 0: no call was made.
+      status: the call's result, a `dpu_error_t`; 0 if no call was made.
     """
 
     def __init__(self, message: str, status: int = 0):
@@ -29,13 +29,13 @@ class DpuError(RuntimeError):
 
 
 class EmulatorFault(DpuError):
-    """A DPU stopped: the message names the fault, the tasklet and the line.
+    """Fault of a DPU; the message names the fault, the tasklet and the line.
 
     Attributes:
-      fault: its name, such as "misaligned DMA".
-      dpu: index of the first DPU in fault.
-      log: what that DPU had printed.
-      status: that of the launch, `DPU_ERR_DPU_FAULT`.
+      fault: name of the fault, such as "misaligned DMA".
+      dpu: index of the first faulty DPU.
+      log: output of that DPU until the fault.
+      status: status of the launch, `DPU_ERR_DPU_FAULT`.
     """
 
     def __init__(self, message: str, fault: str, dpu: int, log: str, status: int = 0):
@@ -95,7 +95,7 @@ class SetCountersStructure(ctypes.Structure):
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """libdpu.so of the SDK folder, with the types of what has no status as its result."""
+    """Load libdpu.so of the SDK folder, and declare the functions that return no status."""
     path = str(sdk_path() / "lib" / "libdpu.so")
     low_memory.give_back()
     dll = ctypes.CDLL(path)
@@ -108,10 +108,10 @@ def library() -> ctypes.CDLL:
 
 
 def call(name: str, *arguments: object, allowed: int = 0) -> None:
-    """Call a function that returns a status; DPU_OK and `allowed` are no errors.
+    """Call a library function; raise DpuError unless its status is DPU_OK or `allowed`.
 
     Raises:
-      DpuError: another status.
+      DpuError: for any other status.
     """
     _take_complaint()  # of a call that succeeded nevertheless
     status = getattr(library(), name)(*arguments)
@@ -128,7 +128,7 @@ def _take_complaint() -> str:
 
 
 def describe(status: int) -> str:
-    """Return the library's text for a status."""
+    """Return the library's description of a status."""
     text = library().dpu_error_to_string(status)
     words = ctypes.string_at(text).decode()
     ctypes.CDLL(None).free(ctypes.c_void_p(text))
@@ -136,7 +136,7 @@ def describe(status: int) -> str:
 
 
 def member_handles(handle: SetHandle) -> list[SetHandle]:
-    """Return the DPUs of a set, in their order."""
+    """Return the handles of a set's DPUs, in order."""
     dll, handles = library(), []
     iterator = dll.dpu_set_dpu_iterator_from(ctypes.byref(handle))
     while iterator.has_next:
@@ -146,14 +146,14 @@ def member_handles(handle: SetHandle) -> list[SetHandle]:
 
 
 def machine_name(handle: SetHandle) -> str:
-    """Return the machine that a set belongs to."""
+    """Return the name of the machine that a set belongs to."""
     name = ctypes.c_char_p()
     call("pim_emu_get_machine", handle, ctypes.byref(name))
     return (name.value or b"").decode()
 
 
 def raise_fault(dpus: Sequence[SetHandle], status: int) -> None:
-    """Raise the fault of the first DPU that is in one, if any is."""
+    """Raise EmulatorFault for the first faulty DPU, if there is one."""
     for index, dpu in enumerate(dpus):
         name, message = ctypes.c_char_p(), ctypes.c_char_p()
         call("pim_emu_get_fault", dpu, ctypes.byref(name), ctypes.byref(message))

@@ -1,7 +1,7 @@
-"""Addresses below 2 GiB, kept from the heap until the engine takes them.
+"""Reservation of addresses below 2 GiB for the engine, before the heap takes them.
 
-A DPU program's code must lie there. In a Python that is not position-independent, as Debian's, the
-heap grows through these addresses; so `import pim_emu` keeps some, long before the engine is
+A DPU program's code must lie there. In a Python that is not position-independent, such as Debian's,
+the heap grows through these addresses. So `import pim_emu` reserves some, long before the engine is
 loaded.
 """
 
@@ -15,7 +15,7 @@ _kept: list[mmap.mmap] = []
 
 
 def keep() -> None:
-    """Keep addresses, where the system can; nothing is read or written there."""
+    """Reserve the addresses, where the system can, as inaccessible memory."""
     if sys.platform != "linux" or _kept:
         return
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_32BIT | _MAP_NORESERVE
@@ -24,6 +24,6 @@ def keep() -> None:
 
 
 def give_back() -> None:
-    """Give the addresses back; the engine, when it is loaded, keeps as much at once."""
+    """Release the addresses; the engine reserves as many as soon as it is loaded."""
     while _kept:
         _kept.pop().close()

@@ -1,12 +1,12 @@
-"""The machine that is modelled: sizes, clock, bandwidths and power, each with its source.
+"""Descriptions of modelled machines: sizes, clock, bandwidths and power, each with its source.
 
-A machine is a TOML file under `machines/`. Every constant in it carries a value, a unit, a source
-and a status, because a modelled figure is worth no more than the constants it came from:
+A machine is a TOML file under `machines/`. Every constant has a value, a unit, a source and a
+status, because a modelled figure is only as good as its constants:
 
 - `measured`: measured by this project (conditions in the remark);
-- `published`: read in a public document or source that is named;
-- `derived`: computed from other constants (how: in the remark);
-- `remembered`: known from the literature but not checked against it; never to be quoted as its;
+- `published`: read in the public document or source that is named;
+- `derived`: computed from other constants (derivation in the remark);
+- `remembered`: recalled from the literature but not checked; never to be quoted as published;
 - `assumed`: a choice of this model.
 """
 
@@ -27,15 +27,15 @@ _MACHINES = resources.files("pim_emu") / "machines"
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-    """One figure of a model, and where it comes from.
+    """Constant of a model, with its unit, source and status.
 
     Attributes:
       name: as in the file.
       value: in `unit`.
       unit: such as "B/s".
-      source: where it was read, or what measured it.
+      source: document that states it, or tool that measured it.
       status: one of `STATUSES`.
-      remark: conditions, or how it was derived.
+      remark: conditions of the measurement, or derivation.
     """
 
     name: str
@@ -52,15 +52,15 @@ def _constant(unit: str, *, may_be_zero: bool = False) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """A host with UPMEM memory. Each field is a constant of the same name in the TOML file.
+    """Host with UPMEM memory; each field is a constant of the same name in the TOML file.
 
-    Integer fields count things; the others are rates, times and powers. `sources` gives the full
-    constant, so that a table of constants can be printed beside every modelled figure.
+    Integer fields are counts; the others are rates, times and powers. `sources` has the full
+    constants, so that they can be printed beside every modelled figure.
 
     Attributes:
-      name: of the file, without its ending.
-      sources: each constant with its unit, source and status, by name.
-      ranks: in the host.
+      name: name of the file, without its suffix.
+      sources: constants with unit, source and status, by name.
+      ranks: ranks of the host.
       dpus_per_rank: DPUs of a rank.
       max_tasklets: tasklets of a DPU.
       pipeline_reissue: cycles between two instructions of one tasklet.
@@ -72,20 +72,20 @@ class Machine:
       instruction_bytes: B of an instruction, as the host sends them.
       dma_max_bytes: B of the largest transfer between MRAM and WRAM.
       dma_min_bytes: B of the smallest one.
-      dma_alignment_bytes: B of which addresses and sizes are multiples.
+      dma_alignment_bytes: B; addresses and sizes are multiples of it.
       dma_read_alpha: cycles, the fixed part of a transfer from MRAM to WRAM.
       dma_write_alpha: cycles, the fixed part of one from WRAM to MRAM.
       dma_cycles_per_byte: cycles/B, the rest of either.
       random_read_bandwidth: B/s of the smallest reads by many tasklets.
       wram_bandwidth: B/s.
       to_dpu_bandwidth: B/s from the host to the MRAM of a single DPU.
-      from_dpu_bandwidth: B/s the other way.
-      to_rank_bandwidth: B/s from the host to a whole rank, a buffer for each DPU.
-      from_rank_bandwidth: B/s the other way.
+      from_dpu_bandwidth: B/s in the other direction.
+      to_rank_bandwidth: B/s from the host to a whole rank, with a buffer for each DPU.
+      from_rank_bandwidth: B/s in the other direction.
       broadcast_bandwidth: B/s from the host, counted in bytes delivered to a whole rank.
-      overlapping_ranks: ranks that are transferred to at the same time.
-      launch_seconds: s that a launch costs beside its cycles.
-      host_merge_bandwidth: B/s at which the host reads tables that it merges.
+      overlapping_ranks: ranks whose transfers run at the same time.
+      launch_seconds: s, the overhead of a launch beside its cycles.
+      host_merge_bandwidth: B/s at which the host reads the tables to merge.
       dpu_watts: W of a DPU at work.
       host_watts: W of the host at work.
     """
@@ -128,7 +128,7 @@ class Machine:
 
 
 def check_machine(machine: Machine) -> None:
-    """Raise TypeError unless it is a machine."""
+    """Raise TypeError unless `machine` is a Machine."""
     instance("machine", machine, Machine, "pim_emu.load_machine makes one")
 
 
@@ -136,7 +136,7 @@ _FIELDS = {field.name: field for field in dataclasses.fields(Machine) if "unit" 
 
 
 def available_machines() -> list[str]:
-    """Names that `load_machine` knows."""
+    """Return the names that `load_machine` knows."""
     return sorted(
         entry.name.removesuffix(".toml")
         for entry in _MACHINES.iterdir()
@@ -145,17 +145,17 @@ def available_machines() -> list[str]:
 
 
 def load_machine(name: str | Path = "upmem-2560") -> Machine:
-    """Load a machine by name, or from a file of one's own.
+    """Load a machine by name, or from a TOML file.
 
     Args:
       name: one of `available_machines()`, or the path of a TOML file (a `Path`, or a string that
         ends in `.toml`).
 
     Raises:
-      TypeError: it is neither a name nor a path.
-      FileNotFoundError: the path does not exist.
-      ValueError: unknown name, a constant missing or unknown, a wrong unit or status, or a value
-        that is not a positive number.
+      TypeError: if it is neither a name nor a path.
+      FileNotFoundError: if the path does not exist.
+      ValueError: if the name is unknown, a constant is missing or unknown, a unit or status is
+        wrong, or a value is not a positive number.
     """
     instance("name", name, (str, Path), "of a machine, or the path of a file")
     if isinstance(name, Path) or name.endswith(".toml"):
@@ -169,7 +169,7 @@ def load_machine(name: str | Path = "upmem-2560") -> Machine:
 
 
 def parse_machine(text: str, name: str) -> Machine:
-    """Read a machine from the text of its TOML file; `name` is its name and appears in errors.
+    """Parse a machine from the text of a TOML file; `name` becomes its name.
 
     Raises:
       ValueError: as `load_machine`.
@@ -195,14 +195,15 @@ def parse_machine(text: str, name: str) -> Machine:
 
 
 def parse_constants(text: str, where: str) -> dict[str, Constant]:
-    """Read the `[constants.*]` tables of a TOML text, in their order.
+    """Parse the `[constants.*]` tables of a TOML text, in order.
 
     Args:
       text: the TOML text.
       where: name of the file, for error messages.
 
     Raises:
-      ValueError: not TOML, no constants, a key missing or unknown, or a value of a wrong kind.
+      ValueError: if the text is not TOML or has no constants, a key is missing or unknown, or a
+        value is of a wrong type.
     """
     try:
         tables = tomllib.loads(text).get("constants", {})
@@ -232,7 +233,7 @@ def _parse_constant(name: str, table: Any, where: str) -> Constant:
 
 
 def constants_table(constants: Mapping[str, Constant]) -> str:
-    """Return a Markdown table of constants: unit, status, source and remark."""
+    """Return a Markdown table of constants with unit, status, source and remark."""
     lines = [
         "| constant | value | unit | status | source and remark |",
         "| --- | --- | --- | --- | --- |",

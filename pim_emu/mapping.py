@@ -1,6 +1,6 @@
-"""The sharded pmap: a function over the DPU axis, split over devices, `vmap` within each.
+"""Sharded pmap over the DPU axis: `shard_map` over devices, `vmap` within each device.
 
-`jax.pmap` wants as many devices as the mapped axis is long, so it cannot express 2,000 DPUs. Here
+`jax.pmap` needs as many devices as the mapped axis is long, so it cannot map over 2,000 DPUs. Here
 the DPU axis is padded to a multiple of the device count, split over a one-dimensional mesh by
 `jax.shard_map`, and vectorised inside each shard.
 """
@@ -22,7 +22,7 @@ def dpu_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     """Make a mesh with the single axis "dpu" over `devices`, all local devices by default.
 
     Raises:
-      TypeError: if one is no device.
+      TypeError: if an element is not a device.
       ValueError: if `devices` is empty.
     """
     if devices is not None:
@@ -41,19 +41,19 @@ def dpu_map(
     """Map `f` over the DPU axis: `jax.vmap` whose mapped axis is split over devices.
 
     Any number of DPUs works on any number of devices, and the result does not depend on the number
-    of devices. Padding DPUs run on zeros and their results are dropped.
+    of devices. Padding DPUs run on zeros, and their results are dropped.
 
     Args:
-      f: a function of one DPU's arguments.
-      in_axes: for each argument, 0 where its leaves have a leading DPU axis, None where all DPUs
-        share it; one value stands for all.
+      f: function of one DPU's arguments.
+      in_axes: for each argument, 0 if its leaves have a leading DPU axis, None if all DPUs share
+        it; a single value applies to all arguments.
       mesh: from `dpu_mesh`; all local devices if None.
 
     Returns:
       A function whose results have a leading DPU axis.
 
     Raises:
-      TypeError: if `f` is no function, or it is no mesh.
+      TypeError: if `f` is not a function, or `mesh` not a mesh.
       ValueError: at the call, if no argument is mapped, if axis lengths differ, or if `in_axes`
         has an entry other than 0 and None or the wrong length.
     """
@@ -80,20 +80,20 @@ def device_map(
 ) -> Callable[..., Any]:
     """Run `f` once on each device, on that device's block of the split axes.
 
-    For code that handles many DPUs at a time better than `vmap` would.
+    Use it for functions that handle many DPUs at once better than `vmap` does.
 
     Args:
-      f: a function of one device's blocks.
-      in_axes: for each argument, the axis of its leaves that is split, None where every device
-        sees the whole; one value stands for all. A split axis must be a multiple of the number of
-        devices (see `pad_axis`).
+      f: function of one device's blocks.
+      in_axes: for each argument, the axis of its leaves that is split, or None if every device
+        gets the whole; a single value applies to all arguments. The length of a split axis must be
+        a multiple of the number of devices (see `pad_axis`).
       mesh: from `dpu_mesh`.
 
     Returns:
-      A function whose outputs are the devices' outputs joined along their leading axis.
+      A function whose outputs are the devices' outputs, concatenated along the leading axis.
 
     Raises:
-      TypeError: if `f` is no function, or it is no mesh.
+      TypeError: if `f` is not a function, or `mesh` not a mesh.
       ValueError: at the call, if `in_axes` has the wrong length.
     """
     _check(f, mesh)
@@ -112,15 +112,15 @@ def device_map(
 
 
 def pad_axis(tree: Any, mesh: Mesh, axis: int = 0) -> Any:
-    """Append zeros to one axis of each leaf until the mesh's devices share it evenly.
+    """Pad one axis of each leaf with zeros to a multiple of the number of devices.
 
     Args:
       tree: a pytree of arrays.
       mesh: the devices, from `dpu_mesh`.
-      axis: which axis of each leaf.
+      axis: axis of each leaf to pad.
 
     Raises:
-      TypeError: if it is no mesh.
+      TypeError: if `mesh` is not a mesh.
       ValueError: if a leaf has no such axis.
     """
     instance("mesh", mesh, Mesh, "dpu_mesh makes one")

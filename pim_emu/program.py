@@ -1,4 +1,4 @@
-"""Building DPU programs from Python."""
+"""Compilation of DPU programs from Python."""
 
 import atexit
 import dataclasses
@@ -20,17 +20,17 @@ _BY_ARGUMENT = {"NR_TASKLETS": "tasklets", "STACK_SIZE_DEFAULT": "stack_bytes"}
 
 
 class BuildError(RuntimeError):
-    """The compiler refused a program; the message holds what it printed."""
+    """Failed compilation of a program; the message holds the compiler's output."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DpuProgram:
-    """A DPU program that was built.
+    """Compiled DPU program.
 
     Attributes:
       path: the file, for `DpuSet.load` or a host program's `dpu_load`.
       tasklets: its NR_TASKLETS.
-      warnings: what the compiler printed.
+      warnings: output of the compiler.
     """
 
     path: Path
@@ -53,24 +53,24 @@ def build(
     """Compile and link a DPU program with `dpu-upmem-dpurte-clang`.
 
     Args:
-      sources: C files; or the text of one, recognised by a newline in it. Messages about a text
-        name it after the program: `program-0.c` is the first.
+      sources: C files, or C source code, recognised by a newline in it. Compiler messages about
+        source code name it after the program: `program-0.c` is the first.
       tasklets: NR_TASKLETS, 1 to the machine's limit.
-      output: the program's file, in a folder that exists; if None, one that goes when the process
-        ends.
-      define: macros and their values, numbers or texts.
-      include: folders of headers, or one.
+      output: file of the program, in an existing folder; if None, a file that is deleted when the
+        process ends.
+      define: macros and their values, numbers or strings.
+      include: one or several folders of headers.
       stack_bytes: STACK_SIZE_DEFAULT, a multiple of 8: WRAM for the stack of each tasklet.
-      optimise: the compiler's level, such as "-O2".
-      traced: report every load and store while it runs: finds races and accesses outside WRAM.
-      fast: without stack checks and without counting instructions.
+      optimise: optimisation level of the compiler, such as "-O2".
+      traced: report every load and store at run time, to find races and accesses outside WRAM.
+      fast: omit stack checks and instruction counting.
 
     Raises:
-      TypeError: an argument of another type.
-      ValueError: both traced and fast, no source, or a value that its argument cannot have.
-      FileNotFoundError: a source, or the folder of `output`, does not exist.
-      BuildError: the compiler or the linker failed.
-      SdkError: there is no compiler to do it with.
+      TypeError: if an argument is of another type.
+      ValueError: if both traced and fast are set, there is no source, or a value is out of range.
+      FileNotFoundError: if a source, or the folder of `output`, does not exist.
+      BuildError: if the compiler or the linker fails.
+      SdkError: if this host has no usable compiler.
     """
     if traced and fast:
         raise ValueError("traced and fast exclude each other")
@@ -104,11 +104,11 @@ def build(
 
 
 def program_path(program: DpuProgram | str | Path) -> Path:
-    """Return the file of a program that is to be loaded.
+    """Return the file of a program to load.
 
     Raises:
-      TypeError: neither a program nor a path.
-      ValueError: a source file, or the text of one.
+      TypeError: if it is neither a program nor a path.
+      ValueError: if it is a source file, or source code.
     """
     if isinstance(program, DpuProgram):
         return program.path
@@ -130,7 +130,7 @@ def program_path(program: DpuProgram | str | Path) -> Path:
 
 @functools.cache
 def _folder_of_process() -> str:
-    """For what is not in a file of the user's: it goes when the process ends."""
+    """Make this process's temporary folder, which is deleted when the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="pim_emu-")
     atexit.register(folder.cleanup)
     return folder.name
@@ -141,7 +141,7 @@ def _own_folder() -> Path:
 
 
 def _paths(name: str, value: Any) -> list[str | Path]:
-    """One path, or several, as a list."""
+    """Convert one path or several to a list."""
     if isinstance(value, bytes | Mapping) or not isinstance(value, str | Path | Iterable):
         raise TypeError(f"{name} must be a path or a sequence of paths, got {shown(value)}")
     paths = [value] if isinstance(value, str | Path) else list(value)

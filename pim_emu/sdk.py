@@ -1,8 +1,8 @@
-"""The SDK folder: compiler driver, headers and library, made from the package when first needed.
+"""SDK folder: compiler driver, headers and library, built from the package on first use.
 
-The folder lies in the user's cache and is named after everything that it was made from, so that a
-new version of the package or of gcc makes a new one. It is made under another name and renamed when
-complete; processes that need it at the same time wait for the one that makes it.
+The folder lies in the user's cache. Its name is a hash of everything that it is built from, so a
+new version of the package or of gcc gets a new folder. It is built under another name and renamed
+when complete; processes that need it at the same time wait for the one that builds it.
 """
 
 import compileall
@@ -44,19 +44,19 @@ _MACHINE_FIELDS = (
 
 
 class SdkError(RuntimeError):
-    """The SDK folder cannot be made on this host."""
+    """Failure to build the SDK folder on this host."""
 
 
 @functools.cache
 def sdk_path() -> Path:
-    """Return the SDK folder, which is created if absent.
+    """Return the SDK folder; build it if it does not exist.
 
-    `bin/` holds `dpu-upmem-dpurte-clang` and `dpu-pkg-config`, `include/dpu` and `lib` what host
-    programs are built with. The folder lies under `$PIM_EMU_CACHE`, `$XDG_CACHE_HOME/pim_emu` or
-    `~/.cache/pim_emu`.
+    `bin/` has `dpu-upmem-dpurte-clang` and `dpu-pkg-config`; `include/dpu` and `lib` have the
+    headers and library of host programs. The folder lies under `$PIM_EMU_CACHE`,
+    `$XDG_CACHE_HOME/pim_emu` or `~/.cache/pim_emu`.
 
     Raises:
-      SdkError: the host is not x86-64 Linux, gcc is missing or too old, the cache cannot be
+      SdkError: if the host is not x86-64 Linux, gcc is missing or too old, the cache cannot be
         written, or a source does not compile.
     """
     _check_host()
@@ -80,7 +80,7 @@ def sdk_path() -> Path:
 
 
 def why_absent() -> str | None:
-    """Why DPU programs cannot be built on this host; None where they can."""
+    """Return the reason why DPU programs cannot be built on this host, or None if they can."""
     try:
         _check_host()
     except SdkError as error:
@@ -92,11 +92,11 @@ def build_library(flags: Sequence[str], destination: Path) -> None:
     """Compile the host library, libdpu.so.
 
     Args:
-      flags: for the compiler, such as `-O2` or `-fsanitize=address`.
-      destination: the file to write; objects are left beside it in a folder of their own.
+      flags: compiler flags, such as `-O2` or `-fsanitize=address`.
+      destination: file to write; objects are left in a folder beside it.
 
     Raises:
-      SdkError: a source does not compile.
+      SdkError: if a source does not compile.
     """
     objects = destination.parent / f"{destination.name}.objects"
     objects.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _make_runtime(sdk: SdkLayout, final: Path) -> None:
-    """Return the archive that programs are linked with; its code counts and has no checks."""
+    """Build the archive that programs link; its code does its own counting and has no checks."""
     sources = sorted((sdk.device / "runtime").glob("*.c"))
     sources = [path for path in sources if path.name != "info.c"]
     objects = sdk.share / "objects"
@@ -173,7 +173,7 @@ def _write_commands(sdk: SdkLayout, final: Path) -> None:
 
 
 def _machine_table() -> str:
-    """C source of the machines that the engine knows: those of `machines/`, the default first."""
+    """Return C source of the engine's table of machines, with the default machine first."""
     names = sorted(available_machines(), key=lambda name: (name != load_machine().name, name))
     rows = []
     for name in names:
@@ -256,7 +256,7 @@ def _cache() -> Path:
 
 
 def _fingerprint() -> str:
-    """Names all that the folder is made from."""
+    """Return a hash of everything that the folder is built from."""
     total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0".encode())
     folders = (_NATIVE, _PACKAGE / "toolchain", _PACKAGE / "machines")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Settings of the emulator in this process."""
+"""Emulator settings of this process."""
 
 import numbers
 
@@ -18,24 +18,23 @@ def configure(
     timeout_seconds: float | None = None,
     quiet: bool | None = None,
 ) -> None:
-    """Set how later launches of this process run; what is None stays as it is.
+    """Set options of this process's later launches; None leaves an option unchanged.
 
-    Before it is called, the environment decides; each argument names its variable below.
+    The initial values are those of the environment variables named below.
 
     Args:
-      seed: of the order in which tasklets run, from 0 to 2**53 (`PIM_EMU_SEED`).
-      random: True: any tasklet that can run may, whatever its clock says, and modelled cycles mean
-        nothing; False: tasklets run in the order of their modelled clocks (`PIM_EMU_SCHEDULE`,
-        "random" or "time").
-      checks: whether DMA transfers and barriers are checked, and transfers timed
-        (`PIM_EMU_CHECKS`).
-      timeout_seconds: after which a tasklet that calls nothing is stopped; 0 for never
+      seed: seed of the order in which tasklets run, from 0 to 2**53 (`PIM_EMU_SEED`).
+      random: if True, any ready tasklet may run, whatever its clock, and modelled cycles are
+        meaningless; if False, tasklets run in the order of their modelled clocks
+        (`PIM_EMU_SCHEDULE`, "random" or "time").
+      checks: check DMA transfers and barriers, and time transfers (`PIM_EMU_CHECKS`).
+      timeout_seconds: seconds until a tasklet that calls nothing is stopped; 0 for never
         (`PIM_EMU_TIMEOUT`).
-      quiet: whether messages on stderr are left out (`PIM_EMU_QUIET`).
+      quiet: suppress messages on stderr (`PIM_EMU_QUIET`).
 
     Raises:
-      TypeError: a value of another type. Nothing was set.
-      ValueError: a number out of its range. Nothing was set.
+      TypeError: if a value is of another type; nothing is set.
+      ValueError: if a number is out of range; nothing is set.
     """
     given: dict[str, float] = {}
     if seed is not None:

@@ -1,4 +1,4 @@
-"""Checks of copies to and from a program's variables, and their errors."""
+"""Copies to and from a program's variables: checks of arguments, and explanations of errors."""
 
 import os
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ _MOST_SHOWN = 20
 
 
 def symbol_name(symbol: str) -> bytes:
-    """Return a symbol's name in the host library.
+    """Return the host library's name of a symbol.
 
     Raises:
-      TypeError: not a text.
-      ValueError: no name of C.
+      TypeError: if it is not a string.
+      ValueError: if it is empty or has a NUL.
     """
     if not isinstance(symbol, str):
         raise TypeError(f"symbol must be the name of a variable, got {shown(symbol)}")
@@ -33,11 +33,11 @@ def symbol_name(symbol: str) -> bytes:
 
 
 def sent_array(symbol: str, values: Any) -> np.ndarray:
-    """Values as an array whose bytes are those of variables in C.
+    """Convert values to an array with the bytes of C variables.
 
     Raises:
-      TypeError: C has no such values, or their bytes are in another order.
-      ValueError: rows of different lengths.
+      TypeError: if the values have no C type, or another byte order.
+      ValueError: if rows differ in length.
     """
     try:
         data = np.asarray(values, order="C")
@@ -48,11 +48,11 @@ def sent_array(symbol: str, values: Any) -> np.ndarray:
 
 
 def read_layout(symbol: str, dtype: Any, shape: Any) -> tuple[np.dtype, tuple[int, ...]]:
-    """Return the type and shape of what is read from a symbol of one DPU.
+    """Check the dtype and shape of a read from one DPU's symbol, and return them.
 
     Raises:
-      TypeError: `dtype` or `shape` is not one, or C has no such type.
-      ValueError: a negative length.
+      TypeError: if `dtype` or `shape` is invalid, or the dtype has no C type.
+      ValueError: if a length is negative.
     """
     where = f"symbol {symbol!r}"
     try:
@@ -71,7 +71,7 @@ def read_layout(symbol: str, dtype: Any, shape: Any) -> tuple[np.dtype, tuple[in
 def explained(
     error: lib.DpuError, symbol: str, dtype: np.dtype, program: Path | None
 ) -> lib.DpuError:
-    """Make the error of a transfer, with hints for its correction."""
+    """Return a transfer's error in the user's terms, with a hint at the correction."""
     text = str(error)
     if symbol == HEAP:
         text = text.replace(f'"{_LIBRARY_HEAP}"', f'"{HEAP}"')
@@ -88,7 +88,7 @@ def explained(
 
 
 def variables(program: Path) -> list[str]:
-    """Names of a program's variables in WRAM and MRAM; none where the file is gone."""
+    """Return the names of a program's variables in WRAM and MRAM; none if the file is gone."""
     try:
         elf = ElfFile(program)
     except (OSError, ValueError):
@@ -122,7 +122,7 @@ def _check_dtype(symbol: str, dtype: np.dtype) -> None:
 
 
 def _parts(dtype: np.dtype) -> Iterator[np.dtype]:
-    """Return the types of which a structure or array consists."""
+    """Yield the scalar types that a structured or array dtype consists of."""
     if dtype.subdtype is not None:
         yield from _parts(dtype.subdtype[0])
     elif dtype.fields is not None:

@@ -1,10 +1,10 @@
 """Modelled cycles of tasklets that share a DPU's pipeline.
 
-The pipeline issues one instruction per cycle and serves the tasklets that are ready in turn; a
-tasklet is ready again `reissue` cycles after its last instruction. While n tasklets have work left,
-a round of one instruction each takes max(n, reissue) cycles. So t tasklets with equal loads take
-max(t, reissue) cycles per instruction of each; with unequal loads the last ones run alone, at one
-instruction in `reissue` cycles.
+The pipeline issues one instruction per cycle, from the ready tasklets in turn. A tasklet is ready
+again `reissue` cycles after its last instruction. While n tasklets have work left, a round of one
+instruction each takes max(n, reissue) cycles. So t tasklets with equal loads take max(t, reissue)
+cycles per instruction of each. With unequal loads the last ones run alone, at one instruction in
+`reissue` cycles.
 """
 
 import functools
@@ -14,16 +14,16 @@ import numpy as np
 
 
 def round_robin_cycles(loads: np.ndarray, reissue: int) -> float:
-    """Cycles until all tasklets are done.
+    """Return the cycles until all tasklets have finished.
 
     Args:
-      loads: [..., t] instructions of each tasklet (or work items, all of the same cost; the result
-        is then cycles per instruction of an item). Leading axes are phases, which are summed.
+      loads: [..., t] instructions of each tasklet (or work items of equal cost; the result is then
+        cycles per instruction of an item). Leading axes are phases, which are summed.
       reissue: cycles between two instructions of a tasklet.
 
     Returns:
-      The sum over rounds of max(tasklets with work left, reissue); never less than the
-      instructions of all tasklets, nor than `reissue` times those of the busiest.
+      The sum over rounds of max(tasklets with work left, reissue): at least the instructions of
+      all tasklets, and at least `reissue` times those of the busiest.
     """
     ordered = np.sort(np.asarray(loads), axis=-1)
     rounds = np.diff(ordered, axis=-1, prepend=0)
@@ -51,13 +51,13 @@ def share_cycles(items: int, tasklets: int, reissue: int) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def random_cycles(items: int, tasklets: int, reissue: int) -> float:
-    """Return expected cycles per instruction of an item, for items owned by random tasklets.
+    """Return the expected cycles per instruction of an item, for items with random owners.
 
-    Each item falls on one of t tasklets with equal probability, so the loads are multinomial: t
+    Each of the t tasklets owns an item with equal probability, so the loads are multinomial: t
     independent Poisson counts, given their sum. With N_w the number of tasklets with more than w
-    items, the expectation is the sum over w of E[max(N_w, reissue); N_w > 0], and the distribution
-    of N_w is read off the generating function (H_w + T_w)^t, H_w and T_w being a count's generating
-    function up to and beyond w.
+    items, the expectation is the sum over w of E[max(N_w, reissue); N_w > 0]. The distribution of
+    N_w follows from the generating function (H_w + T_w)^t, where H_w and T_w are a count's
+    generating function up to and beyond w.
 
     Args:
       items: n, at least 0.

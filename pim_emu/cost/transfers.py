@@ -1,8 +1,8 @@
 """Modelled seconds of transfers between the host and the MRAM of a set of DPUs.
 
-Bandwidths are known for a single DPU and for a full rank whose DPUs are served in parallel. A rank
-that is partly filled costs what the full rank costs, or what its DPUs cost one by one if that is
-less: an upper bound on both sides. Ranks follow each other, `Machine.overlapping_ranks` at a time.
+Bandwidths are known for a single DPU and for a full rank whose DPUs are served in parallel. A
+partly filled rank costs as much as a full rank, or as its DPUs one by one if that is less; both are
+upper bounds. Ranks follow each other, `Machine.overlapping_ranks` at a time.
 """
 
 from pim_emu.arguments import whole
@@ -10,16 +10,16 @@ from pim_emu.machine import Machine, check_machine
 
 
 def push_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to send `size` bytes to each of `dpus` DPUs, a buffer of its own for each.
+    """Return the seconds to send `size` bytes to each of `dpus` DPUs, from one buffer for each.
 
     Args:
       machine: from `load_machine`.
-      dpus: how many take part.
+      dpus: number of DPUs.
       size: bytes for each DPU.
 
     Raises:
-      TypeError: it is no machine, or a number no int.
-      ValueError: a number is out of the machine's range.
+      TypeError: if an argument is of another type.
+      ValueError: if a number is out of the machine's range.
     """
     _check(machine, dpus, size)
     one, rank = machine.to_dpu_bandwidth, machine.to_rank_bandwidth
@@ -27,11 +27,11 @@ def push_seconds(machine: Machine, dpus: int, size: int) -> float:
 
 
 def pull_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to fetch `size` bytes from each of `dpus` DPUs.
+    """Return the seconds to fetch `size` bytes from each of `dpus` DPUs.
 
     Args:
       machine: from `load_machine`.
-      dpus: how many take part.
+      dpus: number of DPUs.
       size: bytes for each DPU.
 
     Raises:
@@ -43,11 +43,11 @@ def pull_seconds(machine: Machine, dpus: int, size: int) -> float:
 
 
 def broadcast_seconds(machine: Machine, dpus: int, size: int) -> float:
-    """Seconds to send the same `size` bytes to each of `dpus` DPUs; ranks count as full.
+    """Return the seconds to send the same `size` bytes to `dpus` DPUs; ranks count as full.
 
     Args:
       machine: from `load_machine`.
-      dpus: how many take part.
+      dpus: number of DPUs.
       size: bytes for each DPU.
 
     Raises:

@@ -1,5 +1,5 @@
-"""The compiler driver of DPU programs and its helpers.
+"""Compiler driver of DPU programs and its helpers.
 
 Only the standard library is used, because these modules are copied into the SDK folder and run from
-there. `driver` is what `dpu-upmem-dpurte-clang` starts.
+there. `dpu-upmem-dpurte-clang` runs `driver`.
 """

@@ -1,4 +1,4 @@
-"""Starts a command of the SDK: its name is the first argument, the SDK folder the second."""
+"""Entry point of the SDK's commands: arguments are the command's name and the SDK folder first."""
 
 import sys
 from pathlib import Path

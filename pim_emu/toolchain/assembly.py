@@ -1,4 +1,4 @@
-"""Reading gcc's x86-64 assembly, in AT&T syntax, line by line."""
+"""Parser of gcc's x86-64 assembly, in AT&T syntax, line by line."""
 
 import dataclasses
 import functools
@@ -11,7 +11,7 @@ _PREFIXES = {"rep", "repz", "repnz", "repe", "repne", "lock", "notrack", "bnd", 
 
 @dataclasses.dataclass(frozen=True)
 class Operand:
-    """An operand of an instruction."""
+    """Operand of an instruction."""
 
     text: str
 
@@ -42,7 +42,7 @@ class Operand:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """Displacement, base and index of an address; empty where it has none."""
+        """Displacement, base and index of an address; absent parts are empty."""
         match = _ADDRESS.fullmatch(self.text.split(":")[-1])
         if match is None:
             return self.text, "", ""
@@ -50,7 +50,7 @@ class Operand:
 
     @property
     def constant(self) -> int | None:
-        """The value of an immediate, or None if it is an address."""
+        """Value of an immediate; None for an address or another operand."""
         if not self.is_immediate:
             return None
         try:
@@ -61,7 +61,7 @@ class Operand:
 
 @dataclasses.dataclass(frozen=True)
 class Instruction:
-    """An instruction: `mnemonic` with its suffix, in front of it `prefix`."""
+    """Instruction: optional prefix, mnemonic with its suffix, and operands."""
 
     prefix: str
     mnemonic: str
@@ -69,7 +69,7 @@ class Instruction:
 
     @property
     def memory(self) -> Operand | None:
-        """The operand in memory, if there is one."""
+        """Operand in memory, or None."""
         return next((operand for operand in self.operands if operand.is_memory), None)
 
     @property
@@ -86,7 +86,7 @@ class Instruction:
 
 @functools.lru_cache(maxsize=4096)
 def parse_instruction(text: str) -> Instruction:
-    """Read an instruction, without its label or comment."""
+    """Parse an instruction without its label and comment."""
     words = text.split(None, 1)
     prefix = ""
     while words[0] in _PREFIXES and len(words) > 1:
@@ -104,7 +104,7 @@ _NAMES = {
 
 
 def whole_register(text: str) -> str:
-    """Return the name of the 64-bit register that contains a register."""
+    """Return the name of the 64-bit register that a register is part of."""
     name = text.lstrip("%")
     numbered = re.fullmatch(r"r(\d+)[dwb]?", name)
     if numbered:

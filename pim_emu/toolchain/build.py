@@ -1,4 +1,4 @@
-"""Builds of programs: counted, with stack checks, traced. `enum emu_build` of abi.h."""
+"""Build flags of programs: counted, with stack checks, traced; `enum emu_build` of abi.h."""
 
 import os
 
@@ -8,12 +8,12 @@ TRACED = 4
 
 
 def is_set(variable: str) -> bool:
-    """Return whether an environment variable enables an option."""
+    """Return whether an environment variable is set to anything but 0 or nothing."""
     return os.environ.get(variable, "0") not in ("", "0")
 
 
 def describe(flags: int) -> str:
-    """Return the user's name of a build."""
+    """Describe build flags in the user's terms."""
     if flags & TRACED:
         return "traced (PIM_EMU_TRACE or -fsanitize=thread)"
     return "not traced" if flags else "fast (PIM_EMU_FAST)"

@@ -1,4 +1,4 @@
-"""From a C source to an object file that can be counted, checked and traced."""
+"""Compilation of a C source to an object file with counting, checks and tracing."""
 
 import os
 import re
@@ -33,10 +33,10 @@ _INLINE_ASSEMBLY = re.compile(r"^#APP\n((?:.*\n)*?)#NO_APP$", re.M)
 
 
 def build_flags(command: Command) -> int:
-    """Build options of a command's objects.
+    """Return the build flags of a command's objects.
 
     Raises:
-      DriverError: built fast and traced at the same time.
+      DriverError: if the build is both fast and traced.
     """
     traced = command.sanitize_thread or build.is_set("PIM_EMU_TRACE")
     fast = build.is_set("PIM_EMU_FAST")
@@ -48,7 +48,7 @@ def build_flags(command: Command) -> int:
 
 
 def source_flags(sdk: SdkLayout, command: Command) -> list[str]:
-    """Everything about how a source is read."""
+    """Return the gcc flags for reading a source: headers, macros and the user's options."""
     flags = [
         *gcc.include_flags(sdk.device_include),
         *gcc.macro_flags(command.core, strict=command.strict),
@@ -59,7 +59,7 @@ def source_flags(sdk: SdkLayout, command: Command) -> list[str]:
 
 
 def code_flags(command: Command) -> list[str]:
-    """Everything about the code that is made."""
+    """Return the gcc flags for generating code."""
     flags = list(gcc.CODE) if command.debug else [*gcc.CODE, "-g1"]
     # Calls that look alike stay apart: a fault names the line of its call.
     flags += ["-fno-crossjumping", "-fno-tree-tail-merge"]
@@ -83,17 +83,17 @@ def code_flags(command: Command) -> list[str]:
 def compile_source(
     sdk: SdkLayout, command: Command, source: Source, target: str, scratch: Path
 ) -> None:
-    """Compile a source to an object file, or to assembly where the command wants that.
+    """Compile a source to an object file, or to assembly if the command asks for it.
 
     Args:
       sdk: the folder with the headers.
-      command: with the options.
-      source: what to compile.
-      target: the file to write; "-" for standard output.
-      scratch: a folder for intermediate files.
+      command: the options.
+      source: source to compile.
+      target: file to write; "-" for standard output.
+      scratch: folder for intermediate files.
 
     Raises:
-      DriverError: gcc refused the source, or it holds assembly.
+      DriverError: if gcc refuses the source, or it holds assembly.
     """
     assembly = scratch / "source.s"
     if source.language == "assembly":
@@ -116,7 +116,7 @@ def compile_source(
 
 
 def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
-    """Refuse inline assembly, count, and note how the object is built."""
+    """Refuse inline assembly, add counting, and record the build flags."""
     text = assembly.read_text(encoding="utf-8", errors="surrogateescape")
     for match in _INLINE_ASSEMBLY.finditer(text):
         place = re.search(r'^# (\d+) "([^"]*)"', match[1], re.M)
@@ -131,7 +131,7 @@ def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
 
 
 def _dependency_flags(command: Command, source: Source, target: str) -> list[str]:
-    """Options for the file of dependencies, named as if gcc made the object in one step."""
+    """Return the options of the dependency file, named as if gcc made the object in one step."""
     flags = list(command.dependency_flags)
     if not {"-MD", "-MMD"} & set(flags):
         return flags

@@ -1,4 +1,4 @@
-"""Constants in registers of the host, as far as gcc multiplies by them to divide."""
+"""Analysis of registers that hold reciprocals, by which gcc multiplies instead of dividing."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ _COLD = re.compile(r".*\.cold(\.\d+)?")
 
 
 def is_reciprocal(value: int | None) -> bool:
-    """Return whether a product with this constant replaces a division."""
+    """Return whether a product with this constant stands for a division."""
     return value is not None and abs(value) >= _RECIPROCAL
 
 
 def follow(constants: Constants, instruction: Instruction) -> None:
-    """Bring up to date what is known, after an instruction."""
+    """Update the known constants after an instruction."""
     operands = instruction.operands
     moved = _moved(constants, instruction)
     for register in _written(instruction):
@@ -33,7 +33,7 @@ def follow(constants: Constants, instruction: Instruction) -> None:
 
 
 def _moved(constants: Constants, instruction: Instruction) -> int | None:
-    """Return the constant that an instruction moves to a general register, if it is known."""
+    """Return the constant that an instruction moves to a general register, or None."""
     mnemonic, operands = instruction.mnemonic, instruction.operands
     if not mnemonic.startswith("mov") or instruction.is_vector or len(operands) != 2:
         return None
@@ -66,7 +66,7 @@ def _written(instruction: Instruction) -> list[str]:
 
 
 def constants_at_labels(text: str) -> dict[str, Constants]:
-    """Return the constants in registers at local labels, where all paths agree."""
+    """Return the constants that registers hold at each label, on every path to it."""
     found: dict[str, Constants] = {}
     for blocks in _functions(text):
         found |= _of_function(blocks)
@@ -77,9 +77,9 @@ Block = tuple[str, list[Instruction]]
 
 
 def _functions(text: str) -> Iterator[list[Block]]:
-    """For each function its blocks, in their order: label and instructions.
+    """Yield the blocks of each function, in order: label and instructions.
 
-    A function's cold part is placed behind it under a name of its own.
+    gcc places a function's cold part after it, under another name; it belongs to the function.
     """
     blocks: list[Block] = []
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""`dpu-upmem-dpurte-clang`: a compiler driver for DPU programs with clang's command line."""
+"""Compiler driver `dpu-upmem-dpurte-clang`: clang's command line for DPU programs."""
 
 import contextlib
 import os
@@ -77,7 +77,7 @@ def _compile(sdk: SdkLayout, command: Command, source: Source, target: str, scra
 
 
 def _read_only(sdk: SdkLayout, command: Command) -> None:
-    """Preprocess or check sources: gcc does all of it."""
+    """Preprocess sources, or check their syntax, with gcc alone."""
     words = ["-E"] if command.action == "preprocess" else ["-fsyntax-only"]
     if command.output:
         words += ["-o", command.output]
@@ -106,7 +106,7 @@ def _link(sdk: SdkLayout, command: Command, scratch: Path) -> None:
 
 
 def _put(program: Path, output: Path) -> None:
-    """Put a program in its place: at once, unless the place is a device or pipe."""
+    """Copy a program to its output, atomically unless that is a device or pipe."""
     try:
         if output.exists() and not output.is_file():
             output.write_bytes(program.read_bytes())

@@ -1,4 +1,4 @@
-"""Sections and symbols of an ELF file (64-bit, little endian), as the driver checks them."""
+"""Reader of ELF files: the sections and symbols that the driver checks (64-bit little endian)."""
 
 import dataclasses
 import struct
@@ -12,7 +12,7 @@ _SYMBOL_TABLE, _NO_BITS = 2, 8
 
 @dataclasses.dataclass(frozen=True)
 class ElfSection:
-    """A section header."""
+    """Section header."""
 
     name: str
     kind: int
@@ -24,7 +24,7 @@ class ElfSection:
 
 
 class ElfFile:
-    """An ELF file in memory."""
+    """ELF file, read into memory."""
 
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
@@ -44,11 +44,11 @@ class ElfFile:
         return self.data[offset:end].decode(errors="replace")
 
     def section(self, name: str) -> ElfSection | None:
-        """Return the section of that name, if there is one."""
+        """Return the section of that name, or None."""
         return next((section for section in self.sections if section.name == name), None)
 
     def contents(self, name: str) -> bytes:
-        """Return the bytes of a section; none if it does not exist or has no contents."""
+        """Return the bytes of a section; empty if it does not exist or has no contents."""
         section = self.section(name)
         if section is None or section.kind == _NO_BITS:
             return b""
@@ -60,7 +60,7 @@ class ElfFile:
         return list(struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4]))
 
     def symbols(self) -> dict[str, int]:
-        """Addresses of the named symbols."""
+        """Return the addresses of symbols, by name."""
         found = {}
         for table in self.sections:
             if table.kind != _SYMBOL_TABLE:

@@ -1,4 +1,4 @@
-"""Running gcc on what was written for clang."""
+"""Calls of gcc for sources and options written for clang."""
 
 import functools
 import os
@@ -29,7 +29,7 @@ _UNKNOWN = re.compile(
 
 
 def include_flags(device_include: Path) -> list[str]:
-    """Return the headers of DPU programs, those of gcc that need no system, and no others."""
+    """Return the include flags: headers of DPU programs and gcc's own headers, no others."""
     return ["-nostdinc", "-isystem", str(device_include), "-isystem", _own_include()]
 
 
@@ -43,17 +43,17 @@ def _own_include() -> str:
 
 
 def macro_flags(core: str | None = None, *, strict: bool = False) -> list[str]:
-    """Return the macros that the vendor's compiler defines for a core, and those to undefine."""
+    """Return flags that define the macros of the vendor's compiler for a core, and no host's."""
     flags = [f"-U{name}" for name in _UNDEFINED] + ["-D__DPU__=1", "-D__DPU=1", "-D__dpu__=1"]
     flags.append(f"-D__dpu_{core or 'v1A'}__=1")
     return flags if strict else [*flags, "-DDPU=1"]
 
 
 def run(words: list[str], *, verbose: bool) -> None:
-    """Run gcc; options that only clang knows are left out.
+    """Run gcc; leave out options that only clang knows.
 
     Raises:
-      DriverError: gcc failed, and has said why on stderr.
+      DriverError: if gcc fails; the reason is then on stderr.
     """
     colour = ["-fdiagnostics-color=always"] if sys.stderr.isatty() else []
     while True:
@@ -80,7 +80,7 @@ def run(words: list[str], *, verbose: bool) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment, with messages in the language that `_UNKNOWN` reads."""
+    """Return the environment with untranslated messages, for `_UNKNOWN`, and no include paths."""
     ignored = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "LANGUAGE"}
     kept = {name: value for name, value in os.environ.items() if name not in ignored}
     return {**kept, "LC_ALL": "C"}

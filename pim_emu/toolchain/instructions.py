@@ -1,7 +1,7 @@
-"""Counting: an estimate of the DPU's instructions, added up in r15 as a program runs.
+"""Instruction counting: an estimate of the DPU's instructions, summed in r15 at run time.
 
-gcc keeps away from r15 (-ffixed-r15). At the start of each basic block goes `leaq N(%r15), %r15`,
-which leaves the flags alone; N is the price of the block's instructions.
+gcc does not use r15 (-ffixed-r15). Each basic block starts with `leaq N(%r15), %r15`, which does
+not change the flags; N is the price of the block's instructions.
 """
 
 import re
@@ -19,16 +19,16 @@ _COUNT = "\tleaq\t{}(%r15), %r15"
 
 
 def count_instructions(text: str, pricer: Pricer | None = None) -> str:
-    """Assembly with counting added.
+    """Add counting to assembly.
 
     Args:
       text: assembly that gcc made from C with -ffixed-r15.
-      pricer: says what an instruction costs; by default with the package's weights.
+      pricer: price of each instruction; by default from the package's weights.
 
     Returns:
-      The same assembly with counts in every basic block, and in section .emu.iram, for each section
-      of code, the estimate of the instructions that it takes in IRAM. Each such number is linked
-      with its section: the linker drops both or none.
+      The assembly with a count in every basic block. Section .emu.iram has, for each section of
+      code, an estimate of its instructions in IRAM. Each number is linked with its section: the
+      linker drops both or none.
     """
     counter = _InstructionCounter(
         _jump_targets(text), constants_at_labels(text), pricer or Pricer()
@@ -39,7 +39,7 @@ def count_instructions(text: str, pricer: Pricer | None = None) -> str:
 
 
 def _jump_targets(text: str) -> set[str]:
-    """Local labels that code or data name: where blocks begin. Debug information names others."""
+    """Return the local labels that start blocks: those named in code or data, not for debuggers."""
     targets: set[str] = set()
     section = ".text"
     for line in text.splitlines():
@@ -55,7 +55,7 @@ def _jump_targets(text: str) -> set[str]:
 
 
 class _InstructionCounter:
-    """Goes through the lines of an assembly file and writes them anew."""
+    """Rewriter of an assembly file, line by line, that inserts the counts."""
 
     def __init__(
         self, targets: set[str], constants: Mapping[str, Constants], pricer: Pricer
@@ -82,7 +82,7 @@ class _InstructionCounter:
         self._begin_block()
 
     def add(self, line: str) -> None:
-        """Take the next line."""
+        """Process the next line."""
         word = line.strip()
         label = _LABEL.match(line)
         if label:
@@ -132,7 +132,7 @@ class _InstructionCounter:
             self._end_block()
 
     def finish(self) -> list[str]:
-        """All lines."""
+        """Return all lines, followed by the IRAM estimates of the sections."""
         self._end_block()
         for section, stored in self._stored.items():
             self._written.append(f'\t.section\t.emu.iram,"o",@progbits,{section}')

@@ -1,4 +1,4 @@
-"""Layout of an SDK folder."""
+"""Paths of an SDK folder, and the choice of compiler and machine."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ _MOST_MUTEXES = 56
 
 @dataclasses.dataclass(frozen=True)
 class SdkLayout:
-    """An SDK folder."""
+    """Paths of an SDK folder."""
 
     root: Path
 
@@ -38,33 +38,33 @@ class SdkLayout:
 
     @property
     def share(self) -> Path:
-        """Folder of what only the driver uses."""
+        """Folder of files that only the driver uses."""
         return self.root / "share" / "pim_emu"
 
     @property
     def device(self) -> Path:
-        """Folder of the run-time sources and of the linker script."""
+        """Folder of the run-time sources and the linker script."""
         return self.share / "device"
 
     @property
     def runtime_library(self) -> Path:
-        """Objects that every DPU program is linked with."""
+        """Archive that every DPU program is linked with."""
         return self.share / "lib" / "libdpurt.a"
 
 
 def compiler() -> str:
-    """Return the C compiler that does the work: `PIM_EMU_CC`, or gcc."""
+    """Return the C compiler: `PIM_EMU_CC`, or gcc."""
     return os.environ.get("PIM_EMU_CC") or "gcc"
 
 
 def machine_of(core: str | None) -> Machine:
-    """Return the machine that programs must fit: `PIM_EMU_MACHINE`, or the default one of the core.
+    """Load the machine that programs must fit: `PIM_EMU_MACHINE`, or the core's default.
 
     Args:
-      core: what `-mcpu=` named, or None.
+      core: value of `-mcpu=`, or None.
 
     Raises:
-      DriverError: unknown machine or core.
+      DriverError: if the machine or core is unknown.
     """
     name = os.environ.get("PIM_EMU_MACHINE")
     if name:
@@ -80,5 +80,5 @@ def machine_of(core: str | None) -> Machine:
 
 
 def most_mutexes(machine: Machine) -> int:
-    """Most mutexes that a program may declare."""
+    """Return the number of mutexes that a program may declare."""
     return _MUTEXES.get(machine.name, _MOST_MUTEXES)

@@ -1,4 +1,4 @@
-"""From object files to a DPU program that fits its machine."""
+"""Linking of object files to a DPU program, and checks that it fits its machine."""
 
 import os
 import re
@@ -28,15 +28,15 @@ def link_program(sdk: SdkLayout, command: Command, words: list[str], scratch: Pa
 
     Args:
       sdk: the folder with the run-time library.
-      command: with the numbers of tasklets and stacks.
-      words: object files and words for the linker, in their order.
-      scratch: a folder for intermediate files, and for the program.
+      command: the options, with the number of tasklets and the stack sizes.
+      words: object files and linker options, in order.
+      scratch: folder for intermediate files and the program.
 
     Returns:
       The program, in `scratch`.
 
     Raises:
-      DriverError: the linker failed, or the program does not fit.
+      DriverError: if the linker fails, or the program does not fit.
     """
     machine = machine_of(command.core)
     tasklets = _tasklets(command, machine)
@@ -68,7 +68,7 @@ def link_program(sdk: SdkLayout, command: Command, words: list[str], scratch: Pa
 
 
 def _library(word: str, command: Command) -> str:
-    """Return the library that `-l` names, from the user's folders and never the host's."""
+    """Return the archive that `-l` names, from the user's folders, never from the host's."""
     if not word.startswith("-l"):
         return word
     for folder in command.library_folders:
@@ -98,7 +98,7 @@ def _tasklets(command: Command, machine: Machine) -> int:
 
 
 def _stacks(command: Command, tasklets: int) -> list[int]:
-    """Bytes of each stack; the named ones of tasklets that do not run take their room too."""
+    """Return the bytes of each stack; explicitly sized stacks of unused tasklets count too."""
     default = _number(command, "STACK_SIZE_DEFAULT", _DEFAULT_STACK)
     stacks = [default] * tasklets + [0] * (_TABLE - tasklets)
     sizes = {"STACK_SIZE_DEFAULT": default}
@@ -115,7 +115,7 @@ def _stacks(command: Command, tasklets: int) -> list[int]:
 
 
 def _check(elf: ElfFile, machine: Machine, stacks: list[int]) -> None:
-    """Hold the program to the machine's limits."""
+    """Check the program against the machine's limits."""
     for section in elf.sections:
         if section.flags & ALLOCATED and section.size and section.name not in _PLACED:
             raise DriverError(f"section '{section.name}': names with a dot are the compiler's own")
@@ -162,7 +162,7 @@ def _write_build(elf: ElfFile, program: Path, objects: dict[str, int]) -> None:
 
 
 def _kinds_of_objects(words: list[str]) -> dict[str, int]:
-    """Return the build of each object file; refuse those of other compilers."""
+    """Return the build flags of each object file; refuse objects of other compilers."""
     found = {}
     for word in words:
         if not word.endswith(".o") or word.startswith("-"):

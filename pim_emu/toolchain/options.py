@@ -1,4 +1,4 @@
-"""The command line of the driver: clang's options, sorted by what becomes of them."""
+"""Parser of the driver's command line: clang's options, sorted by their handling."""
 
 import dataclasses
 import re
@@ -46,7 +46,7 @@ _DEFINED_AT_LINK = re.compile(r"(NR_TASKLETS|STACK_SIZE_DEFAULT|STACK_SIZE_TASKL
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A file to compile."""
+    """Source file to compile."""
 
     path: str
     language: str  # of gcc's -x, or "assembly" (made by the driver itself)
@@ -54,7 +54,7 @@ class Source:
 
 @dataclasses.dataclass
 class Command:
-    """Request of a command line."""
+    """Parsed command line."""
 
     action: str = "link"  # or one of the values of _ACTIONS
     output: str | None = None
@@ -75,7 +75,7 @@ class Command:
 
 
 def expand_response_files(words: list[str]) -> Iterator[str]:
-    """Return the words, with those of the files named `@file` in their place."""
+    """Yield the words, with each `@file` replaced by the words of that file."""
     for word in words:
         path = Path(word[1:])
         if word.startswith("@") and path.is_file():
@@ -85,10 +85,10 @@ def expand_response_files(words: list[str]) -> Iterator[str]:
 
 
 def parse(arguments: list[str]) -> Command:
-    """Read a command line.
+    """Parse a command line.
 
     Raises:
-      DriverError: an option without its value, or one that cannot be honoured.
+      DriverError: if an option lacks its value or is not supported.
     """
     command = Command()
     language: str | None = None

@@ -1,4 +1,4 @@
-"""`dpu-pkg-config`: what a host program is compiled and linked with."""
+"""Command `dpu-pkg-config`: compiler and linker flags of host programs."""
 
 import sys
 
@@ -10,7 +10,7 @@ _PACKAGES = {"dpu"}
 
 
 def main(sdk: SdkLayout, arguments: list[str]) -> int:
-    """Answer a query as pkg-config would and return the exit status."""
+    """Answer a query as pkg-config does; return the exit status."""
     answers = {
         "--cflags": f"-I{sdk.host_include}",
         "--cflags-only-I": f"-I{sdk.host_include}",

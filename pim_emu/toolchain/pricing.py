@@ -1,8 +1,9 @@
-"""Cost of a host instruction on a DPU, by the weights of `weights.toml`.
+"""Price of a host instruction in DPU instructions, by the weights of `weights.toml`.
 
-It is an estimate: gcc's code for x86-64 stands for what another compiler makes for a DPU. What both
-have (loads, stores, jumps, arithmetic) counts one for one; artefacts of the host count nothing;
-what a DPU does in a routine (multiplication, division, floats) has the routine's price.
+The price is an estimate: gcc's x86-64 code stands for another compiler's DPU code. Instructions
+that both have (loads, stores, jumps, arithmetic) count one for one; artefacts of the host count
+nothing; operations that a DPU does in a routine (multiplication, division, floats) have the
+routine's price.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ _STACK_LIMIT = "%fs:112"  # what -fsplit-stack compares with
 
 @dataclasses.dataclass(frozen=True)
 class Price:
-    """Instructions that are executed, and how many of IRAM they take."""
+    """Price of an instruction: DPU instructions executed, and stored in IRAM."""
 
     executed: float
     stored: float
@@ -33,14 +34,14 @@ class Price:
 
 @functools.cache
 def load_weights() -> Mapping[str, Constant]:
-    """Return the weights that come with the package."""
+    """Load the weights that come with the package."""
     name = "weights.toml"
     text = (resources.files("pim_emu.toolchain") / name).read_text(encoding="utf-8")
     return parse_constants(text, name)
 
 
 class Pricer:
-    """Prices the instructions of one function after another, in their order."""
+    """Pricing of instructions, taken in order, one function after the other."""
 
     def __init__(self, weights: Mapping[str, Constant] | None = None) -> None:
         self._weights = {
@@ -49,12 +50,12 @@ class Pricer:
         self.begin_function()
 
     def begin_function(self) -> None:
-        """Forget what is known of registers and flags."""
+        """Forget the known registers and flags."""
         self._constants: Constants = {}
         self._flags = ""  # what the last comparison or arithmetic was
 
     def begin_block(self, constants: Constants) -> None:
-        """Know of registers what is known where a block is jumped to."""
+        """Set the constants that registers hold at the start of a block."""
         self._constants = dict(constants)
 
     def price(self, instruction: Instruction) -> Price:
@@ -67,7 +68,7 @@ class Pricer:
         return Price(rest, rest)
 
     def per_element(self, instruction: Instruction) -> int:
-        """Return the cost of each element of a repeated copy or fill; 0 for other instructions."""
+        """Return the price of each element of a repeated copy or fill; 0 for other instructions."""
         name, width = instruction.mnemonic[:-1], instruction.mnemonic[-1]
         if instruction.prefix != "rep" or name not in ("movs", "stos"):
             return 0
@@ -76,7 +77,7 @@ class Pricer:
         return whole(self._weights["copy_element" if name == "movs" else "fill_element"])
 
     def _routine(self, instruction: Instruction) -> float:
-        """Return the part that a DPU does in a routine; 0 if there is none."""
+        """Return the price of the part that a DPU does in a routine, or 0."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         if instruction.is_vector:
             return self._float_routine(mnemonic)
@@ -122,7 +123,7 @@ class Pricer:
         return 0
 
     def _plain(self, instruction: Instruction) -> float:
-        """Everything but routines."""
+        """Return the price of an instruction without routines."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         weights = self._weights
         if _STACK_LIMIT in (operand.text for operand in operands):
@@ -155,7 +156,7 @@ class Pricer:
         return reads + self._weights["store"]
 
     def _integer(self, instruction: Instruction) -> float:
-        """Return the arithmetic of an instruction, without its accesses to memory."""
+        """Return the price of an instruction's arithmetic, without memory accesses."""
         mnemonic, operands, weights = instruction.mnemonic, instruction.operands, self._weights
         base = mnemonic[:-1] if mnemonic[-1] in "bwlq" else mnemonic
         if mnemonic.startswith("set"):
@@ -200,7 +201,7 @@ class Pricer:
         return self._weights["alu"] * max(1, terms - 1)
 
     def _accesses(self, instruction: Instruction) -> float:
-        """Return the loads and stores of an instruction."""
+        """Return the price of an instruction's loads and stores."""
         mnemonic, memory, weights = instruction.mnemonic, instruction.memory, self._weights
         if mnemonic.startswith(("push", "pop", "leave")):
             return weights["store" if mnemonic.startswith("push") else "load"]
@@ -220,7 +221,7 @@ class Pricer:
         return price + (times * weights[f"{mram}store"] if writes else 0)
 
     def _vector(self, instruction: Instruction) -> float:
-        """Return an instruction on floats or vectors, without routines."""
+        """Return the price of an instruction on floats or vectors, without routines."""
         mnemonic, operands, memory = instruction.mnemonic, instruction.operands, instruction.memory
         moves = mnemonic.startswith(("mov", "lddq"))
         scalar = mnemonic[-2:] in ("ss", "sd") or mnemonic in ("movd", "movq", "movlps", "movhps")
@@ -252,5 +253,5 @@ class Pricer:
 
 
 def whole(price: float) -> int:
-    """Return a price in whole instructions, halves up."""
+    """Round a price to whole instructions, halves up."""
     return math.floor(price + 0.5)

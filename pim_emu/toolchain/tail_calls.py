@@ -1,10 +1,10 @@
-"""Tail calls of the run-time library, as calls that return.
+"""Replacement of tail calls to the run-time library by calls that return.
 
-gcc ends a function by a jump where its last statement is a call. The library would then return to
-the caller's caller, and a fault in it would name a line of that one. The function's frame is gone
-at the jump, so a call in its place needs nothing but the stack's alignment. Arguments on the stack
-would be missed: of functions that may have them there is `printf`, where the caller has no frame in
-which they could have been put.
+If a function's last statement is a call, gcc makes it a jump. The library then returns to the
+caller's caller, and a fault in it would name a line there. The function's frame is gone at the
+jump, so a call in its place only needs to keep the stack aligned. A call would misplace arguments
+on the stack. Only `printf` can have such arguments; its jump is replaced only where the code before
+it puts nothing on the stack.
 """
 
 import re
@@ -39,7 +39,7 @@ _JUMP = re.compile(r"^\tjmp\t(\w+)$", re.MULTILINE)
 
 
 def return_from_library(assembly: str) -> str:
-    """Replace jumps to the library's functions, unless the file defines them itself."""
+    """Replace jumps to library functions by calls, unless the file defines the function itself."""
 
     def uses_stack(end: int) -> bool:
         start = max((label.end() for label in _LABEL.finditer(assembly, 0, end)), default=0)

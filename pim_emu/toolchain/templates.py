@@ -1,4 +1,4 @@
-"""Files of the SDK folder that are written, not copied."""
+"""Contents of the SDK folder's generated files."""
 
 from pim_emu.toolchain.layout import VERSION
 

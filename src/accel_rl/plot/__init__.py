@@ -1,4 +1,4 @@
-"""Pictures of results. Every function draws on Axes that it is given, from plain arrays and dicts.
+"""Plots of results, drawn on given Axes from plain arrays and dicts.
 
 Figures that come from a cost model are labelled *modelled* by default.
 """

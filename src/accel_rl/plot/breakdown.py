@@ -1,4 +1,4 @@
-"""Time parts: where the seconds of a run go, one stacked bar for each run."""
+"""Breakdown of run times into parts, one stacked bar for each run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,19 +17,19 @@ def draw_breakdown(
     what: str = "modelled",
     totals: bool = True,
 ) -> None:
-    """Draws horizontal bars, the first run on top, each stacked from its parts.
+    """Draw one horizontal bar for each run, stacked from its parts, with the first run on top.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         runs: {run: {part: seconds}}; all runs have the parts of the first, in its order. The four
-            parts of a PIM run (`cpu_to_pim`, `pim_kernel`, `inter_pim`, `pim_to_cpu`) have names
-            and colours of their own.
-        what: where the seconds come from; stands in the axis label.
+            parts of a PIM run (`cpu_to_pim`, `pim_kernel`, `inter_pim`, `pim_to_cpu`) have their
+            own names and colours.
+        what: origin of the seconds, for the axis label.
         totals: write the sum at the end of each bar.
 
     Raises:
-        ValueError: there is no run, or no part, a run has other parts, or a time is negative or not
-            finite.
+        ValueError: if there is no run or no part, a run has other parts, or a time is negative or
+            not finite.
     """
     if not runs:
         raise ValueError("runs must name at least one run, got none")
@@ -84,7 +84,7 @@ def draw_breakdown(
 
 
 def _unit(longest: float) -> tuple[float, str]:
-    """Factor and name of the unit in which the longest bar reads best."""
+    """Return the factor and name of the unit that suits the longest bar."""
     for scale, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if longest * scale >= 10:
             return scale, unit

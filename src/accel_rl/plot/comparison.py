@@ -1,4 +1,4 @@
-"""Two systems on several cases: how far apart their figures are."""
+"""Comparison of two systems' figures on several cases."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from accel_rl.plot.style import COLORS, quiet
 
 
 class Compared(NamedTuple):
-    """A case: the figures of ours and of a rival, and the range of each if it is known."""
+    """One case: figures of our system and a rival, with their ranges if known."""
 
     label: str
     ours: float
@@ -21,17 +21,18 @@ class Compared(NamedTuple):
 
 
 def draw_comparison(ax: Axes, cases: Sequence[Compared], *, xlabel: str) -> None:
-    """Draws a row for each case: two dots, joined, with their ranges as thin lines.
+    """Draw one row for each case: two connected dots, with their ranges as thin lines.
 
-    The axis is logarithmic where all figures are positive and some ten times others.
+    The axis is logarithmic if all figures are positive and the largest is at least ten times the
+    smallest.
 
     Args:
-      ax: where to draw.
-      cases: from the top down, at least one.
-      xlabel: what the figures are, with the unit.
+      ax: axes to draw on.
+      cases: cases from top to bottom, at least one.
+      xlabel: name and unit of the figures.
 
     Raises:
-      ValueError: there are no cases.
+      ValueError: if there are no cases.
     """
     if not cases:
         raise ValueError("there must be at least one case to compare")

@@ -1,4 +1,4 @@
-"""Learning curves: what the policy is worth after so many passes over the data."""
+"""Learning curves: the policy's return over passes over the data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,22 +21,22 @@ def draw_curves(
     xlabel: str = "passes over the data",
     ylabel: str = "return per episode",
 ) -> None:
-    """Draws one line for each label.
+    """Draw one learning curve for each label.
 
     Args:
-        ax: where to draw.
-        x: [N], passes (or steps, or seconds); or {label: [N]} where curves differ in length.
+        ax: axes to draw on.
+        x: [N], passes (or steps, or seconds); or {label: [N]} if curves differ in length.
         curves: {label: [N]} in the order of the legend.
         bands: {label: (low [N], high [N])}, shaded around the line of that label.
         styles: {label: line properties of matplotlib}, over the default colour cycle.
-        reference: name and value of a level to compare with, such as the optimum.
-        xlabel: what x is.
-        ylabel: what the curves are.
+        reference: name and value of a reference level, such as the optimum.
+        xlabel: label of the x axis.
+        ylabel: label of the y axis.
 
     Raises:
-        TypeError: a curve is of no numbers.
-        ValueError: there is no curve, a curve or a band has another length than its x, or a label
-            has no x or curve.
+        TypeError: if a curve does not consist of numbers.
+        ValueError: if there is no curve, a curve or a band has another length than its x, or a
+            label has no x or curve.
     """
     if not curves:
         raise ValueError("curves must hold at least one, got none")

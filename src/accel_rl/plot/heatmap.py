@@ -1,4 +1,4 @@
-"""Heat maps: one number for each combination of two settings, written into its cell."""
+"""Heat maps: one number for each combination of two settings, also written into the cell."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,24 +23,24 @@ def draw_heatmap(
     decimals: int = 2,
     cmap: str = "viridis",
 ) -> AxesImage:
-    """Draws a table of numbers as colours and figures.
+    """Draw a table of numbers as a heat map, with the numbers in the cells.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         values: [R, C]; NaN leaves a cell empty.
         rows: R names, top to bottom.
         columns: C names, left to right.
-        row_label: what the rows are.
-        column_label: what the columns are.
-        value_label: what the numbers are, written at the colour bar.
-        decimals: of the figures in the cells.
-        cmap: a matplotlib colour map's name.
+        row_label: label of the rows.
+        column_label: label of the columns.
+        value_label: label of the colour bar.
+        decimals: decimals of the numbers in the cells.
+        cmap: name of a matplotlib colour map.
 
     Returns:
-        The image, for a colour bar of the caller's own.
+        The image, for a further colour bar.
 
     Raises:
-        ValueError: `values` is not [R, C].
+        ValueError: if `values` is not [R, C].
     """
     table = np.asarray(values, np.float64)
     if table.ndim != 2:

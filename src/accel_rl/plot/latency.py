@@ -1,4 +1,4 @@
-"""Latencies: how long calls take over each way to make them, on a logarithmic scale."""
+"""Latencies of calls, for each way to make them, on a logarithmic scale."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,19 +19,19 @@ def draw_latency(
     colors: Mapping[str, str] | None = None,
     what: str = "measured",
 ) -> None:
-    """Draws a row for each way to make a call: a dot at the middle, a bar for the spread.
+    """Draw one row for each way to make a call: a dot at the middle, a bar for the spread.
 
-    The middles stand as numbers on the right.
+    The middle is also written as a number on the right.
 
     Args:
-        ax: where to draw; its x axis becomes logarithmic.
+        ax: axes to draw on; the x axis becomes logarithmic.
         calls: {call: {way: (low, middle, high)}} in microseconds, such as the 5th, 50th and 95th
-            percentile; calls and ways from the top down. With one call only ways are named.
-        colors: {way: colour}, over the default ones; a way has the same with every call.
-        what: where the times come from; stands in the axis label.
+            percentile; calls and ways from top to bottom. A single call is not named.
+        colors: {way: colour}, over the default ones; a way has one colour in all calls.
+        what: origin of the times, for the axis label.
 
     Raises:
-        ValueError: there is no call, or three times are not positive, finite and in order.
+        ValueError: if there is no call, or three times are not positive, finite and in order.
     """
     if not calls or not all(calls.values()):
         raise ValueError("calls must name at least one call, and each at least one way")
@@ -73,5 +73,5 @@ def draw_latency(
 
 
 def _write(ax: Axes, part: float, row: float, text: str, **style: Any) -> None:
-    """At a part of the axes' width, in a row."""
+    """Write text in a row, at `part` of the axes' width."""
     ax.text(part, row, text, transform=ax.get_yaxis_transform(), va="center", **style)

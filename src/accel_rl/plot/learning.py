@@ -19,34 +19,34 @@ _BLOCK = 4_000_000  # resampled numbers held at once
 
 
 class Interval(NamedTuple):
-    """A confidence interval; arrays of the statistic's shape."""
+    """Confidence interval; arrays of the statistic's shape."""
 
     low: np.ndarray
     high: np.ndarray
 
 
 class Curve(NamedTuple):
-    """A learning curve of several seeds."""
+    """Learning curve of several seeds."""
 
     steps: Any  # [N], when the policy was scored
     scores: Any  # [R, N], of R seeds
 
 
 def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
-    """Return the mean of the middle half: floor(n / 4) values are left out at either end.
+    """Return the mean of the middle half; floor(n / 4) values are left out at each end.
 
     With fewer than four values it is the plain mean.
 
     Args:
       scores: array of numbers.
-      axis: over which it is taken.
+      axis: axis to reduce.
 
     Returns:
       float64, the shape of `scores` without the axis.
 
     Raises:
-      TypeError: if scores are no numbers, or the axis no int.
-      ValueError: if there is no such axis, it holds nothing, or a score is NaN or infinite.
+      TypeError: if scores are not numbers, or the axis is not an int.
+      ValueError: if the axis does not exist or is empty, or a score is NaN or infinite.
     """
     found = _finite(scores)
     if found.ndim:
@@ -68,21 +68,22 @@ def bootstrap(
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Interval:
-    """Return a percentile interval from runs resampled with replacement within strata.
+    """Compute a percentile interval by the stratified bootstrap over runs.
 
-    A run is drawn whole, with all of its N scores.
+    Runs are resampled with replacement within their groups (strata). A run is drawn whole, with all
+    its N scores.
 
     Args:
       groups: G arrays [R_g, N] or [R_g] of scores: the runs of a task, or of a method.
-      statistic: of resampled groups, G arrays [K, R_g, N] or [K, R_g], to [K, N] or [K], for K
-        resamples; None: the inter-quartile mean of all groups' runs together. For a difference of
+      statistic: maps resampled groups, G arrays [K, R_g, N] or [K, R_g] for K resamples, to [K, N]
+        or [K]; if None, the inter-quartile mean of all groups' runs together. For a difference of
         two methods: `lambda a, b: interquartile_mean(a, 1) - interquartile_mean(b, 1)`.
       confidence: share of the resamples that lie in the interval.
-      resamples: K in all.
-      seed: of the drawing.
+      resamples: number of resamples; the statistic gets them in blocks of K.
+      seed: seed of the resampling.
 
     Raises:
-      TypeError: if scores are no numbers, or an argument is of another type.
+      TypeError: if scores are not numbers, or an argument is of another type.
       ValueError: if there is no group or no run, shapes differ, a score is NaN or infinite, or a
         number is out of range.
     """
@@ -123,20 +124,20 @@ def draw_learning(
     xlabel: str = "environment steps",
     ylabel: str = "return per episode",
 ) -> None:
-    """Draws the inter-quartile mean over seeds of each curve, and its bootstrap interval.
+    """Draw each curve's inter-quartile mean over seeds, with its bootstrap interval.
 
     Args:
-      ax: where to draw.
+      ax: axes to draw on.
       curves: {label: Curve} in the order of the legend, which adds the number of seeds.
-      confidence: of the intervals; a curve of one seed has none.
-      resamples: of the bootstrap.
+      confidence: confidence of the intervals; a curve of one seed has no interval.
+      resamples: resamples of the bootstrap.
       styles: {label: line properties of matplotlib}, over the default colour cycle.
-      reference: name and value of a level to compare with.
-      xlabel: what steps are.
-      ylabel: what scores are.
+      reference: name and value of a reference level.
+      xlabel: label of the x axis.
+      ylabel: label of the y axis.
 
     Raises:
-      TypeError: if a curve is none, or of no numbers.
+      TypeError: if a curve is not a `Curve`, or does not consist of numbers.
       ValueError: if there is no curve, scores are not [R, N] with N steps, a score is NaN or
         infinite, or a style has no curve.
     """

@@ -1,4 +1,4 @@
-"""Pareto fronts: mappings that no other beats in both throughput and efficiency."""
+"""Pareto fronts of mappings, by throughput and energy efficiency."""
 
 from collections.abc import Mapping
 
@@ -16,17 +16,17 @@ def draw_pareto(
     what: str = "declared watts",
     title: str = "",
 ) -> None:
-    """Draws mappings by throughput and efficiency, those that none beats in both joined by a line.
+    """Draw mappings by throughput and efficiency, with the Pareto front as a line.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         points: {mapping: (samples per second, samples per joule)}.
-        front: those that are not dominated.
-        what: where the joules come from; stands in the axis label.
-        title: above the chart.
+        front: the points that are not dominated.
+        what: origin of the joules, for the axis label.
+        title: title of the chart.
 
     Raises:
-        ValueError: there are no points.
+        ValueError: if there are no points.
     """
     if not points or not front:
         raise ValueError("points and front must hold at least one mapping, got none")

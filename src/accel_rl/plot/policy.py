@@ -1,4 +1,4 @@
-"""A grid world's map, the values of its states and a policy, in one picture."""
+"""Map of a grid world with the values of its states and a policy."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def draw_policy(
 
 
 def _cell_values(layout: GridLayout, values: Any) -> np.ndarray:
-    """[H, W] float64, NaN where there are no values."""
+    """Return the values of cells, [H, W] float64; NaN where there are none."""
     if values is None:
         return np.full(layout.states.shape, np.nan)
     table = np.asarray(values, np.float64)
@@ -92,7 +92,7 @@ def _cell_values(layout: GridLayout, values: Any) -> np.ndarray:
 
 
 def _cell_actions(layout: GridLayout, policy: Any) -> np.ndarray | None:
-    """[H, W] actions."""
+    """Return the actions of cells, [H, W] int, or None."""
     if policy is None:
         return None
     table = np.asarray(policy)
@@ -142,7 +142,7 @@ def _draw_action(
 def _label_cell(
     ax: Axes, layout: GridLayout, row: int, column: int, color: str, size: float
 ) -> None:
-    """Return the cell's character, unless it is plain ground, and its marks."""
+    """Draw a cell's character, unless it is plain ground, and its marks."""
     cell = layout.cells[row][column]
     if cell in layout.no_action:
         _text(ax, column, row, cell, color, 0.3 * size, weight="bold")
@@ -175,12 +175,12 @@ def _text(ax: Axes, x: float, y: float, text: str, color: str, points: float, **
 
 
 def _number(value: float, spread: float) -> str:
-    """Return the number of decimals that the spread of the values needs, at most two."""
+    """Format a value with decimals that suit the spread of the values, at most two."""
     decimals = int(np.clip(2 - np.floor(np.log10(spread)), 0, 2))
     return f"{value:.{decimals}f}"
 
 
 def _cell_points(ax: Axes, height: int, width: int) -> float:
-    """Side of a cell in points, which text and arrows scale with."""
+    """Return the side of a cell in points, by which text and arrows scale."""
     box = ax.get_window_extent()
     return min(box.width / width, box.height / height) * 72 / ax.figure.dpi

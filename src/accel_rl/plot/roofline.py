@@ -1,4 +1,4 @@
-"""Rooflines: what steps reach of what the machine could do with as little data."""
+"""Rooflines: performance of steps against the limits of compute and memory bandwidth."""
 
 from collections.abc import Mapping
 
@@ -16,17 +16,17 @@ def draw_roofline(
     bandwidth: float,
     title: str = "",
 ) -> None:
-    """Draws performance over arithmetic intensity, below the roof of compute and memory.
+    """Draw performance over arithmetic intensity, below the roof of compute and memory.
 
     Args:
-        ax: where to draw; both of its axes become logarithmic.
-        points: {step: (FLOP per byte, FLOP per second)}; steps that compute nothing are left out.
+        ax: axes to draw on; both become logarithmic.
+        points: {step: (FLOP per byte, FLOP per second)}; steps without FLOP are left out.
         peak_flops: FLOP per second.
         bandwidth: bytes per second.
-        title: above the chart.
+        title: title of the chart.
 
     Raises:
-        ValueError: a peak is not above 0, or no point is.
+        ValueError: if a peak is not above 0, or no point is.
     """
     if not (peak_flops > 0 and bandwidth > 0):
         raise ValueError(f"peaks must be above 0, got {peak_flops} and {bandwidth}")

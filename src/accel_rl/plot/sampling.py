@@ -1,4 +1,4 @@
-"""Pictures of replay samples: distributions, distances to exact ones, candidates of a search."""
+"""Plots of replay sampling: distributions, divergences, estimates, and a search's candidates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,20 +24,20 @@ def draw_distribution(
     xlabel: str = "priority",
     ylabel: str = "part of the draws",
 ) -> None:
-    """Draws two histograms over the same bins, the exact one filled and the sampled one a line.
+    """Draw two histograms over the same bins: the exact one filled, the sampled one as a line.
 
     Args:
-        ax: where to draw.
-        edges: [N + 1], of the bins.
-        exact: [N], what was wanted of each bin.
-        sampled: [N], what was drawn.
-        color: of the line.
-        labels: of both in the legend.
-        xlabel: what the bins are of.
-        ylabel: what their heights are.
+        ax: axes to draw on.
+        edges: [N + 1], edges of the bins.
+        exact: [N], exact height of each bin.
+        sampled: [N], sampled height of each bin.
+        color: colour of the line.
+        labels: labels of both in the legend.
+        xlabel: label of the x axis.
+        ylabel: label of the y axis.
 
     Raises:
-        ValueError: lengths differ, or a height is negative or not finite.
+        ValueError: if lengths differ, or a height is negative or not finite.
     """
     bins = np.asarray(edges, np.float64)
     for name, heights in (("exact", exact), ("sampled", sampled)):
@@ -63,21 +63,20 @@ def draw_divergence(
     xlabel: str = "groups",
     ylabel: str = "KL divergence, nats",
 ) -> None:
-    """Draws distances to an exact distribution over a setting, on logarithmic scales.
+    """Draw divergences from an exact distribution over a setting, on logarithmic scales.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         x: [N] above 0, the setting; each value gets a tick.
         curves: {label: [N]} above 0, in the order of the legend.
-        levels: {name: distance}, of what the setting does not concern; dotted, with the name on
-            the line.
+        levels: {name: divergence} of samplers without the setting, as dotted lines with the name.
         styles: {label: line properties of matplotlib}, over the default colour cycle.
-        xlabel: what x is.
-        ylabel: what the distance is.
+        xlabel: label of the x axis.
+        ylabel: label of the y axis.
 
     Raises:
-        ValueError: a curve has another length than x, a setting or a distance is not positive and
-            finite, or a style has no curve.
+        ValueError: if a curve has another length than x, a setting or a divergence is not positive
+            and finite, or a style has no curve.
     """
     settings = np.asarray(x, np.float64)
     _check_positive("x", settings)
@@ -127,18 +126,18 @@ def draw_estimates(
     xlabel: str = "how often a draw gave it",
     ylabel: str = "probability given with it",
 ) -> None:
-    """Draws estimated probabilities over counted frequencies, and the line where they agree.
+    """Draw estimated probabilities over counted frequencies, with the line of equality.
 
     Args:
-        ax: where to draw; both axes become logarithmic.
-        estimates: {label: (frequencies [N], estimates [N])}; pairs of which one is not positive
-            and finite are left out.
+        ax: axes to draw on; both become logarithmic.
+        estimates: {label: (frequencies [N], estimates [N])}; pairs with a number that is not
+            positive and finite are left out.
         colors: {label: colour}, over the default ones.
-        xlabel: what was counted.
-        ylabel: what was estimated.
+        xlabel: label of the x axis.
+        ylabel: label of the y axis.
 
     Raises:
-        ValueError: lengths differ, or no pair is left.
+        ValueError: if lengths differ, or no pair is left.
     """
     reach = []
     for number, (label, (frequency, estimate)) in enumerate(estimates.items()):
@@ -168,19 +167,19 @@ def draw_search(
     sets: tuple[Any, Any] | None = None,
     xlabel: str = "priority",
 ) -> None:
-    """Draws one search of a memory: items in order, what was asked for, and what was found.
+    """Draw one associative search of a replay buffer: items, queries and candidates.
 
     Args:
-        ax: where to draw.
-        priorities: [N]; items stand in their order from the bottom up.
-        members: [N] bool: the item was found.
-        groups: [m + 1], borders of groups of priorities; none are drawn if None.
-        values: [m], the priority that each group asked for.
-        sets: (lowest [m], highest [m]), ends of what each query matches, shaded.
-        xlabel: what the items are ordered by.
+        ax: axes to draw on.
+        priorities: [N]; items are drawn in this order from bottom to top.
+        members: [N] bool, items that were found.
+        groups: [m + 1], borders of the groups of priorities; None for none.
+        values: [m], the priority that each group's query asked for.
+        sets: (lowest [m], highest [m]), priorities that each query matches, shaded.
+        xlabel: label of the x axis.
 
     Raises:
-        ValueError: lengths differ.
+        ValueError: if lengths differ.
     """
     check_lengths("members", members, len(priorities), "priorities")
     order = np.argsort(np.asarray(priorities), kind="stable")

@@ -1,4 +1,4 @@
-"""Strong scaling: how much faster the same work gets on more DPUs."""
+"""Strong scaling: speed-up of the same work on more DPUs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,19 +18,19 @@ def draw_scaling(
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     what: str = "modelled",
 ) -> None:
-    """Draws speed-up over the smallest number of DPUs on doubling axes, with the ideal line.
+    """Draw speed-up over the smallest number of DPUs on base-2 axes, with the ideal line.
 
-    The legend gives each curve's last value, because curves near the ideal lie on one another.
+    The legend has each curve's last value, because curves near the ideal overlap.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         dpus: [N] numbers of DPUs, ascending.
-        seconds: {label: [N] seconds}, each curve divided by its own first value.
+        seconds: {label: [N] seconds}; a curve is relative to its own first value.
         styles: {label: line properties of matplotlib}, over the default colour cycle.
-        what: where the seconds come from; stands in the axis label.
+        what: origin of the seconds, for the axis label.
 
     Raises:
-        ValueError: a curve's length is not N, a time is not positive, or `dpus` do not ascend.
+        ValueError: if a curve's length is not N, a time is not positive, or `dpus` do not ascend.
     """
     counts = np.asarray(dpus, np.float64)
     if counts.ndim != 1 or len(counts) < 2 or not (np.diff(counts) > 0).all() or counts[0] <= 0:

@@ -1,4 +1,4 @@
-"""One look for all pictures: colours that colour-blind readers can tell apart, quiet axes."""
+"""Common style of all plots: a colour-blind safe palette and plain axes."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -48,7 +48,7 @@ _INK = "#444444"
 
 
 def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
-    """Leaves two spines and a faint grid, drawn under the data.
+    """Reduce axes to two spines and a faint grid, drawn under the data.
 
     Args:
         ax: the axes.
@@ -64,7 +64,7 @@ def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """Values as float64; raises TypeError of what is no array of real numbers."""
+    """Convert values to float64; raise TypeError if they are not an array of real numbers."""
     try:
         found = np.asarray(values)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Timelines: what each worker is at, from moment to moment."""
+"""Timelines: the steps of each worker over time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,17 +18,17 @@ def draw_timeline(
     seconds: float | None = None,
     colors: Mapping[str, str] | None = None,
 ) -> None:
-    """Draws a Gantt chart: a row for each worker, a bar for each step that it took.
+    """Draw a Gantt chart: one row for each worker, one bar for each of its steps.
 
     Args:
-        ax: where to draw.
+        ax: axes to draw on.
         spans: (worker, step, start, end), in seconds.
-        title: above the chart; says whether times are measured, predicted or modelled.
-        seconds: how much is shown, from 0; all of it if None.
-        colors: of steps; those of a training program's have their own.
+        title: title of the chart; states whether times are measured, predicted or modelled.
+        seconds: end of the time shown, from 0; None for all.
+        colors: {step: colour}; the steps of a training program have default colours.
 
     Raises:
-        ValueError: there are no spans, or one ends before it starts.
+        ValueError: if there are no spans, or a span ends before it starts.
     """
     if not spans:
         raise ValueError("spans must hold at least one step, got none")

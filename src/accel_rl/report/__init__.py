@@ -1,1 +1,1 @@
-"""A run or a benchmark as one page of HTML, and what a benchmark's JSON holds."""
+"""HTML pages of runs and benchmarks, and the JSON format of benchmark results."""

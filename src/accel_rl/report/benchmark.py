@@ -1,4 +1,4 @@
-"""The page of one or several benchmarks' results."""
+"""Report page of the results of one or several benchmarks."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ _VERDICTS = {True: "held", False: "missed", None: "did not run"}
 
 
 def page_of(found: Sequence[Results], of: str) -> Page:
-    """Make the page of results, with a section for each suite.
+    """Build the page of results, with a section for each suite.
 
     Args:
-      found: at least one.
-      of: the file or folder that they are from.
+      found: results, at least one.
+      of: file or folder of the results.
     """
     claims = [claim for each in found for claim in each.claims]
     counts = [(name, sum(c.holds is holds for c in claims)) for holds, name in _VERDICTS.items()]
@@ -48,7 +48,7 @@ def page_of(found: Sequence[Results], of: str) -> Page:
 
 
 def conditions(each: Results) -> str:
-    """Return date, machine and commit of results, in a sentence or two."""
+    """Describe date, commit, machine and load of a run in a sentence."""
     machine, quick = each.machine, {True: "a quick run", False: "a full run", None: "a run"}
     load = each.load.get("before", [])
     cores = machine.get("cores", "unknown")
@@ -67,7 +67,7 @@ def conditions(each: Results) -> str:
 
 
 def machine_rows(each: Results) -> Rows:
-    """Return machine and load as rows of a table."""
+    """Return the machine and its load as rows of facts."""
     rows = []
     for name, value in flat(dict(each.machine)):
         if name == "memory_bytes":
@@ -126,7 +126,7 @@ _SENSES = {">=": "≥", "<=": "≤", "==": "="}
 
 
 def figure(each: Results, place: Place | None) -> str | None:
-    """Return a record that a claim names: its value, unit and system."""
+    """Format the record at a place: its value, unit and system."""
     record = each.find(place)
     if record is None:
         return None
@@ -153,7 +153,7 @@ def _figures(each: Results) -> PageTable:
 
 
 def _pictures(each: Results) -> list[Picture]:
-    """For each metric, the figures that claims compare."""
+    """Draw one picture for each metric, with the figures that claims compare."""
     groups: dict[tuple[str, str, Basis], list[tuple[Claim, BenchmarkRecord, BenchmarkRecord]]] = {}
     for claim in each.claims:
         ours, rival = each.find(claim.ours), each.find(claim.rival)

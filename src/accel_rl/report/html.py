@@ -1,4 +1,4 @@
-"""A page as one HTML file that needs nothing else: no script, no network, pictures within."""
+"""Rendering of a page as one self-contained HTML file, without scripts or network access."""
 
 import base64
 import functools
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def render(page: Page) -> str:
-    """Return the page's HTML. All text is escaped; pictures must be data URIs.
+    """Render the page as HTML; all text is escaped, and pictures must be data URIs.
 
     Raises:
-      ValueError: a picture is elsewhere.
+      ValueError: if a picture is not a data URI.
     """
     for section in page.sections:
         for picture in section.pictures:
@@ -32,10 +32,10 @@ def render(page: Page) -> str:
 
 
 def write(path: Path, page: Page) -> Path:
-    """Write the page, whole or not at all; return the path.
+    """Write the page atomically, and return the path.
 
     Raises:
-      OSError: the file cannot be written.
+      OSError: if the file cannot be written.
     """
     content = render(page)
     with atomic_write(path, "w") as file:
@@ -44,7 +44,7 @@ def write(path: Path, page: Page) -> Path:
 
 
 def svg(figure: "Figure") -> str:
-    """Return a drawing as a data URI. Text is drawn as outlines, so that no font is asked for.
+    """Convert a drawing to a data URI; text becomes outlines, so that no font is needed.
 
     The same drawing gives the same bytes.
     """
@@ -57,10 +57,10 @@ def svg(figure: "Figure") -> str:
 
 
 def png(content: bytes) -> str:
-    """Return the content of a PNG file as a data URI.
+    """Convert the content of a PNG file to a data URI.
 
     Raises:
-      ValueError: it is none.
+      ValueError: if it is not a PNG file.
     """
     if not content.startswith(b"\x89PNG\r\n\x1a\n"):
         raise ValueError("it is no PNG file")

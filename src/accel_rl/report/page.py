@@ -1,4 +1,4 @@
-"""Content of a page as plain data, which `accel_rl.report.html` renders."""
+"""Contents of a report page as plain data; `accel_rl.report.html` renders them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ Found = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class PageTable:
-    """Rows under headings.
+    """Table of a page.
 
     Attributes:
-      title: above it.
+      title: title above the table.
       columns: headings.
       rows: cells; shown with `text`.
-      basis: what the figures are, for the badge; None where a column tells, or there is none.
-      bases: of single columns, by heading.
+      basis: basis of the figures, for the badge; None if a column has it, or there is none.
+      bases: bases of single columns, by heading.
       numbers: headings of columns that are aligned as numbers.
-      folded: whether it is opened on demand.
+      folded: True if the table is folded until the reader opens it.
     """
 
     title: str
@@ -38,13 +38,13 @@ class PageTable:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A drawing, within the page.
+    """Picture embedded in a page.
 
     Attributes:
-      title: below it.
-      alt: what it shows, for who does not see it.
+      title: caption below the picture.
+      alt: description of the content, for readers who cannot see it.
       uri: a data URI.
-      basis: what is drawn; None where the drawing itself tells.
+      basis: basis of the figures; None if the picture states it.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class PageSection:
-    """A part of a page under a heading."""
+    """Section of a page, with its heading."""
 
     title: str
     text: str = ""
@@ -66,18 +66,18 @@ class PageSection:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """All of a page.
+    """Whole report page.
 
     Attributes:
-      title: of the page.
-      kind: what was run, in a few words, such as "benchmark".
-      lead: what was run, in a sentence or two.
+      title: title of the page.
+      kind: kind of the run, in a few words, such as "benchmark".
+      lead: description of the run, in a sentence or two.
       when: a date, or a date and a time.
-      figures: what matters most: name, value and basis.
-      sections: in order.
+      figures: most important figures: name, value and basis.
+      sections: sections, in order.
       settings: the configuration.
-      versions: of packages.
-      machine: where it ran; empty where that was not recorded.
+      versions: versions of packages.
+      machine: machine of the run; empty if it was not recorded.
     """
 
     title: str
@@ -92,7 +92,7 @@ class Page:
 
 
 def text(value: Any) -> str:
-    """Return a cell: numbers in three or four digits, absent values as a hyphen."""
+    """Format a cell: numbers with three or four digits, absent values as a hyphen."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -105,14 +105,14 @@ def text(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Format a number with three digits, or with all digits before the point."""
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{value:.2e}"
 
 
 def flat(settings: Mapping[str, Any], inside: str = "") -> list[tuple[str, Any]]:
-    """Nested tables as rows of dotted names and values."""
+    """Flatten nested tables to rows of dotted names and values."""
     rows: list[tuple[str, Any]] = []
     for name, value in settings.items():
         key = f"{inside}.{name}" if inside else str(name)
@@ -121,7 +121,7 @@ def flat(settings: Mapping[str, Any], inside: str = "") -> list[tuple[str, Any]]
 
 
 def made(by: Found) -> dict[str, Rows]:
-    """Versions and machine of a page, as far as they were recorded."""
+    """Return the versions and machine of a page, as far as they were recorded."""
     machine = by.get("host")
     return {
         "versions": list(by.get("versions", {}).items()),

@@ -1,26 +1,26 @@
-"""A benchmark's results: what its JSON file holds, and reading it with every value checked.
+"""Benchmark results: the format of the JSON file, and a reader that checks every value.
 
-The file is one table; `null` stands for what is not known or did not run.
+The file is one table; `null` stands for values that are unknown or whose benchmark did not run.
 
 | key | value |
 | --- | --- |
 | `schema` | `accel_rl.benchmark/1` |
-| `benchmark` | the suite's name, that of its file in `benchmarks/` |
-| `part` | which part of the suite ran, in words; null: all of it |
-| `date` | when it began: an ISO date, or date and time in UTC |
-| `commit` | of the code, with a + if files differed from it; unknown without git; or null |
-| `quick` | whether it ran with `--quick`; or null |
-| `seeds` | what random numbers came from, in words; or null |
+| `benchmark` | name of the suite, that of its file in `benchmarks/` |
+| `part` | part of the suite that ran, in words; null: the whole suite |
+| `date` | start of the run: an ISO date, or date and time in UTC |
+| `commit` | commit of the code, with a + if files differed from it; unknown without git; or null |
+| `quick` | true if it ran with `--quick`; or null |
+| `seeds` | source of random numbers, in words; or null |
 | `machine` | `cpu`, `cores`, `memory_bytes`, `system` and more |
-| `versions` | of packages and compilers, by name; null where absent |
+| `versions` | versions of packages and compilers, by name; null if absent |
 | `load` | the system's load averages, `before` and `after` |
 | `records` | figures: `case`, `system`, `metric`, `unit`, `value`, `spread`, `basis` |
 | `claims` | targets: `claim`, `value`, `sense`, `bound`, `holds`, `basis`, `ours`, `rival` |
 
 A record's `spread` holds two quartiles or ends of an interval, or is null; a `basis` is `measured`
-or `modelled`. A claim holds where its value is at least (`sense` is `>=`), at most (`<=`) or equal
-to (`==`) the bound; `holds` is null where a rival did not run. `ours` and `rival` name the records
-that are compared, as [case, system, metric], or are null where a claim is of something else.
+or `modelled`. A claim holds if its value is at least (`sense` is `>=`), at most (`<=`) or equal to
+(`==`) the bound; `holds` is null if a rival did not run. `ours` and `rival` name the compared
+records as [case, system, metric], or are null if the claim compares no records.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ _NUMBER = (int, float)
 
 @dataclasses.dataclass(frozen=True)
 class BenchmarkRecord:
-    """One figure; `spread` holds the quartiles over rounds, None where there was one."""
+    """One figure; `spread` holds the quartiles over rounds, None for a single round."""
 
     case: str
     system: str
@@ -54,13 +54,13 @@ class BenchmarkRecord:
 
     @property
     def place(self) -> Place:
-        """Key that identifies the record."""
+        """Key of the record: case, system and metric."""
         return self.case, self.system, self.metric
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A target and what a run says of it; value and verdict are None without a rival."""
+    """Target and its outcome in a run; value and verdict are None without a rival."""
 
     claim: str
     value: float | None
@@ -74,7 +74,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """Content of a results file; the module describes each entry."""
+    """Contents of a results file; the module docstring describes the entries."""
 
     source: str  # the file's name
     benchmark: str
@@ -91,20 +91,20 @@ class Results:
 
     @property
     def title(self) -> str:
-        """The suite, and the part of it if it was not whole."""
+        """Name of the suite, with the part if only a part ran."""
         return self.benchmark if self.part is None else f"{self.benchmark}: {self.part}"
 
     def find(self, place: Place | None) -> BenchmarkRecord | None:
-        """Return the last record of that place; None where there is none."""
+        """Return the last record of a place, or None."""
         return next((r for r in reversed(self.records) if r.place == place), None)
 
 
 def read(path: Path) -> Results:
-    """Read a file.
+    """Read and check a results file.
 
     Raises:
-      OSError: it cannot be read.
-      ValueError: it is no JSON, or not what the module describes; the message names file and key.
+      OSError: if the file cannot be read.
+      ValueError: if it is not JSON, or not of this format; the message names file and key.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
@@ -117,10 +117,10 @@ def read(path: Path) -> Results:
 
 
 def parse(source: str, found: Any) -> Results:
-    """Results from the value of a file.
+    """Check the JSON value of a file, and convert it to results.
 
     Raises:
-      ValueError: it is not what the module describes; the message names the key.
+      ValueError: if it is not of this format; the message names the key.
     """
     table = _table(found, "the file")
     if table.get("schema") != SCHEMA:
@@ -207,7 +207,7 @@ def _table(found: Any, what: str) -> dict[str, Any]:
 
 
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Return `isinstance(value, kind)`, except that a bool is not a number."""
+    """Test a value's type as isinstance does, but do not count a bool as a number."""
     if isinstance(value, bool):
         return kind is bool or (isinstance(kind, tuple) and bool in kind)
     return isinstance(value, kind)
@@ -241,11 +241,11 @@ def _no_constant(name: str) -> Any:
 
 
 def newest(folder: Path) -> list[Results]:
-    """Return the newest results among a folder's JSON files, by suite and part.
+    """Return the newest results of each suite and part in a folder, sorted by suite and part.
 
     Raises:
-      OSError: a file cannot be read.
-      ValueError: a file is not a benchmark's; the message names it.
+      OSError: if a file cannot be read.
+      ValueError: if a JSON file does not hold benchmark results; the message names it.
     """
     found: dict[tuple[str, str], Results] = {}
     for path in sorted(folder.glob("*.json")):

@@ -1,4 +1,4 @@
-"""The pages of tabular learning: a training on DPUs, SwiftRL's experiment, a log."""
+"""Report pages of tabular learning: a training on DPUs, SwiftRL's experiment, a log."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,10 @@ _SHOWN_STATES = 64  # more make a long page, and a picture or a program reads th
 def table(
     config: Found, results: Found, values: np.ndarray, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """Make the page of a tabular training from configuration, results and values [S, A]."""
+    """Build the page of a tabular training on emulated DPUs.
+
+    It is built from `config.json`, `results.json` and values [S, A].
+    """
     seconds = results["modelled_seconds"]
     worth, best = results["episode_return"], results["optimal_return"]
     figures: list[Any] = []
@@ -58,7 +61,7 @@ def table(
 
 
 def _learned(values: np.ndarray, pictures: Sequence[Picture]) -> PageSection:
-    """Return the greedy actions of small tables, and where to find those of large ones."""
+    """Build the section of greedy actions, as a table if there are few states."""
     states = len(values)
     text = "All values are in table.npz of the run's folder: values, one row for each state."
     if states > _SHOWN_STATES:
@@ -78,7 +81,10 @@ def demo(
     pictures: Sequence[Picture],
     when: str,
 ) -> Page:
-    """SwiftRL's experiment: `config.json`, `results.json` and `details.json` of `accel-rl demo`."""
+    """Build the page of SwiftRL's experiment.
+
+    It is built from `config.json`, `results.json` and `details.json` of `accel-rl demo`.
+    """
     scale = config["scale"]
     sections = [PageSection("Pictures", pictures=pictures)]
     for found in details["environments"]:
@@ -155,7 +161,7 @@ def _sarsa(errors: Sequence[Found]) -> list[PageTable]:
 
 
 def dataset(name: str, summary: Found, info: Found, when: str) -> Page:
-    """Make the page of a log of experience, with its counts and origin."""
+    """Build the page of a log of experience: its counts and origin."""
     return Page(
         title=f"Experience of {summary['environment']}",
         kind="dataset",

@@ -1,4 +1,4 @@
-"""The pages of trainings of agents: alone, swept, over a replay server, composed over devices."""
+"""Report pages of agent trainings: single, swept, over a replay server, composed over devices."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,10 @@ def agent(
     pictures: Sequence[Picture],
     when: str,
 ) -> Page:
-    """Make the page of a training: configuration, manifest, results if it ended, and metrics."""
+    """Build the page of an agent's training.
+
+    It is built from `config.json`, `results.json` if the training has ended, and rows of metrics.
+    """
     training, sampler = config["training"], config["replay"]["sampler"]
     figures: list[Any] = []
     sections = [PageSection("Learning curves", pictures=pictures)]
@@ -68,7 +71,10 @@ def agent(
 def sweep(
     config: Found, by: Found, results: Found | None, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """Make the page of a sweep: configuration of its first group, manifest, results if it ended."""
+    """Build the page of a sweep.
+
+    It is built from the first group's configuration, and `results.json` if the sweep has ended.
+    """
     training = config["training"]
     sections = [PageSection("Learning curves", pictures=pictures)]
     figures: list[Any] = []
@@ -97,7 +103,7 @@ def sweep(
 
 
 def _effort(of: Found) -> str:
-    """Return steps and seeds of a sweep, if all its trainings have the same."""
+    """Describe the steps and seeds of a sweep, if they are the same in all its trainings."""
     steps, seeds = of["steps"], of["seeds"]
     if steps is None or seeds is None:
         return "Trainings of several lengths or numbers of seeds. "
@@ -132,7 +138,7 @@ def _score(value: float | None) -> str:
 
 
 def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
-    """Ape-X: `results.json` of `accel-rl apex`, which has ended."""
+    """Build the page of a finished Ape-X training from `results.json` of `accel-rl apex`."""
     settings = results["settings"]
     returns = [float(value) for value in results["evaluation_returns"]]
     rate = results["steps"] / results["seconds"] if results["seconds"] else None
@@ -171,7 +177,10 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
 def apex_so_far(
     config: Found, rows: Sequence[Found], pictures: Sequence[Picture], when: str
 ) -> Page:
-    """Ape-X that goes on, or was killed: `config.json`, if it is there, and rows of metrics."""
+    """Build the page of an Ape-X training that still runs, or was killed.
+
+    It is built from `config.json`, if there is one, and rows of metrics.
+    """
     settings, steps = config.get("settings", {}), config.get("steps")
     done = f"{rows[-1]['steps'] if rows else 0:,}" + (f" of {steps:,}" if steps else "")
     sections = [PageSection("While training", pictures=pictures)]
@@ -192,7 +201,10 @@ def apex_so_far(
 def composed(
     plan: Found, run: Found | None, spec: Rows, pictures: Sequence[Picture], when: str
 ) -> Page:
-    """Make the page of a composed training from its plan, measurements if any, and spec."""
+    """Build the page of a composed training.
+
+    It is built from `plan.json`, `run.json` if the plan was run, and the spec.
+    """
     best, count = plan["estimates"][0], len(plan["estimates"])
     figures: list[Any] = [
         ("Planned mapping", best["name"], None),

@@ -1,4 +1,4 @@
-"""Tabular reinforcement learning: rules, numerics, sampling orders, passes, exact evaluation."""
+"""Tabular reinforcement learning: rules, numerics, sampling orders, passes and evaluation."""
 
 from accel_rl.tabular.evaluate import (
     episode_return,

@@ -1,4 +1,4 @@
-"""Return per episode by simulation."""
+"""Monte Carlo estimate of the return per episode."""
 
 import functools
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""The arithmetic of a Q-table: FP32 and two forms of INT32 fixed point.
+"""Arithmetic of Q-tables: FP32 and two forms of INT32 fixed point.
 
-A `Numerics` is a triad-like bundle of pure functions, so that a rule is written once and runs in
-any of them. Rates (alpha, gamma, epsilon) become coefficients, and values become table entries;
-both stay leaves, so `vmap` over rates works. Every operation is elementwise.
+A `Numerics` is a bundle of pure functions, so that a rule is written once and runs in any of them.
+Rates (alpha, gamma, epsilon) become coefficients, and values become table entries. Both stay
+leaves, so `vmap` over rates works. Every operation is elementwise.
 """
 
 import functools
@@ -23,19 +23,19 @@ KERNEL_SCALE = 10_000  # the scale that native kernels are compiled for, ARL_SCA
 
 
 class Kernel(NamedTuple):
-    """A promise that native code computes what some functions compute.
+    """Native code that computes the same as some Python functions.
 
     Attributes:
-      name: of the native code.
-      functions: what it computes. Where a bundle's own functions are others, because they have been
-        replaced, the promise is void.
+      name: name of the native code.
+      functions: functions that it computes. The native code is not used for a bundle whose own
+        functions differ because they were replaced.
     """
 
     name: str
     functions: tuple[Callable[..., Any], ...]
 
     def name_for(self, *functions: Callable[..., Any]) -> str | None:
-        """Return the name if these are the promised functions, else None."""
+        """Return the name if the native code computes these functions, else None."""
         return self.name if functions == self.functions else None
 
 
@@ -45,7 +45,7 @@ class Numerics(NamedTuple):
     Attributes:
       name: "fp32", "int32_scaled" or "int32_pow2".
       dtype: NumPy dtype of a table entry.
-      gamma_max: largest discount for which entries cannot overflow (1 where nothing can).
+      gamma_max: largest discount for which entries cannot overflow (1 if they never can).
       reward_range: smallest and largest reward for which entries cannot overflow.
       encode: float32 value -> entry, rounded to the nearest (ties to even).
       decode: entry -> float32 value.
@@ -55,7 +55,7 @@ class Numerics(NamedTuple):
       add: (entry, entry) -> entry.
       subtract: (entry, entry) -> entry.
       mean: sequence of n entries -> entry, their mean, summed from the first to the last.
-      kernel: the native kernels' arithmetic that computes the same, None if there is none.
+      kernel: native arithmetic that computes the same, or None.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Numerics(NamedTuple):
 
 @functools.cache
 def fp32() -> Numerics:
-    """IEEE single precision, with the operations in the order in which they are written.
+    """Make IEEE single-precision numerics, with operations in the order in which they are written.
 
     The mean of n entries is their sum times float32(1 / n).
     """
@@ -223,14 +223,14 @@ def make_numerics(name: str) -> Numerics:
     """Make the numerics called `name`, with default scale and bounds.
 
     Raises:
-      ValueError: if there is none of that name.
+      ValueError: if the name is unknown.
     """
     one_of("numerics", name, FACTORIES)
     return FACTORIES[name]()
 
 
 def saturating_add(x: Array, y: Array) -> Array:
-    """X + y for int32, clipped to +-(2**31 - 1)."""
+    """Add int32 x and y, clipped to +-(2**31 - 1)."""
     total = x + y
     overflow = ((x ^ total) & (y ^ total)) < np.int32(0)
     limit = jnp.where(x < np.int32(0), np.int32(-INT32_MAX), np.int32(INT32_MAX))

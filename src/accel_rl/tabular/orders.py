@@ -1,7 +1,7 @@
-"""Sampling orders: in which order a pass takes the rows of a chunk (SwiftRL's SEQ, STR, RAN).
+"""Sampling orders of a chunk's rows in a pass (SwiftRL's SEQ, STR, RAN).
 
 An order is a permutation of the rows of one DPU's chunk. RAN with replacement is the exception: it
-takes as many rows as the chunk has, drawn independently.
+draws as many rows as the chunk has, independently.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ MAX_RANDOM_ROWS = 65_536 * RANDOM_BLOCK  # block indices must fit the 16-bit dra
 
 
 class Order(NamedTuple):
-    """A sampling order; made by `make_order`.
+    """Sampling order; made by `make_order`.
 
     Attributes:
       name: "SEQ", "STR", "RAN" or "RAN_REPLACEMENT".
@@ -48,7 +48,7 @@ def make_order(name: str, stride: int = 4) -> Order:
       stride: distance of consecutive rows in STR, at least 1.
 
     Raises:
-      TypeError: if the stride is no int.
+      TypeError: if the stride is not an int.
       ValueError: if the name is unknown or the stride is below 1.
     """
     one_of("order", name, NAMES)
@@ -57,12 +57,12 @@ def make_order(name: str, stride: int = 4) -> Order:
 
 
 def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
-    """Return the row of each step of a pass.
+    """Return the index of the row that each step of a pass takes.
 
     Args:
       order: the order, static.
       capacity: rows of the padded chunk, static.
-      length: int32 [], rows that are real, at most `capacity`.
+      length: int32 [], number of real rows, at most `capacity`.
       key: uint32 [], the pass's stream (see `random.stream_key`); unused by SEQ and STR.
 
     Returns:
@@ -98,10 +98,10 @@ def _strided(step: Array, length: Array, stride: int) -> Array:
 
 
 def _block_permutation(step: Array, length: Array, key: Array) -> Array:
-    """Blocks in random order, rows of a block in one random order per pass; the last may be short.
+    """Permute the blocks, and the rows within all blocks alike; the last block may be short.
 
-    Draws are taken from the stream in this order: those of the permutation within a block, then
-    those of the permutation of the blocks.
+    Draws are taken from the stream in this order: first the permutation within a block, then the
+    permutation of the blocks.
     """
     size = RANDOM_BLOCK
     capacity_blocks = max(-(-step.shape[0] // size), 1)
@@ -124,7 +124,7 @@ def _block_permutation(step: Array, length: Array, key: Array) -> Array:
 
 
 def _shuffle(capacity: int, count: Array, key: Array) -> tuple[Array, Array]:
-    """Fisher-Yates on the numbers 0 to count - 1; one draw for each i = count - 1, ..., 1."""
+    """Shuffle the numbers 0 to count - 1 by Fisher-Yates; one draw for i = count - 1, ..., 1."""
 
     def swap(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         values, state = carry

@@ -9,7 +9,7 @@ from accel_rl.types import MDP, Array, ArrayLike
 
 
 def greedy_policy(values: Array) -> Array:
-    """Return the action of highest value in each state; ties take the lowest index.
+    """Return the action of the highest value in each state; ties take the lowest index.
 
     Args:
         values: [..., S, A] action values.
@@ -18,14 +18,14 @@ def greedy_policy(values: Array) -> Array:
         [..., S] int32.
 
     Raises:
-        TypeError: the values are no array of numbers.
-        ValueError: they have no action.
+        TypeError: if the values are not an array of numbers.
+        ValueError: if they have no action.
     """
     return jnp.argmax(_action_values(values), axis=-1).astype(jnp.int32)
 
 
 def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
-    """Probabilities of acting greedily, but with probability epsilon uniformly at random.
+    """Return epsilon-greedy probabilities: uniform with probability epsilon, else greedy.
 
     Args:
         values: [..., S, A] action values; ties take the lowest index.
@@ -35,8 +35,9 @@ def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
         [..., S, A] float32.
 
     Raises:
-        TypeError: the values are no array of numbers, or epsilon is no number.
-        ValueError: the values have no action, or epsilon is no scalar, or known and outside [0, 1].
+        TypeError: if the values are not an array of numbers, or epsilon is not a number.
+        ValueError: if the values have no action, or epsilon is not a scalar, or known and outside
+            [0, 1].
     """
     values = _action_values(values)
     epsilon = unit_interval("epsilon", epsilon)
@@ -61,7 +62,7 @@ def uniform_policy(num_states: int, num_actions: int) -> Array:
 
 
 def as_policy(policy: ArrayLike) -> Array:
-    """Return the policy as an array, int with one axis or float32 with two."""
+    """Convert a policy to an int array [S] or a float32 array [S, A], or raise an error."""
     if not isinstance(policy, jax.Array):
         policy = np.asarray(policy)
     integer = jnp.issubdtype(policy.dtype, jnp.integer)
@@ -75,7 +76,7 @@ def as_policy(policy: ArrayLike) -> Array:
 
 
 def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
-    """Return the policy as an array of the MDP's shape; concrete values are checked."""
+    """Convert a policy to an array that fits the MDP; check its values unless they are traced."""
     check_mdp(mdp)
     policy = as_policy(policy)
     sizes = (mdp.num_states, mdp.num_actions)
@@ -100,7 +101,7 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
 
 
 def check_mdp(mdp: MDP) -> None:
-    """Raise TypeError unless it is an MDP."""
+    """Raise TypeError unless `mdp` is an MDP."""
 
 
 def _action_values(values: ArrayLike) -> Array:
@@ -115,7 +116,7 @@ def _action_values(values: ArrayLike) -> Array:
 
 
 def unit_interval(name: str, value: ArrayLike) -> Array:
-    """Return a scalar as float32; raise ValueError if it is concrete and outside [0, 1]."""
+    """Convert a scalar to float32; raise ValueError if it is known and outside [0, 1]."""
     real(name, value)
     if not isinstance(value, jax.core.Tracer) and not 0 <= float(value) <= 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value}")

@@ -1,4 +1,4 @@
-"""Static configuration of a pass."""
+"""Static configuration of a tabular pass."""
 
 from typing import NamedTuple
 
@@ -9,15 +9,15 @@ DEFAULT_TARGET_BLOCK = 128
 
 
 class PassProgram(NamedTuple):
-    """A tabular pass over chunks: the counterpart of a compiled DPU program. Hashable and static.
+    """Tabular pass over chunks, the counterpart of a compiled DPU program; hashable and static.
 
     Attributes:
       rule: the update rule, which holds its numerics.
       order: the sampling order.
       num_states: S.
       num_actions: A.
-      target_block: rows whose targets all use the table as it is at the block's start; 1 is
-        strictly sequential.
+      target_block: rows whose targets all use the table at the block's start; 1 is strictly
+        sequential.
     """
 
     rule: TabularRule
@@ -28,12 +28,12 @@ class PassProgram(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """True if all passes take the same rows in the same order with the same choices."""
+        """True if every pass takes the same rows in the same order with the same choices."""
         return not (self.order.random or self.rule.random)
 
     @property
     def has_constant_visits(self) -> bool:
-        """True if all passes visit each (table, state, action) equally often."""
+        """True if all passes visit each (table, state, action) the same number of times."""
         return self.order.name != "RAN_REPLACEMENT" and self.rule.tables == 1
 
     @property

@@ -1,6 +1,7 @@
-"""The 32-bit generator that every driver of tabular training shares: hash a key, then an LCG.
+"""32-bit random generator of all drivers of tabular training: a hashed key, then an LCG.
 
-DPU kernels have neither threefry nor 64-bit products. All arithmetic is uint32 with wrap-around.
+It exists because DPU kernels have neither threefry nor 64-bit products. All arithmetic is uint32
+with wrap-around.
 """
 
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ _JUMP = 1024  # positions are split into high * _JUMP + low to reach any draw in
 
 
 def stream_key(seed: ArrayLike, pass_index: ArrayLike, dpu: ArrayLike, stream: int) -> Array:
-    """Return the initial state of a stream: hash of seed, pass, global DPU index and stream.
+    """Hash seed, pass, global DPU index and stream number to the starting state of a stream.
 
     Args:
       seed: uint32.
@@ -34,7 +35,7 @@ def stream_key(seed: ArrayLike, pass_index: ArrayLike, dpu: ArrayLike, stream: i
 
 
 def hash32(x: Array) -> Array:
-    """Return a bijective mixing of uint32 words.
+    """Mix uint32 words bijectively.
 
     Reference: the 32-bit finaliser of MurmurHash3 (Appleby), after a golden-ratio offset so that
     0 does not map to 0.
@@ -46,7 +47,7 @@ def hash32(x: Array) -> Array:
 
 
 def lcg_next(state: Array) -> Array:
-    """Return the next state, also the next draw: state * 1664525 + 1013904223 modulo 2**32.
+    """Return the next state and draw: state * 1664525 + 1013904223 modulo 2**32.
 
     Reference: Press et al., Numerical Recipes, 2nd edition, section 7.1 (a full-period generator).
     """
@@ -54,7 +55,7 @@ def lcg_next(state: Array) -> Array:
 
 
 def lcg_draws(key: Array, count: int) -> Array:
-    """Draws 1 to `count` of each stream, by jumping ahead instead of stepping.
+    """Compute draws 1 to `count` of each stream, by jumping ahead instead of stepping.
 
     Args:
       key: uint32 [...], the streams' starting states.
@@ -72,7 +73,7 @@ def lcg_draws(key: Array, count: int) -> Array:
 
 
 def below(draw: Array, n: Array) -> Array:
-    """Return an index in [0, n) from the high 16 bits of a draw, without a 64-bit product.
+    """Map the high 16 bits of a draw to an index in [0, n), without a 64-bit product.
 
     Args:
       draw: uint32.
@@ -82,7 +83,7 @@ def below(draw: Array, n: Array) -> Array:
 
 
 def below_large(draw: Array, n: Array) -> Array:
-    """Return an index in [0, n) for any uint32 n: the high word of draw * n, from 16-bit halves."""
+    """Map a draw to an index in [0, n), any uint32 n: the high word of draw * n, by halves."""
     mask, shift = np.uint32(0xFFFF), np.uint32(16)
     high, low = draw >> shift, draw & mask
     n_high, n_low = n >> shift, n & mask
@@ -92,7 +93,7 @@ def below_large(draw: Array, n: Array) -> Array:
 
 
 def _powers(count: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factor and offset of the map that advances a state by 0, stride, 2 * stride, ... steps."""
+    """Return factors and offsets that advance a state by 0, stride, 2 * stride, ... steps."""
     factor, offset = 1, 0
     for _ in range(stride):
         factor, offset = factor * MULTIPLIER % 2**32, (offset * MULTIPLIER + INCREMENT) % 2**32

@@ -1,9 +1,9 @@
-"""The encoded row that a pass consumes: 16 bytes, with indices premultiplied and reward encoded.
+"""Encoded rows of a pass: 16 bytes, with premultiplied indices and encoded reward.
 
-It is the wide record of the tabular semantics, with what a rule draws at random already resolved.
-Word 0: s * A + a, plus S * A where the second of two tables learns. Word 1: s' * A. Word 2: reward,
-as a table entry. Word 3: a' in bits 0-15, then one bit each for bootstrap (discount 1), valid (not
-padding), greedy and second.
+A row is the wide record of the tabular semantics, with the rule's random choices already made.
+Word 0: s * A + a, plus S * A if the second of two tables is updated. Word 1: s' * A. Word 2:
+reward, as a table entry. Word 3: a' in bits 0-15, then one bit each for bootstrap (discount 1),
+valid (not padding), greedy and second.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _FLAGS = {"bootstrap": 16, "valid": 17, "greedy": 18, "second": 19}  # bit of ea
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TabularRow:
-    """One transition (or a batch of them) as a rule's arithmetic sees it."""
+    """Transition (or a batch of them), as input of a rule's arithmetic."""
 
     entry: Array  # [...] int32, index of the learning Q(s, a) in the flat tables [K * S * A]
     next_entry: Array  # [...] int32, index of Q(s', 0) in the first table
@@ -38,9 +38,9 @@ class TabularRow:
 def encode_transition(
     transition: TabularTransition, num_actions: int, reward: Array, valid: Array
 ) -> TabularRow:
-    """Return a transition with its reward already encoded; indices must be in range.
+    """Encode a transition, given its encoded reward; indices must be in range.
 
-    Padding (`valid` false) becomes a row that touches only entry 0 and changes nothing.
+    Padding (`valid` false) becomes a row that accesses only entry 0 and changes nothing.
     """
     zero = np.int32(0)
     return TabularRow(
@@ -56,7 +56,7 @@ def encode_transition(
 
 
 def to_words(row: TabularRow) -> Array:
-    """int32 [..., 4]: the row as four words."""
+    """Encode a row as four words, int32 [..., 4]."""
     meta = row.next_action & np.int32(MAX_ACTIONS - 1)
     for name, bit in _FLAGS.items():
         meta = meta | (getattr(row, name).astype(jnp.int32) << np.int32(bit))
@@ -65,7 +65,7 @@ def to_words(row: TabularRow) -> Array:
 
 
 def from_words(words: Array, dtype: np.dtype) -> TabularRow:
-    """Return the row in four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
+    """Decode a row from four words [..., 4]; `dtype` is the reward's, the numerics' dtype."""
     entry, next_entry, reward, meta = (words[..., k] for k in range(ROW_WORDS))
     return TabularRow(
         entry=entry,

@@ -1,7 +1,7 @@
-"""The contract of a tabular update rule, and what all rules share.
+"""Contract of tabular update rules, and their common construction.
 
 A rule moves one entry towards a target: Q(s, a) <- Q(s, a) + alpha * (target - Q(s, a)). Rules
-differ only in the value that the target gives the next state, and in what they draw at random.
+differ only in the target's value of the next state, and in their random choices.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from accel_rl.types import Array, ArrayLike, TabularTransition
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters:
-    """Rates of a rule, all leaves: `vmap` over any of them sweeps it.
+    """Rates of a rule; all are pytree leaves, so `vmap` over any of them sweeps it.
 
     The defaults of alpha and gamma are those of SwiftRL's public code.
     """
@@ -34,7 +34,7 @@ class Hyperparameters:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Coefficients:
-    """Rates in the numerics' own form."""
+    """Rates encoded by the numerics."""
 
     alpha: Array  # [] the numerics' dtype
     gamma: Array  # [] the numerics' dtype
@@ -43,7 +43,7 @@ class Coefficients:
 
 
 class TabularRule(NamedTuple):
-    """An update rule; made by `q_learning`, `sarsa`, `expected_sarsa` or `double_q_learning`.
+    """Tabular update rule, from `q_learning`, `sarsa`, `expected_sarsa` or `double_q_learning`.
 
     Attributes:
       name: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
@@ -53,13 +53,13 @@ class TabularRule(NamedTuple):
       init: (num_states, num_actions, value=0.0) -> tables [K, S, A] of the numerics' dtype.
       coefficients: Hyperparameters -> Coefficients.
       resolve: (Row, draws uint32 [2, ...], Coefficients, S * A, A) -> Row: makes the row's random
-        choices, so that what follows is deterministic.
-      target: (next values, Row, Coefficients) -> target entry. Next values are K lists of A
-        entries, those of s', the table being updated first. All may carry trailing replica axes.
+        choices, so that the rest is deterministic.
+      target: (next values, Row, Coefficients) -> target entry. Next values are K lists of the A
+        entries of s', with the updated table first. All may have trailing replica axes.
       update: (tables [K, S, A], TabularTransition, Hyperparameters, key) -> tables [K, S, A]: one
         transition, `key` a jax key (unused unless `random`).
       values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
-      kernel: the native kernel that computes what `resolve` and `target` do, None if there is none.
+      kernel: native kernel that computes the same as `resolve` and `target`, or None.
     """
 
     name: str
@@ -87,19 +87,19 @@ def build_rule(
     tables: int = 1,
     kernel: str | None = None,
 ) -> TabularRule:
-    """Make a rule from the value of the next state, the part in which rules differ.
+    """Build a rule from its value of the next state, the part in which rules differ.
 
     Args:
       name: the rule's name.
       numerics: the arithmetic; `fp32()` if None.
       value: (numerics, next values, row, coefficients) -> the entry that gamma multiplies; next
-        values are K lists of A entries, those of the learning table first.
+        values are K lists of A entries, with the updated table first.
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
-      kernel: name of the native kernel that computes the same, None if there is none.
+      kernel: name of the native kernel that computes the same, or None.
 
     Raises:
-      TypeError: if the numerics are none, `value` no function or `tables` no int.
+      TypeError: if an argument is of another type.
       ValueError: if `tables` is neither 1 nor 2.
     """
     nx = fp32() if numerics is None else numerics
@@ -171,11 +171,11 @@ def build_rule(
 def next_values(
     flat: Array, row: TabularRow, tables: int, size: int, num_actions: int
 ) -> list[list[Array]]:
-    """Entries of s' in each table, that being updated first, by dynamic slices of flat tables.
+    """Slice the entries of s' from each of the flat tables, with the updated table first.
 
     Args:
-      flat: [n, ...] entries; the K tables of `size` entries that the row's indices point into lie
-        one after the other; trailing axes are replicas.
+      flat: [n, ...] entries; the K tables of `size` entries that the row's indices point into are
+        consecutive; trailing axes are replicas.
       row: one row.
       tables: K, static.
       size: S * A, static.
@@ -193,7 +193,7 @@ def next_values(
 
 
 def learning_first(values: list[list[Array]], row: TabularRow) -> list[list[Array]]:
-    """K lists of entries in the tables' order, reordered so that the learning table's is first."""
+    """Reorder K lists of entries from the tables' order to the updated table first."""
     if len(values) == 1:
         return values
     pairs = list(zip(*values, strict=True))
@@ -210,12 +210,12 @@ def _keep(
 
 
 def move_towards(nx: Numerics, entry: Array, target: Array, alpha: Array) -> Array:
-    """Entry + alpha * (target - entry), in the numerics' arithmetic."""
+    """Return entry + alpha * (target - entry), in the numerics' arithmetic."""
     return nx.add(entry, nx.multiply(alpha, nx.subtract(target, entry)))
 
 
 def _check_value(nx: Numerics, value: ArrayLike) -> None:
-    """Refuses a table's first value, if known, whose first differences could run over an int32."""
+    """Raise ValueError for a known initial value whose first differences may overflow int32."""
     if nx.dtype != np.int32 or isinstance(value, jax.core.Tracer):
         return
     with jax.ensure_compile_time_eval():

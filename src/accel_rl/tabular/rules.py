@@ -23,13 +23,13 @@ NEXT_ACTIONS = ("logged", "epsilon_greedy")
 
 @functools.cache
 def q_learning(numerics: Numerics | None = None) -> TabularRule:
-    """Q-learning: target = r + gamma * discount * max_a' Q(s', a').
+    """Make the Q-learning rule: target = r + gamma * discount * max_a' Q(s', a').
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
 
     Raises:
-      TypeError: if the numerics are none.
+      TypeError: if `numerics` is not a `Numerics`.
 
     Reference: Watkins and Dayan, "Q-learning", Machine Learning 8, 1992; Sutton and Barto,
       Reinforcement Learning, 2nd edition, equation 6.8.
@@ -45,16 +45,16 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
 
 @functools.cache
 def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> TabularRule:
-    """SARSA: target = r + gamma * discount * Q(s', a').
+    """Make the SARSA rule: target = r + gamma * discount * Q(s', a').
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
-      next_action: "logged" takes a' from the data and so evaluates the behaviour policy;
-        "epsilon_greedy" draws a' from the table being learned, with probability epsilon uniformly
-        and otherwise greedily (lowest index of the maxima).
+      next_action: "logged" takes a' from the data, and so evaluates the behaviour policy;
+        "epsilon_greedy" draws a' from the epsilon-greedy policy of the updated table (ties take the
+        lowest index).
 
     Raises:
-      TypeError: if the numerics are none.
+      TypeError: if `numerics` is not a `Numerics`.
       ValueError: if `next_action` is neither.
 
     Reference: Rummery and Niranjan, "On-line Q-learning using connectionist systems", 1994; Sutton
@@ -86,7 +86,7 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
 
 @functools.cache
 def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
-    """Make expected SARSA for the epsilon-greedy policy of the learned table.
+    """Make the Expected SARSA rule, for the epsilon-greedy policy of the updated table.
 
     target = r + gamma * discount * (m + epsilon * (mean_a' Q(s', a') - m)), m = max_a' Q(s', a').
 
@@ -94,7 +94,7 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
       numerics: the arithmetic; `fp32()` if None.
 
     Raises:
-      TypeError: if the numerics are none.
+      TypeError: if `numerics` is not a `Numerics`.
 
     Reference: van Seijen et al., "A theoretical and empirical analysis of Expected Sarsa",
       ADPRL 2009; Sutton and Barto, 2nd edition, equation 6.9.
@@ -112,16 +112,16 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
 
 @functools.cache
 def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
-    """Double Q-learning: one of two tables, drawn fairly, learns from the other's opinion.
+    """Make the Double Q-learning rule: one of two tables, drawn fairly, uses the other's values.
 
-    target for table B = r + gamma * discount * Q_other(s', argmax_a' Q_B(s', a')), the lowest
-    index of the maxima.
+    target for table B = r + gamma * discount * Q_other(s', argmax_a' Q_B(s', a')); ties take the
+    lowest index.
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
 
     Raises:
-      TypeError: if the numerics are none.
+      TypeError: if `numerics` is not a `Numerics`.
 
     Reference: van Hasselt, "Double Q-learning", NeurIPS 2010, algorithm 1.
     """
@@ -158,28 +158,28 @@ RULES: dict[str, Callable[..., TabularRule]] = {
 
 
 def make_rule(name: str, numerics: Numerics | None = None) -> TabularRule:
-    """Make the rule called `name` (see `RULES`) in the given numerics.
+    """Make the rule called `name` (see `RULES`), in the given numerics.
 
     Raises:
-      TypeError: if the numerics are none.
-      ValueError: if there is none of that name.
+      TypeError: if `numerics` is not a `Numerics`.
+      ValueError: if the name is unknown.
     """
     one_of("rule", name, RULES)
     return RULES[name](numerics)
 
 
 def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
-    """Many agents that learn side by side, each from its own transitions in its own tables.
+    """Vectorise a rule over independent agents, each with its own transitions and tables.
 
     `init` returns tables [agents, K, S, A]; `update` takes transitions and keys with a leading axis
     of agents, and hyper-parameters with or without one (as SwiftRL's multi-agent Q-learning).
 
     Args:
-      rule: what each agent learns by.
-      num_agents: how many there are.
+      rule: update rule of each agent.
+      num_agents: number of agents.
 
     Raises:
-      TypeError: if the rule is none, or `num_agents` no int.
+      TypeError: if an argument is of another type.
       ValueError: if `num_agents` is below 1.
     """
     whole("num_agents", num_agents, 1)

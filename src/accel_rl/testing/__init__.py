@@ -1,7 +1,7 @@
-"""Checks that users make of their own parts: of compiled programs, and of what keeps a contract.
+"""Checks of users' own components: compiled programs, and implementations of contracts.
 
-Each `check_` function plays an implementation through its contract and raises AssertionError that
-says what is broken; `docs/extending/` shows one at the end of each page.
+Each `check_` function exercises an implementation of a contract, and raises AssertionError that
+names the violation; `docs/extending/` shows one at the end of each page.
 """
 
 import importlib
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Each check imports what it is about, and no more."""
+    """Import a check on first use, so that each check imports only its own dependencies."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{name.partition('_')[2]}")

@@ -1,4 +1,4 @@
-"""Contract of agents, except learning; see docs/agent.md."""
+"""Contract check of agents, except learning performance; see docs/agent.md."""
 
 import dataclasses
 import functools
@@ -25,17 +25,17 @@ def check_agent(
     random: bool = False,
     **hyperparameters: float,
 ) -> None:
-    """Plays an agent through its contract, function by function, on made-up observations.
+    """Check an agent's contract, function by function, on random observations.
 
     Args:
-      make: the agent, of both spaces.
-      observation_space: one that it takes.
-      action_space: one that it takes.
-      random: whether learning is random, so that it need not find what `td_error` finds.
-      **hyperparameters: with which it explores, and changes what it learns.
+      make: constructor of the agent, from both spaces.
+      observation_space: a supported observation space.
+      action_space: a supported action space.
+      random: True if learning is random, so that its TD errors may differ from `td_error`.
+      **hyperparameters: values with which the agent explores and learning changes its state.
 
     Raises:
-      AssertionError: if the contract is broken, with what was found.
+      AssertionError: if the contract is broken; the message has the findings.
     """
     agent = make(observation_space, action_space)
     _check_refusals(make, agent)
@@ -46,7 +46,7 @@ def check_agent(
 
 
 def _play(agent: Agent, hyper: Mapping[str, float], key: Array) -> dict[str, Any]:
-    """Call all functions of the agent in one compiled program."""
+    """Call the agent's functions in one compiled program, and return their results."""
     keys = iter(jax.random.split(key, 11))
     state = agent.init(next(keys), **hyper)
     policy, memory = agent.policy(state), agent.memory(ENVS)
@@ -88,12 +88,12 @@ def _play(agent: Agent, hyper: Mapping[str, float], key: Array) -> dict[str, Any
 
 
 def _stacked(*trees: Any) -> Any:
-    """Trees as one, with a leading axis."""
+    """Stack trees along a new leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def _elements(space: Space, leading: tuple[int, ...], key: Array) -> Array:
-    """Random elements of a space [*leading, ...]; infinite bounds count as 1."""
+    """Sample random elements of a space, [*leading, ...]; infinite bounds count as 1."""
     if isinstance(space, Discrete):
         return jax.random.randint(key, leading, 0, space.n, jnp.int32)
     low, high = (
@@ -105,7 +105,7 @@ def _elements(space: Space, leading: tuple[int, ...], key: Array) -> Array:
 
 
 def _batch_of(agent: Agent, key: Array) -> Batch:
-    """Six transitions, of which one ends its episode."""
+    """Make six random transitions, of which the last ends its episode."""
     first, second, third = jax.random.split(key, 3)
     observations = _elements(agent.observation_space, (2, ITEMS), first)
     actions = _elements(agent.action_space, (2, ITEMS), second)
@@ -120,7 +120,7 @@ def _batch_of(agent: Agent, key: Array) -> Batch:
 
 
 def _swept(agent: Agent) -> dict[str, Array]:
-    """Values of each hyper-parameter [1 + N]: defaults, then one after the other changed."""
+    """Return values [1 + N] of each hyper-parameter: defaults, then each one changed in turn."""
     names = list(agent.hyperparameters)
     values = {}
     for row, name in enumerate(names, start=1):
@@ -135,7 +135,7 @@ def _swept(agent: Agent) -> dict[str, Array]:
 
 
 def _check_hyperparameters(agent: Agent, states: Any) -> None:
-    """Each is a leaf of the state, so that `vmap` sweeps it."""
+    """Check that each hyper-parameter is in the state, so that `vmap` can sweep it."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
     for row, name in enumerate(agent.hyperparameters, start=1):
         swept = any((leaf[row] != leaf[0]).any() for leaf in leaves)
@@ -143,7 +143,7 @@ def _check_hyperparameters(agent: Agent, states: Any) -> None:
 
 
 def _check_actions(agent: Agent, found: Mapping[str, Any]) -> None:
-    """Actions are of the space; without exploring they are the policy's, whatever the key."""
+    """Check that actions are in the space, and that greedy ones ignore key and step."""
     space = agent.action_space
     dtype = jax.dtypes.canonicalize_dtype(space.dtype)
     actions = np.asarray(found["actions"])
@@ -164,7 +164,7 @@ def _check_actions(agent: Agent, found: Mapping[str, Any]) -> None:
 
 
 def _check_learning(found: Mapping[str, Any], random: bool) -> None:
-    """Check that learning keeps shapes, uses weights and discounts, and maps under `vmap`."""
+    """Check an update's shapes, weights, episode ends and TD errors, and that `vmap` agrees."""
     state, learned = found["learned"]
     _check_same_types(state, found["state"])
     before, after = jax.tree.leaves(found["state"]), jax.tree.leaves(state)
@@ -197,14 +197,14 @@ def _check_learning(found: Mapping[str, Any], random: bool) -> None:
 
 
 def _check_same_types(tree: Any, other: Any) -> None:
-    """Both have the structure, shapes and dtypes of a carry."""
+    """Check that two trees have the same structure, shapes and dtypes, as a scan's carry."""
     expect_equal(jax.tree.structure(tree), jax.tree.structure(other), "a learned state's structure")
     for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
         expect_equal((a.shape, a.dtype), (b.shape, b.dtype), "shape and dtype of a learned leaf")
 
 
 def _check_refusals(make: Callable[..., Agent], agent: Agent) -> None:
-    """Check that wrong arguments are refused by name."""
+    """Check that wrong spaces and hyper-parameters are refused by name."""
     observations, actions = agent.observation_space, agent.action_space
     unbounded = Box((-np.inf,), (np.inf,), (1,))
     other: Space = Box((-1.0,), (1.0,), (1,)) if isinstance(actions, Discrete) else Discrete(2)

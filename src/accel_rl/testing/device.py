@@ -1,4 +1,4 @@
-"""Contract of the composer's devices; see docs/compose-device.md."""
+"""Contract check of the composer's devices; see docs/compose-device.md."""
 
 import dataclasses
 import math
@@ -13,15 +13,15 @@ FORMS = ("tree", "wide", "native")
 
 
 def check_device(device: Device, workload: Workload) -> None:
-    """Asks a device for everything that a plan asks it for.
+    """Check all answers of a device that a plan needs.
 
     Args:
       device: executable, simulated or modelled.
-      workload: of a training that it takes a role of; another one with a memory and networks
-        too large for any machine is made of it.
+      workload: workload of a training in which the device takes a role; the check also uses a
+        variant with a replay buffer and networks too large for any machine.
 
     Raises:
-      AssertionError: if the contract is broken, with what was found.
+      AssertionError: if the contract is broken; the message has the findings.
     """
     expect(bool(device.name) and "+" not in device.name, f"name must be without +: {device.name!r}")
     expect(bool(device.kind), "kind must not be empty")

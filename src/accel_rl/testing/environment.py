@@ -1,4 +1,4 @@
-"""Contract of `types.Environment`; see docs/environments.md."""
+"""Contract check of a `types.Environment`; see docs/environments.md."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ ENVS = 3
 
 
 def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple[Array, Any]:
-    """Plays an environment with random actions, alone and mapped, and checks its contract.
+    """Check an environment's contract with random actions, alone and under `vmap`.
 
     Args:
       env: the environment.
-      steps: how many are taken of each of a few, all by themselves and under `vmap`.
-      seed: of the actions.
+      steps: steps of each of a few mapped environments; the first eight also run without `vmap`.
+      seed: seed of actions and keys.
 
     Returns:
-      Of the mapped environments [steps, ENVS, ...]: actions and what `step` gave, without states.
+      Actions, and results of `step` without states, of the mapped environments [steps, ENVS, ...].
 
     Raises:
-      AssertionError: if the contract is broken, with what was found.
+      AssertionError: if the contract is broken; the message has the findings.
     """
     expect(isinstance(env, Environment), f"env must be a types.Environment, got {env!r}")
     expect(isinstance(env.name, str), f"name must be a string, got {env.name!r}")
@@ -70,7 +70,7 @@ def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple
 
 
 def random_actions(space: Space, leading: tuple[int, ...], seed: int = 0) -> Array:
-    """Uniform actions [*leading, *action]; a Box's infinite bounds count as 1."""
+    """Sample uniform actions [*leading, *action]; a Box's bounds are clipped to +-1,000."""
     random = np.random.default_rng(seed)
     if isinstance(space, Discrete):
         return jnp.asarray(random.integers(space.n, size=leading), jnp.int32)
@@ -81,7 +81,7 @@ def random_actions(space: Space, leading: tuple[int, ...], seed: int = 0) -> Arr
 
 
 def _near(mapped: Any, alone: Any) -> None:
-    """Compare up to rounding, because batches round differently and scans fuse more."""
+    """Compare with a tolerance: a batch may round differently, and a scan fuses more."""
     np.testing.assert_allclose(mapped, alone, rtol=1e-3, atol=1e-4)
 
 

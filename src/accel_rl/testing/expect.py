@@ -1,4 +1,4 @@
-"""Checks that raise AssertionError whatever the interpreter's options."""
+"""Assertions of checks; they raise AssertionError whatever the interpreter's options."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def expect(holds: Any, message: str) -> None:
-    """Raise AssertionError with the message unless `holds`, an array's every element."""
+    """Raise AssertionError with the message unless all elements of `holds` are true."""
     if not np.all(holds):
         raise AssertionError(message)
 
@@ -27,9 +27,9 @@ def expect_refusal(
     *arguments: Any,
     by: str = "",
 ) -> None:
-    """Raise AssertionError unless the call raises such an error whose message has the pattern.
+    """Raise AssertionError unless the call raises this error with a message of this pattern.
 
-    `by` says what of the library refuses so.
+    `by` names a function of the library that raises such an error.
     """
     hint = f" ({by} does)" if by else ""
     try:
@@ -47,6 +47,6 @@ def expect_refusal(
 
 
 def expect_close(found: Any, wanted: Any, message: str) -> None:
-    """Raise AssertionError unless two pytrees are the same but for rounding."""
+    """Raise AssertionError unless two pytrees are equal up to rounding."""
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5, err_msg=message)

@@ -1,4 +1,4 @@
-"""Check that a compiled program changes its state in place."""
+"""Check that a compiled program updates its state in place."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -84,7 +84,7 @@ def assert_inplace(
 
 
 def _whole_writes(text: str) -> Iterator[tuple[str, str, str]]:
-    """Opcode, type and shape of each instruction that writes all of its result, from HLO text."""
+    """Yield opcode, type and shape of each HLO instruction that writes its whole result."""
     bodies: dict[str, list[tuple[re.Match[str], str]]] = {}
     for line in text.splitlines():
         if start := _COMPUTATION.match(line):
@@ -104,10 +104,10 @@ def _whole_writes(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _written_by(body: list[tuple[re.Match[str], str]]) -> str:
-    """Return the opcode of a fusion's last instruction, or "rewrite" for an update of a copy.
+    """Return the opcode of a fusion's root, or "rewrite" if its slice update copies the array.
 
-    XLA's CPU backend writes all of an array again to update a slice of it if the fusion also reads
-    a slice of it whose place is a constant.
+    XLA's CPU backend writes a whole array again to update a slice of it if the fusion also reads a
+    slice of it at a constant position.
     """
     for instruction, _ in body:
         if instruction["root"]:

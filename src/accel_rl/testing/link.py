@@ -1,4 +1,4 @@
-"""Contract of links to a replay server; see docs/replay-protocol.md."""
+"""Contract check of links to a replay server; see docs/replay-protocol.md."""
 
 import contextlib
 import dataclasses
@@ -17,15 +17,15 @@ SPEC = TableSpec("check_link", 64, (Column("x", "i4", (3,)),))
 
 
 def check_link(server: str | Served, seconds: float = 10.0) -> None:
-    """Plays the link that leads to a server through its contract.
+    """Check the contract of the link to a server.
 
     Args:
-      server: as `ReplayClient` takes it; a `ReplayServer` with default settings, reached by the
-        link under test. It gets a table "check_link".
-      seconds: that an answer may take.
+      server: server argument of `ReplayClient`: a `ReplayServer` with default settings, reached by
+        the link under test. The check creates a table "check_link".
+      seconds: timeout of an answer.
 
     Raises:
-      AssertionError: if the contract is broken, with what was found.
+      AssertionError: if the contract is broken; the message has the findings.
     """
     with contextlib.closing(Connection(server, None, 0, seconds)) as connection:
         rooms = [(size, room) for size in SIZES for room in (None, wire.BODY, wire.BODY + size)]
@@ -42,7 +42,7 @@ def check_link(server: str | Served, seconds: float = 10.0) -> None:
 
 
 def _check_ping(connection: Connection, number: int, payload: bytes, room: int | None) -> None:
-    """Send a request in three parts, and receive its reply into a buffer of `room` bytes."""
+    """Check a request in three parts, and its reply into a buffer of `room` bytes."""
     sections = (payload,) if payload else ()
     frame = wire.request_frame(
         wire.Op.PING, session=connection.session, request=number, sections=sections

@@ -1,4 +1,4 @@
-"""Contract of samplers of a replay buffer; see docs/replay-sampler.md."""
+"""Contract check of samplers of a replay buffer; see docs/replay-sampler.md."""
 
 import functools
 from collections.abc import Callable
@@ -20,27 +20,27 @@ Probabilities = Callable[[np.ndarray], np.ndarray]
 
 
 def proportional(weights: np.ndarray) -> np.ndarray:
-    """Return the probability of each slot in a draw that is proportional to weights."""
+    """Return the probability of each slot in sampling proportional to weights."""
     return weights / weights.sum()
 
 
 def check_sampler(
     make: MakeSampler, probabilities: Probabilities | None = proportional, **hyperparameters: float
 ) -> None:
-    """Plays a sampler through its contract, on a ring of 12 slots, beside weights kept in NumPy.
+    """Check a sampler's contract on a ring of 12 slots, against weights kept in NumPy.
 
-    For samplers whose `prioritised` is true. The whole memory, with episodes, late updates and
-    windows, is checked by `tests/replay/conformance.py`.
+    The check is for samplers whose `prioritised` is true. `tests/replay/conformance.py` checks
+    whole replay buffers, with episodes, late updates and windows.
 
     Args:
-      make: the sampler of a ring.
-      probabilities: of slots [capacity], from weights [capacity]; None where no formula gives
-        them: the sampler's own then have to be those of its draws.
-      **hyperparameters: of its `init`.
+      make: constructor of the sampler, from a ring.
+      probabilities: function from weights [capacity] to probabilities of slots [capacity]; None if
+        there is no formula: draws must then agree with the sampler's own probabilities.
+      **hyperparameters: arguments of the sampler's `init`.
 
     Raises:
-      AssertionError: if the contract is broken, with what was found. Draws are compared with their
-        probabilities within 5 standard deviations, with keys that are fixed.
+      AssertionError: if the contract is broken; the message has the findings. Frequencies must be
+        within 5 standard deviations of probabilities; PRNG keys are fixed.
     """
     sampler = make(Ring(CAPACITY), True)
     state = sampler.init(**hyperparameters)
@@ -75,7 +75,7 @@ def check_sampler(
 def _check_draws(
     sampler: Sampler, state: Any, weights: np.ndarray, probabilities: Probabilities | None
 ) -> None:
-    """Draws, their probabilities, and what is said of the whole, against weights in NumPy."""
+    """Check draws, their probabilities, mass, least and highest against weights in NumPy."""
     drawn = jax.jit(functools.partial(_draw, sampler))
     slots, told, mass, least, highest = map(np.asarray, drawn(state, jax.random.key(7)))
     expect_equal((slots.dtype, told.dtype), (np.int32, np.float32), "dtypes of a draw")
@@ -100,7 +100,7 @@ def _check_draws(
 
 
 def _draw(sampler: Sampler, state: Any, key: Array) -> tuple[Array, ...]:
-    """DRAWS slots and their probabilities, then mass, least and highest."""
+    """Draw DRAWS slots; return them with probabilities, mass, least and highest."""
     span = Span(jnp.int32(0), jnp.int32(CAPACITY))
     first, second = jax.random.split(key)
     positions = jax.random.uniform(first, (DRAWS,))

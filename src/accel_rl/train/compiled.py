@@ -29,7 +29,7 @@ class Evaluation:
     max_steps: int = 10_000  # an episode counts with its rewards until then
 
     def __post_init__(self) -> None:
-        """Raise TypeError if a number is no int, ValueError if it is below 1."""
+        """Raise TypeError if a number is not an int, ValueError if it is below 1."""
         for field in dataclasses.fields(self):
             whole(field.name, getattr(self, field.name), 1)
 

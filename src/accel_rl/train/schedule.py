@@ -23,7 +23,7 @@ class Schedule:
     priority_lag: int = 0  # priority updates that a sample need not have seen
 
     def __post_init__(self) -> None:
-        """Raise ValueError, or TypeError for what is not an int."""
+        """Raise ValueError if a number is out of range, TypeError if it is not an int."""
         for field in dataclasses.fields(self):
             least = 1 if field.name in ("num_envs", "rollout", "updates") else 0
             whole(field.name, getattr(self, field.name), least)

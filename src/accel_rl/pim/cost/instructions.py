@@ -1,11 +1,11 @@
 """Instructions of one tabular update on a DPU, by rule and numerics.
 
 Q-learning was measured with 4 actions (FrozenLake) and 6 (Taxi) in each numerics. A line through
-the two points separates what is paid once from what is paid for each action (load a value of the
-next state, keep the larger); other numbers of actions lie on that line. Part of the difference is
-not the actions but the values (Taxi's are rarely zero), so the slope is an upper bound. The other
-rules are derived: Q-learning's count, plus the operations that they do more, less those that they
-do not. Counts and prices are in `calibration.toml`.
+the two points separates the fixed cost from the cost of each action (load a value of the next
+state, keep the larger). Other numbers of actions are taken from that line. Part of the difference
+comes from the values, not the actions (Taxi's are rarely zero), so the slope is an upper bound. The
+other rules are derived: Q-learning's count, plus their additional operations, less the operations
+that they lack. Counts and prices are in `calibration.toml`.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _REDUCTIONS = ("entry", "mean_entry")  # n of them are n - 1 arithmetic operatio
 
 @dataclasses.dataclass(frozen=True)
 class RuleOperations:
-    """Operations of a rule in one update, by name."""
+    """Operations of one update of a rule: counts by name of the operation."""
 
     target: Mapping[str, int]
     target_per_action: Mapping[str, int]
@@ -35,7 +35,7 @@ class RuleOperations:
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """The contents of `calibration.toml`."""
+    """Contents of `calibration.toml`."""
 
     sources: Mapping[str, Constant]
     rules: Mapping[str, RuleOperations]
@@ -65,7 +65,7 @@ class UpdateInstructions:
 
 @functools.cache
 def load_calibration() -> Calibration:
-    """Return the calibration that comes with the package."""
+    """Load the calibration that comes with the package."""
     name = "calibration.toml"
     text = (resources.files("accel_rl.pim.cost") / name).read_text(encoding="utf-8")
     rules = {rule: RuleOperations(**table) for rule, table in tomllib.loads(text)["rules"].items()}
@@ -73,10 +73,10 @@ def load_calibration() -> Calibration:
 
 
 def check_rule(rule: str, numerics: str) -> RuleOperations:
-    """Return the operations of a rule.
+    """Return the operations of a rule; check the names of rule and numerics.
 
     Raises:
-      ValueError: unknown rule or numerics.
+      ValueError: if the rule or the numerics are unknown.
     """
     rules = load_calibration().rules
     if rule not in rules:
@@ -139,7 +139,7 @@ def arithmetic_operations(rule: str, num_actions: int) -> int:
 
 
 def _prices(numerics: str) -> tuple[float, dict[str, float]]:
-    """Instructions that a Q-learning update pays once, and the price of each operation."""
+    """Return the fixed instructions of a Q-learning update, and the price of each operation."""
     calibration = load_calibration()
     few, many = _MEASURED_ACTIONS
     at_few, at_many = (calibration[f"{numerics}_update_{n}_actions"] for n in _MEASURED_ACTIONS)

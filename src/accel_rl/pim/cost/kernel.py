@@ -1,9 +1,9 @@
 """Modelled cycles of the training kernel on one DPU: kernels/upmem/dpu.
 
-A pass takes the rows in target blocks of B. Each tasklet makes the targets of its share, lists
-these updates by owner and reads its next rows; all meet at a barrier; each applies, in row order,
-the updates of the entries that it owns; they meet again. With B = 1 every update sees the one
-before it: one tasklet does them all, the others wait.
+A pass takes the rows in target blocks of B. Each tasklet computes the targets of its share, lists
+these updates by owner and reads its next rows. After a barrier, each tasklet applies, in row order,
+the updates of the entries that it owns. Another barrier ends the block. With B = 1 every update
+sees the previous one: one tasklet does all updates, the others wait.
 """
 
 import dataclasses
@@ -21,15 +21,15 @@ _ORDER_BARRIERS = 3  # of a pass in RAN: after the draws, after the swaps, after
 
 @dataclasses.dataclass(frozen=True)
 class KernelCycles:
-    """Modelled cycles of a DPU, by what they are spent on.
+    """Modelled cycles of a DPU, by activity.
 
     Attributes:
-      target: cycles in which records are decoded, targets computed and updates listed.
-      apply: cycles in which lists are followed and entries moved towards their targets.
-      share: cycles of finding shares, going to them and reading ahead, for each block.
-      barrier: cycles at barriers.
+      target: cycles of decoding records, computing targets and listing updates.
+      apply: cycles of following lists and moving entries towards their targets.
+      share: cycles of finding shares, going to them and reading ahead, once a block.
+      barrier: cycles of barriers.
       random: cycles of RAN's permutations, and of jumps in random streams.
-      mram_wait: cycles of reading rows that no instruction hides.
+      mram_wait: cycles of reading rows that no instructions hide.
       tables: cycles of moving tables between MRAM and WRAM.
     """
 
@@ -55,14 +55,14 @@ class KernelCycles:
 
 
 def run_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
-    """Cycles of all launches, on the DPU that takes longest."""
+    """Return the cycles of all launches, on the slowest DPU."""
     chunks = (pass_cycles(machine, workload, rows) for rows in set(workload.rows_per_dpu))
     slowest = max(chunks, key=lambda cycles: cycles.total)
     return slowest * workload.passes + launch_cycles(machine, workload) * workload.launches
 
 
 def launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
-    """Cycles of a launch before its first pass and after its last."""
+    """Return the cycles of a launch before its first pass and after its last."""
     return KernelCycles(
         tables=table_cycles(machine, workload),
         barrier=_LAUNCH_BARRIERS * _barrier_cycles(machine, workload),
@@ -96,7 +96,7 @@ def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCyc
 
 
 def block_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
-    """Cycles of a target block of `rows` rows, B at least 2, and of reading them."""
+    """Return the cycles of a target block of `rows` rows, B at least 2, and of reading them."""
     if rows == 0:
         return KernelCycles()
     k = load_calibration()
@@ -120,7 +120,7 @@ def block_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCy
 
 
 def _sequential_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
-    """Cycles of one tasklet that learns row after row, and waits for what it reads."""
+    """Return the cycles of one tasklet that updates row by row, and waits for its reads."""
     update = update_instructions(workload.rule, workload.numerics, workload.num_actions)
     instructions = _find(workload) + update.total
     return KernelCycles(
@@ -131,25 +131,25 @@ def _sequential_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> Ke
 
 
 def _find(workload: DpuWorkload) -> float:
-    """Instructions by which an order finds its next row, beyond going to the next in memory."""
+    """Return the instructions by which an order finds its next row, beyond the sequential ones."""
     k = load_calibration()
     return {"RAN": k["lookup"], "RAN_REPLACEMENT": k["draw_row"]}.get(workload.order, 0.0)
 
 
 def _draws(workload: DpuWorkload) -> bool:
-    """Return whether the rule draws, so that tasklets skip through a random stream."""
+    """Return whether the rule draws, so that tasklets must jump in a random stream."""
     return "draw" in check_rule(workload.rule, workload.numerics).target
 
 
 def _barrier_cycles(machine: Machine, workload: DpuWorkload) -> float:
-    """Cycles of a barrier, all tasklets side by side."""
+    """Return the cycles of a barrier that all tasklets execute."""
     return max(workload.tasklets, machine.pipeline_reissue) * load_calibration()["barrier"]
 
 
 def _permutation_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
-    """Cycles of one pass's permutations, within a block and of the blocks.
+    """Return the cycles of one pass's permutations, within a block and of the blocks.
 
-    The tasklets share the draws. Then one swaps the rows of a block, another the blocks.
+    The tasklets share the draws. Then one tasklet swaps the rows of a block, another the blocks.
     """
     k = load_calibration()
     reissue, tasklets = machine.pipeline_reissue, workload.tasklets

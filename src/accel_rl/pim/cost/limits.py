@@ -1,4 +1,4 @@
-"""Limits of a machine's memories, and their check against a workload."""
+"""Check of a workload against the machine's memory sizes."""
 
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.mram import buffer_bytes
@@ -41,10 +41,10 @@ def check_fits(machine: Machine, workload: DpuWorkload) -> None:
 
 
 def wram_parts(machine: Machine, workload: DpuWorkload) -> dict[str, int]:
-    """Bytes of WRAM, as the kernel lays it out.
+    """Return the bytes of each part of WRAM, as the kernel lays it out.
 
-    Tables, updates of a block, heads of their lists (one for each pair of tasklets), codebook of
-    rewards, buffers of rows, stacks, a reserve, and RAN's permutations.
+    The parts are tables, updates of a block, heads of their lists (one for each pair of tasklets),
+    codebook of rewards, row buffers, stacks, a reserve, and RAN's permutations.
     """
     k, tasklets = load_calibration(), workload.tasklets
     sequential = workload.target_block == 1

@@ -1,7 +1,7 @@
-"""The modelled time of a training run, in four parts, and how it scales.
+"""Modelled time of a training run, in four parts, and its strong scaling.
 
-SwiftRL's parts are remembered to be these. Everything here is computed from a machine description
-and an instruction count; nothing has been run on UPMEM hardware.
+The four parts are recalled from SwiftRL. Everything is computed from a machine description and an
+instruction count; nothing has been run on UPMEM hardware.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from pim_emu.machine import Machine
 
 @dataclasses.dataclass(frozen=True)
 class ModelledSeconds:
-    """Modelled, not measured: seconds of a training run in four parts, and energy.
+    """Modelled (not measured) seconds of a training run in four parts, and energy.
 
     Attributes:
       cpu_to_pim: seconds to send the program, parameters, records and the first table.
-      pim_kernel: seconds of all launches, the slowest DPU deciding.
-      inter_pim: seconds of the merges through the host, the last one excepted.
+      pim_kernel: seconds of all launches on the slowest DPU.
+      inter_pim: seconds of the merges through the host, without the last one.
       pim_to_cpu: seconds to fetch the last tables, and of the last merge.
       energy_joules: joules of the DPUs during the kernel and of the host during the rest.
-      detail: seconds by name, of what the four parts consist of and add up to.
+      detail: seconds of the steps that make up the four parts, by name.
     """
 
     cpu_to_pim: float
@@ -37,11 +37,11 @@ class ModelledSeconds:
 
     @property
     def total(self) -> float:
-        """Seconds of the four parts together; nothing overlaps."""
+        """Sum of the four parts, in seconds; nothing overlaps."""
         return sum(self.parts().values())
 
     def parts(self) -> dict[str, float]:
-        """Return the four parts by name, in the order above."""
+        """Return the four parts by name, in the order of the fields."""
         names = ("cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu")
         return {name: getattr(self, name) for name in names}
 
@@ -52,9 +52,9 @@ class ScalingPoint:
 
     Attributes:
       dpus: number of DPUs.
-      longest_chunk: rows of the DPU that has most.
+      longest_chunk: rows of the DPU with most rows.
       modelled: the run's modelled time.
-      ideal: speed-up if time fell as DPUs grow: DPUs over those of the first point.
+      ideal: linear speed-up, the number of DPUs over that of the first point.
       kernel_speedup: modelled speed-up of the PIM kernel, a ratio.
       total_speedup: modelled speed-up of all four parts together, a ratio.
     """

@@ -1,8 +1,8 @@
 """Modelled cycles of the DMA engine that moves data between MRAM and WRAM.
 
-One transfer of n bytes takes alpha + n / 2 cycles; the engine serves one after the other, and
-overlaps their latencies. Each tasklet reads the rows of its own share; in RAN, which takes blocks
-of rows whole, one tasklet reads for all.
+One transfer of n bytes takes alpha + n / 2 cycles. The engine serves transfers one after the other,
+and overlaps their latencies. Each tasklet reads the rows of its own share. In RAN, which takes
+whole blocks of rows, one tasklet reads for all.
 """
 
 from accel_rl.pim.cost.instructions import load_calibration
@@ -13,7 +13,7 @@ _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and
 
 
 def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
-    """Cycles to move `size` contiguous bytes, in transfers of the largest size.
+    """Return the cycles to move `size` contiguous bytes, in transfers of the largest size.
 
     Raises:
       ValueError: if `size` is negative or not a multiple of the DMA alignment.
@@ -28,26 +28,26 @@ def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
 
 
 def table_cycles(machine: Machine, workload: DpuWorkload) -> float:
-    """Cycles to bring the tables into WRAM when a launch begins, and back when it ends.
+    """Return the cycles to move the tables to WRAM at the start of a launch, and back at its end.
 
-    The host transfers to and from MRAM only.
+    The moves are needed because the host transfers to and from MRAM only.
     """
     size = workload.table_bytes
     return dma_cycles(machine, size) + dma_cycles(machine, size, write=True)
 
 
 def read_cycles(machine: Machine, workload: DpuWorkload, rows: int, instructions: float) -> float:
-    """Cycles in which nobody computes because rows of a block are being read.
+    """Return the cycles in which no tasklet computes because rows of a block are being read.
 
-    A tasklet reads ahead when it is done with its share. Shares are alike, so all are done at the
-    same time, and all wait: the engine serves them in turn. Records that are read one by one are
-    read on the way, while other tasklets compute.
+    A tasklet reads ahead when it has finished its share. Shares are equal, so all tasklets finish
+    at the same time and wait while the engine serves them in turn. Records that are read one by one
+    are read during the share, while other tasklets compute.
 
     Args:
-      machine: gives the constants of the engine.
+      machine: constants of the engine.
       workload: the run.
-      rows: of the block; with B = 1, of the pass.
-      instructions: that a tasklet executes for each row before it reads the next one.
+      rows: rows of the block; with B = 1, of the pass.
+      instructions: instructions of a tasklet for each row before it reads the next one.
     """
     if rows == 0:
         return 0.0
@@ -73,7 +73,7 @@ def read_cycles(machine: Machine, workload: DpuWorkload, rows: int, instructions
 
 
 def buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
-    """WRAM bytes of the buffer into which a tasklet reads rows; of RAN, that of all together."""
+    """Return the WRAM bytes of a tasklet's row buffer; for RAN, of the one that all share."""
     if workload.order == "RAN":
         block = int(load_calibration()["random_block"])
         # Blocks that two consecutive target blocks can touch, the short one among them.
@@ -88,17 +88,17 @@ def buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
 
 
 def _is_single(workload: DpuWorkload) -> bool:
-    """Return whether records are read one by one, instead of the span that contains them."""
+    """Return whether records are read one by one, instead of a span that contains them."""
     if workload.order == "RAN_REPLACEMENT":
         return True
     return workload.step > int(load_calibration()["farthest_step"])
 
 
 def _occupied(machine: Machine, size: int) -> float:
-    """Cycles in which the engine cannot serve another transfer.
+    """Return the cycles in which a transfer keeps the engine from serving another.
 
-    For the smallest transfer those of the random-read bandwidth: less than alpha, because latencies
-    of different tasklets' transfers overlap.
+    The smallest transfer takes the cycles of the random-read bandwidth. They are fewer than alpha,
+    because latencies of different tasklets' transfers overlap.
     """
     smallest = machine.dma_min_bytes
     least = machine.clock_hz * smallest / machine.random_read_bandwidth

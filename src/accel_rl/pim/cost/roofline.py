@@ -1,7 +1,7 @@
-"""The modelled roofline of one DPU: what bounds a tabular update, arithmetic or memory.
+"""Modelled roofline of one DPU: arithmetic or memory as the bound of a tabular update.
 
-Operations are the additions, products and comparisons of the update's mathematics, so a core that
-emulates floating point stays far below the ceiling of its pipeline, and the distance shows it.
+Operations are the additions, products and comparisons of the update's mathematics. A core that
+emulates floating point therefore stays far below the ceiling of its pipeline.
 Reference: Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52(4), 2009.
 """
 
@@ -29,13 +29,13 @@ class Roofline:
       operations_per_byte: operations per byte of MRAM traffic, the horizontal axis.
       attained_operations: operations/s of the modelled kernel, with its lists, barriers and
         imbalance.
-      attained_updates: updates/s of the same.
-      peak_updates: updates/s of the bare update's instructions in a full pipeline.
-      instruction_ceiling: instructions/s, each an operation at best.
+      attained_updates: updates/s of the modelled kernel.
+      peak_updates: updates/s of the update's instructions alone in a full pipeline.
+      instruction_ceiling: instructions/s, at best one operation each.
       mram_bandwidth: B/s in the largest transfers, a ceiling that rises with operations/B.
-      mram_updates: updates/s if only MRAM traffic counted.
+      mram_updates: updates/s if MRAM traffic were the only cost.
       wram_bandwidth: B/s of WRAM.
-      wram_updates: updates/s if only WRAM traffic counted.
+      wram_updates: updates/s if WRAM traffic were the only cost.
     """
 
     operations_per_update: int
@@ -52,17 +52,18 @@ class Roofline:
 
 
 def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:
-    """Updates/s of one DPU whose tasklets do nothing else, equally loaded: clock / instructions.
+    """Return the updates/s of a DPU with equally loaded tasklets that only update.
 
-    Fewer tasklets than the reissue interval leave issue slots empty: t / 11 of that.
+    The rate is clock / instructions. Fewer tasklets than the reissue interval leave issue slots
+    empty, and reach t / 11 of that.
 
     Args:
       machine: from `load_machine`.
-      instructions: of one update.
-      tasklets: that update, from 1.
+      instructions: instructions of one update.
+      tasklets: t, tasklets that update, at least 1.
 
     Raises:
-      TypeError: if it is no machine, or a number is of another type.
+      TypeError: if an argument is of another type.
       ValueError: if `instructions` is not positive and finite or `tasklets` is below 1.
     """
     check_machine(machine)

@@ -1,4 +1,4 @@
-"""The tabular training run whose time is modelled."""
+"""Tabular training run, as input of the cost model."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class DpuWorkload:
-    """A tabular training run on D DPUs.
+    """Tabular training run on D DPUs.
 
     Attributes:
       rows_per_dpu: [D] records of each DPU; `split_rows` makes the usual split.
@@ -32,18 +32,18 @@ class DpuWorkload:
       num_actions: A.
       rule: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
       numerics: "fp32", "int32_scaled" or "int32_pow2".
-      order: in which a pass takes its rows: "SEQ", "STR", "RAN" or "RAN_REPLACEMENT".
-      stride: rows between two that STR takes one after the other.
+      order: order of a pass's rows: "SEQ", "STR", "RAN" or "RAN_REPLACEMENT".
+      stride: distance of consecutive rows in STR.
       record_bytes: bytes of a record, 8 or 16.
       value_bytes: bytes of a table entry.
       target_block: B, rows whose targets are computed before any is applied; 1 is strictly
         sequential, and one tasklet updates.
-      tasklets: of each DPU.
-      passes: over a DPU's rows.
+      tasklets: tasklets of each DPU.
+      passes: passes over a DPU's rows.
       period: tau, passes between merges.
       weighted_merge: whether the host reads visit counts beside the tables.
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
-        `ownership_imbalance`); None expects pairs (s, a) that fall on tasklets uniformly at random.
+        `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random.
 
     Raises:
       TypeError: if a field is of another type.
@@ -102,31 +102,31 @@ class DpuWorkload:
 
     @property
     def launches(self) -> int:
-        """Launches, each followed by a merge."""
+        """Number of launches, each followed by a merge."""
         return -(-self.passes // self.period)
 
     @property
     def table_bytes(self) -> int:
-        """All Q-tables of one DPU, padded to 8 bytes."""
+        """Bytes of all Q-tables of one DPU, padded to 8 bytes."""
         tables = check_rule(self.rule, self.numerics).tables
         return align8(tables * self.num_states * self.num_actions * self.value_bytes)
 
     @property
     def chunk_bytes(self) -> int:
-        """Records of one DPU: a push has one length for all, that of the longest chunk."""
+        """Bytes of records pushed to each DPU; all have the length of the longest chunk."""
         return align8(max(self.rows_per_dpu) * self.record_bytes)
 
     @property
     def working_tasklets(self) -> int:
-        """Tasklets that update: all, or one where each update sees the one before it."""
+        """Tasklets that update: all, or one if each update sees the previous one."""
         return 1 if self.target_block == 1 else self.tasklets
 
     @property
     def step(self) -> int:
-        """Rows from one that a pass takes to the next, as far as it goes in steps."""
+        """Distance of a pass's consecutive rows: the stride in STR, else 1."""
         return self.stride if self.order == "STR" else 1
 
 
 def align8(size: int) -> int:
-    """`size` bytes rounded up to a multiple of 8."""
+    """Round `size` bytes up to a multiple of 8."""
     return -(-size // 8) * 8

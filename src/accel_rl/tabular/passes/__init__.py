@@ -1,4 +1,4 @@
-"""A pass over chunks of rows, in forms that compute the same thing.
+"""Passes over chunks of rows, in several forms with the same result.
 
 | path | form | for |
 | --- | --- | --- |
@@ -6,7 +6,7 @@
 | flat | one loop over all rows; `vmap` over rates shares the rows | CPU |
 | batched | all chunks step together, one gather and scatter a step | GPU, TPU |
 
-These three are paths, written in JAX. `passes.native` has whole launches in C, for CPU.
+These three paths are written in JAX. `passes.native` has whole launches in C, for CPU.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from accel_rl.types import Array, ArrayLike
 
 
 class Path(NamedTuple):
-    """One form of a pass.
+    """Form of a pass.
 
     Attributes:
       arrange: (program, ordered rows int32 [D, T, 4]) -> rows in the form that `sweep` reads.
@@ -49,10 +49,10 @@ def select_path(name: str = "auto", platform: str | None = None) -> Path:
 
     Args:
       name: "auto", "reference", "flat" or "batched".
-      platform: a JAX platform name; the default backend's if None.
+      platform: name of a JAX platform; the default backend's if None.
 
     Raises:
-      ValueError: if there is no path of that name.
+      ValueError: if the name is unknown.
     """
     if name == "auto":
         name = "flat" if (platform or jax.default_backend()) == "cpu" else "batched"
@@ -70,11 +70,11 @@ def order_rows(
     seed: ArrayLike = 0,
     pass_index: ArrayLike = 0,
 ) -> Array:
-    """Return the rows of one pass, in its order and with the rule's random choices made.
+    """Order the rows of one pass, and make the rule's random choices.
 
     Args:
       program: the pass, static.
-      words: int32 [D, T, 4], encoded rows, those beyond `lengths` padding.
+      words: int32 [D, T, 4], encoded rows; rows beyond `lengths` are padding.
       lengths: int32 [D], real rows of each chunk.
       dpus: uint32 [D], global DPU indices.
       coefficients: the rates.
@@ -100,7 +100,7 @@ def order_rows(
 
 
 def visit_counts(program: PassProgram, words: Array) -> Array:
-    """uint32 [D, K * S * A]: how often the valid rows [D, T, 4] update each entry."""
+    """Count the updates of each entry by the valid rows [D, T, 4], uint32 [D, K * S * A]."""
     row = from_words(words, program.rule.numerics.dtype)
     chunk = jnp.arange(words.shape[0], dtype=jnp.int32)[:, None] * np.int32(program.entries)
     counts = jnp.zeros(words.shape[0] * program.entries, jnp.uint32)

@@ -1,4 +1,4 @@
-"""The accelerator form of a pass: all chunks step together, one gather and one scatter a step."""
+"""Accelerator form of a pass: all chunks step together, one gather and one scatter a step."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from accel_rl.types import Array
 
 
 def arrange(program: PassProgram, words: Array) -> Array:
-    """Rows [D, T, 4] as steps: [blocks, B, D, 4], with entries counted in one table of all DPUs."""
+    """Arrange rows [D, T, 4] as steps [blocks, B, D, 4], indexing one table of all DPUs."""
     blocks = reference.arrange(program, words)
     chunks = words.shape[0]
     base = jnp.arange(chunks, dtype=jnp.int32)[:, None, None] * np.int32(program.entries)
@@ -21,7 +21,7 @@ def arrange(program: PassProgram, words: Array) -> Array:
 
 
 def sweep(program: PassProgram, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
-    """One pass over every chunk; arguments and result as in `reference.sweep`."""
+    """Run one pass over every chunk; arguments and result as in `reference.sweep`."""
     rule, nx = program.rule, program.rule.numerics
 
     def gather_next(flat: Array, row: TabularRow) -> list[list[Array]]:

@@ -1,16 +1,16 @@
-"""The CPU form of a pass: one flat loop over the rows of all chunks, with dynamic slices.
+"""CPU form of a pass: one flat loop over the rows of all chunks, with dynamic slices.
 
 XLA's CPU compiler turns a loop whose body touches few bytes into one native function; a loop over
 vectors of chunks stays a loop of kernel launches, several times slower. Three loops exist:
 
 * strict (target block 1): read, compute and write one row after the other.
 * pipelined (target block B): rows lie in blocks that alternate between two chunks, and each step
-  first applies the target computed B rows earlier, in the other chunk's block, then computes its
-  own row's target. So the two phases of a target block need no nested loop.
+  first applies the target computed B rows earlier, in the other chunk's block, then computes the
+  target of its own row. So the two phases of a target block need no nested loop.
 * nested (target block B, a single chunk or several replicas): a gather for one phase, an inner
   loop for the other.
 
-Strict and nested carry an optional last axis of replicas, contiguous in memory, for many rates
+Strict and nested loops have an optional last axis of replicas, contiguous in memory, for many rates
 over the same rows: `vmap` of `sweep` over tables and rates becomes that axis.
 """
 
@@ -34,10 +34,10 @@ _UNROLL = 2
 
 
 def arrange(program: PassProgram, words: Array) -> Array:
-    """Rows [D, T, 4] as one sequence of words, int32 [rows * 4], in the order of the loop.
+    """Arrange rows [D, T, 4] as one sequence of words, int32 [rows * 4], in the loop's order.
 
-    Entries count in one table of all DPUs. Target blocks of an even chunk alternate with those of
-    the next; invalid rows pad blocks, an odd number of chunks, and both ends.
+    Indices refer to one table of all DPUs. Target blocks of an even chunk alternate with those of
+    the next chunk; invalid rows pad blocks, an odd number of chunks, and both ends.
     """
     chunks = words.shape[0]
     base = jnp.arange(chunks, dtype=jnp.int32)[:, None] * np.int32(program.entries)
@@ -55,7 +55,7 @@ def arrange(program: PassProgram, words: Array) -> Array:
 def sweep(
     program: PassProgram, tables: Array, sequence: Array, coefficients: Coefficients
 ) -> Array:
-    """One pass over every chunk; arguments and result as in `reference.sweep`."""
+    """Run one pass over every chunk; arguments and result as in `reference.sweep`."""
     replicas = jax.tree.map(lambda x: x[None], coefficients)
     run = _replicated(program, alternating=tables.shape[0] > 1)
     return run(tables.reshape(-1, 1), sequence, replicas).reshape(tables.shape)
@@ -63,7 +63,7 @@ def sweep(
 
 @functools.cache
 def _replicated(program: PassProgram, alternating: bool) -> Callable[..., Array]:
-    """Return the loop over tables [n, R] and rates [R], with `vmap` folded into R."""
+    """Make the loop over tables [n, R] and rates [R], with `vmap` folded into R."""
 
     @custom_vmap
     def run(tables: Array, sequence: Array, rates: Coefficients) -> Array:

@@ -1,8 +1,8 @@
-"""The native form of launches: passes over many chunks in C, through XLA's FFI, on CPU.
+"""Native form of launches: passes over many chunks in C, through XLA's FFI, on CPU.
 
-The kernels order rows, make the rules' random choices and train, in parallel over chunks and, under
-`vmap` over rates, with the replicas side by side in vector registers. What they compute is what
-`passes` computes in JAX, bit for bit in INT32; their FP32 is never contracted to FMA.
+The kernels order rows, make the rules' random choices and train, in parallel over chunks. Under
+`vmap` over rates, the replicas lie side by side in vector registers. The results are those of
+`passes` in JAX, bit for bit in INT32; their FP32 is never contracted to FMA.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 
 
 def unsupported(program: PassProgram) -> str | None:
-    """Why the kernels cannot run a program, or None where they can."""
+    """Return the reason why the kernels cannot run a program, or None if they can."""
     rule, numerics = kernel_names(program)
     if rule not in RULES:
         return f"rule {program.rule.name!r} has no native kernel"
@@ -53,9 +53,9 @@ def unsupported(program: PassProgram) -> str | None:
 def seeds_of(
     program: PassProgram, coefficients: Coefficients, seed: ArrayLike, first_pass: ArrayLike
 ) -> list[Array]:
-    """uint32 scalars explore, seed and first pass: 0 where the program goes by none of it.
+    """Return uint32 scalars explore, seed and first pass; the program's unused ones are 0.
 
-    So that batched seeds do not part replicas that are alike.
+    A constant 0 is not batched by `vmap` over seeds, so replicas that share rows stay together.
     """
     explores = kernel_names(program)[0] == "sarsa_epsilon_greedy"
     explore = coefficients.explore if explores else jnp.uint32(0)
@@ -65,7 +65,7 @@ def seeds_of(
 
 
 def kernel_names(program: PassProgram) -> tuple[str | None, str | None]:
-    """Names of the native code for the rule and for its numerics, None where there is none."""
+    """Return the names of the native code of the rule and its numerics, or None for each."""
     rule, nx = program.rule, program.rule.numerics
     return (
         rule.kernel and rule.kernel.name_for(rule.resolve, rule.target),
@@ -80,7 +80,7 @@ def kernel_names(program: PassProgram) -> tuple[str | None, str | None]:
 )
 @dataclasses.dataclass(frozen=True)
 class NativeRows:
-    """Rows of D chunks that have been examined; made by `examine`."""
+    """Examined rows of D chunks; made by `examine`."""
 
     words: Array  # int32 [D, T, 4], encoded rows
     lengths: Array  # int32 [D], real rows of each chunk
@@ -90,11 +90,11 @@ class NativeRows:
 
 
 def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> NativeRows:
-    """Rows with a verdict on whether every length and every index of theirs lies in range.
+    """Check that every length and index of the rows is in range, and attach the verdict.
 
-    The verdict is data, so that many devices can agree on one before any of them fails: on a bad
-    one `launch` and `visit_counts` fail and name the row, with `jax.errors.JaxRuntimeError`, which
-    jax sometimes turns into `ValueError`.
+    The verdict is data, so that many devices can agree on one before any of them fails. With a bad
+    verdict `launch` and `visit_counts` raise `jax.errors.JaxRuntimeError`, which JAX sometimes
+    turns into `ValueError`, and name the row.
 
     Args:
       program: the pass, static; see `unsupported`.
@@ -103,9 +103,9 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
       dpus: uint32 [D], global DPU indices.
 
     Raises:
-      ValueError: if the program is not supported, a shape does not fit, or a chunk is too long for
-        the order.
-      TypeError: if a dtype does not fit.
+      ValueError: if the program is not supported, a shape is wrong, or a chunk is too long for the
+        order.
+      TypeError: if a dtype is wrong.
     """
     reason = unsupported(program)
     if reason:
@@ -127,7 +127,7 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
 
 
 def first_fault(verdicts: Array) -> Array:
-    """Return the verdict with the lowest DPU, int32 [4], of one for each device, [n, 4]."""
+    """Select the verdict of the lowest faulty DPU, int32 [4], from one per device, [n, 4]."""
     dpus = jnp.where(verdicts[:, 1] == 0, np.int32(2**31 - 1), verdicts[:, 0])
     return verdicts[jnp.argmin(dpus)]
 
@@ -141,7 +141,7 @@ def launch(
     first_pass: ArrayLike,
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk, each from the same table.
+    """Run passes over every chunk, each chunk from the same table.
 
     Args:
       program: the pass, static.
@@ -156,10 +156,10 @@ def launch(
       [D, K * S * A].
 
     Raises:
-      ValueError: if the table's shape does not fit, or if the rows were examined for tables of
-        another size.
-      jax.errors.JaxRuntimeError: when it runs, if the rows are out of range (see `examine`).
-      TypeError: if a dtype does not fit, or the result is to be differentiated.
+      ValueError: if the table's shape is wrong, or the rows were examined for tables of another
+        size.
+      jax.errors.JaxRuntimeError: at run time, if the rows are out of range (see `examine`).
+      TypeError: if a dtype is wrong, or the result is differentiated.
     """
     _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
@@ -174,7 +174,7 @@ def launch(
 def visit_counts(
     program: PassProgram, rows: NativeRows, seed: ArrayLike, first_pass: ArrayLike, num_passes: int
 ) -> Array:
-    """uint32 [D, K * S * A]: how often those passes update each entry; see `launch`."""
+    """Count the updates of each entry by the passes of `launch`, uint32 [D, K * S * A]."""
     _check_rows(program, rows)
     call = jax.ffi.ffi_call(
         native.target("accel_rl_tabular_visits"),
@@ -187,7 +187,7 @@ def visit_counts(
 
 @functools.cache
 def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
-    """Return the kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
+    """Make the kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 

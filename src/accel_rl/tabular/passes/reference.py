@@ -1,4 +1,4 @@
-"""The reference form of a pass: one chunk written plainly, and `vmap` over chunks."""
+"""Reference form of a pass: a plain scan over one chunk, and `vmap` over chunks."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from accel_rl.types import Array
 
 
 def arrange(program: PassProgram, words: Array) -> Array:
-    """Rows [D, T, 4] cut into target blocks: [D, blocks, B, 4], the last padded."""
+    """Cut rows [D, T, 4] into target blocks [D, blocks, B, 4], the last one padded."""
     chunks, rows, _ = words.shape
     block = program.target_block
     padded = jnp.pad(words, ((0, 0), (0, -rows % block), (0, 0)))
@@ -18,7 +18,7 @@ def arrange(program: PassProgram, words: Array) -> Array:
 
 
 def sweep(program: PassProgram, tables: Array, blocks: Array, coefficients: Coefficients) -> Array:
-    """One pass over every chunk.
+    """Run one pass over every chunk.
 
     Args:
       program: the pass, static.
