@@ -87,6 +87,8 @@ def _constant(package: ModuleType, name: str, homes: dict[str, str]) -> list[str
 
 
 def _summary(package: ModuleType, listed: list[str], homes: dict[str, str]) -> list[str]:
+    if not listed:  # a package of modules: an empty table would be an error
+        return []
     rows = [".. list-table::", "   :widths: 30 70", ""]
     for name in listed:
         value = getattr(package, name)
