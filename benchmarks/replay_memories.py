@@ -37,7 +37,7 @@ SAMPLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Drawn(NamedTuple):
-    """What a draw gives: items [B], int32 slots, probabilities, importance-sampling weights."""
+    """Sample of a draw: items [B], int32 slots, probabilities, importance-sampling weights."""
 
     items: Any
     indices: jax.Array

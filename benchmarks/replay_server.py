@@ -1,4 +1,4 @@
-"""How long calls of the replay server take, beside what people build in its place.
+"""Times of calls of the replay server, beside what people build in its place.
 
     python benchmarks/replay_server.py [--quick] [--ray PYTHON] [--reverb PYTHON] [--json PATH]
 

@@ -1,4 +1,4 @@
-"""How long a request takes by each transport of the replay server.
+"""Times of requests by each transport of the replay server.
 
     python benchmarks/transports.py [--quick] [--json PATH]
 

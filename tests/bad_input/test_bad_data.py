@@ -37,10 +37,6 @@ def arrays(state=(0, 1), action=(0, 1), reward=(0, 1), next_state=(1, 2), termin
     return datasets.from_arrays(state, action, reward, next_state, terminated, **o)
 
 
-NO_MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
-NO_ENV = "env must be an Environment (envs.environment makes one), got None"
-NO_LAYOUT = "layout must be a GridLayout (envs.layout makes one), got 'x'"
-NO_DATASET = "dataset must be a TabularDataset (datasets.collect and datasets.load make one), got"
 TABLE = {
     "envs.make": [
         (lambda: envs.make("Nope-v1"), ValueError, "no environment is named 'Nope-v1'; known:"),

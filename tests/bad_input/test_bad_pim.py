@@ -41,7 +41,6 @@ def mesh():
 
 
 NO_MACHINE = "machine must be a Machine (pim_emu.load_machine makes one), got 'm'"
-NO_WORK = "workload must be a DpuWorkload"
 NO_MESH = "mesh must be a Mesh"
 SIZES = "size must be a whole number of at least 0, got"
 TABLE = {

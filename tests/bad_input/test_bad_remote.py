@@ -38,7 +38,6 @@ def settings(**fields):
 
 
 NO_ADDRESS = 'address must be "tcp://host:port", "tls://host:port", "unix:/path"'
-NO_SETTINGS = "settings must be an ApexSettings, got 3"
 TABLE = {
     "remote.Column": [
         (lambda: remote.Column("", "f4"), ValueError, "name must have 1 to 255 bytes, got ''"),

@@ -34,7 +34,6 @@ def body():
 
 
 NUMERICS = "numerics must be a Numerics (tabular.make_numerics makes one), got 'fp32'"
-MDP = "mdp must be a MDP (envs.make_mdp makes one), got 'lake'"
 TABLE = {
     "tabular.make_rule": [
         (lambda: tabular.make_rule("best"), ValueError, "rule must be one of q_learning, sarsa"),

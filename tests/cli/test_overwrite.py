@@ -1,5 +1,6 @@
 """--overwrite, and what it leaves in a folder."""
 
+import json
 import shutil
 
 import pytest
@@ -38,6 +39,18 @@ def test_overwrite_leaves_nothing_of_another_kind_of_run(
     monkeypatch.setattr(sweeps, "run", lambda *_, **__: stopped)  # what it writes is known
     invoke("sweep", "dqn", "CartPole-v1", *TINY, "agent.gamma=0.9,1", *over)
     assert {file.name for file in out.iterdir()} == {"mine.txt"}
+
+
+@pytest.mark.parametrize("name", ["../kept", "../kept/", "/kept/", "..", "./", "a/../../kept"])
+def test_a_manifest_that_lists_files_elsewhere_is_damaged(tmp_path, name):
+    (tmp_path / "kept").mkdir()
+    out = tmp_path / "run"
+    run_folder.begin_run(out, "training", "accel-rl train dqn", [0], {})
+    manifest = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**manifest, "files": {name: "no file of a run"}}))
+    with pytest.raises(ValueError, match=r"run\.json is damaged: files must be names within the"):
+        clearing.clear(out)
+    assert (tmp_path / "kept").is_dir()
 
 
 def test_what_any_command_wrote_is_cleared(tmp_path):

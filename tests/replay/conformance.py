@@ -1,4 +1,4 @@
-"""What every replay buffer must do, whatever its sampler; see docs/replay.md.
+"""Contract of replay buffers, whatever the sampler; see docs/replay.md.
 
 Add a sampler to `SAMPLERS`, and `test_replay.py` puts it through all of `CHECKS`. A sampler whose
 probabilities no formula gives has `probabilities=None`: those are then only looked at for sense.

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from accel_rl.experiment import folder
-from accel_rl.io.run_folder import MANIFEST, kind_of, read_manifest
+from accel_rl.io.run_folder import MANIFEST, read_manifest
 
 
 def clear(directory: Path) -> None:
@@ -14,18 +14,19 @@ def clear(directory: Path) -> None:
       ValueError: if the manifest is damaged.
       BlockingIOError: if another process trains in the folder.
     """
-    if kind_of(directory) is None:
+    if not (directory / MANIFEST).is_file():
         return
     with folder.writing(directory):
-        for name in read_manifest(directory).files:
+        manifest = read_manifest(directory)
+        for name in manifest.files:
             path = directory / name
-            if kind_of(path) is not None:  # a group of a sweep
-                clear(path)
-                if not any(path.iterdir()):
-                    path.rmdir()
-            elif name.endswith("/"):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
+            if not name.endswith("/"):
                 path.unlink(missing_ok=True)
+            elif manifest.kind == "sweep":  # a group's folder, which has a manifest of its own
+                clear(path)
+                if path.is_dir() and not any(path.iterdir()):
+                    path.rmdir()
+            else:
+                shutil.rmtree(path, ignore_errors=True)
         (directory / MANIFEST).unlink()
-    shutil.rmtree(directory / folder.CHECKPOINTS, ignore_errors=True)  # made by the lock
+        shutil.rmtree(directory / folder.CHECKPOINTS, ignore_errors=True)  # made by the lock

@@ -37,14 +37,12 @@ def resume(
     runtime.prepare_jax()
     from accel_rl.cli import training_output
     from accel_rl.experiment import folder, sweep, training
-    from accel_rl.io.run_folder import kind_of, require_kind
-
-    runtime.import_gymnax()
+    from accel_rl.io.run_folder import require_kind
 
     command, shown = console.command_line(context), train_agent.bar()
     with console.bad_input("RUN_DIR"):
-        require_kind(run, "training", "sweep")
-    if kind_of(run) == "training":
+        kind = require_kind(run, "training", "sweep")
+    if kind == "training":
         with console.bad_input("RUN_DIR"):
             experiment = _longer(run, folder.read(run), steps)
             _say_if_done([(run, experiment)])
@@ -84,20 +82,18 @@ def _say_if_done(trainings: "Sequence[tuple[Path, Experiment]]") -> None:
 
 def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Experiment":
     """Assemble the folder's configuration, with another number of steps if given."""
-    import pydantic
-
     from accel_rl.experiment import assembly, folder, training, words
-    from accel_rl.io.validation import validated, whole
+    from accel_rl.io import validation
 
     if steps is not None:
         done = max(folder.checkpoints(directory, complete).steps(), default=0)
         with console.bad_input():  # blames --steps, not RUN_DIR
-            given = whole(words.parse(steps))
-            number = validated(pydantic.TypeAdapter(int), given, "--steps")
+            number = validation.integer(words.parse(steps), "--steps")
             if number < done:
                 raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
         longer = dataclasses.replace(complete.training, steps=number)
         complete = dataclasses.replace(complete, training=longer)
+    runtime.import_gymnax()
     made = assembly.assemble(complete)
     training.check(made)
     return made

@@ -110,7 +110,9 @@ def _agent(path: Path) -> Page:
     done = _read(path, run_folder.RESULTS) if (path / run_folder.RESULTS).is_file() else None
     pictures = _pictures(_curves(path, rows))
     config = _read(path, run_folder.CONFIG)
-    return training.agent(config, _made(path), done, rows, pictures, _when(path))
+    return training.agent(
+        config, vars(run_folder.read_manifest(path)), done, rows, pictures, _when(path)
+    )
 
 
 def _sweep(path: Path) -> Page:
@@ -121,7 +123,7 @@ def _sweep(path: Path) -> Page:
     config = configuration.to_mapping(groups[0].configuration)
     rows = folder.read_rows(path / groups[0].name)
     pictures = _pictures(_curves(path, rows))
-    return training.sweep(config, _made(path), done, pictures, _when(path))
+    return training.sweep(config, vars(run_folder.read_manifest(path)), done, pictures, _when(path))
 
 
 def _curves(path: Path, rows: list[Any]) -> "dict[str, Figure]":
@@ -191,17 +193,6 @@ def _read(path: Path, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path / name} must hold a table, got {type(found).__name__}")
     return found
-
-
-def _made(path: Path) -> dict[str, Any]:
-    """Return command, versions and host of a run."""
-    manifest = run_folder.read_manifest(path)
-    return {
-        "command": manifest.command,
-        "versions": manifest.versions,
-        "host": manifest.host,
-        **({"resumed": manifest.resumed} if manifest.resumed else {}),
-    }
 
 
 def _pictures(figures: "Mapping[str, Figure]") -> list[Picture]:

@@ -54,8 +54,8 @@ def write(
     Raises:
         OSError: a file cannot be written.
     """
-    begin_run(directory, "table", command, [config["settings"]["seed"]], FILES)
     (directory / RESULTS).unlink(missing_ok=True)
+    begin_run(directory, "table", command, [config["settings"]["seed"]], FILES)
     write_json(directory / CONFIG, config)
     header = json.dumps({"format": _FORMAT, "environment": environment}).encode()
     with atomic_write(directory / TABLE) as file:

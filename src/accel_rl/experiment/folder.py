@@ -13,6 +13,7 @@ from accel_rl.io.run_folder import (
     CONFIG,
     METRICS,
     RESULTS,
+    Kind,
     begin_run,
     continue_run,
     require_kind,
@@ -69,9 +70,7 @@ class FolderLogger:
         directory, complete = self._directory, self._complete
         (directory / RESULTS).unlink(missing_ok=True)
         if not rows:
-            settings = complete.training
-            seeds = range(settings.seed, settings.seed + settings.seeds)
-            begin_run(directory, "training", self._command, seeds, FILES)
+            begin(directory, "training", self._command, complete, FILES)
             text = _README.format(
                 agent=complete.agent.name.replace("_", "-"),
                 environment=complete.environment.name,
@@ -92,6 +91,15 @@ class FolderLogger:
 
     def close(self) -> None:
         """Do nothing: no file is open."""
+
+
+def begin(
+    directory: Path, kind: Kind, command: str, complete: Configuration, files: Mapping[str, str]
+) -> None:
+    """Write the manifest of a training or a sweep, with the seeds of its configuration."""
+    settings = complete.training
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+    begin_run(directory, kind, command, seeds, files)
 
 
 class Unscaled:

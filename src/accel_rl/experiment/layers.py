@@ -18,10 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import pydantic
-
 from accel_rl.experiment import catalogue, configuration, words
-from accel_rl.io.validation import validated, whole
+from accel_rl.io import validation
 from accel_rl.replay.replay import OTHER_NAMES
 
 Tables = dict[str, dict[str, Any]]
@@ -196,16 +194,12 @@ def shares(merged: Tables) -> Tables:
         match = SHARE.fullmatch(value) if isinstance(value, str) else None
         if not match:
             return value
-        return max(1, round(float(match[1]) / 100 * _int(steps)))
+        return max(1, round(float(match[1]) / 100 * validation.integer(steps, "training.steps")))
 
     return {
         section: {name: number(value) for name, value in table.items()}
         for section, table in merged.items()
     }
-
-
-def _int(value: Any) -> int:
-    return validated(pydantic.TypeAdapter(int), whole(value), "training.steps")
 
 
 def _spelt(layer: Tables) -> Tables:

@@ -19,7 +19,6 @@ from accel_rl.experiment.assembly import Experiment
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.run_folder import (
     RESULTS,
-    begin_run,
     continue_run,
     kind_of,
     made_with,
@@ -35,7 +34,7 @@ FILES = {
 }
 
 Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Experiment]
-"""make(words, sweep): assemble the training with these override words and swept words."""
+"""make(words, sweep): assemble the training with these override words and swept values."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,10 +106,9 @@ def write(directory: Path, groups: Sequence[SweepGroup], command: str) -> None:
     if kind_of(directory) == "sweep":
         continue_run(directory, command)
     else:
-        settings = groups[0].configuration.training
-        seeds = range(settings.seed, settings.seed + settings.seeds)
         folders = {f"{group.name}/": "training of a group of combinations" for group in groups}
-        begin_run(directory, "sweep", command, seeds, {**FILES, **folders})
+        files = {**FILES, **folders}
+        folder.begin(directory, "sweep", command, groups[0].configuration, files)
     listed = [
         {
             "folder": group.name,
@@ -163,30 +161,22 @@ def run(
       OSError: if a file cannot be written.
     """
     with folder.writing(directory):
-        return _run(directory, groups, command, bar, on_group)
-
-
-def _run(
-    directory: Path,
-    groups: Sequence[tuple[SweepGroup, Experiment]],
-    command: str,
-    bar: bool,
-    on_group: Callable[[str], Any],
-) -> dict[str, Any]:
-    write(directory, [group for group, _ in groups], command)
-    (directory / RESULTS).unlink(missing_ok=True)
-    found = []
-    for number, (group, experiment) in enumerate(groups, start=1):
-        shown = words.assignments(group.settings) or "all in one program"
-        on_group(f"group {number} of {len(groups)}: {shown}, {experiment.trainings} trainings")
-        _, each = training.run(directory / group.name, experiment, command, resume=True, bar=bar)
-        if each["reason"] == "interrupted":
-            return each
-        found.append((group, each))
-    results = compare(directory, found)
-    results["command"] = command
-    write_json(directory / RESULTS, results)
-    return results
+        write(directory, [group for group, _ in groups], command)
+        (directory / RESULTS).unlink(missing_ok=True)
+        found = []
+        for number, (group, experiment) in enumerate(groups, start=1):
+            shown = words.assignments(group.settings) or "all in one program"
+            on_group(f"group {number} of {len(groups)}: {shown}, {experiment.trainings} trainings")
+            _, each = training.run(
+                directory / group.name, experiment, command, resume=True, bar=bar
+            )
+            if each["reason"] == "interrupted":
+                return each
+            found.append((group, each))
+        results = compare(directory, found)
+        results["command"] = command
+        write_json(directory / RESULTS, results)
+        return results
 
 
 def compare(directory: Path, found: Sequence[tuple[SweepGroup, dict[str, Any]]]) -> dict[str, Any]:

@@ -48,6 +48,13 @@ class Manifest:
     resumed: tuple[Mapping[str, Any], ...] = ()  # command, versions and host of each continuation
     schema_version: Literal[1] = 1
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a file outside of the folder: --overwrite removes what is listed."""
+        for name in self.files:
+            plain = name.removesuffix("/")
+            if not plain or plain in (".", "..") or plain != os.path.basename(plain):
+                raise ValueError(f"files must be names within the folder, got {name!r}")
+
 
 _MANIFEST = pydantic.TypeAdapter(Manifest)
 
@@ -102,8 +109,12 @@ def kind_of(directory: Path) -> Kind | None:
     return read_manifest(directory).kind if (directory / MANIFEST).is_file() else None
 
 
-def require_kind(directory: Path, *kinds: Kind) -> None:
-    """Raise ValueError if a folder does not hold a run of one of the kinds."""
+def require_kind(directory: Path, *kinds: Kind) -> Kind:
+    """Return the kind of run that a folder holds.
+
+    Raises:
+      ValueError: if it is none of these kinds, or the folder is no run's.
+    """
     found = read_manifest(directory).kind
     if found not in kinds:
         wanted = " or ".join(_COMMANDS[each] for each in kinds)
@@ -111,6 +122,7 @@ def require_kind(directory: Path, *kinds: Kind) -> None:
             f"{directory} is a run of {_COMMANDS[found]}, not of {wanted}: accel-rl report "
             f"{directory} shows it"
         )
+    return found
 
 
 def part_of_a_path(name: str) -> str:

@@ -13,8 +13,15 @@ STRICT = pydantic.ConfigDict(
 """Configuration of dataclasses that are read from files and words."""
 
 
+_INTEGER = pydantic.TypeAdapter(int)
+
+
 def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
-    """Return a value of TOML or JSON as the adapter's type."""
+    """Return a value of TOML or JSON as the adapter's type.
+
+    Raises:
+      ValueError: if the value is not of the type; the message names the setting and the value.
+    """
     try:
         # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
         return adapter.validate_json(json.dumps(value))
@@ -22,6 +29,15 @@ def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
         raise ValueError(f"{name}: {error}") from error
     except pydantic.ValidationError as error:
         raise _first_error(error, name) from error
+
+
+def integer(value: Any, name: str) -> int:
+    """Return a value of TOML or JSON as an int; whole floats are ints.
+
+    Raises:
+      ValueError: if it is not an int.
+    """
+    return validated(_INTEGER, whole(value), name)
 
 
 def whole(value: Any) -> Any:

@@ -14,9 +14,8 @@ from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import record_bytes
 from accel_rl.pim.schedule import MergeSchedule
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
-from accel_rl.tabular.orders import Order
 from accel_rl.tabular.program import PassProgram
-from accel_rl.tabular.rule import Hyperparameters, TabularRule
+from accel_rl.tabular.rule import Hyperparameters
 from accel_rl.types import Array, ArrayLike
 from pim_emu import Machine, load_machine
 
@@ -47,16 +46,6 @@ def check_arguments(
                 f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
                 f"{least:g} to {most:g}"
             )
-
-
-def check_types(
-    chunks: Chunks,
-    hyperparameters: Hyperparameters | None,
-    rule: TabularRule,
-    schedule: MergeSchedule,
-    order: str | Order,
-) -> None:
-    """Validate the types of arguments; see `pim.train`."""
 
 
 def check_counter(name: str, value: ArrayLike) -> Array:

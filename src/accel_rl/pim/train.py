@@ -17,7 +17,6 @@ from accel_rl.pim.checks import (
     check_counter,
     check_initial,
     check_memory,
-    check_types,
 )
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
@@ -99,7 +98,6 @@ def train(
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
     """
-    check_types(chunks, hyperparameters, rule, schedule, order)
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
     program = PassProgram(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)

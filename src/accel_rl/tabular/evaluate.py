@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.arguments import whole
-from accel_rl.tabular.policies import check_mdp, check_policy, unit_interval
+from accel_rl.tabular.policies import check_policy, unit_interval
 from accel_rl.types import MDP, Array, ArrayLike
 
 _MAX_SWEEPS = 1_000_000
@@ -74,7 +74,6 @@ def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
     Raises:
         ValueError: gamma is no scalar, or known and outside [0, 1].
     """
-    check_mdp(mdp)
     return _value_iteration(mdp, unit_interval("gamma", gamma))
 
 
@@ -195,7 +194,6 @@ def _backup(mdp: MDP, gamma: Array, values: Array) -> Array:
 
 
 def _horizon(mdp: MDP, horizon: int | None) -> int:
-    check_mdp(mdp)
     horizon = mdp.time_limit if horizon is None else horizon
     if horizon is None:
         raise ValueError("horizon must be given: this MDP has no time limit")

@@ -77,7 +77,6 @@ def as_policy(policy: ArrayLike) -> Array:
 
 def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
     """Convert a policy to an array that fits the MDP; check its values unless they are traced."""
-    check_mdp(mdp)
     policy = as_policy(policy)
     sizes = (mdp.num_states, mdp.num_actions)
     if policy.shape != sizes[: policy.ndim]:
@@ -98,10 +97,6 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
         state = int(np.argmax(bad))
         raise ValueError(f"policy[{state}] is {values[state]}, not {limit}")
     return policy
-
-
-def check_mdp(mdp: MDP) -> None:
-    """Raise TypeError unless `mdp` is an MDP."""
 
 
 def _action_values(values: ArrayLike) -> Array:

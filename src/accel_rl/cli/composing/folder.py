@@ -25,7 +25,7 @@ FILES = {
 MEASURED = "timeline_measured.png"
 
 Kinds = Table[str, type | tuple[type, ...]]
-"""Keys of a JSON table, and the types of their settings_words."""
+"""Keys of a JSON table, and the types of their values."""
 
 
 def read_spec(path: Path, words: Sequence[str]) -> Spec:
@@ -84,7 +84,7 @@ def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
     Args:
       path: the table's file.
       table: value to check; not necessarily a table.
-      wanted: keys and the types of their settings_words.
+      wanted: keys and the types of their values.
       inside: location of the table in the file, such as "estimates[3]".
     """
     if not isinstance(table, dict):

@@ -26,7 +26,7 @@ def ownership_imbalance(
 
     Returns:
       Cycles of all blocks' apply phases over those of an even split, at least 1: the `imbalance` of
-      a `Workload`.
+      a `DpuWorkload`.
 
     Raises:
       TypeError: if it is no machine, the pairs are no integers, or a number is no int.
