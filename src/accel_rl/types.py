@@ -7,7 +7,7 @@ optional leading axes are written `[...]`.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from accel_rl.arguments import shown, whole
 
 Array = jax.Array
 ArrayLike = Any
+PyTree: TypeAlias = Any
+"""Arrays in any nesting of tuples, lists, dicts and registered dataclasses."""
 
 _FLOAT32 = np.dtype(np.float32)
 
