@@ -15,7 +15,6 @@ a single platform.
 """
 
 import argparse
-import dataclasses
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,12 +29,12 @@ from compose_rival import RIVAL, Rival
 from rich.console import Console
 from training_devices import use_all_cores
 
-from accel_rl import compose, plot, train
-from accel_rl.compose import Estimate, Mapping, Plan, Spec
-from accel_rl.compose import spec as specs
+from accel_rl import compose, experiment, plot, train
+from accel_rl.compose import Estimate, Mapping, Plan
 from accel_rl.compose.devices import find
 from accel_rl.compose.placing import placement
 from accel_rl.compose.run import iteration_seconds
+from accel_rl.experiment import Experiment
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "gymnax")
 DEVICES = ("cpu:0", "cpu:1", "native")
@@ -47,49 +46,52 @@ THREADS = (1, 2)  # that it is given
 LEARNED = 150.0  # returns of CartPole from which the margin says something
 MARGIN = 50.0  # of CartPole's 500, within which returns count as unchanged
 
+
+def case(agent: str, environment: str, **settings: Any) -> Experiment:
+    """Experiment of a case; a setting's name has _ for its dot, once."""
+    given = {name.replace("_", ".", 1): value for name, value in settings.items()}
+    sizes = {"replay.batch_size": 64, "replay.capacity": 10_000, "schedule.num_envs": 1}
+    given = {**sizes, "compose.devices": DEVICES, **given}
+    return experiment.load(None, given, agent=agent, environment=environment, command="compose")
+
+
 CASES = {
-    "DQN CartPole, 1 env, batch 64": Spec(
-        "dqn", "CartPole-v1", devices=DEVICES, batch_size=64, agent={"learning_rate": 2.5e-4}
+    "DQN CartPole, 1 env, batch 64": case("dqn", "CartPole-v1"),
+    "DQN CartPole, prioritised, 1 env, batch 64": case(
+        "dqn", "CartPole-v1", replay_sampler="prioritised"
     ),
-    "DQN CartPole, prioritised, 1 env, batch 64": Spec(
+    "DQN CartPole, 32 envs, batch 256": case(
         "dqn",
         "CartPole-v1",
-        replay="prioritised",
-        devices=DEVICES,
-        batch_size=64,
-        agent={"learning_rate": 2.5e-4},
+        replay_batch_size=256,
+        schedule_num_envs=32,
+        replay_capacity=10_016,
     ),
-    "DQN CartPole, 32 envs, batch 256": Spec(
+    "DQN CartPole, 256 steps then 128 updates of 64": case(
         "dqn",
         "CartPole-v1",
-        devices=DEVICES,
-        batch_size=256,
-        num_envs=32,
-        capacity=10_016,
-        agent={"learning_rate": 2.5e-4},
+        replay_capacity=100_000,
+        schedule_rollout=256,
+        schedule_updates=128,
+        agent_learning_rate=2.3e-3,
+        agent_hidden=(256, 256),
     ),
-    "DQN CartPole, 256 steps then 128 updates of 64": Spec(
-        "dqn",
-        "CartPole-v1",
-        devices=DEVICES,
-        batch_size=64,
-        capacity=100_000,
-        rollout=256,
-        updates=128,
-        agent={"learning_rate": 2.3e-3, "hidden": (256, 256)},
+    "DDPG Pendulum, 200 steps then 200 updates of 256": case(
+        "ddpg",
+        "Pendulum-v1",
+        replay_batch_size=256,
+        schedule_rollout=200,
+        schedule_updates=200,
     ),
-    "DDPG Pendulum, 200 steps then 200 updates of 256": Spec(
-        "ddpg", "Pendulum-v1", devices=DEVICES, batch_size=256, rollout=200, updates=200
-    ),
-    "DDPG Pendulum, 1 env, batch 256": Spec("ddpg", "Pendulum-v1", devices=DEVICES, batch_size=256),
-    "DDPG MountainCarContinuous, 1 env, batch 256": Spec(
-        "ddpg", "MountainCarContinuous-v0", devices=DEVICES, batch_size=256
+    "DDPG Pendulum, 1 env, batch 256": case("ddpg", "Pendulum-v1", replay_batch_size=256),
+    "DDPG MountainCarContinuous, 1 env, batch 256": case(
+        "ddpg", "MountainCarContinuous-v0", replay_batch_size=256
     ),
 }
 
 
 def measure(
-    spec: Spec, plan: Plan, rival: Rival, rounds: int, seconds: float, console: Console
+    wanted: Experiment, plan: Plan, rival: Rival, rounds: int, seconds: float, console: Console
 ) -> tuple[dict[Mapping, list[float]], list[float], list[float]]:
     """Seconds of an iteration in interleaved rounds: of every mapping and of the rival.
 
@@ -99,18 +101,18 @@ def measure(
     taken: dict[Mapping, list[float]] = {each.mapping: [] for each in plan.estimates}
     others: dict[int, list[float]] = {threads: [] for threads in THREADS}
     slowdowns = []
-    made = specs.schedule(spec)
+    made = wanted.program.schedule
     for number in range(rounds):
         for estimate in plan.estimates:
             slowdowns.append(cores.wait())
             period = max(2, int(seconds / estimate.seconds / ROWS)) * made.steps
             steps = made.warmup * made.steps + ROWS * period
             key = jax.random.key(number)
-            ran = compose.run(spec, estimate.mapping, key, steps, period=period)
+            ran = compose.run(wanted, estimate.mapping, key, steps, period=period)
             taken[estimate.mapping].append(ran.seconds)
         for threads, found in others.items():
             iterations = -(-RIVAL_STEPS // made.steps)
-            other = rival.train(spec, iterations, threads)
+            other = rival.train(wanted, iterations, threads)
             if other is not None:
                 found.append(other)
         console.print(f"  round {number + 1} of {rounds}", highlight=False)
@@ -130,7 +132,7 @@ def off(estimate: Estimate, taken: Sequence[float]) -> float:
 def study(
     report: Report,
     case: str,
-    spec: Spec,
+    wanted: Experiment,
     rival: Rival,
     rounds: int,
     seconds: float,
@@ -139,8 +141,8 @@ def study(
     """Plans and runs a case; records and claims."""
     console.print(case, highlight=False)
     cores.wait()
-    plan = compose.plan(spec, seconds=0.05 if rounds < 3 else 0.1)
-    taken, others, slowdowns = measure(spec, plan, rival, rounds, seconds, console)
+    plan = compose.plan(wanted, seconds=0.05 if rounds < 3 else 0.1)
+    taken, others, slowdowns = measure(wanted, plan, rival, rounds, seconds, console)
     report.add(case, "machine", "a thread's time beside another's", "times alone", slowdowns)
     offs = {}
     for estimate in plan.estimates:
@@ -176,7 +178,7 @@ def study(
     if others:
         report.add(case, RIVAL, THROUGHPUT, "samples/s", samples / np.array(others))
         value = statistics.median(others) / medians[split]
-    if spec.replay == "uniform":
+    if wanted.configuration.replay.sampler == "uniform":
         holds = None if value is None else value >= OVER_RIVAL
         claim = f"{case}: best split over {RIVAL}"
         ours = report.place(case, f"best split: {split}", THROUGHPUT)
@@ -197,7 +199,7 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
     devices = find(DEVICES)
     mapping = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:1",))
     place = placement(mapping, devices)
-    steps = synthetic.SPEC.learning_starts + iterations
+    steps = synthetic.SMALL.program.schedule.learning_starts + iterations
 
     def iteration(seconds: dict[str, float]) -> float:
         made = synthetic.program(seconds, speed)
@@ -229,18 +231,21 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
 def relaxed(report: Report, seeds: int, steps: int) -> None:
     """Test that returns with a priority lag of one update are equivalent."""
     case = f"DQN CartPole, prioritised, {seeds} seeds, {steps:,} steps"
-    spec = dataclasses.replace(
-        CASES["DQN CartPole, prioritised, 1 env, batch 64"], num_envs=4, policy_lag=0
-    )
+    prioritised = CASES["DQN CartPole, prioritised, 1 env, batch 64"]
     found = {}
     for lag in (0, 1):
-        made = specs.program(dataclasses.replace(spec, priority_lag=lag))
+        schedule = {"num_envs": 4, "policy_lag": 0, "priority_lag": lag}
+        section = {f"schedule.{name}": value for name, value in schedule.items()}
+        wanted = prioritised.with_settings(section)
+        made = wanted.program
         run = train.fused(made, steps)
         play = train.evaluator(made.env, made.agent, max_steps=500)
 
-        def learn(key: jax.Array, run: Any = run, play: Any = play) -> Any:
+        def learn(
+            key: jax.Array, run: Any = run, play: Any = play, hyper: Any = wanted.hyper
+        ) -> Any:
             run_key, play_key = jax.random.split(key)
-            policy = run(run_key, **specs.hyper(spec)).state.agent
+            policy = run(run_key, **hyper).state.agent
             return play(policy, play_key)
 
         everyone = train.over_seeds(learn)
@@ -308,19 +313,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rival = Rival(options.rivals)
     rounds, seconds = (2, 0.3) if options.quick else (5, 1.0)
 
-    def wanted(name: str) -> bool:
+    def chosen(name: str) -> bool:
         return any(text in name for text in options.only or [""])
 
-    cases = {name: spec for name, spec in CASES.items() if wanted(name)}
+    cases = {name: each for name, each in CASES.items() if chosen(name)}
     if options.quick:
         cases = dict(list(cases.items())[:1])
     demonstration(report)
-    for case, spec in cases.items():
-        study(report, case, spec, rival, rounds, seconds, console)
-    if wanted("synthetic steps"):
+    for name, each in cases.items():
+        study(report, name, each, rival, rounds, seconds, console)
+    if chosen("synthetic steps"):
         for scale in (1, 4):
             overlap(report, 1 if options.quick else 9, 60 if options.quick else 200 // scale, scale)
-    if wanted("priority lag"):
+    if chosen("priority lag"):
         relaxed(report, 4 if options.quick else 24, 4_000 if options.quick else 50_000)
     for claim in ("samples per joule over SB3, measured", "performance portability"):
         report.claims.append(Claim(claim, None, 3.4 if "joule" in claim else 1.0, None))

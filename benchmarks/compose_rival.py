@@ -5,8 +5,7 @@ from pathlib import Path
 from common import warn
 from interpreter import Interpreter
 
-from accel_rl.compose import Spec
-from accel_rl.compose import spec as specs
+from accel_rl.experiment import Experiment
 
 RIVAL = "SB3"
 SCRIPT = Path(__file__).resolve().with_name("compose_sb3.py")
@@ -27,22 +26,23 @@ class Rival:
         except (OSError, RuntimeError) as error:
             warn(f"SB3 did not start: {error}")
 
-    def train(self, spec: Spec, iterations: int, threads: int) -> float | None:
+    def train(self, wanted: Experiment, iterations: int, threads: int) -> float | None:
         """Wall seconds of an iteration, with so many threads of torch."""
-        if self._interpreter is None or spec.replay != "uniform":
+        config = wanted.configuration
+        if self._interpreter is None or config.replay.sampler != "uniform":
             return None
         settings = {
-            "batch_size": spec.batch_size,
-            "buffer_size": spec.capacity,
-            "hidden": list(specs.workload(spec).hidden),
-            "learning_rate": spec.agent.get("learning_rate", 1e-3),
+            "batch_size": config.replay.batch_size,
+            "buffer_size": config.replay.capacity,
+            "hidden": list(config.agent.options["hidden"]),
+            "learning_rate": wanted.hyper["agent"].get("learning_rate", 1e-3),
         }
         request = {
-            "algorithm": spec.algorithm,
-            "environment": spec.environment,
-            "num_envs": spec.num_envs,
-            "rollout": spec.rollout,
-            "updates": spec.updates,
+            "algorithm": config.agent.name,
+            "environment": config.environment.name,
+            "num_envs": config.schedule.num_envs,
+            "rollout": config.schedule.rollout,
+            "updates": config.schedule.updates,
             "iterations": iterations,
             "threads": threads,
             "settings": settings,

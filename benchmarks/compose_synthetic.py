@@ -12,18 +12,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.compose import Spec, timing
-from accel_rl.compose import spec as specs
+from accel_rl import experiment
+from accel_rl.compose import timing
 from accel_rl.train import Program
 
-SPEC = Spec(
-    "dqn",
-    "CartPole-v1",
-    batch_size=8,
-    capacity=256,
-    learning_starts=64,
-    agent={"hidden": (8,)},
-)
+SETTINGS = {
+    "agent.hidden": (8,),
+    "replay.batch_size": 8,
+    "replay.capacity": 256,
+    "schedule.num_envs": 1,
+    "schedule.learning_starts": 64,
+}
+SMALL = experiment.load(None, SETTINGS, agent="dqn", environment="CartPole-v1", command="compose")
 
 
 def turns_per_second() -> float:
@@ -35,7 +35,7 @@ def turns_per_second() -> float:
 
 def program(seconds: Mapping[str, float], speed: float) -> Program:
     """Return a training whose steps take additional seconds, by name of the step."""
-    made = specs.program(SPEC)
+    made = SMALL.program
     buffer, agent = made.require_replay(), made.agent
     turns = {step: int(value * speed) for step, value in seconds.items()}
     return dataclasses.replace(

@@ -1,6 +1,5 @@
 """Bad input to `compose` and its devices."""
 
-import dataclasses
 import functools
 from pathlib import Path
 
@@ -8,13 +7,13 @@ import jax
 import pytest
 from refusals import NAN, check_refused, rows_of
 
-from accel_rl import compose, pim, tabular, train
+from accel_rl import compose, experiment, pim, tabular, train
 from accel_rl.compose import devices
 from accel_rl.hardware_models import associative_memory as hardware
 from accel_rl.hardware_models.pearl import pearl_mapping
 from accel_rl.hardware_models.portability import performance_portability
 
-SPEC = compose.Spec("dqn", "CartPole-v1")
+SMALL = experiment.load(agent="dqn", environment="CartPole-v1", command="compose")
 FUSED = compose.Mapping("fused", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
 COSTS = compose.Costs(compose.Alike(), {}, {}, {}, 0.0, 0.0)
 SCHEDULE = train.Schedule()
@@ -23,12 +22,8 @@ key = functools.cache(lambda: jax.random.key(0))
 here = functools.cache(compose.available)
 
 
-def spec(**fields):
-    return dataclasses.replace(SPEC, **fields)
-
-
 def run(mapping=FUSED, steps=2_000, **options):
-    return compose.run(SPEC, mapping, key(), steps, devices=here(), **options)
+    return compose.run(SMALL, mapping, key(), steps, devices=here(), **options)
 
 
 def figures():
@@ -44,15 +39,6 @@ def sampled():
 
 
 TABLE = {
-    "compose.Spec": [
-        (lambda: spec(algorithm="ppo"), ValueError, "algorithm must be one of ('dqn', 'ddpg'"),
-        (lambda: spec(weight=NAN), ValueError, "weight must be from 0 to 1, got nan"),
-        (lambda: spec(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
-        (lambda: spec(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
-        (lambda: spec(n_step=True), TypeError, "n_step must be an int, got True"),
-        (lambda: spec(num_envs=0), ValueError, "num_envs must be at least 1, got 0"),
-        (lambda: spec(power={"cpu:0": (NAN, 1.0)}), ValueError, "power.cpu:0 must be watts idle"),
-    ],
     "compose.Mapping": [
         (
             lambda: compose.Mapping("x", "a", "a", "a", ("a",)),
@@ -104,12 +90,12 @@ TABLE = {
         (lambda: compose.estimate(FUSED, COSTS, SCHEDULE, 0), ValueError, "samples must be at lea"),
     ],
     "compose.plan": [
-        (lambda: compose.plan(SPEC, executors=()), compose.Infeasible, "no device offers e"),
+        (lambda: compose.plan(SMALL, executors=()), compose.Infeasible, "no device offers e"),
         (
-            lambda: compose.plan(SPEC, executors=("x",)),
+            lambda: compose.plan(SMALL, executors=("x",)),
             *(ValueError, "executor must be one of ('fused', 'deterministic', 'asynchronous')"),
         ),
-        (lambda: compose.plan(SPEC, seconds=NAN), ValueError, "seconds must be above 0 and finite"),
+        (lambda: compose.plan(SMALL, seconds=NAN), ValueError, "seconds must be above 0"),
     ],
     "compose.plan_log": [
         (
@@ -118,7 +104,7 @@ TABLE = {
         ),
     ],
     "compose.profile": [
-        (lambda: compose.profile(SPEC, {}, [], seconds=0), ValueError, "seconds must be above 0"),
+        (lambda: compose.profile(SMALL, {}, [], seconds=0), ValueError, "seconds must be above 0"),
     ],
     "compose.run": [
         (lambda: run(steps=0), ValueError, "steps must be at least 1, got 0"),

@@ -7,42 +7,41 @@ import signal
 import pytest
 from commands import as_json, invoke, succeed
 
+from accel_rl import experiment
 from accel_rl.cli.composing import planning, running
 from accel_rl.compose import Cost, Costs, cache
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Key
 from accel_rl.compose.devices import find
 from accel_rl.compose.mapping import read_toml
 from accel_rl.compose.workload import STEPS
+from accel_rl.experiment import configuration
 
-SPEC = """
-algorithm = "dqn"
-environment = "CartPole-v1"
-devices = ["cpu:0"]
-batch_size = 8
-capacity = 64
-learning_starts = 16
-
-[agent]
-hidden = [8]
-
-[power]
-"cpu:0" = [5, 20]
+CONFIG = """
+environment.name = "CartPole-v1"
+agent.name = "dqn"
+agent.hidden = [8]
+replay.batch_size = 8
+replay.capacity = 64
+schedule.num_envs = 1
+schedule.learning_starts = 16
+compose.devices = ["cpu:0"]
+compose.power."cpu:0" = [5, 20]
 """
 
 
+EFFICIENT = "compose.objective=efficiency"
 EXECUTORS = ("deterministic", "asynchronous")
 
 
 @pytest.fixture
-def spec(tmp_path, monkeypatch):
-    """A spec's file; what its mappings cost is known already, so that nothing is measured."""
+def config(tmp_path, monkeypatch):
+    """A configuration whose costs are in the cache, so that nothing is measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = tmp_path / "spec.toml"
-    path.write_text(SPEC)
-    wanted = specs.from_table(read_toml(path))
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    wanted = experiment.load(path, command="compose")
     known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1.2e-5, 2.3e-5, group=1)
     known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.25 for executor in EXECUTORS})
     place = ("cpu:0",)
@@ -64,9 +63,9 @@ def undrawn(monkeypatch):
 
 
 @pytest.mark.long  # trains and draws
-def test_plan_run_report(spec, tmp_path):
+def test_plan_run_report(config, tmp_path):
     out = tmp_path / "composed"
-    found = as_json("compose", "plan", spec, "--out", out)
+    found = as_json("compose", "plan", config, "--out", out)
     names = [each["name"] for each in found["plan"]["estimates"]]
     assert names[0] == "fused on cpu:0"
     assert len(names) == 3
@@ -94,9 +93,9 @@ def test_plan_run_report(spec, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_run_keeps_what_it_measured(spec, tmp_path, monkeypatch):
+def test_an_interrupted_run_keeps_what_it_measured(config, tmp_path, monkeypatch):
     out, run = tmp_path / "composed", running.run
-    succeed("compose", "plan", spec, "--out", out)
+    succeed("compose", "plan", config, "--out", out)
 
     def interrupted(*words, progress, **more):
         def at(description, done, total):
@@ -118,43 +117,56 @@ def test_an_interrupted_run_keeps_what_it_measured(spec, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_settings_in_place_of_the_files(spec, tmp_path):
+def test_settings_in_place_of_the_files(config, tmp_path):
     out = tmp_path / "other"
-    as_json("compose", "plan", spec, "objective=efficiency", "weight=0.25", "--out", out)
-    table = read_toml(out / "spec.toml")
+    as_json(
+        "compose",
+        "plan",
+        config,
+        *("compose.objective=efficiency", "compose.weight=0.25"),
+        "--out",
+        out,
+    )
+    table = json.loads((out / "config.json").read_text())["compose"]
     assert (table["objective"], table["weight"]) == ("efficiency", 0.25)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_plan_is_not_written_over_unasked(spec, tmp_path):
+def test_a_plan_is_not_written_over_unasked(config, tmp_path):
     out = tmp_path / "composed"
-    succeed("compose", "plan", spec, "--out", out)
+    succeed("compose", "plan", config, "--out", out)
     before = (out / "plan.json").read_bytes()
-    result = invoke("compose", "plan", spec, "--out", out)
+    result = invoke("compose", "plan", config, "--out", out)
     assert result.exit_code == 2
     assert "--overwrite replaces what is in it" in result.output
     assert (out / "plan.json").read_bytes() == before
-    succeed("compose", "plan", spec, "--out", out, "--overwrite")
+    succeed("compose", "plan", config, "--out", out, "--overwrite")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["no/spec.toml"], "no/spec.toml: No such file"),
-        (["{spec}", "batch=3"], "batch is no setting of a spec"),
-        (["{spec}", "algorithm=ppo"], "algorithm must be one of"),
-        (["{spec}", "batch_size=big"], 'batch_size must be a valid integer, got "big"'),
-        (["{spec}", "environment=NoSuch-v0"], "NoSuch-v0"),
-        (["{spec}", 'devices=["tpu:0"]'], "devices must be of cpu:0"),
-        (["{spec}", 'devices=["native"]', "power={}"], "no device offers actor"),
-        (["{spec}", "agent.depth=3"], "depth"),
-        (["{spec}", "batch_size.x=3"], "batch_size is no table"),
-        (["{spec}", "objective=efficiency", "power={}"], "power must give watts of cpu:0"),
+        (["no/config.toml"], "no/config.toml: No such file"),
+        (["{config}", "batch=3"], "no setting is named 'batch'"),
+        (["{config}", "agent.name=ppo"], "the agent is named by the command"),
+        (
+            ["{config}", "replay.batch_size=big"],
+            "replay.batch_size must be a valid",
+        ),
+        (["{config}", "environment.name=NoSuch-v0"], "NoSuch-v0"),
+        (["{config}", 'compose.devices=["tpu:0"]'], "devices must be of cpu:0"),
+        (["{config}", 'compose.devices=["native"]'], "no device offers actor"),
+        (["{config}", "agent.depth=3"], "depth"),
+        (["{config}", "replay.batch_size.x=3"], "replay.batch_size must be"),
+        (
+            ["{config}", "compose.objective=efficiency", 'compose.devices=["cpu:0", "cpu:1"]'],
+            "must give watts of cpu:1",
+        ),
     ],
 )
-def test_bad_specs_are_refused(spec, tmp_path, words, message):
+def test_bad_configurations_are_refused(config, tmp_path, words, message):
     out = tmp_path / "composed"
-    words = [word.replace("{spec}", str(spec)) for word in words]
+    words = [word.replace("{config}", str(config)) for word in words]
     result = invoke("compose", "plan", *words, "--out", out)
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.output.split())
@@ -162,12 +174,12 @@ def test_bad_specs_are_refused(spec, tmp_path, words, message):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_bad_folders_are_refused(spec, tmp_path):
+def test_bad_folders_are_refused(config, tmp_path):
     result = invoke("compose", "run", tmp_path / "nowhere")
     assert result.exit_code == 2
-    assert "spec.toml: No such file" in result.output
+    assert "config.json: No such file" in result.output
     out = tmp_path / "composed"
-    succeed("compose", "plan", spec, "--out", out)
+    succeed("compose", "plan", config, "--out", out)
     table = read_toml(out / "mapping.toml")
     for changes, message in (
         ({"actor": "gpu:5"}, "actor must be one of cpu:0, got 'gpu:5'"),
@@ -189,9 +201,9 @@ def test_bad_folders_are_refused(spec, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_plan_holds_what_predictions_rest_on(spec, tmp_path):
+def test_a_plan_holds_what_predictions_rest_on(config, tmp_path):
     out = tmp_path / "composed"
-    plan = as_json("compose", "plan", spec, "--out", out)["plan"]
+    plan = as_json("compose", "plan", config, "--out", out)["plan"]
     assert (plan["handoff_seconds"], plan["bookkeeping_seconds"]) == (1.2e-5, 2.3e-5)
     assert [each["stretch"] for each in plan["estimates"]].count(1.25) == 2
     assert plan["stretch"] == {"deterministic": 1.25, "asynchronous": 1.25}
@@ -271,11 +283,13 @@ def test_files_that_hold_it_all_are_shown(tmp_path):
     assert "iteration, measured" in succeed("compose", "report", tmp_path)
 
 
-def test_what_is_modelled_runs_only_when_asked(spec, tmp_path):
-    text = spec.read_text().replace('["cpu:0"]', '["cpu:0", "fpga"]')
+def test_what_is_modelled_runs_only_when_asked(config, tmp_path):
+    devices = {"compose.devices": ["cpu:0", "fpga"]}
+    wanted = experiment.load(config, devices, command="compose")
     out = tmp_path / "composed"
     out.mkdir()
-    (out / "spec.toml").write_text(text)
+    tables = configuration.to_mapping(wanted.configuration)
+    (out / "config.json").write_text(json.dumps(tables))
     table = {"executor": "deterministic", "actor": "cpu:0", "replay_manager": "cpu:0"}
     table |= {"data_storage": "cpu:0", "learner": "fpga"}
     (out / "mapping.toml").write_text("\n".join(f'{k} = "{v}"' for k, v in table.items()))

@@ -1,6 +1,5 @@
 """Like devices: what may stand for what, and that leaving the rest out changes no choice."""
 
-import dataclasses
 import itertools
 import random
 from unittest import mock
@@ -8,20 +7,20 @@ from unittest import mock
 import jax
 import pytest
 import quick
-from tables import SPEC, made_up, mappings
+from tables import SMALL_DQN, devices_of, loaded, made_up, mappings
 
 from accel_rl import compose
-from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import alike, distinct, enough, mappings_of, offers, options
 from accel_rl.compose.costs import trial_key
 from accel_rl.compose.devices import JaxDevice, NativeDevice, find
+from accel_rl.compose.sizes import workload
 from accel_rl.compose.workload import ROLES
 
 HOSTS = tuple(f"cpu:{number}" for number in range(8))
 
 
-def with_devices(*names, **changes):
-    return dataclasses.replace(SPEC, devices=names, **changes)
+def with_devices(*names):
+    return loaded(compose={"devices": names})
 
 
 def pattern(names):
@@ -47,9 +46,9 @@ def test_tuples_are_renamed_to_the_same_exactly_where_they_cost_the_same(hosts):
     assert {len(found) for found in patterns.values()} == {1}
 
 
-def count(spec):
-    devices = find(spec.devices)
-    return len(list(mappings_of(options(spec, devices)[0], devices)))
+def count(wanted):
+    devices = devices_of(wanted)
+    return len(list(mappings_of(options(wanted, devices)[0], devices)))
 
 
 def test_what_is_measured_does_not_grow_with_the_number_of_like_devices():
@@ -57,7 +56,8 @@ def test_what_is_measured_does_not_grow_with_the_number_of_like_devices():
         few, many = (with_devices(*HOSTS[:n], *others) for n in (5, 8))
         assert len(mappings(few)) == len(mappings(many))
         assert count(few) == count(many)
-        assert len(enough(many.devices, alike(find(many.devices)))) <= len(ROLES) + 1 + len(others)
+        devices = devices_of(many)
+        assert len(enough(devices, alike(devices))) <= len(ROLES) + 1 + len(others)
     # One mapping of one device, not as many as there are other devices to be told apart from.
     keys = {trial_key(each, alike(find(HOSTS))) for each in mappings(with_devices(*HOSTS))}
     assert len(keys) == 1 + 2 * 15  # fused; two executors, four roles: Bell's number of 4
@@ -91,10 +91,10 @@ def drawn(seed):
 def test_the_choice_is_that_of_all_mappings(seed, others):
     names = list(HOSTS[:7])
     random.Random(seed).shuffle(names)
-    spec = with_devices(*names[:3], *others, *names[3:])
-    devices = find(spec.devices)
-    few, _ = options(spec, devices)
-    taken, _ = offers(devices, specs.workload(spec))
+    wanted = with_devices(*names[:3], *others, *names[3:])
+    devices = devices_of(wanted)
+    few, _ = options(wanted, devices)
+    taken, _ = offers(devices, workload(wanted))
     all_of = {role: tuple(names) for role, names in taken.items()}
     all_of["learner"] = tuple((name,) for name in taken["learner"])
     few, every = (list(mappings_of(each, devices)) for each in (few, few | all_of))
@@ -111,7 +111,7 @@ def test_accelerators_learn_together_however_many_there_are(seed):
     boards = [mock.Mock(spec=jax.Device, platform="gpu", device_kind="g", id=n) for n in range(8)]
     many = {f"gpu:{n}": JaxDevice(f"gpu:{n}", board) for n, board in enumerate(boards)}
     devices = {**find(HOSTS[:1]), **many}
-    few, _ = options(SPEC, devices)
+    few, _ = options(SMALL_DQN, devices)
     team = tuple(many)
     singles = ("cpu:0", "gpu:0", "gpu:1", "gpu:2", "gpu:3")
     assert few["learner"] == (*((name,) for name in singles), team)
@@ -124,13 +124,10 @@ def test_accelerators_learn_together_however_many_there_are(seed):
 
 
 def test_like_devices_of_other_watts_are_told_apart_in_joules():
-    spec = with_devices(
-        *HOSTS[:2],
-        replay="uniform",
-        objective="efficiency",
-        power={"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0)},
-    )
-    plan = compose.plan(spec, costs=made_up(spec))
+    watts = {"cpu:0": (0.0, 500.0), "cpu:1": (0.0, 1.0)}
+    section = {"devices": HOSTS[:2], "objective": "efficiency", "power": watts}
+    wanted = loaded(replay={"sampler": "uniform"}, compose=section)
+    plan = compose.plan(wanted, costs=made_up(wanted))
     assert plan.best.mapping.devices == ("cpu:1",)
     names = [str(each.mapping) for each in plan.estimates]
     assert {"fused on cpu:0", "fused on cpu:1"} <= set(names)

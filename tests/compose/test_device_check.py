@@ -3,14 +3,16 @@
 import dataclasses
 
 import pytest
+from tables import loaded
 
 from accel_rl import compose, native, testing
-from accel_rl.compose import spec as specs
+from accel_rl.compose import sizes
 
 
 def workload(sampler):
-    sizes = {"batch_size": 32, "capacity": 1024, "agent": {"hidden": (32,)}}
-    return specs.workload(compose.Spec("dqn", "CartPole-v1", replay=sampler, **sizes))
+    held = {"sampler": sampler, "batch_size": 32, "capacity": 1024}
+    late = {"learning_starts": 100}
+    return sizes.workload(loaded(replay=held, agent={"hidden": [32]}, schedule=late))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
-"""Mappings and specs as files: round trips, and what is refused."""
+"""Mappings as files, sizes of trainings, and what is refused of both."""
 
-import math
+import json
 
 import pytest
+from tables import loaded
 
-from accel_rl.compose import Mapping, Spec
+from accel_rl import experiment
+from accel_rl.compose import Mapping, sizes
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose import spec as specs
+from accel_rl.experiment import configuration
 
 SPLIT = Mapping("asynchronous", "cpu:0", "native", "cpu:1", ("gpu:0", "gpu:1"))
 
@@ -18,22 +20,12 @@ def test_a_mapping_survives_its_file(tmp_path):
     assert mappings.from_table(mappings.read_toml(path)) == SPLIT
 
 
-def test_a_spec_survives_its_file(tmp_path):
-    spec = Spec(
-        "ddpg",
-        "Pendulum-v1",
-        devices=("cpu:0", "native"),
-        agent={"hidden": (8, 8), "noise": 'a "quoted" \\ name'},
-        power={"cpu:0": (1.5, 20.0)},
-        num_envs=2,
-    )
-    path = tmp_path / "spec.toml"
-    path.write_text(mappings.toml_text(spec.to_table()))
-    assert specs.from_table(mappings.read_toml(path)).to_table() == {
-        **spec.to_table(),
-        "agent": {"hidden": [8, 8], "noise": 'a "quoted" \\ name'},
-        "power": {"cpu:0": (1.5, 20.0)},
-    }
+def test_devices_and_watts_survive_the_configurations_file():
+    wanted = loaded(compose={"devices": ["cpu:0", "native"], "power": {"cpu:0": [1.5, 20]}})
+    tables = configuration.to_mapping(wanted.configuration)
+    assert tables["compose"]["power"] == {"cpu:0": [1.5, 20.0]}
+    again = configuration.from_mapping(json.loads(json.dumps(tables)))
+    assert again.compose == wanted.configuration.compose
 
 
 @pytest.mark.parametrize(
@@ -62,41 +54,46 @@ def test_what_is_no_toml_is_named(tmp_path):
         mappings.read_toml(path)
 
 
-NAMES = {"algorithm": "dqn", "environment": "CartPole-v1"}
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compose.objective=beauty"], "compose.objective must be 'throughput', 'efficiency' or"),
+        (["compose.weight=1.5"], "compose.weight must be less than or equal to 1, got 1.5"),
+        (["compose.weight=nan"], "compose"),
+        (["compose.device=3"], "did you mean compose.devices?"),
+        (["compose.devices=cpu:0"], "compose.devices must be a valid array"),
+        (
+            ["compose.power.native=[9, 5]"],
+            r"must give idle watts, .*native: \[9.0, 5.0",
+        ),
+        (["compose.power.native=[9]"], "compose.power.native.1 is missing"),
+        (["compose.power.native=9"], "compose.power.native must be a valid array, got 9"),
+        (["compose.power.native=[1, inf]"], "compose"),
+    ],
+)
+def test_bad_sections_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.load(agent="dqn", environment="CartPole-v1", words=words, command="compose")
 
 
 @pytest.mark.parametrize(
-    ("table", "error", "message"),
+    ("agent", "environment", "words", "message"),
     [
-        ({"algorithm": "dqn"}, ValueError, "environment is missing"),
-        (NAMES | {"algorithm": "ppo"}, ValueError, "algorithm must be one of .* got 'ppo'"),
-        (NAMES | {"replay": "per"}, ValueError, "replay must be one of .* got 'per'"),
-        (NAMES | {"objective": "beauty"}, ValueError, "objective must be 'throughput', 'eff"),
-        (NAMES | {"weight": 1.5}, ValueError, "weight must be from 0 to 1, got 1.5"),
-        (NAMES | {"batch": 3}, ValueError, "batch is no setting of a spec"),
-        (NAMES | {"batch_size": "64"}, ValueError, "batch_size must be a valid integer"),
-        (NAMES | {"batch_size": True}, ValueError, "batch_size must be a valid integer, got true"),
-        (NAMES | {"agent": 3}, ValueError, "agent must be an object, got 3"),
-        (NAMES | {"devices": "cpu:0"}, ValueError, "devices must be a valid array"),
-        (NAMES | {"num_envs": 0}, ValueError, "num_envs must be at least 1, got 0"),
-        (NAMES | {"power": {"cpu:0": [9, 5]}}, ValueError, "power.cpu:0 must be watts idle and"),
-        (NAMES | {"power": {"cpu:0": [9]}}, ValueError, "power.cpu:0.1 is missing"),
-        (NAMES | {"power": {"cpu:0": 9}}, ValueError, "power.cpu:0 must be a valid array, got 9"),
-        (
-            NAMES | {"power": {"cpu:0": [1, math.inf]}},
-            ValueError,
-            "power.cpu:0.1 must be a finite number",
-        ),
+        ("q_learning", "FrozenLake-v1", [], "agent must be one of dqn, ddpg, .* got q_learning"),
+        ("dqn", "Breakout-MinAtar", [], "with agent.torso=mlp .* got dqn convolution"),
+        (*("dqn", "CartPole-v1"), ["training.seeds=2"], "training.seeds must be 1 .* got 2"),
     ],
 )
-def test_bad_specs_are_refused(table, error, message):
-    with pytest.raises(error, match=message):
-        specs.from_table(table)
+def test_trainings_that_have_no_costs_are_refused(agent, environment, words, message):
+    wanted = experiment.load(agent=agent, environment=environment, words=words)
+    with pytest.raises(ValueError, match=message):
+        sizes.workload(wanted)
 
 
 def test_a_workload_counts_what_the_training_holds():
-    spec = Spec("dqn", "CartPole-v1", agent={"hidden": (8,)}, batch_size=16, updates=2, num_envs=2)
-    found = specs.workload(spec)
+    found = sizes.workload(
+        loaded(replay={"batch_size": 16}, schedule={"updates": 2, "num_envs": 2})
+    )
     assert (found.observation_size, found.action_size, found.outputs) == (4, 1, 2)
     assert found.widths == (4, 8, 2)
     assert found.layers == ((4, 8), (8, 2))

@@ -4,10 +4,9 @@ import dataclasses
 
 import pytest
 import quick
-from tables import SPEC, made_up, mappings
+from tables import SMALL_DQN, made_up, mappings
 
 from accel_rl.compose import Mapping, Power, estimate
-from accel_rl.compose import spec as specs
 from accel_rl.compose.costs import Cost
 from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
@@ -90,7 +89,7 @@ def test_a_backlog_that_drains_slowly_does_not_hide_the_slowest_worker():
 
 def test_contention_makes_an_iteration_longer():
     free, contended = made_up(slowdown=1.0), made_up(slowdown=3.0)
-    schedule = specs.schedule(SPEC)
+    schedule = SMALL_DQN.program.schedule
     for mapping in mappings():
         if mapping.executor != "fused":
             one = estimate(mapping, free, schedule, 8).seconds

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 import quick
-from tables import SPEC
+from tables import loaded
 
 from accel_rl import compose
 from accel_rl.compose import Mapping, cache, timing
@@ -17,7 +17,9 @@ from accel_rl.compose.run import iteration_seconds
 from accel_rl.compose.workload import STEPS
 from accel_rl.train import Schedule
 
-HERE = dataclasses.replace(SPEC, devices=("cpu:0", "cpu:1"), replay="uniform")
+DEVICES = ["cpu:0", "cpu:1"]
+UNIFORM = {"sampler": "uniform"}
+HERE = loaded(compose={"devices": DEVICES}, replay=UNIFORM)
 SPLIT = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",))
 MAPPINGS = [
     Mapping("fused", *["cpu:0"] * 3, ("cpu:0",)),
@@ -30,7 +32,7 @@ MAPPINGS = [
 def costs():
     told = []
     found = compose.profile(
-        HERE, find(HERE.devices), MAPPINGS, seconds=0.01, progress=lambda *each: told.append(each)
+        HERE, find(DEVICES), MAPPINGS, seconds=0.01, progress=lambda *each: told.append(each)
     )
     assert [done for _, done, _ in told] == [0, 1, 2, 2, 2, 3]  # two of them trials
     assert {total for _, _, total in told} == {3}
@@ -52,7 +54,7 @@ def test_every_step_and_every_pair_is_measured(costs):
     assert 0 < costs.handoff < 0.1
     assert set(costs.stretch) == {"deterministic", "asynchronous"}
     assert all(0.01 < each < 1000 for each in costs.stretch.values())
-    assert set(costs.links) == set(HERE.devices)
+    assert set(costs.links) == set(DEVICES)
     for link in costs.links.values():
         assert link.status == "measured"
         assert 0 < link.latency < 0.1
@@ -72,10 +74,10 @@ def test_what_is_known_is_not_measured_again(costs, monkeypatch):
 
     monkeypatch.setattr(timing, "alone", refuse)
     monkeypatch.setattr(timing, "together", refuse)
-    again = compose.profile(HERE, find(HERE.devices), MAPPINGS, known=costs)
+    again = compose.profile(HERE, find(DEVICES), MAPPINGS, known=costs)
     assert again.steps == costs.steps
     with pytest.raises(AssertionError, match="measured again"):
-        compose.profile(HERE, find(HERE.devices), MAPPINGS)
+        compose.profile(HERE, find(DEVICES), MAPPINGS)
 
 
 @pytest.mark.long  # measures more
@@ -87,12 +89,14 @@ def test_costs_of_fewer_devices_serve_a_plan_of_more(costs):
     assert plan.costs.step(SPLIT, "learn") is costs.step(SPLIT, "learn")
 
 
-def test_costs_are_kept_for_the_same_spec_and_machine_only(costs, tmp_path, monkeypatch):
+def test_costs_are_kept_for_the_same_training_and_machine_only(costs, tmp_path, monkeypatch):
     path = cache.save(costs, HERE, tmp_path)
     assert cache.load(HERE, tmp_path) == costs
+    other = loaded(compose={"devices": DEVICES, "objective": "weighted"}, replay=UNIFORM)
     # What is chosen and what for does not change what things cost; sizes and versions do.
-    assert cache.load(dataclasses.replace(HERE, objective="efficiency"), tmp_path) == costs
-    assert cache.load(dataclasses.replace(HERE, batch_size=16), tmp_path) is None
+    assert cache.load(other, tmp_path) == costs
+    larger = loaded(compose={"devices": DEVICES}, replay=UNIFORM | {"batch_size": 16})
+    assert cache.load(larger, tmp_path) is None
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
     assert cache.load(HERE, tmp_path) is None
     monkeypatch.undo()
@@ -139,13 +143,13 @@ def test_rows_of_the_fused_program_are_long_unless_told_otherwise():
 
 @pytest.mark.long  # trains twice
 def test_devices_that_cannot_run_are_stood_in_for_when_asked():
-    spec = dataclasses.replace(SPEC, devices=("cpu:0", "fpga"))
+    wanted = loaded(compose={"devices": ["cpu:0", "fpga"]})
     mapping = Mapping("deterministic", "cpu:0", "fpga", "cpu:0", ("fpga",))
     with pytest.raises(ValueError, match="cannot run here: fpga is modelled"):
-        compose.run(spec, mapping, jax.random.key(0), 60)
-    ran = compose.run(spec, mapping, jax.random.key(0), 60, simulate=True)
+        compose.run(wanted, mapping, jax.random.key(0), 60)
+    ran = compose.run(wanted, mapping, jax.random.key(0), 60, simulate=True)
     real = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
-    same = compose.run(spec, real, jax.random.key(0), 60)
+    same = compose.run(wanted, real, jax.random.key(0), 60)
     assert ran.simulated
     assert not same.simulated
     # What is computed is what the stand-in computes.

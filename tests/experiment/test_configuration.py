@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import tomllib
+from typing import get_args
 
 import jax
 import numpy as np
@@ -237,6 +238,7 @@ def test_a_seed_has_the_same_key_however_many_there_are():
 PRESETS = [
     (agent, name)
     for agent, found in layers.presets().items()
+    if agent in catalogue.AGENTS
     for name in (None, *found.get("environments", {}))
 ]
 
@@ -253,7 +255,7 @@ def test_presets_are_configurations(agent, name):
 
 
 def test_every_agent_has_a_preset():
-    assert layers.presets().keys() == catalogue.AGENTS.keys()
+    assert layers.presets().keys() == {*catalogue.AGENTS, *get_args(layers.Command)}
 
 
 def test_names_are_the_library_s():

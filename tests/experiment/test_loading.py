@@ -10,15 +10,21 @@ import pytest
 from accel_rl import experiment
 from accel_rl.experiment import configuration, layers
 
-TINY = (
-    "training.steps=200", "training.period=100", "evaluation.every=100", "evaluation.episodes=2",
-    "evaluation.max_steps=20", "schedule.learning_starts=50", "agent.hidden=[4]",
-    "replay.batch_size=8", "replay.capacity=100",
-)  # fmt: skip
+TINY = {
+    "training.steps": 200,
+    "training.period": 100,
+    "evaluation.every": 100,
+    "evaluation.episodes": 2,
+    "evaluation.max_steps": 20,
+    "schedule.learning_starts": 50,
+    "agent.hidden": (4,),
+    "replay.batch_size": 8,
+    "replay.capacity": 100,
+}
 
 
 def tiny(*words, **more):
-    return experiment.load(None, *TINY, *words, agent="dqn", environment="CartPole-v1", **more)
+    return experiment.load(None, TINY, agent="dqn", environment="CartPole-v1", words=words, **more)
 
 
 def without_time(rows):
@@ -33,7 +39,7 @@ def test_a_folder_changes_nothing_and_its_configuration_trains_the_same(tmp_path
     jax.tree.map(np.testing.assert_array_equal, in_memory.state.agent, written.state.agent)
     np.testing.assert_equal(without_time(in_memory.rows), without_time(written.rows))
     assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 200
-    longer = experiment.load(tmp_path / "run" / "config.json", "training.steps=300")
+    longer = experiment.load(tmp_path / "run" / "config.json", {"training.steps": 300})
     assert longer.train(tmp_path / "run", resume=True).rows[-1]["steps"] == 300
 
 
@@ -50,11 +56,14 @@ def test_returns_of_scaled_rewards_are_unscaled(tmp_path):
         ((), {"environment": None}, "no environment is named"),
         (("training.stps=1",), {}, "did you mean training.steps"),
         (("training.period=0",), {}, "period"),
+        ((), {"settings": {"agent.name": "td3"}}, "the agent is named by"),
+        ((), {"command": "sweep"}, "command must be one of apex, compose, got 'sweep'"),
+        ((), {"sweep": {"agent.gama": [0.9]}}, "did you mean agent.gamma"),
     ],
 )
 def test_refuses(words, more, message):
     with pytest.raises(ValueError, match=message):
-        experiment.load(None, *words, **{"agent": "dqn", "environment": "CartPole-v1", **more})
+        experiment.load(words=words, **{"agent": "dqn", "environment": "CartPole-v1", **more})
 
 
 def test_schema_accepts_what_loads_and_refuses_what_does_not():

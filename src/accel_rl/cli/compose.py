@@ -13,8 +13,8 @@ from accel_rl.cli.arguments import Json
 app = typer.Typer(
     help="Decide which device takes which part of a training, and run it.",
     epilog=console.examples(
-        "accel-rl compose plan spec.toml --out runs/composed",
-        "accel-rl compose plan spec.toml batch_size=128 objective=efficiency --out runs/other",
+        "accel-rl compose plan config.toml --out runs/composed",
+        "accel-rl compose plan config.toml compose.objective=efficiency --out runs/other",
         "accel-rl compose run runs/composed --steps 20000",
         "accel-rl compose report runs/composed",
     ),
@@ -27,30 +27,33 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A plan's folder.")]
 @app.command()
 def plan(
     context: typer.Context,
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to train, and on what.")],
+    config: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIG.toml", help="See docs/configuration.md."),
+    ],
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[name=value]...", help="Settings in place of the file's."),
+        typer.Argument(metavar="[section.name=value]...", help="Settings over those of the file."),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the plan.")] = Path(
         "runs/composed"
     ),
     overwrite: Annotated[bool, typer.Option(help="Replace a plan that is there.")] = False,
     cache: Annotated[
-        bool, typer.Option(help="Use what was measured before for this spec and machine.")
+        bool, typer.Option(help="Use what was measured before for this training and machine.")
     ] = True,
     json: Json = False,
 ) -> None:
     """Profile the devices, predict every mapping and choose one.
 
-    Writes `spec.toml`, `mapping.toml` (which may be edited), `plan.json` and pictures.
+    Writes `config.json`, `mapping.toml` (which may be edited), `plan.json` and pictures.
     """
     runtime.prepare_jax()
     from accel_rl.cli.composing import folder, planning
     from accel_rl.io import run_folder
 
     with console.bad_input():
-        wanted = folder.read_spec(spec, settings or [])
+        wanted = folder.load(config, settings or [])
         run_folder.check_free(out, overwrite)
         with _told("profiling") as progress:
             found = planning.plan(wanted, cache=cache, progress=progress)
@@ -62,8 +65,9 @@ def plan(
 @app.command()
 def run(
     directory: Folder,
-    steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Environment steps; else those of config.json.")
+    ] = None,
     simulate: Annotated[
         bool,
         typer.Option(
@@ -83,14 +87,15 @@ def run(
     from accel_rl.cli.composing import folder, running
 
     with console.bad_input():
-        spec, mapping = folder.read_mapping(directory)
+        planned, mapping = folder.read_mapping(directory)
+        training = planned.configuration.training
         with _told("training") as progress:
             ran = running.run(
                 directory,
-                spec,
+                planned,
                 mapping,
-                steps=steps,
-                seed=seed,
+                steps=steps or training.steps,
+                seed=training.seed,
                 simulate=simulate,
                 restarts=restarts,
                 progress=progress,

@@ -169,12 +169,11 @@ def _apex(path: Path) -> Page:
 
 def _composed(path: Path) -> Page:
     from accel_rl.cli.composing import reporting
-    from accel_rl.compose.mapping import read_toml
     from accel_rl.report.page import flat
 
     found = reporting.read(path)
-    spec = flat(read_toml(path / "spec.toml"))
-    return training.composed(found["plan"], found["run"], spec, _files(path), _when(path))
+    config = flat(_read(path, run_folder.CONFIG))
+    return training.composed(found["plan"], found["run"], config, _files(path), _when(path))
 
 
 def _dataset(path: Path) -> Page:

@@ -190,19 +190,15 @@ def assemble(
     sweep: Mapping[str, Sequence[float]] | None = None,
 ) -> "Experiment":
     """Assemble and check the training that a command describes."""
-    from accel_rl.experiment import assembly, configuration, layers, training
+    from accel_rl import experiment
 
     if env is not None and "=" in env:  # ENV was left out
         overrides, env = (env, *overrides), None
     runtime.import_gymnax()
     with console.bad_input():
-        tables = layers.resolve(agent.replace("-", "_"), env, config, given, overrides)
-        if sweep:
-            swept = {name: list(each) for name, each in sweep.items()}
-            tables = layers.shares({**tables, configuration.SWEEP: swept})
-        made = assembly.assemble(configuration.from_mapping(tables))
-        training.check(made)
-    return made
+        return experiment.load(
+            config, given, agent=agent, environment=env, words=overrides, sweep=sweep
+        )
 
 
 def default_directory(experiment: "Experiment") -> Path:

@@ -1,8 +1,8 @@
 """Composer after PEARL: plan which device takes which part of a training, and run it.
 
-    spec = compose.Spec("dqn", "CartPole-v1", replay="prioritised", devices=("cpu:0", "native"))
-    plan = compose.plan(spec)
-    ran = compose.run(spec, plan.best.mapping, jax.random.key(0), 10_000)
+    wanted = experiment.load("cartpole.toml", command="compose")
+    plan = compose.plan(wanted)
+    ran = compose.run(wanted, plan.best.mapping, jax.random.key(0), 10_000)
 
 Reference: Meng, Kinsner, Singh, Iyer, Prasanna, "PEARL: Enabling Portable, Productive, and
 High-Performance Deep Reinforcement Learning using Heterogeneous Platforms", CF 2024.
@@ -17,15 +17,12 @@ from accel_rl.compose.objectives import pareto
 from accel_rl.compose.plan import Plan, plan
 from accel_rl.compose.profile import profile
 from accel_rl.compose.run import Ran, run
-from accel_rl.compose.spec import ALGORITHMS, OBJECTIVES, Spec
 from accel_rl.compose.tabular import LogPlan, plan_log
 from accel_rl.compose.workload import ROLES, STEPS, Workload
 from accel_rl.hardware_models.energy import Meter, Power
 
 __all__ = [
-    "ALGORITHMS",
     "EXECUTORS",
-    "OBJECTIVES",
     "ROLES",
     "STEPS",
     "Alike",
@@ -43,7 +40,6 @@ __all__ = [
     "Plan",
     "Power",
     "Ran",
-    "Spec",
     "Workload",
     "available",
     "estimate",

@@ -13,20 +13,23 @@ import jax
 
 from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.devices import DeviceLink
-from accel_rl.compose.spec import Spec
+from accel_rl.experiment import Experiment
+from accel_rl.experiment.configuration import to_mapping
 from accel_rl.io import atomic_write
 from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import cpu_name
 
-FORMAT = 5
+FORMAT = 6
 _BY_KEY = ("steps", "slowdowns", "fused_iterations", "trials")
 _VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
-# Fields of a spec that its costs do not depend on.
-_ELSEWHERE = ("devices", "objective", "weight", "power", "learning_starts")
+# Sections of a configuration on which costs depend, and the setting that is an exception.
+_SECTIONS = ("environment", "agent", "replay", "schedule")
+_EXCEPT = "learning_starts"
 
 
-def fingerprint(spec: Spec) -> dict[str, Any]:
+def fingerprint(experiment: Experiment) -> dict[str, Any]:
     """Return everything that costs depend on: machine, devices, versions and workload."""
+    tables = to_mapping(experiment.configuration)
     return {
         "format": FORMAT,
         "machine": [platform.node(), platform.machine(), cpu_name(), os.cpu_count()],
@@ -36,14 +39,15 @@ def fingerprint(spec: Spec) -> dict[str, Any]:
         "flags": os.environ.get("XLA_FLAGS", ""),
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONS},
         "workload": {
-            name: value for name, value in spec.to_table().items() if name not in _ELSEWHERE
+            section: {name: value for name, value in tables[section].items() if name != _EXCEPT}
+            for section in _SECTIONS
         },
     }
 
 
-def load(spec: Spec, folder: Path | None = None) -> Costs | None:
-    """Load the costs saved for a spec; None if there are none, or none that can be read."""
-    path, wanted = _place(spec, folder)
+def load(experiment: Experiment, folder: Path | None = None) -> Costs | None:
+    """Load the costs saved for an experiment; None if there are none, or none that can be read."""
+    path, wanted = _place(experiment, folder)
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
         if held["fingerprint"] != json.loads(json.dumps(wanted)):
@@ -53,13 +57,13 @@ def load(spec: Spec, folder: Path | None = None) -> Costs | None:
         return None  # costs are then measured again, and the file is overwritten
 
 
-def save(costs: Costs, spec: Spec, folder: Path | None = None) -> Path:
+def save(costs: Costs, experiment: Experiment, folder: Path | None = None) -> Path:
     """Write measured costs atomically; modelled costs are not kept.
 
     Raises:
       OSError: if the folder cannot be written.
     """
-    path, wanted = _place(spec, folder)
+    path, wanted = _place(experiment, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"fingerprint": wanted, "costs": _plain(costs)}, indent=1)
     with atomic_write(path, "w") as file:
@@ -67,8 +71,8 @@ def save(costs: Costs, spec: Spec, folder: Path | None = None) -> Path:
     return path
 
 
-def _place(spec: Spec, folder: Path | None) -> tuple[Path, dict[str, Any]]:
-    wanted = fingerprint(spec)
+def _place(experiment: Experiment, folder: Path | None) -> tuple[Path, dict[str, Any]]:
+    wanted = fingerprint(experiment)
     name = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:24]
     return (folder or cache_folder() / "compose") / f"{name}.json", wanted
 

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Mapping as Table
 from typing import Any, cast
 
-from accel_rl.compose import spec as specs
 from accel_rl.compose.costs import Alike, trial_key
 from accel_rl.compose.devices import Device, Executable, JaxDevice
 from accel_rl.compose.mapping import EXECUTORS, Mapping
-from accel_rl.compose.spec import Spec
+from accel_rl.compose.sizes import workload
 from accel_rl.compose.workload import ROLES, Workload
+from accel_rl.experiment import Experiment
 
 Watts = tuple[float, float]  # idle and active
 
@@ -34,19 +34,20 @@ class Infeasible(ValueError):
 
 
 def options(
-    spec: Spec, devices: Table[str, Device], executors: tuple[str, ...] = EXECUTORS
+    experiment: Experiment, devices: Table[str, Device], executors: tuple[str, ...] = EXECUTORS
 ) -> tuple[Options, dict[str, dict[str, str]]]:
     """Return executors and devices to choose from, without redundant like devices.
 
     Returns:
       The options, and the reasons why others are not offered, by role and device.
     """
-    taken, refused = offers(devices, specs.workload(spec))
-    few = enough(devices, alike(devices, spec.power))
-    if not (spec.policy_lag and spec.priority_lag):
+    sizes, schedule = workload(experiment), experiment.program.schedule
+    taken, refused = offers(devices, sizes)
+    few = enough(devices, alike(devices, experiment.configuration.compose.power))
+    if not (schedule.policy_lag and schedule.priority_lag):
         executors = tuple(each for each in executors if each != "asynchronous")
         refused["executor"] = {"asynchronous": "policy_lag and priority_lag must allow staleness"}
-    teams = learners(taken["learner"], devices, spec.batch_size)
+    teams = learners(taken["learner"], devices, sizes.batch_size)
     found: Options = {"executor": executors}
     found |= {role: tuple(each for each in taken[role] if each in few) for role in ROLES}
     found["learner"] = tuple(team for team in teams if len(team) > 1 or team[0] in few)

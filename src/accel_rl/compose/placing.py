@@ -7,23 +7,25 @@ from typing import cast
 
 import jax
 
-from accel_rl.compose import spec as specs
 from accel_rl.compose.devices import Device, Executable
 from accel_rl.compose.mapping import Mapping
-from accel_rl.compose.spec import Spec
+from accel_rl.experiment import Experiment, assemble
+from accel_rl.experiment.configuration import from_mapping, to_mapping
 from accel_rl.train import Placement, Program
 
 
-def program_for(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> Program:
-    """Return the spec's program, with the sampler form of the Replay Manager's device."""
-    form = executable(devices, mapping.replay_manager).sampler_form
-    return _program(json.dumps(spec.to_table()), form if spec.replay == "prioritised" else "auto")
+def program_for(experiment: Experiment, mapping: Mapping, devices: Table[str, Device]) -> Program:
+    """Return the experiment's program, with the sampler form of the Replay Manager's device."""
+    tables = to_mapping(experiment.configuration)
+    if tables["replay"]["sampler"] == "prioritised":
+        tables["replay"]["form"] = executable(devices, mapping.replay_manager).sampler_form
+    return _program(json.dumps(tables))
 
 
 @functools.lru_cache(maxsize=16)
-def _program(table: str, sampler_form: str) -> Program:
+def _program(tables: str) -> Program:
     """Build each program once, because compiled functions are cached by program."""
-    return specs.program(specs.from_table(json.loads(table)), sampler_form)
+    return assemble(from_mapping(json.loads(tables))).program
 
 
 def placement(mapping: Mapping, devices: Table[str, Device]) -> Placement:

@@ -1,10 +1,9 @@
-"""Plans: estimates of all mappings of a spec, and the best for its objective."""
+"""Plans: estimates of all mappings of an experiment, and the best for its objective."""
 
 import dataclasses
 from collections.abc import Mapping as Table
 from typing import cast
 
-from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import Infeasible, alike, distinct, mappings_of, options
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
@@ -12,15 +11,17 @@ from accel_rl.compose.mapping import EXECUTORS
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.profile import Progress, profile
-from accel_rl.compose.spec import Spec
+from accel_rl.compose.sizes import workload
+from accel_rl.experiment import Experiment
+from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Estimates of a spec's mappings, best first, with the costs behind them."""
+    """Estimates of an experiment's mappings, best first, with the costs behind them."""
 
-    spec: Spec
+    experiment: Experiment
     costs: Costs
     estimates: tuple[Estimate, ...]  # by objective, best first; like devices count once
     refused: Table[str, Table[str, str]]  # role -> device -> reason
@@ -32,7 +33,7 @@ class Plan:
 
 
 def plan(
-    spec: Spec,
+    experiment: Experiment,
     *,
     devices: Table[str, Device] | None = None,
     costs: Costs | None = None,
@@ -43,11 +44,11 @@ def plan(
     """Profile what is not known yet, estimate mappings and choose one.
 
     Args:
-      spec: training, devices and objective.
-      devices: by name, custom ones included; those of `find(spec.devices)` if None.
+      experiment: training, devices and objective.
+      devices: by name, custom ones included; those of `compose.devices` if None.
       costs: known costs, such as those of `cache.load`.
-      executors: those to choose from. The asynchronous one is left out if the spec allows no
-        staleness.
+      executors: those to choose from. The asynchronous one is left out if the schedule
+        allows no staleness.
       seconds: of each measurement.
       progress: see `profile`.
 
@@ -56,48 +57,50 @@ def plan(
       ValueError: if a device is unknown, a number out of range, or the objective needs watts that
         are unknown.
     """
-    devices = find(spec.devices) if devices is None else devices
-    offered, refused = options(spec, devices, executors)
+    wanted = experiment.configuration.compose
+    devices = find(wanted.devices) if devices is None else devices
+    offered, refused = options(experiment, devices, executors)
     every = list(mappings_of(offered, devices))
     if not every:
         raise Infeasible({role: refused.get(role, {}) for role in offered if not offered[role]})
-    watts = _power(spec, devices)
+    watts = _power(wanted, devices)
     known = profile(
-        spec,
+        experiment,
         devices,
         distinct(every, alike(devices)),
         known=costs,
         seconds=seconds,
         progress=progress,
     )
-    schedule, samples = specs.schedule(spec), specs.workload(spec).trained_samples
+    schedule, samples = experiment.program.schedule, workload(experiment).trained_samples
     # Profiling visits each of these mappings too, and takes far longer: no search would save time.
     estimates = [
         estimate(each, known, schedule, samples, watts)
-        for each in distinct(every, alike(devices, spec.power))
+        for each in distinct(every, alike(devices, wanted.power))
     ]
     cost = {
         "throughput": throughput,
         "efficiency": efficiency,
-        "weighted": weighted(spec.weight),
-    }[spec.objective]
-    return Plan(spec, known, tuple(sorted(estimates, key=cost)), refused)
+        "weighted": weighted(wanted.weight),
+    }[wanted.objective]
+    return Plan(experiment, known, tuple(sorted(estimates, key=cost)), refused)
 
 
-def _power(spec: Spec, devices: Table[str, Device]) -> dict[str, Power] | None:
+def _power(wanted: ComposeConfig, devices: Table[str, Device]) -> dict[str, Power] | None:
     """Return the watts of all devices, or None if some are unknown."""
     given = {
-        name: Power(*watts, status="declared", source="the spec")
-        for name, watts in spec.power.items()
+        name: Power(*watts, status="declared", source="the configuration")
+        for name, watts in wanted.power.items()
     }
     for name in given:
         if name not in devices:
-            raise ValueError(f"power must be of the spec's devices, {', '.join(devices)}: {name!r}")
+            raise ValueError(f"compose.power must be of {', '.join(devices)}, got {name!r}")
     known = {name: given.get(name) or device.power for name, device in devices.items()}
     missing = [name for name, watts in known.items() if watts is None]
-    if missing and spec.objective != "throughput":
+    if missing and wanted.objective != "throughput":
         raise ValueError(
-            f"power must give watts of {', '.join(missing)} for the objective {spec.objective}: "
+            f"compose.power must give watts of {', '.join(missing)} for the objective "
+            f"{wanted.objective}: "
             "no figure of theirs is known"
         )
     return None if missing else cast(dict[str, Power], known)

@@ -11,7 +11,6 @@ from collections.abc import Mapping as Table
 import jax
 import numpy as np
 
-from accel_rl.compose import spec as specs
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
@@ -21,9 +20,12 @@ from accel_rl.compose.model import estimate
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
 from accel_rl.compose.run import run
-from accel_rl.compose.spec import Spec
+from accel_rl.compose.sizes import workload
 from accel_rl.compose.workload import STEPS
+from accel_rl.experiment import Experiment
+from accel_rl.train import Program
 from accel_rl.train.pipeline.arguments import initial_state
+from accel_rl.train.pipeline.batching import group_size, prioritised
 from accel_rl.train.pipeline.profiling import StepHarness
 
 
@@ -42,7 +44,7 @@ SIZES = 4, 2**24  # bytes of the transfers that measure a link's latency and ban
 
 
 def profile(
-    spec: Spec,
+    experiment: Experiment,
     devices: Table[str, Device],
     mappings: list[Mapping],
     *,
@@ -56,7 +58,7 @@ def profile(
     other repeats in a second thread, because threads of one host contend.
 
     Args:
-      spec: the training.
+      experiment: what to train.
       devices: by name.
       mappings: those to estimate; each measurement is made once for all.
       known: earlier costs; only what is missing is measured.
@@ -70,7 +72,9 @@ def profile(
     tell = progress or (lambda *_: None)
     if known is None:
         handoff, bookkeeping = timing.handing_off(), timing.around_a_step()
-        known = Costs(alike(devices), {}, {}, {}, handoff, bookkeeping, group=specs.group(spec))
+        known = Costs(
+            alike(devices), {}, {}, {}, handoff, bookkeeping, group=_group(experiment.program)
+        )
     costs = dataclasses.replace(
         known,
         alike=known.alike.including(alike(devices)),
@@ -84,17 +88,17 @@ def profile(
     for name, device in devices.items():
         if device.status == "executable" and name not in costs.links:
             costs.links[name] = _measured_link(executable(devices, name).jax_device, seconds)
-    workload = specs.workload(spec)
+    sizes = workload(experiment)
     for number, mapping in enumerate(mappings):
         tell(str(mapping), number, len(mappings))
         if mapping.executor == "fused":
-            _measure_fused(spec, devices, mapping, costs, seconds)
+            _measure_fused(experiment, devices, mapping, costs, seconds)
             continue
         real = stand_ins(mapping, devices)
-        _measure(spec, devices, real, costs, seconds, store=real != mapping)
+        _measure(experiment, devices, real, costs, seconds, store=real != mapping)
         if real != mapping:
             for step in STEPS:
-                found = modelled_cost(step, mapping, devices, workload, costs)
+                found = modelled_cost(step, mapping, devices, sizes, costs)
                 costs.steps[costs.key(mapping, step)] = found
             costs.slowdowns.update(modelled_slowdowns(mapping, devices, costs))
     for executor in ("deterministic", "asynchronous"):
@@ -106,7 +110,7 @@ def profile(
             key = trial_key(mapping, costs.alike)
             if key not in costs.trials:
                 tell(f"trial of {mapping}", len(mappings) - 1, len(mappings))
-                costs.trials[key] = _trial(spec, devices, mapping, costs, seconds)
+                costs.trials[key] = _trial(experiment, devices, mapping, costs, seconds)
         if able:
             ratios = [costs.trials[trial_key(each, costs.alike)] for each in able]
             costs.stretch[executor] = statistics.median(ratios)
@@ -114,16 +118,25 @@ def profile(
     return costs
 
 
+def _group(program: Program) -> int | None:
+    """Return the updates per call of the pipelined executors; None if replay is prioritised."""
+    return None if prioritised(program) else group_size(program)
+
+
 def _measure_fused(
-    spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
+    experiment: Experiment,
+    devices: Table[str, Device],
+    mapping: Mapping,
+    costs: Costs,
+    seconds: float,
 ) -> None:
     """Measure an iteration of the fused program in its steady state."""
     key = fused_key(mapping, costs.alike)
     if key in costs.fused_iterations:
         return
-    program = program_for(spec, mapping, devices)
+    program = program_for(experiment, mapping, devices)
     device = executable(devices, mapping.learner[0]).jax_device
-    state = initial_state(program, jax.random.key(0), specs.hyper(spec))
+    state = initial_state(program, jax.random.key(0), experiment.hyper)
     state = jax.device_put(state, device, may_alias=False)  # copied because `segment` donates it
     segment = jax.jit(program.segment, static_argnums=2, donate_argnums=0)
     state, _ = segment(state, program.schedule.warmup, False)
@@ -146,7 +159,7 @@ def _measure_fused(
 
 
 def _measure(
-    spec: Spec,
+    experiment: Experiment,
     devices: Table[str, Device],
     mapping: Mapping,
     costs: Costs,
@@ -168,8 +181,8 @@ def _measure(
     ]
     if not steps and not pairs:
         return
-    program = program_for(spec, mapping, devices)
-    calls = StepHarness(program, placement(mapping, devices), specs.hyper(spec)).steps
+    program = program_for(experiment, mapping, devices)
+    calls = StepHarness(program, placement(mapping, devices), experiment.hyper).steps
     for step in steps:
         timed = timing.alone(calls[step], seconds)
         costs.steps[costs.key(mapping, step)] = Cost(timed.median, timed.spread, "measured")
@@ -181,17 +194,23 @@ def _measure(
 
 
 def _trial(
-    spec: Spec, devices: Table[str, Device], mapping: Mapping, costs: Costs, seconds: float
+    experiment: Experiment,
+    devices: Table[str, Device],
+    mapping: Mapping,
+    costs: Costs,
+    seconds: float,
 ) -> float:
     """Run a mapping, `seconds` a row or so; return measured over simulated iteration time."""
-    schedule = specs.schedule(spec)
+    config, schedule = experiment.configuration, experiment.program.schedule
     bare = dataclasses.replace(costs, stretch={}, trials={})
     simulated = estimate(mapping, bare, schedule, 1).seconds
     # Learning starts as early as possible, because rows before it are not used.
-    start = schedule.steps * (spec.n_step + -(-spec.batch_size // schedule.steps) + 1)
-    short = dataclasses.replace(spec, learning_starts=min(spec.learning_starts, start))
+    batches = -(-workload(experiment).batch_size // schedule.steps)
+    start = schedule.steps * (config.replay.n_step + batches + 1)
+    early = min(config.schedule.learning_starts, start)
+    short = experiment.with_settings({"schedule.learning_starts": early})
     period = max(2, int(seconds / simulated)) * schedule.steps
-    steps = specs.schedule(short).warmup * schedule.steps + ROWS * period
+    steps = short.program.schedule.warmup * schedule.steps + ROWS * period
     ran = run(short, mapping, jax.random.key(0), steps, devices=devices, period=period)
     return ran.seconds / simulated
 

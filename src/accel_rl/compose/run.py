@@ -11,12 +11,12 @@ import numpy as np
 
 from accel_rl import train
 from accel_rl.arguments import whole
-from accel_rl.compose import spec as specs
 from accel_rl.compose.candidates import in_one_place, learners
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
-from accel_rl.compose.spec import Spec
+from accel_rl.compose.sizes import workload
+from accel_rl.experiment import Experiment
 from accel_rl.hardware_models.energy import Meter, Reading, Unreadable
 from accel_rl.train import TrainState
 from accel_rl.train.pipeline.workers import WorkerSpan
@@ -42,7 +42,7 @@ class Ran:
 
 
 def run(
-    spec: Spec,
+    experiment: Experiment,
     mapping: Mapping,
     key: Array,
     steps: int,
@@ -53,14 +53,14 @@ def run(
     on_row: Callable[[Table[str, Any]], None] | None = None,
     restarts: int = 0,
 ) -> Ran:
-    """Train a spec with a mapping.
+    """Train an experiment with a mapping.
 
     Args:
-      spec: what to train.
+      experiment: what to train.
       mapping: from a plan, or custom.
       key: PRNG key of the training.
       steps: environment steps.
-      devices: by name; those of `find(spec.devices)` if None.
+      devices: by name; those of `compose.devices` if None.
       simulate: let the actor's device stand in for devices that cannot run. Results are what they
         would compute; times are not theirs.
       period: environment steps between rows; if None, `steps` / 100, or `steps` / 20 for the fused
@@ -75,8 +75,8 @@ def run(
     """
     whole("steps", steps, 1)
     whole("restarts", restarts, 0)
-    devices = find(spec.devices) if devices is None else devices
-    check(spec, mapping, devices)
+    devices = find(experiment.configuration.compose.devices) if devices is None else devices
+    check(experiment, mapping, devices)
     absent = [name for name in mapping.devices if devices[name].status != "executable"]
     if absent and not simulate:
         status = ", ".join(f"{name} is {devices[name].status}" for name in absent)
@@ -89,8 +89,7 @@ def run(
             f"restarts is for the asynchronous executor, got {restarts} for {mapping.executor}"
         )
     real = stand_ins(mapping, devices)
-    program = program_for(spec, real, devices)
-    given = specs.hyper(spec)
+    program = program_for(experiment, real, devices)
     timeline: tuple[WorkerSpan, ...] = ()
     with Meter() as meter:
         if real.executor == "fused":
@@ -102,7 +101,7 @@ def run(
                     key,
                     steps,
                     period=period,
-                    hyper=given,
+                    hyper=experiment.hyper,
                     loggers=() if on_row is None else (_Telling(on_row),),
                 )
             state, rows, ended = done.state, done.rows, done.reason
@@ -112,7 +111,7 @@ def run(
                 key,
                 steps,
                 placement=placement(real, devices),
-                hyper=given,
+                hyper=experiment.hyper,
                 executor=real.executor,
                 period=period,
                 on_row=on_row,
@@ -136,9 +135,9 @@ def run(
     )
 
 
-def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
+def check(experiment: Experiment, mapping: Mapping, devices: Table[str, Device]) -> None:
     """Raise ValueError, with role, device and reason, if a mapping does not fit the devices."""
-    workload = specs.workload(spec)
+    sizes, schedule = workload(experiment), experiment.program.schedule
     for role, names in (
         ("actor", (mapping.actor,)),
         ("replay_manager", (mapping.replay_manager,)),
@@ -148,24 +147,24 @@ def check(spec: Spec, mapping: Mapping, devices: Table[str, Device]) -> None:
         for name in names:
             if name not in devices:
                 raise ValueError(f"{role} must be one of {', '.join(devices)}, got {name!r}")
-            why = devices[name].refuses(role, workload)
+            why = devices[name].refuses(role, sizes)
             if why is not None:
                 raise ValueError(f"{role} cannot be {name}: {why}")
-    if spec.batch_size % len(mapping.learner):
+    if sizes.batch_size % len(mapping.learner):
         raise ValueError(
             f"batch_size must be a multiple of the {len(mapping.learner)} learners, got "
-            f"{spec.batch_size}"
+            f"{sizes.batch_size}"
         )
-    team = learners(list(dict.fromkeys(mapping.learner)), devices, spec.batch_size)
+    team = learners(list(dict.fromkeys(mapping.learner)), devices, sizes.batch_size)
     if len(mapping.learner) > 1 and mapping.learner not in team:
         raise ValueError(
             "learner must be one device, or all accelerators of a kind, got "
             f"{'+'.join(mapping.learner)}"
         )
-    if mapping.executor == "asynchronous" and not (spec.policy_lag and spec.priority_lag):
+    if mapping.executor == "asynchronous" and not (schedule.policy_lag and schedule.priority_lag):
         raise ValueError(
-            "executor must not be asynchronous where the spec allows for no staleness, got "
-            f"policy_lag={spec.policy_lag}, priority_lag={spec.priority_lag}"
+            "executor must not be asynchronous where the schedule allows for no staleness, got "
+            f"policy_lag={schedule.policy_lag}, priority_lag={schedule.priority_lag}"
         )
     if mapping.executor == "fused" and not in_one_place(mapping, devices):
         raise ValueError(

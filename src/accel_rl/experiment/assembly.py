@@ -13,7 +13,7 @@ import numpy as np
 
 from accel_rl import envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.experiment import catalogue, configuration, words
+from accel_rl.experiment import catalogue, configuration, layers, words
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.types import Array, Environment
 
@@ -43,6 +43,17 @@ class Experiment:
     def trainings(self) -> int:
         """Number of trainings that run at once: seeds times combinations of the sweep."""
         return math.prod(self.key.shape)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "Experiment":
+        """Assemble the experiment again with other values of some settings, by dotted name.
+
+        Raises:
+          ValueError: as `load`.
+        """
+        tables = configuration.to_mapping(self.configuration)
+        changed = layers.shares(layers.merge(tables, layers.tables(settings)))
+        swept = {configuration.SWEEP: self.configuration.sweep}
+        return assemble(configuration.from_mapping({**changed, **swept}))
 
     def train(
         self, directory: str | Path | None = None, *, resume: bool = False, bar: bool = False

@@ -163,6 +163,51 @@ class CheckpointsConfig:
     """newest checkpoints to keep, in addition to the best"""
 
 
+def _ordered(power: Mapping[str, tuple[float, float]]) -> Mapping[str, tuple[float, float]]:
+    """Raise ValueError unless each device's idle watts are at most its active watts."""
+    for name, (idle, active) in power.items():
+        if not 0 <= idle <= active:
+            raise ValueError(
+                f"must give idle watts, then active watts, of {name}: [{idle}, {active}]"
+            )
+    return power
+
+
+@dataclasses.dataclass(frozen=True)
+class ComposeConfig:
+    """Devices and objective of `accel-rl compose`; no other command reads them."""
+
+    __pydantic_config__ = STRICT
+
+    devices: tuple[str, ...] = ()
+    """names, see [devices](compose.md); none: all executable devices of this machine"""
+    objective: Literal["throughput", "efficiency", "weighted"] = "throughput"
+    """`throughput`: samples per second; `efficiency`: per joule; `weighted`: geometric mean"""
+    weight: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.5
+    """weight of efficiency in the weighted objective"""
+    power: Annotated[
+        Mapping[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]],
+        pydantic.AfterValidator(_ordered),
+    ] = dataclasses.field(default_factory=dict)
+    """idle and active watts of devices: `compose.power.native=[3,9]`; unlisted ones keep theirs"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ApexConfig:
+    """Actors of `accel-rl apex`; no other command reads them."""
+
+    __pydantic_config__ = STRICT
+
+    num_actors: Annotated[int, pydantic.Field(ge=1)] = 2
+    """actor processes, each with `schedule.num_envs` environments"""
+    epsilon: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.4
+    """epsilon of the environment that explores most"""
+    epsilon_spread: Annotated[pydantic.FiniteFloat, pydantic.Field(ge=0)] = 7.0
+    """exponent by which epsilons fall over environments; see `agents.ape_x_exploration`"""
+    run: Annotated[str, pydantic.Field(min_length=1)] = "apex"
+    """name of the training on the server, and of its table"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Configuration:
     """Configuration of an experiment."""
@@ -176,6 +221,8 @@ class Configuration:
     training: TrainingConfig
     evaluation: EvaluationConfig
     checkpoints: CheckpointsConfig
+    compose: ComposeConfig
+    apex: ApexConfig
     sweep: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
     all seeds; the values of the last name change fastest."""
@@ -227,6 +274,9 @@ def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:
         table.update(table.pop("options", {}))
     if not tables[SWEEP]:
         del tables[SWEEP]
+    for name in ("compose", "apex"):  # most experiments have neither
+        if getattr(configuration, name) == SECTIONS[name]():
+            del tables[name]
     return tables
 
 

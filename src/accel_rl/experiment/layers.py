@@ -1,7 +1,7 @@
 """Layers of settings, lowest precedence first, and their merge.
 
 1. the defaults of `configuration` and of the library;
-2. `presets.toml`: for the agent, then for the agent in the environment;
+2. `presets.toml`: for the agent, for the agent in the environment, then for the command;
 3. the file of `--config`: TOML, or the `config.json` of another run;
 4. options of the command, such as `--steps`;
 5. words like `agent.learning_rate=1e-3`.
@@ -16,13 +16,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from accel_rl.experiment import catalogue, configuration, words
 from accel_rl.io import validation
 from accel_rl.replay.replay import OTHER_NAMES
 
 Tables = dict[str, dict[str, Any]]
+Command = Literal["apex", "compose"]
 
 SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
@@ -34,6 +35,7 @@ def resolve(
     file: Path | None,
     options: Mapping[str, Any],
     overrides: Sequence[str],
+    command: Command | None = None,
 ) -> Tables:
     """Merge the settings of all layers, except library defaults.
 
@@ -43,6 +45,7 @@ def resolve(
       file: of `--config`.
       options: command options that were given, by dotted name.
       overrides: words of the form `a.b=c`.
+      command: for its presets over those of the agent.
 
     Raises:
       ValueError: if the file or a word is malformed, or no agent or environment is named.
@@ -58,7 +61,7 @@ def resolve(
         raise ValueError(f"{file} is of agent {of}, not of {agent}")
     named = {} if environment is None else {"environment.name": environment}
     given = [words.assignment(word) for word in overrides]
-    if any(name == "agent.name" for name, _ in given):
+    if "agent.name" in (*options, *(name for name, _ in given)):
         raise ValueError("the agent is named by the command: agent.name cannot be set")
     upper += [
         _spelt(tables({"agent.name": agent, **named, **options})),
@@ -68,7 +71,10 @@ def resolve(
     name = over.get("environment", {}).get("name")
     if name is None:
         raise ValueError("no environment is named: give ENV, or environment.name in the file")
-    found = functools.reduce(merge, [*preset(agent, name), over])
+    if command is not None and command not in get_args(Command):
+        raise ValueError(f"command must be one of {', '.join(get_args(Command))}, got {command!r}")
+    below = [*preset(agent, name), *(preset(command, name) if command else [])]
+    found = functools.reduce(merge, [*below, over])
     swept = upper[0].get(configuration.SWEEP)
     return shares({**found, configuration.SWEEP: swept} if swept else found)
 
@@ -98,7 +104,7 @@ def read(path: Path) -> Tables:
 
 
 def preset(agent: str, environment: str) -> list[Tables]:
-    """Return the preset layers of an agent in an environment, lowest precedence first.
+    """Return the preset layers of an agent or a command in an environment, lowest first.
 
     A preset may cover a family of environments: `MinAtar` applies to every name that has it after
     the last hyphen, such as `Breakout-MinAtar`.

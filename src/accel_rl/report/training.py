@@ -199,11 +199,11 @@ def apex_so_far(
 
 
 def composed(
-    plan: Found, run: Found | None, spec: Rows, pictures: Sequence[Picture], when: str
+    plan: Found, run: Found | None, config: Rows, pictures: Sequence[Picture], when: str
 ) -> Page:
     """Build the page of a composed training.
 
-    It is built from `plan.json`, `run.json` if the plan was run, and the spec.
+    It is built from `plan.json`, `measured.json` if the plan was run, and `config.json`.
     """
     best, count = plan["estimates"][0], len(plan["estimates"])
     figures: list[Any] = [
@@ -233,7 +233,7 @@ def composed(
         when=when,
         figures=figures,
         sections=sections,
-        settings=spec,
+        settings=config,
         **made(plan),
     )
 

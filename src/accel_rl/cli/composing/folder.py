@@ -1,4 +1,4 @@
-"""Folder of a plan: spec, mapping, estimates and measurements."""
+"""Folder of a plan: configuration, mapping, estimates and measurements."""
 
 import json
 from collections.abc import Mapping as Table
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from accel_rl import experiment
 from accel_rl.cli import runtime
-from accel_rl.compose import Mapping, Spec
+from accel_rl.compose import Mapping
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose import spec as specs
-from accel_rl.experiment import words as settings_words
+from accel_rl.experiment import Experiment
 from accel_rl.io import atomic_write, run_folder
 
-SPEC, MAPPING, PLAN, RUN = "spec.toml", "mapping.toml", "plan.json", "measured.json"
+MAPPING, PLAN, RUN = "mapping.toml", "plan.json", "measured.json"
 METRICS = run_folder.METRICS
 FILES = {
-    SPEC: "the spec that was planned",
+    run_folder.CONFIG: "the configuration that was planned",
     MAPPING: "device of each role; may be edited before compose run",
     PLAN: "estimates of each mapping, and the predicted timeline",
     RUN: "measurements of the last run; written last",
@@ -28,32 +28,21 @@ Kinds = Table[str, type | tuple[type, ...]]
 """Keys of a JSON table, and the types of their values."""
 
 
-def read_spec(path: Path, words: Sequence[str]) -> Spec:
-    """Read a spec from a TOML file; `name=value` words override its settings.
+def load(path: Path, words: Sequence[str] = ()) -> Experiment:
+    """Load the experiment of a configuration file; words like compose.weight=0.5 override it.
 
     Raises:
       OSError: if the file cannot be read.
       ValueError: if a setting is unknown, of the wrong type or out of range.
     """
-    table = mappings.read_toml(path)
-    for word in words:
-        name, text = settings_words.assignment(word)
-        place, *inner = name.split(".")
-        if len(inner) > 1:
-            raise ValueError(f"{name} is no setting of a spec")
-        if inner:
-            if not isinstance(table.get(place, {}), dict):
-                raise ValueError(f"{place} is no table, so it has no {inner[0]}")
-            table[place] = {**table.get(place, {}), inner[0]: settings_words.parse(text)}
-        else:
-            table[name] = settings_words.parse(text)
-    return _spec(table)
+    runtime.import_gymnax()
+    return experiment.load(path, words=words, command="compose")
 
 
-def read_mapping(directory: Path) -> tuple[Spec, Mapping]:
-    """Read a folder's spec and mapping; errors as in `read_spec`."""
-    spec = _spec(mappings.read_toml(directory / SPEC))
-    return spec, mappings.from_table(mappings.read_toml(directory / MAPPING))
+def read_mapping(directory: Path) -> tuple[Experiment, Mapping]:
+    """Read a folder's experiment and mapping; errors as in `load`."""
+    planned = load(directory / run_folder.CONFIG)
+    return planned, mappings.from_table(mappings.read_toml(directory / MAPPING))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -95,13 +84,3 @@ def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
             raise ValueError(f"{path} lacks {key}")
         if not isinstance(table[name], kind):
             raise ValueError(f"{path}: {key} cannot be of type {type(table[name]).__name__}")
-
-
-def _spec(table: dict[str, Any]) -> Spec:
-    try:
-        spec = specs.from_table(table)
-        runtime.import_gymnax()
-        specs.check(spec)
-        return spec
-    except TypeError as error:  # wrong types come from the user's file here
-        raise ValueError(str(error)) from error

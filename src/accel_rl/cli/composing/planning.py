@@ -11,45 +11,47 @@ from matplotlib.figure import Figure
 from accel_rl import compose, plot
 from accel_rl.cli import clearing, pictures
 from accel_rl.cli.composing import folder
-from accel_rl.compose import Estimate, Mapping, Plan, Spec, roofline
+from accel_rl.compose import Estimate, Mapping, Plan, roofline
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose import spec as specs
 from accel_rl.compose.costs import Costs, Key
 from accel_rl.compose.devices import find
 from accel_rl.compose.placing import executable, program_for, stand_ins
 from accel_rl.compose.profile import Progress
 from accel_rl.compose.workload import STEPS
+from accel_rl.experiment import Experiment
+from accel_rl.experiment.configuration import to_mapping
 from accel_rl.io import run_folder
 
 TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 
 
-def plan(spec: Spec, *, cache: bool, progress: Progress) -> Plan:
+def plan(experiment: Experiment, *, cache: bool, progress: Progress) -> Plan:
     """Plan mappings, with cached costs if `cache` is True; save measured costs in the cache.
 
     Raises:
       ValueError: if a device is unknown, or no mapping is possible; the message says why.
     """
-    known = costs.load(spec) if cache else None
-    found = compose.plan(spec, costs=known, progress=progress)
+    known = costs.load(experiment) if cache else None
+    found = compose.plan(experiment, costs=known, progress=progress)
     with contextlib.suppress(OSError):  # a read-only home: no cache
-        costs.save(found.costs, spec)
+        costs.save(found.costs, experiment)
     return found
 
 
 def write_plan(directory: Path, found: Plan, command: str) -> None:
-    """Write manifest, spec, mapping and plan; remove an earlier run and its pictures."""
+    """Write manifest, configuration, mapping and plan; remove an earlier run and its pictures."""
     clearing.clear(directory)
-    run_folder.begin_run(directory, "plan", command, (), folder.FILES)
+    config = found.experiment.configuration
+    run_folder.begin_run(directory, "plan", command, [config.training.seed], folder.FILES)
     for stale in (folder.MEASURED, TIMELINE, PARETO, ROOFLINE):
         (directory / stale).unlink(missing_ok=True)
     best = found.best
-    folder.write_text(directory / folder.SPEC, mappings.toml_text(found.spec.to_table()))
+    run_folder.write_json(directory / run_folder.CONFIG, to_mapping(config))
     table = mappings.to_table(best.mapping)
     folder.write_text(directory / folder.MAPPING, mappings.toml_text(table))
     shown = {
-        "objective": found.spec.objective,
+        "objective": config.compose.objective,
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
         "estimates": [
             {**estimate_table(each), "stretch": _stretch(each, found.costs)}
@@ -136,10 +138,11 @@ def draw(directory: Path, found: Plan) -> list[Path]:
 
 def _roofline(found: Plan) -> Figure:
     """Draw the roofline of the learner's device, or its stand-in, with the steps on it."""
-    devices = find(found.spec.devices)
+    experiment = found.experiment
+    devices = find(experiment.configuration.compose.devices)
     device = stand_ins(found.best.mapping, devices).learner[0]
     alone = Mapping("deterministic", device, device, device, (device,))
-    counts = roofline.counted(program_for(found.spec, alone, devices), specs.hyper(found.spec))
+    counts = roofline.counted(program_for(experiment, alone, devices), experiment.hyper)
     limits = roofline.peaks(executable(devices, device).jax_device)
     figure = pictures.new_figure(6.5, 4.2)
     plot.draw_roofline(

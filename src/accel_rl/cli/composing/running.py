@@ -11,11 +11,12 @@ import jax
 from accel_rl import compose, plot
 from accel_rl.cli import pictures, runtime
 from accel_rl.cli.composing import folder, reporting
-from accel_rl.compose import Estimate, Mapping, Ran, Spec
+from accel_rl.compose import Estimate, Mapping, Ran
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose import spec as specs
 from accel_rl.compose.profile import Progress
+from accel_rl.compose.sizes import workload
+from accel_rl.experiment import Experiment
 from accel_rl.io import JsonLines, run_folder
 
 ITERATIONS = 4  # in a timeline picture
@@ -23,7 +24,7 @@ ITERATIONS = 4  # in a timeline picture
 
 def run(
     directory: Path,
-    spec: Spec,
+    experiment: Experiment,
     mapping: Mapping,
     *,
     steps: int,
@@ -53,7 +54,7 @@ def run(
 
     with contextlib.closing(metrics):
         ran = compose.run(
-            spec,
+            experiment,
             mapping,
             jax.random.key(seed),
             steps,
@@ -61,7 +62,7 @@ def run(
             restarts=restarts,
             on_row=on_row,
         )
-    predicted = _predicted(spec, mapping)
+    predicted = _predicted(experiment, mapping)
     _draw(directory, ran, predicted)
     returns = [row["episode_return"] for row in rows if row["episodes"]]
     run_folder.write_json(
@@ -88,14 +89,14 @@ def run(
     return ran
 
 
-def _predicted(spec: Spec, mapping: Mapping) -> Estimate | None:
+def _predicted(experiment: Experiment, mapping: Mapping) -> Estimate | None:
     """Estimate a mapping from cached measurements; return None if they do not cover it."""
-    known = costs.load(spec)
+    known = costs.load(experiment)
     if known is None:
         return None
-    samples = specs.workload(spec).trained_samples
+    samples = workload(experiment).trained_samples
     try:
-        return compose.estimate(mapping, known, specs.schedule(spec), samples)
+        return compose.estimate(mapping, known, experiment.program.schedule, samples)
     except KeyError:
         return None
 
