@@ -15,7 +15,6 @@ pair of trainings; a run that is stopped leaves what it found.
 """
 
 import argparse
-import dataclasses
 import os
 import signal
 import time
@@ -28,8 +27,9 @@ from common import Claim, Report
 from rich.console import Console
 from scipy import stats
 
-from accel_rl import remote, replay, train
-from accel_rl.remote.apex import ApexSettings, LocalActors, run_learner
+from accel_rl import remote, train
+from accel_rl.remote import apex
+from accel_rl.remote.apex import ApexTraining, LocalActors, run_learner
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "flax", "optax", "gymnax", "accel-rl")
 SEEDS, STEPS = 20, 30_000
@@ -40,33 +40,31 @@ LEVEL = 0.05  # of each of the two tests
 EPISODES = 20  # that a final policy plays
 TCP, LOCAL = "Ape-X over TCP", "in one process"
 KILLED = 4  # every so many trainings an actor is killed
-SETTINGS = ApexSettings(
+TRAINING = apex.load(
     "CartPole-v1",
-    num_actors=2,
-    envs_per_actor=4,
-    rollout=8,
-    updates=16,
-    batch_size=64,
-    capacity=20_000,
-    learning_starts=1_000,
-    hidden=(64, 64),
-    beta_steps=STEPS,
+    {
+        "agent.hidden": (64, 64),
+        "replay.capacity": 20_000,
+        "replay.beta_steps": STEPS,
+        "schedule.updates": 16,
+        "training.steps": STEPS,
+    },
 )
 
 
-def final_return(settings: ApexSettings, state: train.TrainState) -> float:
+def final_return(training: ApexTraining, state: train.TrainState) -> float:
     """Mean return of the last policy's greedy episodes."""
-    env, agent = settings.parts
-    play = train.evaluator(env, agent, episodes=EPISODES)
-    return float(np.mean(play(agent.policy(state.agent), settings.key)))
+    agent = training.experiment.program.agent
+    play = train.evaluator(training.experiment.scored, agent, episodes=EPISODES)
+    return float(np.mean(play(agent.policy(state.agent), training.key)))
 
 
-def over_tcp(settings: ApexSettings, steps: int, kill: bool) -> float:
+def over_tcp(training: ApexTraining, steps: int, kill: bool) -> float:
     """Return a training by Ape-X, whose first actor is killed where that is asked for."""
     with (
         warnings.catch_warnings(),
         remote.ReplayServer() as server,
-        LocalActors(settings, server.address, restarts=1) as actors,
+        LocalActors(training, server.address, restarts=1) as actors,
     ):
         warnings.filterwarnings("ignore", "actor 0 ended", RuntimeWarning)
         killed: list[int] = []
@@ -76,40 +74,32 @@ def over_tcp(settings: ApexSettings, steps: int, kill: bool) -> float:
                 killed.append(actors.processes[0].pid)
                 os.kill(killed[0], signal.SIGKILL)
 
-        done = run_learner(settings, server.address, steps, ended=actors.gone, on_row=on_row)
+        done = run_learner(training, server.address, steps, ended=actors.gone, on_row=on_row)
     if kill and not killed:
         raise RuntimeError("the training ended before an actor could be killed")
-    return final_return(settings, done.state)
+    return final_return(training, done.state)
 
 
-def in_one_process(settings: ApexSettings, steps: int, program: train.Program) -> float:
+def in_one_process(training: ApexTraining, steps: int, program: train.Program) -> float:
     """Return the same program with its memory and its actors here."""
     done = train.pipelined(
         program,
-        settings.key,
+        training.key,
         steps,
-        hyper={**settings.hyper, "replay": {"alpha": settings.alpha}},
+        hyper=training.experiment.hyper,
         executor="asynchronous",
-        num_actors=settings.num_actors,
-        actor_priorities=settings.n_step,
-        exploration=settings.exploration,
+        num_actors=training.num_actors,
+        actor_priorities=training.n_step,
+        exploration=training.exploration,
     )
-    return final_return(settings, done.state)
+    return final_return(training, done.state)
 
 
-def local_program(settings: ApexSettings) -> train.Program:
-    """With a memory of as many complete items as the server's table has."""
-    env, agent = settings.parts
-    capacity = settings.capacity + (settings.n_step - 1) * settings.num_envs
-    memory = replay.make(
-        train.example(env, agent),
-        capacity,
-        settings.batch_size,
-        "prioritised",
-        num_envs=settings.num_envs,
-        n_step=settings.n_step,
-    )
-    return train.make(env, agent, memory, **settings.schedule)
+def local_program(training: ApexTraining) -> train.Program:
+    """Program with a local buffer of as many complete items as the server's table holds."""
+    schedule, capacity = training.schedule, training.experiment.configuration.replay.capacity
+    larger = capacity + (training.n_step - 1) * schedule.num_envs
+    return training.experiment.with_settings({"replay.capacity": larger}).program
 
 
 def further_end(one: np.ndarray, other: np.ndarray) -> float:
@@ -157,19 +147,19 @@ def main() -> None:
     numbers = f"0 to {seeds - 1}, one of each training"
     report = Report(PACKAGES, "apex_learning", quick=options.quick, seeds=numbers)
     console = Console(width=160)
-    case = f"{SETTINGS.environment}, {steps:,} steps, {seeds} seeds, an actor killed in "
+    case = f"{TRAINING.environment}, {steps:,} steps, {seeds} seeds, an actor killed in "
     case += f"{seeds // KILLED}"
-    program = local_program(SETTINGS)
+    program = local_program(TRAINING)
     found: dict[str, list[float]] = {TCP: [], LOCAL: []}
     seconds: dict[str, list[float]] = {TCP: [], LOCAL: []}
     for seed in range(seeds):
-        settings = dataclasses.replace(SETTINGS, seed=seed)
+        training = ApexTraining(TRAINING.experiment.with_settings({"training.seed": seed}))
         for name in (TCP, LOCAL):
             began = time.perf_counter()
             if name == TCP:
-                value = over_tcp(settings, steps, kill=seed % KILLED == KILLED - 1)
+                value = over_tcp(training, steps, kill=seed % KILLED == KILLED - 1)
             else:
-                value = in_one_process(settings, steps, program)
+                value = in_one_process(training, steps, program)
             seconds[name].append(time.perf_counter() - began)
             found[name].append(value)
             text = f"seed {seed}, {name}: {value:.1f} in {seconds[name][-1]:.0f} s"

@@ -19,7 +19,7 @@ from accel_rl.io import run_folder
 
 # A training that is refused before anything is compiled.
 DQN = "train dqn CartPole-v1 --out new"
-PLAN = "compose plan spec.toml --out new environment=CartPole-v1"
+PLAN = "compose plan config.toml --out new environment.name=CartPole-v1"
 ROWS = [
     ("nonsense", "No such command 'nonsense'"),
     ("--nonsense", "No such option: --nonsense"),
@@ -61,12 +61,12 @@ ROWS = [
     ("plot folder", "folder is not the folder of a run: no run.json"),
     ("plot broken", "broken/run.json is not a JSON file"),
     ("compose plan absent.toml", "absent.toml: No such file or directory"),
-    ("compose plan text", "text is no TOML file"),
+    ("compose plan text", "text is not a TOML file"),
     ("compose plan folder", "folder: Is a directory"),
-    (f"{PLAN} batch_size=1.5", "batch_size must be a valid integer, got 1.5"),
-    (f"{PLAN} batch_size=0", "batch_size must be at least 1, got 0"),
-    (f"{PLAN} agent=3", "agent must be an object, got 3"),
-    ("compose run text", "text/spec.toml: Not a directory"),
+    (f"{PLAN} replay.batch_size=1.5", "batch_size must be a valid integer, got 1.5"),
+    (f"{PLAN} replay.batch_size=0", "batch_size must be at least 1, got 0"),
+    (f"{PLAN} compose=3", "no setting is named 'compose'"),
+    ("compose run text", "text/config.json: Not a directory"),
     ("compose report folder", "folder/plan.json: No such file or directory"),
     ("envs show", "Missing argument 'NAME'"),
     ("doctor extra", "unexpected extra argument(s) (extra)"),
@@ -76,10 +76,10 @@ ROWS = [
     ("apex CartPole-v1 --server nowhere", 'address must be "tcp://host:port"'),
     ("apex CartPole-v1 --out text", "text is not a directory"),
     (
-        "apex CartPole-v1 --out new learning_rate=nan",
-        "learning_rate must be a finite number, got NaN",
+        "apex CartPole-v1 --out new agent.learning_rate=nan",
+        "agent.learning_rate must be a finite number, got NaN",
     ),
-    ("apex CartPole-v1 --out new run=", "run must name the training, got ''"),
+    ("apex CartPole-v1 --out new apex.run=", "settings are written section.name=value"),
     ("replay-server --port 70000", "'--port': Input should be less than or equal to 65535"),
 ]
 OF_SERVER = [
@@ -104,7 +104,7 @@ def there(tmp_path, monkeypatch):
     (tmp_path / "broken" / "run.json").write_text("{")
     (tmp_path / "text").write_text("hello\n")
     (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
-    (tmp_path / "spec.toml").write_text('algorithm = "dqn"\n')
+    (tmp_path / "config.toml").write_text('agent.name = "dqn"\n')
     return tmp_path
 
 

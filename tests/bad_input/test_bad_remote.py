@@ -33,10 +33,7 @@ def port(address=NOWHERE, example=STEP, capacity=64, batch_size=8, **options):
     return remote.RemotePort(address, example, capacity, batch_size, **{"num_envs": 2, **options})
 
 
-def settings(**fields):
-    return apex.ApexSettings(**fields)
-
-
+SMALL = apex.load("CartPole-v1")
 NO_ADDRESS = 'address must be "tcp://host:port", "tls://host:port", "unix:/path"'
 TABLE = {
     "remote.Column": [
@@ -104,29 +101,23 @@ TABLE = {
         (lambda: links.open_link(3, 1.0), TypeError, "address must be text, or a server of this"),
         (lambda: links.open_link(NOWHERE, 1.0), FileNotFoundError, "No such file or directory"),
     ],
-    "remote.apex.ApexSettings": [
-        (lambda: settings(num_actors=1.5), TypeError, "num_actors must be an int, got 1.5"),
-        (lambda: settings(alpha=NAN), ValueError, "alpha must be finite and at least 0, got nan"),
-        (lambda: settings(hidden=()), ValueError, "hidden must have at least one width, got ()"),
-        (lambda: settings(hidden=5), TypeError, "hidden must be a sequence of ints, got 5"),
-        (lambda: settings(run=""), ValueError, "run must name the training, got ''"),
-        (lambda: settings(seed=-1), ValueError, "seed must be from 0 to 2^32 - 1, got -1"),
-        (lambda: settings().check_learners(1.5), TypeError, "learners must be an int, got 1.5"),
+    "remote.apex.ApexTraining": [
+        (lambda: SMALL.check_learners(1.5), TypeError, "learners must be an int, got 1.5"),
     ],
     "remote.apex.LocalActors": [
-        (lambda: apex.LocalActors(settings(), 3), TypeError, "address must be text, or a list of"),
+        (lambda: apex.LocalActors(SMALL, 3), TypeError, "address must be text, or a list of"),
         (
-            lambda: apex.LocalActors(settings(), NOWHERE, restarts=1.5),
+            lambda: apex.LocalActors(SMALL, NOWHERE, restarts=1.5),
             *(TypeError, "restarts must be an int, got 1.5"),
         ),
     ],
     "remote.apex.run_actor": [
-        (lambda: apex.run_actor(settings(), NOWHERE, 9), ValueError, "number must be from 0 to 1"),
-        (lambda: apex.run_actor(settings(), NOWHERE, 0.5), TypeError, "number must be an int, got"),
+        (lambda: apex.run_actor(SMALL, NOWHERE, 9), ValueError, "number must be from 0 to 1"),
+        (lambda: apex.run_actor(SMALL, NOWHERE, 0.5), TypeError, "number must be an int, got"),
     ],
     "remote.apex.run_learners": [
-        (lambda: apex.run_learners(settings(), NOWHERE, 10_000, 3), ValueError, "multiple of the"),
-        (lambda: apex.run_learners(settings(), 3, 10_000, 2), TypeError, "address must be text"),
+        (lambda: apex.run_learners(SMALL, NOWHERE, 10_000, 3), ValueError, "multiple of the"),
+        (lambda: apex.run_learners(SMALL, 3, 10_000, 2), TypeError, "address must be text"),
     ],
 }  # fmt: skip
 OF_SERVER = {

@@ -17,7 +17,10 @@ from accel_rl.cli import apex_run
 from accel_rl.io import Checkpoints
 
 needs_server = needs("replay server")
-TINY = ("rollout=4", "updates=2", "batch_size=8", "learning_starts=100", "hidden=[16]")
+TINY = (
+    "schedule.rollout=4", "schedule.updates=2", "schedule.num_envs=4",
+    "schedule.learning_starts=100", "replay.batch_size=8", "agent.hidden=[16]",
+)  # fmt: skip
 
 
 @needs_server
@@ -28,14 +31,13 @@ def test_a_training_ends_with_what_it_did(tmp_path):
     assert found == json.loads((out / "results.json").read_text())
     assert found["steps"] == 800
     assert found["updates"] == 2 * (800 - 112) // 16
-    assert found["settings"]["num_actors"] == 1
     assert len(found["evaluation_returns"]) == 20
     assert found["evaluation"] == pytest.approx(np.mean(found["evaluation_returns"]))
     config = json.loads((out / "config.json").read_text())
-    assert (config["settings"], config["steps"]) == (found["settings"], 800)
+    assert (config["apex"]["num_actors"], config["training"]["steps"]) == (1, 800)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["steps"] == 800
-    assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
+    assert Checkpoints(out / "checkpoints").newest().about["training"]["steps"] == 800
     result = invoke("apex", "CartPole-v1", "--out", out)
     assert result.exit_code == 2  # there is a run
 
@@ -51,7 +53,7 @@ def test_shards_and_learners(tmp_path):
     assert len(found["evaluation_returns"]) == 20
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["shards_lost"] == 0
-    assert Checkpoints(out / "checkpoints").newest().about["settings"] == found["settings"]
+    assert Checkpoints(out / "checkpoints").newest().about["training"]["steps"] == 800
 
 
 @needs_server
@@ -66,13 +68,14 @@ def test_without_ray_it_says_which_extra(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nonsense=1",), "no setting is named 'nonsense'; there are envs_per_actor, rollout"),
-        (("batch_size=many",), 'batch_size must be a valid integer, got "many"'),
-        (("batch_size=0",), "batch_size must be at least 1, got 0"),
-        (("num_actors=3",), "no setting is named 'num_actors'"),
+        (("nonsense=1",), "no setting is named 'nonsense'"),
+        (("replay.batch_size=many",), 'batch_size must be a valid integer, got "many"'),
+        (("replay.batch_size=0",), "batch_size must be at least 1, got 0"),
+        (("num_actors=3",), "did you mean apex.num_actors?"),
         (("--server", "nowhere"), "nowhere"),
         (("--server", "nowhere", "--shards", "2"), "--shards is for servers that are started here"),
         (("--ray-address", "auto"), "--ray-address is for --launcher ray"),
+        (("--actors", "3"), "schedule.num_envs must be a multiple of apex.num_actors, 3, got 8"),
         (("--learners", "3"), "batch_size must be a multiple of the learners, 3, got 64"),
         (("--launcher", "slurm"), "'slurm' is not one of"),
         (("--server", "tcp://127.0.0.1:1") * 2, "--server must name each server once"),

@@ -171,10 +171,15 @@ def test_the_demos_page_has_its_pictures_and_marks_columns(tmp_path):
     assert "time_parts.png: it is no PNG file" in result.output
 
 
+APEX = {
+    "environment": {"name": "CartPole-v1"},
+    "agent": {"hidden": [8, 8]},
+    "training": {"steps": 2_000},
+}
+
+
 def test_an_apex_page_draws_what_rows_hold(tmp_path):
-    settings = {"environment": "CartPole-v1", "num_actors": 2, "hidden": [8, 8]}
     results = {
-        "settings": settings,
         "steps": 800,
         "acted_steps": 900,
         "updates": 70,
@@ -189,12 +194,13 @@ def test_an_apex_page_draws_what_rows_hold(tmp_path):
         {"steps": 800, "episode_return": None, "loss": 0.25},
     ]
     run_folder.begin_run(tmp_path, "apex", "accel-rl apex", [0], {})
+    write(tmp_path / "config.json", APEX)
     write(tmp_path / "results.json", results)
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = page(tmp_path)
     assert "Mean greedy return 20.5 measured" in shown.text
     assert "environment steps per second 200" in shown.text
-    assert "hidden 8, 8" in shown.text
+    assert "agent.hidden 8, 8" in shown.text
     assert len(shown.all("img")) == 1  # of the loss; no episode ended
 
 
@@ -202,12 +208,11 @@ def test_an_apex_run_that_has_not_ended(tmp_path):
     run_folder.begin_run(tmp_path, "apex", "accel-rl apex", [0], {})
     (tmp_path / "metrics.jsonl").write_text('{"steps": 400, "loss": 0.5}\n{"steps": 8')
     assert "It has not ended: 400 steps are recorded." in page(tmp_path).text
-    settings = {"environment": "CartPole-v1", "hidden": [8, 8]}
-    write(tmp_path / "config.json", {"settings": settings, "steps": 2_000, **MADE})
+    write(tmp_path / "config.json", APEX)
     shown = page(tmp_path)
     assert "Ape-X on CartPole-v1" in shown.text
     assert "It has not ended: 400 of 2,000 steps are recorded." in shown.text
-    assert "hidden 8, 8" in shown.text
+    assert "agent.hidden 8, 8" in shown.text
     assert len(shown.all("img")) == 1
     for command in ("evaluate", "plot"):
         result = invoke(command, tmp_path)
@@ -249,7 +254,7 @@ def test_a_composed_page_keeps_predicted_and_measured_apart(tmp_path):
         "episode_return": 16.5,
     }
     run_folder.begin_run(tmp_path, "plan", "accel-rl compose plan", (), {})
-    (tmp_path / "spec.toml").write_text('algorithm = "dqn"\n[agent]\nhidden = [8]\n')
+    write(tmp_path / "config.json", {"agent": {"name": "dqn", "hidden": [8]}})
     write(tmp_path / "plan.json", plan)
     shown = page(tmp_path)
     assert "Its iteration 250 us modelled" in shown.text

@@ -13,13 +13,15 @@ import jax
 import numpy as np
 import pytest
 import quick
+from apex_settings import TINY, tiny
 from processes import LIMIT, wait_until
 
 from accel_rl.remote.apex import (
     Actors,
-    ApexSettings,
+    ApexTraining,
     LocalActors,
     RayActors,
+    load,
     mailbox,
     run_actor,
     run_learner,
@@ -27,37 +29,48 @@ from accel_rl.remote.apex import (
 from accel_rl.remote.apex.mailbox import ActorReport, Newest
 from accel_rl.train.pipeline.actors import Published, Version
 
-TINY = ApexSettings(
-    num_actors=2,
-    envs_per_actor=2,
-    rollout=4,
-    updates=2,
-    batch_size=8,
-    capacity=2_000,
-    learning_starts=100,
-    hidden=(16,),
+
+def test_a_training_travels_as_json():
+    again = ApexTraining.from_tables(json.loads(json.dumps(TINY.tables)))
+    assert again.tables == TINY.tables
+    assert (again.num_actors, again.envs_per_actor, again.schedule) == (2, 2, TINY.schedule)
+    assert again.hyper == TINY.hyper
+    np.testing.assert_array_equal(jax.random.key_data(again.key), jax.random.key_data(TINY.key))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["schedule.rollout=0"], "rollout must be at least 1, got 0"),
+        (["replay.alpha=-1"], "alpha must be finite and at least 0"),
+        (["agent.gamma=1.5"], "gamma must be from 0 to 1, got 1.5"),
+        (["apex.epsilon=2"], "apex.epsilon must be less than or equal to 1, got 2"),
+        (["apex.num_actors=0"], "apex.num_actors must be greater than or equal to 1, got 0"),
+        (["apex.num_actors=3"], "num_envs must be a multiple of apex.num_actors, 3, got 8"),
+        (["apex.run="], "settings are written section.name=value"),
+        (["training.seed=-1"], "training.seed must be from 0 to"),
+        (["training.seeds=2"], "training.seeds must be 1 for Ape-X, got 2"),
+        (["replay.batch_size=60_000"], "batch_size"),
+        (["replay.sampler=uniform"], "replay.sampler must be prioritised for Ape-X, got uniform"),
+        (["replay.weights_over=buffer"], "replay.weights_over must be batch for Ape-X"),
+        (["evaluation.stop_at=100"], "evaluation.stop_at must be None for Ape-X"),
+    ],
 )
+def test_settings_that_ape_x_has_no_place_for_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        load("CartPole-v1", words=words)
 
 
-def test_settings_are_checked_and_travel_as_json():
-    again = ApexSettings(**json.loads(json.dumps(dataclasses.asdict(TINY))))
-    assert again == TINY
-    for name, value, message in (
-        ("rollout", 0, "rollout must be at least 1, got 0"),
-        ("alpha", -1.0, "alpha must be finite and at least 0"),
-        ("gamma", 1.5, "gamma must be from 0 to 1, got 1.5"),
-        ("seed", -1, "seed must be from 0 to"),
-        ("batch_size", 3_000, "batch_size must be at most capacity, 2000, got 3000"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            dataclasses.replace(TINY, **{name: value})
-    with pytest.raises(TypeError, match=r"rollout must be an int, got 8\.0"):
-        dataclasses.replace(TINY, rollout=8.0)
-    assert dataclasses.replace(TINY, epsilon=0).epsilon == 0
-    with pytest.raises(ValueError, match="steps must be more than learning_starts"):
-        TINY.check(100)
+def test_an_environment_that_is_not_dqns_is_refused():
     with pytest.raises(ValueError, match="Discrete"):
-        dataclasses.replace(TINY, environment="Pendulum-v1").check(1_000)
+        load("Pendulum-v1")
+
+
+def test_a_file_may_name_another_agent_which_is_refused(tmp_path):
+    file = tmp_path / "td3.toml"
+    file.write_text('agent.name = "td3"\nenvironment.name = "Pendulum-v1"')
+    with pytest.raises(ValueError, match="name must be dqn for Ape-X, got td3"):
+        load(file=file)
 
 
 def test_policies_and_reports_go_through_the_mailbox(serve, connect):
@@ -123,11 +136,11 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
     assert not errors
     assert [row["steps"] for row in rows][-1] == done.rows[-1]["steps"] == steps
     updates = sum(row["updates"] for row in rows)
-    assert updates == TINY.updates * (steps - 112) // 16  # 112: whole iterations above 100
+    assert updates == TINY.schedule.updates * (steps - 112) // 16  # 112: whole iterations above 100
     name = TINY.run if shards == 1 else f"{TINY.run}/limiter"
     counts = servers[0].stats()["tables"][name]
     assert counts["samples"] >= updates * TINY.batch_size
-    most = counts["inserts"] * TINY.updates * TINY.batch_size / 16
+    most = counts["inserts"] * TINY.schedule.updates * TINY.batch_size / 16
     assert abs(counts["samples"] - most) < 4 * 16 + 100 + 64
     for each in servers:
         assert each.stats()["tables"][TINY.run]["updates"] > 0
@@ -146,7 +159,7 @@ def test_a_training_goes_on_without_a_shard(serve):
     """Of two, the one that has not the limiter."""
     servers = [serve() for _ in range(2)]
     address, going = [each.address for each in servers], [True]
-    one = dataclasses.replace(TINY, num_actors=1)
+    one = tiny(num_actors=1)
     actor = threading.Thread(
         target=run_actor, args=(one, address, 0), kwargs={"going": lambda: going[0]}, daemon=True
     )
@@ -207,7 +220,7 @@ def test_an_actor_of_a_ray_that_fails_has_ended():
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:actor 0 ended:RuntimeWarning")
 def test_without_actors_the_learner_ends(serve):
-    server, one = serve(), dataclasses.replace(TINY, num_actors=1)
+    server, one = serve(), tiny(num_actors=1)
     with LocalActors(one, server.address) as actors:
         actors.processes[0].kill()
         with pytest.raises(RuntimeError, match="all actors have ended: exit code -9"):

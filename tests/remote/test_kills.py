@@ -1,7 +1,6 @@
 """Servers and learners that are killed with SIGKILL, under load."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -13,19 +12,16 @@ import time
 import numpy as np
 import processes
 import pytest
+from apex_settings import TINY
 from processes import LIMIT, wait_until
 from table_model import Config, TableModel
 
 from accel_rl import remote
 from accel_rl.remote import Column, OutcomeUnknown, TableSpec
-from accel_rl.remote.apex import ApexSettings, LocalActors, run_learner
+from accel_rl.remote.apex import LocalActors, run_learner
 
 CONFIG = Config(300, "prioritised")
 SPEC = TableSpec("t", 300, (Column("n", "i4"), Column("wide", "f8", (500,))))
-TINY = ApexSettings(
-    num_actors=2, envs_per_actor=2, rollout=4, updates=2, batch_size=8, capacity=2_000,
-    learning_starts=100, hidden=(16,),
-)  # fmt: skip
 
 
 def operation(number, model, table=None):
@@ -144,8 +140,8 @@ def test_a_killed_server_begins_with_its_last_snapshot(built, connect, tmp_path)
 
 LEARNER = """
 import json, sys
-from accel_rl.remote.apex import ApexSettings, run_learner
-run_learner(ApexSettings(**json.loads(sys.argv[1])), sys.argv[2], 10**7, period=200,
+from accel_rl.remote.apex import ApexTraining, run_learner
+run_learner(ApexTraining.from_tables(json.loads(sys.argv[1])), sys.argv[2], 10**7, period=200,
             on_row=lambda row: print(row["steps"], flush=True))
 """
 
@@ -155,14 +151,14 @@ def test_actors_wait_for_a_learner_that_was_killed(serve):
     """Slow: four processes. Without a learner the limiter holds actors; the next one is refused."""
     server = serve()
     with LocalActors(TINY, server.address) as actors:
-        settings = json.dumps(dataclasses.asdict(TINY))
+        settings = json.dumps(TINY.tables)
         words = ("-c", LEARNER, settings, server.address)
         with processes.start(*words, stdout=subprocess.PIPE) as learner:
             assert int(learner.stdout.readline()) > 0
         wait_until(lambda: server.stats()["waiting"] == TINY.num_actors)
         counts = server.stats()["tables"][TINY.run]
         # Two pushes of an actor wait at most; what is in was allowed by what was sampled.
-        assert counts["inserts"] <= counts["samples"] + TINY.learning_starts + 4 * 16
+        assert counts["inserts"] <= counts["samples"] + TINY.schedule.learning_starts + 4 * 16
         assert actors.alive == 2
         with pytest.raises(ValueError, match="a training named 'apex' on this server already"):
             run_learner(TINY, server.address, 2_000, ended=actors.gone)

@@ -6,13 +6,14 @@ import signal
 import warnings
 
 import pytest
+from apex_settings import TINY, tiny
 from optional import require
 from processes import wait_until
 
 require("Ray")
 import ray  # noqa: E402
 
-from accel_rl.remote.apex import ApexSettings, RayActors, run_learner  # noqa: E402
+from accel_rl.remote.apex import RayActors, run_learner  # noqa: E402
 
 pytestmark = [
     pytest.mark.long,  # a cluster has to start
@@ -20,11 +21,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's sockets and logs
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-TINY = ApexSettings(
-    num_actors=2, envs_per_actor=2, rollout=4, updates=2, batch_size=8, capacity=2_000,
-    learning_starts=100, hidden=(16,),
-)  # fmt: skip
 
 
 def process_of(actor):
@@ -56,7 +52,7 @@ def test_a_killed_actor_comes_back_and_the_training_ends(serve):
 
 
 def test_without_actors_the_learner_ends(serve):
-    server, one = serve(), dataclasses.replace(TINY, num_actors=1)
+    server, one = serve(), tiny(num_actors=1)
     one.port(server.address, one.num_envs).close()
     other = dataclasses.replace(one, envs_per_actor=4)  # of another table: it is refused
     with (

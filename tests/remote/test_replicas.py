@@ -1,7 +1,6 @@
 """Learners in several processes that are one: against one learner, and when one of them dies."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import signal
@@ -10,16 +9,13 @@ import subprocess
 import numpy as np
 import pytest
 import replica_worker
+from apex_settings import TINY, tiny
 from processes import LIMIT, start
 
 from accel_rl import remote, train
-from accel_rl.remote.apex import ApexSettings, LocalActors, replicas, run_learners
+from accel_rl.remote.apex import LocalActors, replicas, run_learners
 
 WORKER = pathlib.Path(replica_worker.__file__)
-TINY = ApexSettings(
-    num_actors=1, envs_per_actor=2, rollout=4, updates=2, batch_size=8, capacity=2_000,
-    learning_starts=100, hidden=(16,),
-)  # fmt: skip
 
 
 @pytest.mark.long
@@ -66,7 +62,7 @@ def test_learners_train_and_share_their_fate(serve):
     assert int(done.state.agent.updates) == sum(row["updates"] for row in rows) == updates
     counts = server.stats()["tables"][TINY.run]
     assert counts["samples"] >= updates * TINY.batch_size
-    again = dataclasses.replace(TINY, run="again")
+    again = tiny(run="again")
     with LocalActors(again, server.address) as actors:
         killed = []
 
@@ -143,7 +139,7 @@ def test_what_is_wrong_is_refused(serve):
     with remote.ReplayClient(address) as client:
         client.publish("again/policy", 0, b"")
     with pytest.raises(ValueError, match="a training named 'again' on this server already"):
-        run_learners(dataclasses.replace(TINY, run="again"), address, 1_000, 2)
+        run_learners(tiny(run="again"), address, 1_000, 2)
     for learners in (0, 3):
         message = f"batch_size must be a multiple of the learners, {learners}, got 8"
         with pytest.raises(ValueError, match=message):

@@ -9,10 +9,11 @@ import typer
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import Json, Overwrite
 from accel_rl.cli.replay_server import SecretFile, secret_of
+from accel_rl.cli.train_agent import Config, Seed
 
 EXAMPLES = console.examples(
     "accel-rl apex CartPole-v1 --actors 2",
-    "accel-rl apex CartPole-v1 --actors 4 --steps 200000 batch_size=128 --out runs/apex",
+    "accel-rl apex CartPole-v1 --actors 4 --steps 200000 replay.batch_size=128 --out runs/apex",
     "accel-rl apex CartPole-v1 --actors 2 --shards 2 --learners 2",
 )
 
@@ -29,23 +30,28 @@ def apex(
     env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name.")],
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[name=value]...", help="Settings: see docs/apex.md."),
+        typer.Argument(metavar="[section.name=value]...", help="See docs/configuration.md."),
     ] = None,
-    actors: Annotated[int, typer.Option(min=1, help="Processes that act.")] = 2,
-    steps: Annotated[int, typer.Option(min=1, help="Environment steps of all actors.")] = 50_000,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    config: Config = None,
+    actors: Annotated[
+        int | None, typer.Option(min=1, help="Processes that act; they share schedule.num_envs.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Environment steps of all actors.")
+    ] = None,
+    seed: Seed = None,
     server: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
             help=(
                 "A server that runs: tcp://, tls:// or udp://host:port; unix:, shm: or "
-                "memif:/path. Several times: one memory's."
+                "memif:/path. Several times: shards of one buffer."
             ),
         ),
     ] = None,
     shards: Annotated[
-        int, typer.Option(min=1, help="Servers to start, each with a part of the memory.")
+        int, typer.Option(min=1, help="Servers to start, each with a shard of the buffer.")
     ] = 1,
     learners: Annotated[
         int, typer.Option(min=1, help="Processes that learn, each from a part of the batch.")
@@ -72,14 +78,18 @@ def apex(
     state to `checkpoints`. A run that was stopped cannot be resumed.
     """
     runtime.prepare_jax()
-    from accel_rl.cli.apex_run import execute, settings_of
+    from accel_rl.cli.apex_run import execute
     from accel_rl.io import run_folder
+    from accel_rl.remote import apex as apex_trainings
     from accel_rl.remote.server import LEAST_SECRET_BYTES
 
     with console.bad_input():
-        chosen = settings_of(env, settings or [], num_actors=actors, seed=seed)
-        chosen.check(steps)
+        given = {"apex.num_actors": actors, "training.steps": steps, "training.seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
+        runtime.import_gymnax()
+        chosen = apex_trainings.load(env, given, file=config, words=settings or ())
         chosen.check_learners(learners)
+        training = chosen.experiment.configuration.training
         secret = secret_of(secret_file)
         if secret is not None and len(secret) < LEAST_SECRET_BYTES:
             raise ValueError(
@@ -93,7 +103,7 @@ def apex(
             _check(server)
             _look(server[0], secret, chosen.run)
         run_folder.check_free(out, overwrite)
-    with console.progress("training", float(steps)) as advance:
+    with console.progress("training", float(training.steps)) as advance:
         before = 0
 
         def on_row(row: Any) -> None:
@@ -105,7 +115,6 @@ def apex(
             results = execute(
                 out,
                 chosen,
-                steps,
                 command=console.command_line(context),
                 servers=server or [],
                 shards=shards,

@@ -1,31 +1,26 @@
 """Ape-X runs of `accel-rl apex` and their files."""
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydantic
 
 from accel_rl import remote, train
 from accel_rl.cli import clearing, runtime
-from accel_rl.experiment import folder, words
+from accel_rl.experiment import folder
 from accel_rl.io import Checkpoints, JsonLines, run_folder
-from accel_rl.io.validation import validated, whole
 from accel_rl.remote.apex import (
     Actors,
-    ApexSettings,
+    ApexTraining,
     LocalActors,
     RayActors,
     run_learner,
     run_learners,
 )
 
-_SETTINGS = pydantic.TypeAdapter(ApexSettings)
-EPISODES = 20  # of the final evaluation
 _FILES = {
     run_folder.CONFIG: "every setting",
     run_folder.METRICS: "a row of metrics for each period",
@@ -34,26 +29,9 @@ _FILES = {
 }
 
 
-def settings_of(environment: str, settings: Sequence[str], **given: Any) -> ApexSettings:
-    """Parse settings from words like batch_size=128.
-
-    Raises:
-      ValueError: if a name is unknown, or a value is of the wrong type or out of range.
-    """
-    known = [field.name for field in dataclasses.fields(ApexSettings)]
-    own = [name for name in known if name not in ("environment", *given)]
-    for word in settings:
-        name, equals, text = word.partition("=")
-        if not equals or name not in own:
-            raise words.unknown(name, own)
-        given[name] = whole(words.parse(text))
-    return validated(_SETTINGS, {"environment": environment, **given}, "")
-
-
 def execute(
     directory: Path,
-    settings: ApexSettings,
-    steps: int,
+    training: ApexTraining,
     *,
     command: str,
     servers: Sequence[str] = (),
@@ -69,8 +47,7 @@ def execute(
 
     Args:
       directory: the run's folder.
-      settings: of the training.
-      steps: environment steps, summed over actors.
+      training: what to train.
       command: the command line, for records.
       servers: addresses of running servers; if empty, `shards` servers are started.
       shards: number of servers to start, each with a shard of the replay buffer.
@@ -87,7 +64,7 @@ def execute(
       RuntimeError: if all actors have ended; a `RemoteError` if the server is lost.
     """
     runtime.import_gymnax()
-    env, agent = settings.parts
+    complete, agent = training.experiment.configuration, training.experiment.program.agent
     with contextlib.ExitStack() as stack:
         given = list(servers) or [
             stack.enter_context(remote.ReplayServer(secret=secret)).address for _ in range(shards)
@@ -96,28 +73,39 @@ def execute(
         actors: Actors[Any]
         if ray:
             actors = RayActors(
-                settings, address, secret=secret, restarts=restarts, ray_address=ray_address
+                training, address, secret=secret, restarts=restarts, ray_address=ray_address
             )
         else:
-            actors = LocalActors(settings, address, secret=secret, restarts=restarts)
+            actors = LocalActors(training, address, secret=secret, restarts=restarts)
         stack.enter_context(actors)
         # After servers and actors have started: a failed start keeps the earlier run. Before the
         # training: a folder that cannot be cleared fails early.
         clearing.clear(directory)
-        run_folder.begin_run(directory, "apex", command, [settings.seed], _FILES)
-        made = {"settings": dataclasses.asdict(settings), **run_folder.made_with()}
-        run_folder.write_json(directory / run_folder.CONFIG, {**made, "steps": steps})
+        run_folder.begin_run(directory, "apex", command, [complete.training.seed], _FILES)
+        run_folder.write_json(directory / run_folder.CONFIG, training.tables)
         learn: Callable[..., train.PipelineResult] = run_learner
         if learners > 1:
             learn = functools.partial(run_learners, learners=learners)
         with _kept(directory / run_folder.METRICS, on_row) as keep:
-            done = learn(settings, address, steps, secret=secret, ended=actors.gone, on_row=keep)
+            done = learn(
+                training,
+                address,
+                complete.training.steps,
+                period=complete.training.period,
+                secret=secret,
+                ended=actors.gone,
+                on_row=keep,
+            )
         restarted = actors.restarted
-    play = train.evaluator(env, agent, episodes=EPISODES)
-    returns = np.asarray(play(agent.policy(done.state.agent), settings.key))
+    play = train.evaluator(
+        training.experiment.scored,
+        agent,
+        episodes=complete.evaluation.episodes,
+        max_steps=complete.evaluation.max_steps,
+    )
+    returns = np.asarray(play(agent.policy(done.state.agent), training.key))
     last = done.rows[-1]
     results = {
-        **made,
         "steps": int(last["steps"]),
         "acted_steps": int(last["acted_steps"]),
         "updates": int(sum(row["updates"] for row in done.rows)),
@@ -125,10 +113,11 @@ def execute(
         "actor_restarts": restarted,
         "evaluation": float(returns.mean()),
         "evaluation_returns": returns.tolist(),
+        **run_folder.made_with(),
     }
     saved = Checkpoints(directory / folder.CHECKPOINTS)
     with saved.writing():
-        saved.save(done.state, {"settings": results["settings"]}, done.rows)
+        saved.save(done.state, training.tables, done.rows)
     run_folder.write_json(directory / run_folder.RESULTS, results)
     return results
 

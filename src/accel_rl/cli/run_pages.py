@@ -161,10 +161,12 @@ def _apex(path: Path) -> Page:
                 figure.subplots(), steps, curve, xlabel="environment steps", ylabel=ylabel
             )
             figures[f"{metric}.png"] = figure
-    if (path / run_folder.RESULTS).is_file():
-        return training.apex(_read(path, run_folder.RESULTS), _pictures(figures), _when(path))
     config = _read(path, run_folder.CONFIG) if (path / run_folder.CONFIG).is_file() else {}
-    return training.apex_so_far(config, rows, _pictures(figures), _when(path))
+    if (path / run_folder.RESULTS).is_file():
+        results = _read(path, run_folder.RESULTS)
+        return training.apex(config, results, _pictures(figures), _when(path))
+    by = _read(path, run_folder.MANIFEST)
+    return training.apex_so_far(config, by, rows, _pictures(figures), _when(path))
 
 
 def _composed(path: Path) -> Page:

@@ -199,7 +199,7 @@ class ApexConfig:
     __pydantic_config__ = STRICT
 
     num_actors: Annotated[int, pydantic.Field(ge=1)] = 2
-    """actor processes, each with `schedule.num_envs` environments"""
+    """actor processes, which share the environments of `schedule.num_envs`"""
     epsilon: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.4
     """epsilon of the environment that explores most"""
     epsilon_spread: Annotated[pydantic.FiniteFloat, pydantic.Field(ge=0)] = 7.0

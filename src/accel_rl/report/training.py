@@ -137,9 +137,8 @@ def _score(value: float | None) -> str:
     return "diverged" if value is None else f"{value:,.4g}"
 
 
-def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
-    """Build the page of a finished Ape-X training from `results.json` of `accel-rl apex`."""
-    settings = results["settings"]
+def apex(config: Found, results: Found, pictures: Sequence[Picture], when: str) -> Page:
+    """Build the page of a finished Ape-X training from `config.json` and `results.json`."""
     returns = [float(value) for value in results["evaluation_returns"]]
     rate = results["steps"] / results["seconds"] if results["seconds"] else None
     rows = [
@@ -153,11 +152,11 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
     title = f"Figures of the run, and of {len(returns)} greedy episodes after it"
     shown = PageTable(title, ("figure", "value"), rows, basis="measured", numbers=("value",))
     return Page(
-        title=f"Ape-X on {settings['environment']}",
+        title=f"Ape-X on {config['environment']['name']}",
         kind="training over a replay server",
         lead=(
-            f"{results['steps']:,} environment steps, actors in processes of their own "
-            f"({settings['num_actors']}), learned from a prioritised replay server."
+            f"{results['steps']:,} environment steps of actors in processes of their own, learned "
+            "from a prioritised replay server."
         ),
         when=when,
         figures=[
@@ -169,32 +168,32 @@ def apex(results: Found, pictures: Sequence[Picture], when: str) -> Page:
             PageSection("While training", pictures=pictures),
             PageSection("The run", tables=[shown]),
         ],
-        settings=flat(settings),
+        settings=flat(config),
         **made(results),
     )
 
 
 def apex_so_far(
-    config: Found, rows: Sequence[Found], pictures: Sequence[Picture], when: str
+    config: Found, by: Found, rows: Sequence[Found], pictures: Sequence[Picture], when: str
 ) -> Page:
     """Build the page of an Ape-X training that still runs, or was killed.
 
     It is built from `config.json`, if there is one, and rows of metrics.
     """
-    settings, steps = config.get("settings", {}), config.get("steps")
+    steps = config.get("training", {}).get("steps")
     done = f"{rows[-1]['steps'] if rows else 0:,}" + (f" of {steps:,}" if steps else "")
     sections = [PageSection("While training", pictures=pictures)]
     if rows:
         sections.append(PageSection("The last row of metrics", facts=list(rows[-1].items())))
     return Page(
-        title=f"Ape-X on {settings['environment']}" if settings else "Ape-X",
+        title=f"Ape-X on {config['environment']['name']}" if config else "Ape-X",
         kind="training over a replay server",
         lead=f"It has not ended: {done} steps are recorded.",
         when=when,
         figures=[],
         sections=sections,
-        settings=flat(settings),
-        **made(config),
+        settings=flat(config),
+        **made(by),
     )
 
 

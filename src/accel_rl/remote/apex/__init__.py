@@ -12,13 +12,14 @@ from accel_rl.remote.apex.learners import run_learners
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.local import LocalActors
 from accel_rl.remote.apex.ray import RayActors
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining, load
 
 __all__ = [
     "Actors",
-    "ApexSettings",
+    "ApexTraining",
     "LocalActors",
     "RayActors",
+    "load",
     "run_actor",
     "run_learner",
     "run_learners",

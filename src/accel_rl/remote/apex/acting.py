@@ -13,7 +13,7 @@ from accel_rl import train
 from accel_rl.arguments import whole
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import ActorReport, Newest
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import ConnectionLost
@@ -26,7 +26,7 @@ REPORTS = 0.2  # seconds between two reports
 
 
 def run_actor(
-    settings: ApexSettings,
+    training: ApexTraining,
     address: Address,
     number: int,
     *,
@@ -38,22 +38,22 @@ def run_actor(
     A restarted actor begins new episodes, with fresh PRNG keys.
 
     Args:
-      settings: of the training.
+      training: from `load`.
       address: of the server, or of several shards, in the same order for all processes.
-      number: index of this actor, 0 to settings.num_actors - 1.
+      number: index of this actor, 0 to training.num_actors - 1.
       secret: shared secret, if the server has one.
       going: polled from a thread; False stops the actor, even while it waits for the limiter.
 
     Raises:
-      ValueError: if the number is out of range, or the settings differ from the learner's.
+      ValueError: if the number is out of range, or the training differs from the learner's.
       RemoteError: if the server is lost.
     """
-    whole("number", number, 0, settings.num_actors - 1)
+    whole("number", number, 0, training.num_actors - 1)
     with ReplayClient(first_of(address), secret) as client:
-        port = settings.port(address, settings.envs_per_actor, secret)
+        port = training.port(address, training.envs_per_actor, secret)
         try:
             with watched(port, lambda: None if going() else "told to stop"):
-                _act(settings, client, port, number, going)
+                _act(training, client, port, number, going)
         except RuntimeError:
             if going():
                 raise
@@ -65,7 +65,7 @@ def obey(order: str, ended: threading.Event) -> None:
     secret = None if orders["secret"] is None else base64.b64decode(orders["secret"])
     try:
         run_actor(
-            ApexSettings(**orders["settings"]),
+            ApexTraining.from_tables(orders["training"]),
             orders["address"],
             orders["number"],
             secret=secret,
@@ -77,27 +77,27 @@ def obey(order: str, ended: threading.Event) -> None:
 
 
 def _act(
-    settings: ApexSettings,
+    training: ApexTraining,
     client: ReplayClient,
     port: RemotePort,
     number: int,
     going: Callable[[], bool],
 ) -> None:
-    program = settings.program(port)
+    program = training.program(port)
     agent = program.agent
 
     def published() -> Published:
-        state = agent.init(settings.key, **settings.hyper["agent"])
+        state = agent.init(training.key, **training.hyper["agent"])
         return Published(agent.policy(state), agent.critics(state))
 
-    before, run = mailbox.reported(client, settings.run, number), settings.run
+    before, run = mailbox.reported(client, training.run, number), training.run
     done = ActorReport(0, -1, 0, 0, 0, 0.0, 0.0)
     if before is not None:
         done = dataclasses.replace(before, life=before.life + 1)
     # Report before acting: if this life ends early, the next one still counts it.
     mailbox.report(client, run, number, done)
     first, said = done.iteration + 1, time.monotonic()
-    steps = settings.envs_per_actor * settings.rollout
+    steps = training.envs_per_actor * training.schedule.rollout
 
     def on_acted(acted: ActorProgress) -> bool:
         nonlocal done, said
@@ -117,15 +117,15 @@ def _act(
 
     train.act(
         program,
-        settings.key,
+        training.key,
         port,
         Newest(client, run, jax.eval_shape(published), going),
         number=number,
-        num_actors=settings.num_actors,
+        num_actors=training.num_actors,
         first=first,
         restarts=done.life,
-        hyper=settings.hyper,
-        actor_priorities=settings.n_step,
-        exploration=settings.exploration,
+        hyper=training.hyper,
+        actor_priorities=training.n_step,
+        exploration=training.exploration,
         on_acted=on_acted,
     )

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import dataclasses
 import json
 import threading
 import warnings
@@ -10,7 +9,7 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 from accel_rl.arguments import whole
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.shard import Address, as_text
 
@@ -26,7 +25,7 @@ class Actors(Closing, Generic[T]):
     A subclass implements `_start`, `_how` and `_stop`. Orders to actors are a line of JSON.
 
     Args:
-      settings: of the training.
+      training: from `load`.
       address: of the server, or of several shards.
       secret: shared secret, if the server has one.
       restarts: total number of restarts of actors that end by themselves, each with a
@@ -43,7 +42,7 @@ class Actors(Closing, Generic[T]):
 
     def __init__(
         self,
-        settings: ApexSettings,
+        training: ApexTraining,
         address: Address,
         *,
         secret: bytes | None = None,
@@ -52,7 +51,7 @@ class Actors(Closing, Generic[T]):
         """Start the actors; do not wait for their imports."""
         whole("restarts", restarts, 0)
         self._orders: dict[str, Any] = {
-            "settings": dataclasses.asdict(settings),
+            "training": training.tables,
             "address": as_text(address),
             "secret": None if secret is None else base64.b64encode(secret).decode(),
         }
@@ -61,7 +60,7 @@ class Actors(Closing, Generic[T]):
         self._closing = threading.Event()
         self.running: list[T] = []
         try:
-            for number in range(settings.num_actors):
+            for number in range(training.num_actors):
                 self.running.append(self._start(number))
         except BaseException:
             self._stop()

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import dataclasses
 import json
 import queue
 import subprocess
@@ -19,16 +18,16 @@ import numpy as np
 
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, as_text, first_of
-from accel_rl.train import PipelineResult
+from accel_rl.train import PipelineResult, segments
 
 LOOK = 0.1  # seconds between polls of the processes
 
 
 def run_learners(
-    settings: ApexSettings,
+    training: ApexTraining,
     address: Address,
     steps: int,
     learners: int,
@@ -43,7 +42,7 @@ def run_learners(
     If one process fails, all are ended.
 
     Args:
-      settings: of the training.
+      training: from `load`.
       address: of the server, or of several shards, in the same order for all processes.
       steps: environment steps of all actors; the server's limiter couples updates to them.
       learners: number of processes; each learns from an equal share of a batch.
@@ -61,19 +60,19 @@ def run_learners(
     """
     told_address = as_text(address)
     # Check here, where messages reach the caller: of a failed process only the exit code is known.
-    settings.check_learners(learners)
-    settings.check(steps, period)
+    training.check_learners(learners)
+    segments(training.schedule, steps, period)
     with ReplayClient(first_of(address), secret) as client:
-        mailbox.check_free(client, settings.run)
+        mailbox.check_free(client, training.run)
     with contextlib.closing(
-        settings.port(address, settings.num_envs, secret, (0, learners))
+        training.port(address, training.schedule.num_envs, secret, (0, learners))
     ) as port:
-        program = settings.program(port)
-        template = jax.eval_shape(lambda: program.init(settings.key, **settings.hyper))
+        program = training.program(port)
+        template = jax.eval_shape(lambda: program.init(training.key, **training.hyper))
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state.npz"
         order = {
-            "settings": dataclasses.asdict(settings),
+            "training": training.tables,
             "address": told_address,
             "steps": steps,
             "secret": None if secret is None else base64.b64encode(secret).decode(),

@@ -10,7 +10,7 @@ from accel_rl import train
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.mailbox import ActorReport
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.shard import Address, first_of
@@ -19,7 +19,7 @@ from accel_rl.train.pipeline.actors import Version
 
 
 def run_learner(
-    settings: ApexSettings,
+    training: ApexTraining,
     address: Address,
     steps: int,
     *,
@@ -40,7 +40,7 @@ def run_learner(
     updates of the policies last reported; and `shards_lost`, the number of shards lost then.
 
     Args:
-      settings: of the training.
+      training: from `load`.
       address: of the server, or of several shards, in the same order for all processes.
       steps: environment steps of all actors; the server's limiter couples updates to them.
       secret: shared secret, if the server has one.
@@ -52,14 +52,14 @@ def run_learner(
       ValueError: if `steps` leaves no updates, or the server has had a training of that name.
       RuntimeError: with the reason that `ended` returns; a `RemoteError` if the server is lost.
     """
-    settings.check(steps, period)
+    train.segments(training.schedule, steps, period)
     rank, learners = jax.process_index(), jax.process_count()
     placement = train.Placement(learn=replicas.devices()) if learners > 1 else None
     with ReplayClient(first_of(address), secret) as client:
         if rank == 0:
-            mailbox.check_free(client, settings.run)
-        port = settings.port(address, settings.num_envs, secret, (rank, learners))
-        heard = Heard(client, settings)
+            mailbox.check_free(client, training.run)
+        port = training.port(address, training.schedule.num_envs, secret, (rank, learners))
+        heard = Heard(client, training)
         rows: list[Row] = []
 
         def told(row: Row) -> None:
@@ -69,18 +69,18 @@ def run_learner(
 
         def publish(version: Version) -> None:
             if rank == 0:
-                mailbox.publish(client, settings.run, version)
+                mailbox.publish(client, training.run, version)
 
         with watched(port, ended):
             done = train.pipelined(
-                settings.program(port),
-                settings.key,
+                training.program(port),
+                training.key,
                 steps,
                 placement=placement,
-                hyper=settings.hyper,
+                hyper=training.hyper,
                 executor="asynchronous",
                 num_actors=0,
-                actor_priorities=settings.n_step,
+                actor_priorities=training.n_step,
                 period=period,
                 on_row=told,
                 on_publish=publish,
@@ -91,14 +91,14 @@ def run_learner(
 class Heard:
     """Metrics from the reports of actors, over successive periods."""
 
-    def __init__(self, client: ReplayClient, settings: ApexSettings) -> None:
-        self._client, self._settings = client, settings
+    def __init__(self, client: ReplayClient, training: ApexTraining) -> None:
+        self._client, self._training = client, training
         self._before = np.zeros(3)
         self._updates = 0
 
     def since(self, updates: int) -> dict[str, Any]:
         """Return the metrics of a period of so many updates that ends now; see `run_learner`."""
-        run, actors = self._settings.run, self._settings.num_actors
+        run, actors = self._training.run, self._training.num_actors
         found = [mailbox.reported(self._client, run, each) for each in range(actors)]
         self._updates += updates
         reports: list[ActorReport] = [each for each in found if each is not None]

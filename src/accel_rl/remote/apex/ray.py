@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from accel_rl.remote.apex.acting import obey
 from accel_rl.remote.apex.launcher import PATIENCE, Actors
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.shard import Address
 
 
@@ -61,7 +61,7 @@ class RayActors(Actors[_Placed]):
 
     def __init__(
         self,
-        settings: ApexSettings,
+        training: ApexTraining,
         address: Address,
         *,
         secret: bytes | None = None,
@@ -72,7 +72,7 @@ class RayActors(Actors[_Placed]):
         """Start the actors, on an existing cluster or a new one on this machine.
 
         Args:
-          settings: of the training.
+          training: from `load`.
           address: of the server, or of several shards.
           secret: shared secret; Ray passes it to the nodes.
           restarts: as in `Actors`.
@@ -87,10 +87,10 @@ class RayActors(Actors[_Placed]):
         self._ray, self._num_cpus = _ray(), num_cpus
         self._own = not self._ray.is_initialized()
         if self._own:
-            self._begin(ray_address, settings.num_actors)
+            self._begin(ray_address, training.num_actors)
         self._actor = self._ray.remote(_Acting)
         try:
-            super().__init__(settings, address, secret=secret, restarts=restarts)
+            super().__init__(training, address, secret=secret, restarts=restarts)
         except BaseException:
             if self._own:
                 self._ray.shutdown()

@@ -13,7 +13,7 @@ import numpy as np
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import replicas
 from accel_rl.remote.apex.learning import run_learner
-from accel_rl.remote.apex.settings import ApexSettings
+from accel_rl.remote.apex.training import ApexTraining
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
         print(json.dumps(values), file=rows, flush=True)
 
     done = run_learner(
-        ApexSettings(**orders["settings"]),
+        ApexTraining.from_tables(orders["training"]),
         orders["address"],
         orders["steps"],
         secret=None if orders["secret"] is None else base64.b64decode(orders["secret"]),
