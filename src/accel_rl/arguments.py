@@ -62,6 +62,32 @@ def real(name: str, value: Any) -> Any:
     return value
 
 
+def within(name: str, value: Any, interval: str) -> Any:
+    """Return a real scalar that lies in an interval such as "[0, 1)" or "(0, inf]".
+
+    Raises:
+      TypeError: if it is not a real number, or a bool.
+      ValueError: if it is not a scalar, outside of the interval, or NaN.
+    """
+    real(name, value)
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    above = value > low if interval[0] == "(" else value >= low
+    below = value < high if interval[-1] == ")" else value <= high
+    if not (above and below):
+        raise ValueError(f"{name} must be {_in_words(interval)}, got {value}")
+    return value
+
+
+def _in_words(interval: str) -> str:
+    low, high = (end.strip() for end in interval[1:-1].split(","))
+    least = f"above {low}" if interval[0] == "(" else f"at least {low}"
+    if high == "inf":
+        return f"finite and {least}" if interval[-1] == ")" else least
+    if interval[0] + interval[-1] == "[]":
+        return f"from {low} to {high}"
+    return f"{least} and {'below' if interval[-1] == ')' else 'at most'} {high}"
+
+
 def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
     """Return a hint for an unknown name: the closest known name, and the list of known names.
 

@@ -61,7 +61,7 @@ TABLE = {
         (lambda: compose.Power("x", 1.0, "declared", "x"), TypeError, "idle must be a number, got"),
     ],
     "compose.Meter": [
-        (lambda: compose.Meter(period=NAN), ValueError, "period must be above 0 seconds, got nan"),
+        (lambda: compose.Meter(period=NAN), ValueError, "period must be above 0, got nan"),
     ],
     "compose.find": [
         (lambda: compose.find(("x",)), ValueError, "devices must be of cpu:0"),
@@ -95,7 +95,7 @@ TABLE = {
             lambda: compose.plan(SMALL, executors=("x",)),
             *(ValueError, "executor must be one of ('fused', 'deterministic', 'asynchronous')"),
         ),
-        (lambda: compose.plan(SMALL, seconds=NAN), ValueError, "seconds must be above 0"),
+        (lambda: compose.plan(SMALL, seconds=NAN), ValueError, "seconds must be finite and above"),
     ],
     "compose.plan_log": [
         (
@@ -104,7 +104,7 @@ TABLE = {
         ),
     ],
     "compose.profile": [
-        (lambda: compose.profile(SMALL, {}, [], seconds=0), ValueError, "seconds must be above 0"),
+        (lambda: compose.profile(SMALL, {}, [], seconds=0), ValueError, "seconds must be finite"),
     ],
     "compose.run": [
         (lambda: run(steps=0), ValueError, "steps must be at least 1, got 0"),
@@ -140,7 +140,7 @@ TABLE = {
     "hardware_models.associative_memory.compare_with_measured": [
         (
             lambda: hardware.compare_with_measured(sampled(), NAN, "x"),
-            *(ValueError, "measured_per_seconds must be positive, got nan"),
+            *(ValueError, "measured_per_seconds must be finite and above 0, got nan"),
         ),
     ],
 }  # fmt: skip

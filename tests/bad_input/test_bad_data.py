@@ -51,7 +51,7 @@ TABLE = {
     "envs.frozen_lake": [
         (lambda: envs.frozen_lake("5x5"), ValueError, "map_name must be one of 4x4, 8x8, got '5x5"),
         (lambda: envs.frozen_lake(desc="SG"), TypeError, "desc must be a sequence of strings"),
-        (lambda: envs.frozen_lake(success_rate=NAN), ValueError, "success_rate must be between 0"),
+        (lambda: envs.frozen_lake(success_rate=NAN), ValueError, "success_rate must be from 0"),
         (lambda: envs.frozen_lake(success_rate="x"), TypeError, "success_rate must be a number"),
         (lambda: envs.frozen_lake(reward_schedule=3), TypeError, "reward_schedule must be 3 rewar"),
         (lambda: envs.frozen_lake(time_limit=1.5), TypeError, "time_limit must be an int, got 1.5"),
@@ -61,7 +61,7 @@ TABLE = {
         (lambda: envs.cliff_walking(time_limit=True), TypeError, "time_limit must be an int, got"),
     ],
     "envs.taxi": [
-        (lambda: envs.taxi(rainy_probability=-1), ValueError, "rainy_probability must be between"),
+        (lambda: envs.taxi(rainy_probability=-1), ValueError, "rainy_probability must be from 0"),
         (lambda: envs.taxi(rainy_probability=None), TypeError, "rainy_probability must be a numb"),
     ],
     "envs.render_ansi": [
@@ -147,7 +147,7 @@ TABLE = {
     "datasets.epsilon_greedy_policy": [
         (lambda: datasets.epsilon_greedy_policy("x", 0.1), TypeError, "q must be of numbers, got"),
         (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q[0, 0] must be fini"),
-        (lambda: datasets.epsilon_greedy_policy([[0]], NAN), ValueError, "epsilon must be in [0,"),
+        (lambda: datasets.epsilon_greedy_policy([[0]], NAN), ValueError, "epsilon must be from 0"),
         (lambda: datasets.epsilon_greedy_policy([[0]], "x"), TypeError, "epsilon must be a number"),
     ],
     "datasets.random_policy": [
@@ -187,7 +187,7 @@ TABLE = {
     ],
     "plot.bootstrap": [
         (lambda: plot.bootstrap(3), TypeError, "groups must be a sequence of arrays, got 3"),
-        (lambda: plot.bootstrap([[1.0]], confidence=NAN), ValueError, "confidence must be in (0,"),
+        (lambda: plot.bootstrap([[1.0]], confidence=NAN), ValueError, "confidence must be above 0"),
         (lambda: plot.bootstrap([[1.0]], confidence="x"), TypeError, "confidence must be a number"),
         (lambda: plot.bootstrap([[1.0]], resamples=2.5), TypeError, "resamples must be an int, go"),
         (lambda: plot.bootstrap([[1.0]], seed=-1), ValueError, "seed must be at least 0, got -1"),

@@ -66,7 +66,7 @@ TABLE = {
         (lambda: pim.jax_backend(path="x"), ValueError, "path must be one of auto, reference, fla"),
     ],
     "pim.upmem_backend": [
-        (lambda: pim.upmem_backend(0), ValueError, "tasklets must be between 1 and 24, got 0"),
+        (lambda: pim.upmem_backend(0), ValueError, "tasklets must be from 1 to 24, got 0"),
         (lambda: pim.upmem_backend(1.5), TypeError, "tasklets must be an int, got 1.5"),
         (lambda: pim.upmem_backend(machine="x"), ValueError, "DPUs are built for upmem-2560 or"),
         (lambda: pim.upmem_backend(sdk="x"), ValueError, "sdk must be one of auto, vendor, emula"),

@@ -48,7 +48,7 @@ TABLE = {
     ],
     "remote.TableSpec": [
         (lambda: table(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
-        (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 2^32 - 1, got 0"),
+        (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 4294967295, got 0"),
         (lambda: table(columns=()), ValueError, "columns must be 1 to 255, got 0"),
         (
             lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),

@@ -63,8 +63,8 @@ TABLE = {
         (lambda: replay.prioritised(None), ValueError, "form must be one of ('auto', 'tree', 'n"),
     ],
     "replay.rank_based": [
-        (lambda: replay.rank_based(0), ValueError, "sort_after must be positive and finite, got 0"),
-        (lambda: replay.rank_based(INF), ValueError, "must be positive and finite, got inf"),
+        (lambda: replay.rank_based(0), ValueError, "sort_after must be finite and above 0, got 0"),
+        (lambda: replay.rank_based(INF), ValueError, "must be finite and above 0, got inf"),
         (lambda: replay.rank_based("x"), TypeError, "sort_after must be a number, got 'x'"),
     ],
     "replay.newest": [

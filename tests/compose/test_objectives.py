@@ -53,7 +53,7 @@ def test_throughput_asks_for_no_joules_and_the_others_do():
     for objective in (efficiency, weighted(0.5), lambda e: pareto([e])):
         with pytest.raises(ValueError, match="joules must be known"):
             objective(unknown)
-    with pytest.raises(ValueError, match=r"weight must lie within 0 and 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"weight must be from 0 to 1, got 1\.5"):
         weighted(1.5)
 
 

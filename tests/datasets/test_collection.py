@@ -294,7 +294,7 @@ def test_collect_refuses_a_time_limit_of_zero():
         (
             lambda: datasets.epsilon_greedy_policy(np.zeros((2, 2)), 1.5),
             ValueError,
-            r"epsilon must be in \[0, 1\], got 1.5",
+            r"epsilon must be from 0 to 1, got 1.5",
         ),
         (
             lambda: datasets.epsilon_greedy_policy(np.array([[0, np.nan]]), 0.1),

@@ -62,7 +62,7 @@ def test_choose_is_the_64_bit_product(n):
 
 @pytest.mark.parametrize("n", [0, -1, 2**31 + 1])
 def test_choose_refuses(n):
-    with pytest.raises(ValueError, match=f"n must be between 1 and .* got {n}"):
+    with pytest.raises(ValueError, match=f"n must be from 1 to .* got {n}"):
         dynamics.choose(EDGE_WORDS, n)
 
 

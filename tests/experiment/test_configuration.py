@@ -141,7 +141,7 @@ def test_refuses(tmp_path, change, message):
         (["environment.name=FrozenLke-v1"], "did you mean FrozenLake"),
         (["environment.arguments.nme=1"], "nme"),
         (["environment.time_limit=0"], "steps must be from 1"),
-        (["environment.reward_scale=-1"], "reward_scale must be more than 0, got -1.0"),
+        (["environment.reward_scale=-1"], "reward_scale must be finite and above 0, got -1.0"),
         (["environment.flatten=true"], "needs Box observations"),
     ],
 )

@@ -48,7 +48,7 @@ def test_given_figures_say_so():
     with pytest.raises(ValueError, match="no such figure"):
         components.given(speed=1.0)
     for value in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="search_delay must be positive"):
+        with pytest.raises(ValueError, match="search_delay must be finite and above 0"):
             components.given(search_delay=value)
 
 

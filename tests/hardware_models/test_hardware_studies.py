@@ -78,7 +78,7 @@ def test_comparison_names_both_sides():
     assert found.measured_per_latency_ns == pytest.approx(25_000)
     assert found.measured_over_modelled == pytest.approx(25_000 / run.modelled_latency_ns)
     for seconds in (0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="measured_per_seconds must be positive"):
+        with pytest.raises(ValueError, match="measured_per_seconds must be finite and above 0"):
             hardware.compare_with_measured(run, seconds, "here")
     with pytest.raises(ValueError, match="platform must name"):
         hardware.compare_with_measured(run, 1e-6, " ")

@@ -215,7 +215,7 @@ def test_random_tables_agree_with_a_second_formulation_in_numpy(links):
 def test_what_is_wrong_is_named(links):
     times = TaskSeconds(1.0, 1.0, 1.0, 1.0)
     table = {"CPU": PearlRow("cpu", times), "TPU": PearlRow("gpu", TaskSeconds(1.0, 1.0, 1.0, 0.1))}
-    with pytest.raises(ValueError, match="learn must be finite seconds of at least 0, got -1"):
+    with pytest.raises(ValueError, match="learn must be finite and at least 0, got -1"):
         TaskSeconds(1.0, 1.0, 1.0, -1.0)
     with pytest.raises(ValueError, match="kind must be one of"):
         PearlRow("tpu", times)

@@ -56,5 +56,5 @@ def test_efficiencies_lie_within_0_and_1(value):
 def test_what_is_wrong_is_named():
     with pytest.raises(ValueError, match="best must be finite and above 0, got 0"):
         application_efficiency(0.0, 0.0)
-    with pytest.raises(ValueError, match=r"achieved must lie within 0 and best = 4\.0, got 5\.0"):
+    with pytest.raises(ValueError, match=r"achieved must be from 0 to 4\.0, got 5\.0"):
         application_efficiency(5.0, 4.0)

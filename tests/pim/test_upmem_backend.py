@@ -196,8 +196,8 @@ def test_dpus_are_held_until_they_are_released():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasklets": 0}, "tasklets must be between 1 and 24, got 0"),
-        ({"tasklets": 17, "machine": "upmem-v1b"}, "tasklets must be between 1 and 16, got 17"),
+        ({"tasklets": 0}, "tasklets must be from 1 to 24, got 0"),
+        ({"tasklets": 17, "machine": "upmem-v1b"}, "tasklets must be from 1 to 16, got 17"),
         ({"machine": "pdp-11"}, "built for upmem-2560 or upmem-v1b, got machine 'pdp-11'"),
         ({"sdk": "none"}, "sdk must be one of auto, vendor, emulator, got 'none'"),
     ],

@@ -296,7 +296,7 @@ def test_rows_that_exceed_the_mram():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"tasklets": 25, "machine": None}, "tasklets must be between 1 and 24, got 25"),
+        ({"tasklets": 25, "machine": None}, "tasklets must be from 1 to 24, got 25"),
         ({"tasklets": 0, "machine": None}, "tasklets must be at least 1, got 0"),
         ({"tasklets": 25}, "25 tasklets asked for, a DPU of upmem-2560 has 24"),
         ({"tasklets": 17, "machine": "upmem-v1b"}, "17 tasklets .*, a DPU of upmem-v1b has 16"),
@@ -312,7 +312,7 @@ def test_settings_that_no_dpu_has(setting, message):
 
 
 def test_a_backend_for_another_machine_has_its_limits():
-    with pytest.raises(ValueError, match="tasklets must be between 1 and 16, got 17"):
+    with pytest.raises(ValueError, match="tasklets must be from 1 to 16, got 17"):
         pim.upmem_backend(17, "upmem-v1b")
 
 

@@ -169,7 +169,7 @@ def test_actors_wait_for_a_learner_that_was_killed(serve):
 def test_a_killed_command_leaves_nobody_behind(tmp_path):
     """Slow: three processes. Server and learner go with it; actors end as their input does."""
     words = ["apex", "CartPole-v1", "--actors", "2", "--steps", "10000000", "--out", "run"]
-    words += ["learning_starts=100", "hidden=[16]"]
+    words += ["schedule.learning_starts=100", "agent.hidden=[16]"]
     with processes.start(
         "-m", "accel_rl", *words, cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as command:

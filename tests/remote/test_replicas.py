@@ -54,11 +54,11 @@ def test_learners_train_and_share_their_fate(serve):
     server = serve()
     with LocalActors(TINY, server.address) as actors:
         rows = []
-        done = run_learners(TINY, server.address, 1_000, 2, ended=actors.gone, on_row=rows.append)
+        done = run_learners(TINY, server.address, 1_008, 2, ended=actors.gone, on_row=rows.append)
     assert rows == done.rows
-    assert rows[-1]["steps"] == 1_000
+    assert rows[-1]["steps"] == 1_008
     assert isinstance(done.state, train.TrainState)
-    updates = 2 * (1_000 - 104) // 8
+    updates = 2 * (1_008 - 112) // 16
     assert int(done.state.agent.updates) == sum(row["updates"] for row in rows) == updates
     counts = server.stats()["tables"][TINY.run]
     assert counts["samples"] >= updates * TINY.batch_size

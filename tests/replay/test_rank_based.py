@@ -259,5 +259,5 @@ def test_edges_of_runs(capacity):
 
 @pytest.mark.parametrize("sort_after", [0.0, -1.0, np.nan])
 def test_bad_options(sort_after):
-    with pytest.raises(ValueError, match="sort_after must be positive"):
+    with pytest.raises(ValueError, match="sort_after must be finite and above 0"):
         replay.rank_based(sort_after)

@@ -67,7 +67,7 @@ def test_values_survive_a_round_trip(name, value):
     [
         (lambda: int32_scaled(scale=50_000), "scale must be from 1 to 46340, got 50000"),
         (lambda: int32_pow2(fraction_bits=25), "fraction_bits must be from 0 to 24, got 25"),
-        (lambda: int32_pow2(gamma_max=1.0), r"gamma_max must be in \[0, 1\) for INT32, got 1.0"),
+        (lambda: int32_pow2(gamma_max=1.0), r"gamma_max must be at least 0 and below 1, got 1.0"),
         (lambda: int32_scaled(reward_range=(1, -1)), "reward_range must be .low, high."),
         (lambda: int32_pow2(20), "need .* > 2147483647: lower the scale, gamma_max"),
         (lambda: make_numerics("fp16"), "numerics must be one of fp32, .*'fp16'"),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import whole, within
 from accel_rl.types import Array, ArrayLike
 
 Exploration = Callable[[Any, Array], Any]
@@ -82,10 +82,8 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
     """
     whole("num_envs", num_envs, 1)
-    if not 0 <= real("epsilon", epsilon) <= 1:
-        raise ValueError(f"epsilon must be from 0 to 1, got {epsilon}")
-    if not 0 <= real("alpha", alpha) < np.inf:
-        raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
+    within("epsilon", epsilon, "[0, 1]")
+    within("alpha", alpha, "[0, inf)")
 
     def exploration(policy: Any, indices: Array) -> Any:
         if hasattr(policy, "inner"):  # the policy of a wrapped agent

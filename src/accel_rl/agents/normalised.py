@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.agent import Agent, Learned
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.types import Array, ArrayLike, Batch, Box
 
 
@@ -91,8 +91,7 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
     space = agent.observation_space
     if not isinstance(space, Box):
         raise TypeError(f"normalise_observations needs a Box observation space, got {space!r}")
-    if not real("clip", clip) > 0:
-        raise ValueError(f"clip must be above 0, got {clip}")
+    within("clip", clip, "(0, inf]")
 
     def normalised(statistics: Statistics, batch: Batch) -> Batch:
         return dataclasses.replace(

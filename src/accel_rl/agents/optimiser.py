@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.types import Array
 
 
@@ -22,8 +22,7 @@ def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.Gra
     directions = optax.scale_by_adam(eps=eps)
     if max_gradient_norm is None:
         return directions
-    if not real("max_gradient_norm", max_gradient_norm) > 0:
-        raise ValueError(f"max_gradient_norm must be above 0, got {max_gradient_norm}")
+    within("max_gradient_norm", max_gradient_norm, "(0, inf]")
     return optax.chain(optax.clip_by_global_norm(max_gradient_norm), directions)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
 from typing import Literal, NamedTuple, get_args
 
-from accel_rl.arguments import one_of
+from accel_rl.arguments import one_of, within
 from accel_rl.compose.devices.device import DeviceLink
 from accel_rl.compose.mapping import Mapping
 
@@ -23,8 +23,7 @@ class Cost:
     def __post_init__(self) -> None:
         """Raise ValueError if a time or the source is invalid."""
         for name in ("seconds", "spread"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+            within(name, getattr(self, name), "[0, inf]")
         one_of("source", self.source, get_args(Source))
 
 

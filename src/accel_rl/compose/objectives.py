@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from accel_rl.arguments import within
 from accel_rl.compose.model import Estimate
 
 
@@ -32,8 +33,7 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
     Raises:
       ValueError: if `weight` is outside 0 and 1.
     """
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight must lie within 0 and 1, got {weight}")
+    within("weight", weight, "[0, 1]")
     if weight == 0:
         return throughput  # needs no joules
     return lambda e: throughput(e) ** (1 - weight) * efficiency(e) ** weight

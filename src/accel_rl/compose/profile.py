@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import math
 import statistics
 from collections.abc import Callable
 from collections.abc import Mapping as Table
@@ -11,6 +10,7 @@ from collections.abc import Mapping as Table
 import jax
 import numpy as np
 
+from accel_rl.arguments import within
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
@@ -31,8 +31,7 @@ from accel_rl.train.pipeline.profiling import StepHarness
 
 def check_seconds(seconds: float) -> None:
     """Raise ValueError unless `seconds` is a valid measurement time."""
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be above 0 and finite, got {seconds}")
+    within("seconds", seconds, "(0, inf)")
 
 
 Progress = Callable[[str, int, int], None]

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import whole, within
 from accel_rl.envs import dynamics
 from accel_rl.types import MDP, Array, ArrayLike
 
@@ -66,8 +66,7 @@ def epsilon_greedy_policy(q: ArrayLike, epsilon: float) -> Policy:
         ValueError: `q` is not a finite [S, A] table, or `epsilon` is outside [0, 1].
     """
     values = _table("q", q)
-    if not 0 <= real("epsilon", epsilon) <= 1:
-        raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
+    within("epsilon", epsilon, "[0, 1]")
     num_states, num_actions = values.shape
     probability = np.full(values.shape, epsilon / num_actions)
     probability[np.arange(num_states), values.argmax(axis=1)] += 1 - epsilon

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.types import MDP, Array
 
 _WORD = 2**32
@@ -137,8 +138,7 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
     Raises:
         ValueError: n is outside 1 to 2^31.
     """
-    if not 1 <= n <= 2**31:
-        raise ValueError(f"n must be between 1 and 2**31, got {n}")
+    whole("n", n, 1, 2**31)
     if n == 1:
         return jnp.zeros_like(bits, jnp.int32), bits
     return _multiply_high(bits, n & 0xFFFF, n >> 16).astype(jnp.int32), bits * jnp.uint32(n)

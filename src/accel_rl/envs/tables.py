@@ -1,6 +1,5 @@
 """Construction of an MDP's tables from lists of outcomes."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import real, whole, within
 from accel_rl.envs.dynamics import check_tables
 from accel_rl.types import MDP
 
@@ -66,5 +65,4 @@ def check_probability(name: str, value: float) -> None:
         ValueError: it is outside [0, 1].
     """
     real(name, value)
-    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
-        raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    within(name, value, "[0, 1]")

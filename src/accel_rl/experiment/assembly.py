@@ -13,6 +13,7 @@ import numpy as np
 
 from accel_rl import envs, replay, train
 from accel_rl.agents import Agent
+from accel_rl.arguments import whole, within
 from accel_rl.experiment import catalogue, configuration, layers, words
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.types import Array, Environment
@@ -117,8 +118,8 @@ def _as_value_errors() -> Iterator[None]:
 
 
 def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
-    if wanted.reward_scale <= 0:  # a negative scale would invert the objective
-        raise ValueError(f"environment.reward_scale must be more than 0, got {wanted.reward_scale}")
+    # A negative scale would invert the objective.
+    within("environment.reward_scale", wanted.reward_scale, "(0, inf)")
     env = envs.environment(wanted.name, **wanted.arguments)
     if wanted.time_limit is not None:
         env = envs.wrappers.time_limit(env, wanted.time_limit)
@@ -233,10 +234,8 @@ def _keys(complete: Configuration) -> Array:
     Keys are [combinations * seeds]. The key of seed n does not depend on the number of seeds.
     """
     training = complete.training
-    if training.seeds < 1:
-        raise ValueError(f"training.seeds must be at least 1, got {training.seeds}")
-    if not 0 <= training.seed < 2**32:
-        raise ValueError(f"training.seed must be from 0 to {2**32 - 1}, got {training.seed}")
+    whole("training.seeds", training.seeds, 1)
+    whole("training.seed", training.seed, 0, 2**32 - 1)
     key = jax.random.key(np.uint32(training.seed))
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(training.seeds))
     number = len(complete.combinations())

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from accel_rl.arguments import real
+from accel_rl.arguments import real, within
 
 Status = Literal["measured", "declared"]
 
@@ -93,8 +93,7 @@ def iteration_joules(
     """
     power_status(power)
     for name, value in {"seconds": seconds, **{f"busy[{d!r}]": b for d, b in busy.items()}}.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite seconds of at least 0, got {value}")
+        within(name, value, "[0, inf)")
     missing = sorted(set(busy) - set(power))
     if missing:
         raise ValueError(f"power must state every busy device, it lacks {missing}")
@@ -215,8 +214,7 @@ class Meter:
     def __init__(
         self, powercap: Path = POWERCAP, nvml: Any | None = None, period: float = 1.0
     ) -> None:
-        if not period > 0:
-            raise ValueError(f"period must be above 0 seconds, got {period}")
+        within("period", period, "(0, inf]")
         self._powercap, self._nvml, self._period = powercap, nvml, period
         self.readings: tuple[Reading, ...] = ()
         self.unreadable: tuple[Unreadable, ...] = ()

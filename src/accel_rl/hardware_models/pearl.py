@@ -29,6 +29,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from accel_rl.arguments import within
+
 Kind = Literal["cpu", "gpu", "fpga"]
 
 _WORD = 4  # bytes: float32 and int32
@@ -55,8 +57,7 @@ class TaskSeconds:
 
     def __post_init__(self) -> None:
         for name, seconds in dataclasses.asdict(self).items():
-            if not (math.isfinite(seconds) and seconds >= 0):
-                raise ValueError(f"{name} must be finite seconds of at least 0, got {seconds}")
+            within(name, seconds, "[0, inf)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +104,8 @@ class PearlLink:
     bandwidth: float  # bytes per second
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.latency) and self.latency >= 0):
-            raise ValueError(f"latency must be finite seconds of at least 0, got {self.latency}")
-        if not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be above 0 bytes per second, got {self.bandwidth}")
+        within("latency", self.latency, "[0, inf)")
+        within("bandwidth", self.bandwidth, "(0, inf]")
 
     def seconds(self, amount: float) -> float:
         """Return modelled seconds to move `amount` bytes: latency + amount / bandwidth."""

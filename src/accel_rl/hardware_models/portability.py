@@ -11,7 +11,7 @@ Here e_i is application efficiency: achieved performance over the best known on 
 import math
 from collections.abc import Mapping
 
-from accel_rl.arguments import real
+from accel_rl.arguments import real, within
 
 
 def application_efficiency(achieved: float, best: float) -> float:
@@ -24,10 +24,8 @@ def application_efficiency(achieved: float, best: float) -> float:
     Raises:
       ValueError: if `best` is not finite and above 0, or `achieved` not within 0 and `best`.
     """
-    if not (math.isfinite(best) and best > 0):
-        raise ValueError(f"best must be finite and above 0, got {best}")
-    if not 0 <= achieved <= best:
-        raise ValueError(f"achieved must lie within 0 and best = {best}, got {achieved}")
+    within("best", best, "(0, inf)")
+    within("achieved", achieved, f"[0, {best}]")
     return achieved / best
 
 

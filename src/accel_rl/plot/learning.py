@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import whole, within
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.style import numbers
 
@@ -87,8 +87,7 @@ def bootstrap(
       ValueError: if there is no group or no run, shapes differ, a score is NaN or infinite, or a
         number is out of range.
     """
-    if not 0 < real("confidence", confidence) < 1:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    within("confidence", confidence, "(0, 1)")
     whole("resamples", resamples, 1)
     whole("seed", seed, 0)
     if not isinstance(groups, Iterable):

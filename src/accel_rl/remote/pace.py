@@ -2,6 +2,7 @@
 
 import math
 
+from accel_rl.arguments import within
 from accel_rl.remote.schema import Column, Limiter, TableSpec
 
 
@@ -24,8 +25,7 @@ def limiter_around(
         if slack is not None:
             raise ValueError("slack is for a table with samples_per_insert")
         return Limiter(min_size=least)
-    if not 0 < samples_per_insert < math.inf:
-        raise ValueError(f"samples_per_insert must be finite and above 0, got {samples_per_insert}")
+    within("samples_per_insert", samples_per_insert, "(0, inf)")
     slack = 2.0 * batch_size * max(1.0, samples_per_insert) if slack is None else slack
     if not max(batch_size, samples_per_insert) <= slack < math.inf:
         raise ValueError(

@@ -97,8 +97,7 @@ class TableSpec:
             object.__setattr__(self, field, float(np.float32(getattr(self, field))))
         if self.sampler not in SAMPLERS:
             raise ValueError(f"sampler must be one of {SAMPLERS}, got {self.sampler!r}")
-        if not 0 < self.capacity < 2**32:
-            raise ValueError(f"capacity must be from 1 to 2^32 - 1, got {self.capacity}")
+        whole("capacity", self.capacity, 1, 2**32 - 1)
         if not 0 < len(self.columns) <= MOST_COLUMNS:
             raise ValueError(f"columns must be 1 to {MOST_COLUMNS}, got {len(self.columns)}")
         if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:

@@ -94,8 +94,7 @@ class ReplayServer(Closing):
             )
         if in_network and dpdk is None:
             raise ValueError("in_network takes dpdk, whose two ports are in the path")
-        if not 0 < dpdk_port < 1 << 16:
-            raise ValueError(f"dpdk_port must be from 1 to 65535, got {dpdk_port}")
+        whole("dpdk_port", dpdk_port, 1, (1 << 16) - 1)
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         if host is None and udp_port is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
@@ -176,8 +177,7 @@ class ShardedTable(Closing):
           ConnectionLost: if all shards are lost, or the first server, which has the limiter.
         """
         wire.check_u64("seed", seed)
-        if not 1 <= batch <= MOST_ITEMS:
-            raise ValueError(f"batch must be from 1 to {MOST_ITEMS}, got {batch}")
+        whole("batch", batch, 1, MOST_ITEMS)
         until = time.monotonic() + wait
         with self._lock:
             if self._pace is not None and self._allowed != batch:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accel_rl.arguments import whole, within
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers
 from accel_rl.remote.calls import Calls, Numbered
@@ -178,8 +179,7 @@ class RemoteTable(Numbered):
         """
         wire.check_u64("seed", seed)
         most = self._client.most_items
-        if not 1 <= batch <= most:
-            raise ValueError(f"batch must be from 1 to {most}, got {batch}")
+        whole("batch", batch, 1, most)
         with self._client.lock:
             buffer = self._buffers.take(batch)
             wire.SAMPLE.pack_into(
@@ -254,6 +254,5 @@ class RemoteTable(Numbered):
 
 
 def _milliseconds(seconds: float) -> int:
-    if not seconds >= 0:
-        raise ValueError(f"wait must be at least 0 seconds, got {seconds}")
+    within("wait", seconds, "[0, inf]")
     return min(int(seconds * 1000 + 0.999), 3600 * 1000)

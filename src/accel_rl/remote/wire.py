@@ -8,6 +8,7 @@ import enum
 import struct
 from typing import NamedTuple
 
+from accel_rl.arguments import whole
 from accel_rl.remote.errors import ProtocolError
 from accel_rl.remote.schema import DTYPES, SAMPLERS, Column, Limiter, TableSpec
 
@@ -218,5 +219,4 @@ def crc32c(data: bytes | bytearray | memoryview) -> int:
 
 def check_u64(name: str, value: int) -> None:
     """Raise ValueError if the value is not an unsigned 64-bit integer."""
-    if not 0 <= value < 1 << 64:
-        raise ValueError(f"{name} must be from 0 to 2^64 - 1, got {value}")
+    whole(name, value, 0, (1 << 64) - 1)

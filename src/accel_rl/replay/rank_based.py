@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.words import high_product
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
@@ -63,8 +63,7 @@ def rank_based(sort_after: float = 0.25) -> MakeSampler:
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3 and appendix
       B.2.1.
     """
-    if not 0 < real("sort_after", sort_after) < np.inf:
-        raise ValueError(f"sort_after must be positive and finite, got {sort_after}")
+    within("sort_after", sort_after, "(0, inf)")
 
     def make(ring: Ring, selective: bool) -> Sampler:
         return _sampler(ring, float(sort_after))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from accel_rl.arguments import one_of, real, shown, whole
+from accel_rl.arguments import one_of, real, shown, whole, within
 from accel_rl.types import Array, ArrayLike
 
 INT32_MAX = 2**31 - 1
@@ -246,8 +246,7 @@ def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]
     if not isinstance(reward_range, tuple) or len(reward_range) != 2:
         raise TypeError(f"reward_range must be a tuple (low, high), got {shown(reward_range)}")
     low, high = (real("reward_range", bound) for bound in reward_range)
-    if not 0 <= real("gamma_max", gamma_max) < 1:
-        raise ValueError(f"gamma_max must be in [0, 1) for INT32, got {gamma_max}")
+    within("gamma_max", gamma_max, "[0, 1)")
     if not low <= high:
         raise ValueError(f"reward_range must be (low, high) with low <= high, got {reward_range}")
     value = max(abs(low), abs(high)) / (1 - gamma_max)

@@ -7,7 +7,7 @@ resumed training decides as an uninterrupted one does.
 import math
 from collections.abc import Callable, Sequence
 
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import real, whole, within
 from accel_rl.io.loggers import Row
 
 Rule = Callable[[Sequence[Row]], str | None]
@@ -59,8 +59,7 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
       ValueError: if `patience` is below 1, or `least` below 0.
     """
     whole("patience", patience, 1)
-    if not real("least", least) >= 0:
-        raise ValueError(f"least must be at least 0, got {least}")
+    within("least", least, "[0, inf]")
 
     def rule(rows: Sequence[Row]) -> str | None:
         highest, since = -math.inf, 0

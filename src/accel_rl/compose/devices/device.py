@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import jax
 
-from accel_rl.arguments import one_of
+from accel_rl.arguments import one_of, within
 from accel_rl.compose.workload import Workload
 from accel_rl.hardware_models.energy import Power
 
@@ -24,10 +24,8 @@ class DeviceLink:
 
     def __post_init__(self) -> None:
         """Raise ValueError if a figure or the status is invalid."""
-        if not self.latency >= 0:
-            raise ValueError(f"latency must be at least 0 seconds, got {self.latency}")
-        if not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be above 0 bytes a second, got {self.bandwidth}")
+        within("latency", self.latency, "[0, inf]")
+        within("bandwidth", self.bandwidth, "(0, inf]")
         one_of("status", self.status, ("measured", "declared"))
 
     def seconds(self, size: float) -> float:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.envs.wrappers.checks import require_box
 from accel_rl.types import Array, ArrayLike, Box, Environment
 
@@ -106,8 +106,7 @@ def normalise_observations(
     """
     space = require_box(env, "normalise_observations")
     for name, value in (("epsilon", epsilon), ("clip", clip)):
-        if not real(name, value) > 0:
-            raise ValueError(f"{name} must be above 0, got {value}")
+        within(name, value, "(0, inf]")
     if statistics is not None and statistics.mean.shape != space.shape:
         raise ValueError(
             f"statistics must be of observations of shape {space.shape}, got "

@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from accel_rl.arguments import within
+
 FILE_STATUSES = ("silicon", "simulated", "tool", "derived", "counted")
 
 _LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
@@ -107,8 +109,7 @@ class Components:
         for name, value in values.items():
             if name not in UNITS:
                 raise ValueError(f"{name}: no such figure; there are {', '.join(UNITS)}")
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be positive and finite, got {value}")
+            within(name, value, "(0, inf)")
             figures[name] = Figure(name, float(value), UNITS[name], "the caller", "-", status)
         return Components(self.tcam, figures)
 

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from accel_rl.arguments import within
+
 VARIANTS = ("k_best_match", "k_counted", "fr_exact", "fr_prefix", "fr_dithered")
 OVERLAPS = ("serial", "pipelined")
 
@@ -51,8 +53,7 @@ class Design:
         for name, known in (("variant", VARIANTS), ("overlap", OVERLAPS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
-        if not 0 < self.csp_ratio <= 1:
-            raise ValueError(f"csp_ratio must be above 0 and at most 1, got {self.csp_ratio}")
+        within("csp_ratio", self.csp_ratio, "(0, 1]")
         if self.csp_size is not None:
             _check_whole("csp_size", self.csp_size, self.capacity, "capacity")
         if self.best_match_searches is not None:

@@ -2,11 +2,10 @@
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel_rl.arguments import real
+from accel_rl.arguments import real, within
 from accel_rl.hardware_models.associative_memory.components import Components
 from accel_rl.hardware_models.associative_memory.design import Design
 from accel_rl.hardware_models.associative_memory.model import ModelledSearch, modelled_sample
@@ -101,8 +100,7 @@ def compare_with_measured(
     real("measured_per_seconds", measured_per_seconds)
     if modelled.operation != "sample":
         raise ValueError(f"modelled must be of a sampling, got {modelled.operation!r}")
-    if not (math.isfinite(measured_per_seconds) and measured_per_seconds > 0):
-        raise ValueError(f"measured_per_seconds must be positive, got {measured_per_seconds}")
+    within("measured_per_seconds", measured_per_seconds, "(0, inf)")
     if not platform.strip():
         raise ValueError("platform must name the machine, got an empty text")
     measured_ns = measured_per_seconds * 1e9

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from accel_rl import native
-from accel_rl.arguments import integer
+from accel_rl.arguments import whole
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
@@ -65,8 +65,7 @@ def upmem_backend(
     if machine is not None and machine not in known:
         raise ValueError(f"DPUs are built for {' or '.join(known)}, got machine {machine!r}")
     limit = (load_machine() if machine is None else load_machine(machine)).max_tasklets
-    if not 1 <= integer("tasklets", tasklets) <= limit:
-        raise ValueError(f"tasklets must be between 1 and {limit}, got {tasklets}")
+    whole("tasklets", tasklets, 1, limit)
     settings = kernels.UpmemSettings(
         toolkit=find_toolkit(sdk),
         tasklets=tasklets,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from accel_rl.arguments import within
 from accel_rl.replay import Replay, ReplayState
 from accel_rl.train.pipeline.placement import place
 from accel_rl.types import Array, ArrayLike, Sample, Transition
@@ -128,10 +128,8 @@ class BufferPort:
 
 def check_sampling(beta: float, gamma: float) -> None:
     """Raise ValueError if beta or gamma is out of range."""
-    if not 0 <= beta < math.inf:
-        raise ValueError(f"beta must be finite and at least 0, got {beta}")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma must be from 0 to 1, got {gamma}")
+    within("beta", beta, "[0, inf)")
+    within("gamma", gamma, "[0, 1]")
 
 
 class LocalPort(BufferPort):
