@@ -1,15 +1,16 @@
 """Conditional execution of rare work that remains conditional under vmap."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
-def cond_under_vmap(due: Array, fn: Callable[..., Any], default: Any, *operands: Any) -> Any:
+def cond_under_vmap(
+    due: Array, fn: Callable[..., PyTree], default: PyTree, *operands: PyTree
+) -> PyTree:
     """Return `fn(default, *operands)` if `due`, else `default`.
 
     A `lax.cond` that remains one under vmap: fn runs only if it is due for any of the elements,
@@ -23,7 +24,7 @@ def cond_under_vmap(due: Array, fn: Callable[..., Any], default: Any, *operands:
     """
 
     @jax.custom_batching.custom_vmap
-    def choose(due: Array, default: Any, operands: tuple[Any, ...]) -> Any:
+    def choose(due: Array, default: PyTree, operands: tuple[PyTree, ...]) -> PyTree:
         # Identity must be the false branch: XLA would copy arrays that pass through a true branch.
         return jax.lax.cond(
             due, lambda: fn(default, *operands), lambda: jax.tree.map(jnp.asarray, default)
@@ -31,8 +32,8 @@ def cond_under_vmap(due: Array, fn: Callable[..., Any], default: Any, *operands:
 
     @choose.def_vmap
     def rule(
-        axis_size: int, batched: Any, due: Array, default: Any, operands: tuple[Any, ...]
-    ) -> tuple[Any, Any]:
+        axis_size: int, batched: PyTree, due: Array, default: PyTree, operands: tuple[PyTree, ...]
+    ) -> tuple[PyTree, PyTree]:
         axes = jax.tree.map(lambda each: 0 if each else None, batched)
         due = jnp.broadcast_to(due, (axis_size,)) if not batched[0] else due
         default = jax.tree.map(
@@ -41,8 +42,8 @@ def cond_under_vmap(due: Array, fn: Callable[..., Any], default: Any, *operands:
             batched[1],
         )
 
-        def each(default: Any, due: Array, *operands: Any) -> Any:
-            def one(due: Array, default: Any, operands: tuple[Any, ...]) -> Any:
+        def each(default: PyTree, due: Array, *operands: PyTree) -> PyTree:
+            def one(due: Array, default: PyTree, operands: tuple[PyTree, ...]) -> PyTree:
                 new = fn(default, *operands)
                 return jax.tree.map(lambda a, b: jnp.where(due, a, b), new, default)
 

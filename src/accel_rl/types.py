@@ -41,13 +41,13 @@ class Transition:
     then unknown, is never the last step of a target. `extras` is stored with the step, unread.
     """
 
-    observation: Any  # [..., *observation]
-    action: Any  # [..., *action]
+    observation: PyTree  # [..., *observation]
+    action: PyTree  # [..., *action]
     reward: Array  # [...] float32
     discount: Array  # [...] float32, 0 or 1
     truncated: Array | None = None  # [...] bool
-    next_observation: Any = None  # as observation
-    extras: Any = None  # [..., *extras]
+    next_observation: PyTree = None  # as observation
+    extras: PyTree = None  # [..., *extras]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,19 +59,19 @@ class Batch:
     terminated or was truncated. A learner never multiplies by gamma again.
     """
 
-    observation: Any  # [B, *observation]
-    action: Any  # [B, *action]
+    observation: PyTree  # [B, *observation]
+    action: PyTree  # [B, *action]
     reward: Array  # [B] float32
     discount: Array  # [B] float32
-    next_observation: Any  # [B, *observation], k steps later
-    extras: Any = None  # [B, *extras]
+    next_observation: PyTree  # [B, *observation], k steps later
+    extras: PyTree = None  # [B, *extras]
 
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
     """Sequences of L consecutive steps, masked after the end of the first step's episode."""
 
-    steps: Any  # the pytree that was added, with leading axes [B, L]
+    steps: PyTree  # the pytree that was added, with leading axes [B, L]
     valid: Array  # [B, L] bool: the step belongs to the episode of the first one
 
 
@@ -84,7 +84,9 @@ class Sample:
     change these.
     """
 
-    batch: Any  # Batch, Sequences or the added pytree, leading axis [B]; None from an index alone
+    batch: (
+        PyTree  # Batch, Sequences or the added pytree, leading axis [B]; None from an index alone
+    )
     indices: Array  # [B] int32, slots
     probabilities: Array  # [B] float32, of each item in a single draw
     weights: Array  # [B] float32, in (0, 1]; 0 for excluded items
@@ -222,6 +224,9 @@ def _bound(name: str, bound: ArrayLike, shape: tuple[int, ...]) -> tuple[float, 
 
 Space = Discrete | Box
 
+EnvStep: TypeAlias = tuple[PyTree, PyTree, Array, Array, Array, dict[str, PyTree]]
+"""Result of `Environment.step`."""
+
 
 class Environment(NamedTuple):
     """Pure functions of a single environment with its parameters bound; `vmap` them for more.
@@ -232,10 +237,10 @@ class Environment(NamedTuple):
     name: str
     observation_space: Space
     action_space: Space
-    reset: Callable[[Array], tuple[Any, Any]]
+    reset: Callable[[Array], tuple[PyTree, PyTree]]
     """reset(key): observation, state."""
 
-    step: Callable[[Array, Any, Array], tuple[Any, Any, Array, Array, Array, dict[str, Any]]]
+    step: Callable[[Array, PyTree, ArrayLike], EnvStep]
     """step(key, state, action): observation, state, reward (float32), terminated (bool), truncated
     (bool), info. Where the episode stopped, observation and state are those after the reset;
     `info["final_observation"]` is the observation before any reset."""

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.types import Array, Batch, Space
+from accel_rl.types import Array, Batch, PyTree, Space
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,31 +27,31 @@ class Agent(NamedTuple):
     E is the number of environments that act at once, B the batch size.
     """
 
-    init: Callable[..., Any]
+    init: Callable[..., PyTree]
     """init(key, **hyper-parameters): state. Every hyper-parameter is a leaf of the state, so `vmap`
     over its values sweeps it. Names and limits are in `hyperparameters`."""
 
-    policy: Callable[[Any], Any]
+    policy: Callable[[PyTree], PyTree]
     """policy(state): the part of the state that `act` reads, a small pytree."""
 
-    act: Callable[..., tuple[Array, Any]]
+    act: Callable[..., tuple[Array, PyTree]]
     """act(policy, memory, observation [E, ...], key, step, explore=True): actions [E, ...] of the
     action space, and the new memory. `step` (int32) counts the steps of all environments so far,
     for exploration schedules. With `explore=False` (static) actions are greedy."""
 
-    learn: Callable[[Any, Batch, Array, Array], tuple[Any, Learned]]
+    learn: Callable[[PyTree, Batch, Array, Array], tuple[PyTree, Learned]]
     """learn(state, batch, weights [B], key): the next state, and `Learned`. `weights` are
     importance-sampling weights; 0 excludes an item. Targets are reward + discount * value: the
     batch's discount already includes gamma."""
 
-    td_error: Callable[[Any, Batch, Array], Array]
+    td_error: Callable[[PyTree, Batch, Array], Array]
     """td_error(critics, batch, key): TD errors [B] float32 without an update, from which actors
     compute initial priorities."""
 
-    critics: Callable[[Any], Any]
+    critics: Callable[[PyTree], PyTree]
     """critics(state): the networks that `td_error` reads, a pytree."""
 
-    memory: Callable[[int], Any]
+    memory: Callable[[int], PyTree]
     """memory(num_envs): state of acting at the start of an episode, carried from step to step,
     leaves [E, ...]; () for an agent without one."""
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -28,7 +27,7 @@ from accel_rl.arguments import one_of
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.networks import MLP, Critic, DeterministicActor
 from accel_rl.networks.checks import require_widths
-from accel_rl.types import Array, ArrayLike, Batch, Space
+from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
 """smoothing(hyper-parameters, actions [B, D] of the target policy, key): smoothed actions [B, D].
@@ -45,12 +44,12 @@ RATES = {
 class DeterministicState:
     """State of a DDPG or TD3 agent; a pytree."""
 
-    actor: Any
-    actor_target: Any  # as actor
-    critics: Any  # leaves [C, ...]
-    critics_target: Any  # as critics
-    actor_optimiser: Any
-    critics_optimiser: Any
+    actor: PyTree
+    actor_target: PyTree  # as actor
+    critics: PyTree  # leaves [C, ...]
+    critics_target: PyTree  # as critics
+    actor_optimiser: PyTree
+    critics_optimiser: PyTree
     actor_loss: Array  # [] float32, at the actor's last update
     updates: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
@@ -60,7 +59,7 @@ class DeterministicState:
 class DeterministicPolicy:
     """Part of the state that acting reads; a pytree."""
 
-    actor: Any
+    actor: PyTree
     hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
@@ -68,9 +67,9 @@ class DeterministicPolicy:
 class DeterministicCritics:
     """Part of the state that TD errors depend on; a pytree."""
 
-    critics: Any
-    critics_target: Any
-    actor_target: Any
+    critics: PyTree
+    critics_target: PyTree
+    actor_target: PyTree
     hyper: dict[str, Array]  # [] float32 each
 
 
@@ -135,7 +134,7 @@ def deterministic(
     critics = Critics(Critic(MLP(tuple(hidden)), torso), num_critics)
     optimiser = or_adam(optimiser)
 
-    def choose(params: Any, observation: Array) -> Array:
+    def choose(params: PyTree, observation: Array) -> Array:
         return jnp.asarray(actor.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **given: ArrayLike) -> DeterministicState:
@@ -161,12 +160,12 @@ def deterministic(
 
     def act(
         policy: DeterministicPolicy,
-        memory: Any,
+        memory: PyTree,
         observation: Array,
         key: Array,
         step: ArrayLike,
         explore: bool = True,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         action = choose(policy.actor, observation)
         if explore:
             noise_key, uniform_key = jax.random.split(key)
@@ -176,7 +175,7 @@ def deterministic(
         return from_cube(space, action), memory
 
     def errors(
-        params: Any, target: DeterministicCritics, batch: Batch, key: Array
+        params: PyTree, target: DeterministicCritics, batch: Batch, key: Array
     ) -> tuple[Array, Array]:
         next_action = choose(target.actor_target, batch.next_observation)
         if smoothing is not None:
@@ -193,7 +192,7 @@ def deterministic(
     ) -> DeterministicState:
         """Update the policy, then the target networks by Polyak averaging."""
 
-        def total(params: Any) -> Array:
+        def total(params: PyTree) -> Array:
             q = critics.first(
                 state.critics,
                 features(observation_space, observation),
@@ -224,7 +223,7 @@ def deterministic(
     ) -> tuple[DeterministicState, Learned]:
         target = critics_of(state)
 
-        def total(params: Any) -> tuple[Array, tuple[Array, Array]]:
+        def total(params: PyTree) -> tuple[Array, tuple[Array, Array]]:
             error, q_tm1 = errors(params, target, batch, key)
             return jnp.mean(weights * jnp.sum(cost(error), axis=-1)), (error, q_tm1)
 

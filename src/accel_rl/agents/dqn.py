@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -23,7 +22,7 @@ from accel_rl.agents.spaces import (
 )
 from accel_rl.networks import MLP, QNetwork
 from accel_rl.networks.checks import require_widths
-from accel_rl.types import Array, ArrayLike, Batch, Space
+from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 HYPERPARAMETERS = {
     "learning_rate": Limits(2.5e-4, 0, 1, "of the optimiser"),
@@ -37,9 +36,9 @@ HYPERPARAMETERS = {
 class DQNState:
     """State of a DQN agent; a pytree."""
 
-    params: Any  # of the online network
-    target: Any  # of the target network, as params
-    optimiser: Any
+    params: PyTree  # of the online network
+    target: PyTree  # of the target network, as params
+    optimiser: PyTree
     updates: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
 
@@ -48,7 +47,7 @@ class DQNState:
 class DQNPolicy:
     """Part of the state that acting reads; a pytree."""
 
-    params: Any
+    params: PyTree
     exploration: EpsilonGreedy
 
 
@@ -115,7 +114,7 @@ def dqn(
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
     optimiser = or_adam(optimiser, max_gradient_norm)
 
-    def outputs(params: Any, observation: Array) -> Array:
+    def outputs(params: PyTree, observation: Array) -> Array:
         return jnp.asarray(network.apply(params, features(observation_space, observation)))
 
     def init(key: Array, **hyperparameters: ArrayLike) -> DQNState:
@@ -134,19 +133,19 @@ def dqn(
 
     def act(
         policy: DQNPolicy,
-        memory: Any,
+        memory: PyTree,
         observation: Array,
         key: Array,
         step: ArrayLike,
         explore: bool = True,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         values = head.values(outputs(policy.params, observation))
         action = jnp.argmax(values, axis=-1).astype(jnp.int32)
         if explore:
             action = epsilon_greedy(policy.exploration, action, num_actions, key, step)
         return action, memory
 
-    def learned(params: Any, target: Any, batch: Batch) -> tuple[Array, Array, Array]:
+    def learned(params: PyTree, target: PyTree, batch: Batch) -> tuple[Array, Array, Array]:
         """Return losses [B], TD errors [B] and values [B, A]."""
         output_tm1 = outputs(params, batch.observation)
         output_t = outputs(target, batch.next_observation)
@@ -161,7 +160,7 @@ def dqn(
     ) -> tuple[DQNState, Learned]:
         del key  # learning is deterministic
 
-        def total(params: Any) -> tuple[Array, tuple[Array, Array]]:
+        def total(params: PyTree) -> tuple[Array, tuple[Array, Array]]:
             losses, errors, values = learned(params, state.target, batch)
             return jnp.mean(weights * losses), (errors, jnp.mean(values))
 
@@ -176,7 +175,7 @@ def dqn(
         )
         return state, Learned(errors, {"loss": loss, "value": value})
 
-    def td_error(critics: Any, batch: Batch, key: Array) -> Array:
+    def td_error(critics: PyTree, batch: Batch, key: Array) -> Array:
         del key
         params, target = critics
         return learned(params, target, batch)[1]

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,9 @@ import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
 from accel_rl.arguments import whole, within
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
-Exploration = Callable[[Any, Array], Any]
+Exploration = Callable[[PyTree, Array], PyTree]
 """exploration(policy, indices [E] int32): policy for the environments of these indices; pure."""
 
 EPSILON = {
@@ -85,7 +84,7 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
     within("epsilon", epsilon, "[0, 1]")
     within("alpha", alpha, "[0, inf)")
 
-    def exploration(policy: Any, indices: Array) -> Any:
+    def exploration(policy: PyTree, indices: Array) -> PyTree:
         if hasattr(policy, "inner"):  # the policy of a wrapped agent
             return dataclasses.replace(policy, inner=exploration(policy.inner, indices))
         if not isinstance(getattr(policy, "exploration", None), EpsilonGreedy):

@@ -1,13 +1,13 @@
 """Exploration noise for continuous actions."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 RANDOM_STEPS = {
     "random_steps": Limits(1_000, 0, 1e12, "environment steps in which actions are uniform"),
@@ -17,11 +17,11 @@ RANDOM_STEPS = {
 class Noise(NamedTuple):
     """Additive noise for actions in [-1, 1], as pure functions."""
 
-    memory: Callable[[int, int], Any]
+    memory: Callable[[int, int], PyTree]
     """memory(num_envs, num): the noise's state at the start of an episode, leaves [E, ...]; `num`
     is D."""
 
-    draw: Callable[[Mapping[str, Array], Any, Array, tuple[int, ...]], tuple[Array, Any]]
+    draw: Callable[[Mapping[str, Array], PyTree, Array, tuple[int, ...]], tuple[Array, PyTree]]
     """draw(hyper, memory, key, shape (E, D)): noise [E, D] float32, and the new memory."""
 
     hyperparameters: Mapping[str, Limits]
@@ -31,8 +31,8 @@ def gaussian() -> Noise:
     """Make Gaussian noise, independent at each step."""
 
     def draw(
-        hyper: Mapping[str, Array], memory: Any, key: Array, shape: tuple[int, ...]
-    ) -> tuple[Array, Any]:
+        hyper: Mapping[str, Array], memory: PyTree, key: Array, shape: tuple[int, ...]
+    ) -> tuple[Array, PyTree]:
         return hyper["noise_scale"] * jax.random.normal(key, shape, jnp.float32), memory
 
     scale = Limits(0.1, 0, 10, "standard deviation of the noise, in halves of an action's range")
@@ -51,8 +51,8 @@ def ornstein_uhlenbeck() -> Noise:
     """
 
     def draw(
-        hyper: Mapping[str, Array], memory: Any, key: Array, shape: tuple[int, ...]
-    ) -> tuple[Array, Any]:
+        hyper: Mapping[str, Array], memory: PyTree, key: Array, shape: tuple[int, ...]
+    ) -> tuple[Array, PyTree]:
         theta, sigma, dt = hyper["ou_theta"], hyper["ou_sigma"], hyper["ou_dt"]
         spread = sigma * jnp.sqrt(-jnp.expm1(-2 * theta * dt) / (2 * theta))
         noise = jnp.exp(-theta * dt) * memory + spread * jax.random.normal(key, shape, jnp.float32)

@@ -1,7 +1,6 @@
 """Agents that normalise observations by running statistics."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ import numpy as np
 
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.arguments import within
-from accel_rl.types import Array, ArrayLike, Batch, Box
+from accel_rl.types import Array, ArrayLike, Batch, Box, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Statistics:
 class Normalised:
     """State, policy or critics of the wrapped agent, with the statistics; a pytree."""
 
-    inner: Any  # the agent's state, policy or critics
+    inner: PyTree  # the agent's state, policy or critics
     statistics: Statistics
 
 
@@ -105,12 +104,12 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
 
     def act(
         policy: Normalised,
-        memory: Any,
+        memory: PyTree,
         observation: Array,
         key: Array,
         step: ArrayLike,
         explore: bool = True,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         seen = policy.statistics.normalise(observation, clip)
         return agent.act(policy.inner, memory, seen, key, step, explore)
 

@@ -1,13 +1,11 @@
 """Steps of optax optimisers with a traced learning rate."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax
 
 from accel_rl.arguments import within
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 def adam(max_gradient_norm: float | None = None, eps: float = 1e-8) -> optax.GradientTransformation:
@@ -46,7 +44,7 @@ def or_adam(
     # One update on a scalar gradient of 1 tells the sign; `optax.adam` and the like return -lr.
     with jax.ensure_compile_time_eval(), jax.numpy_dtype_promotion("standard"):
         zero = jnp.zeros(())
-        direction: Any = optimiser.update(jnp.ones(()), optimiser.init(zero), zero)[0]
+        direction: PyTree = optimiser.update(jnp.ones(()), optimiser.init(zero), zero)[0]
     if direction < 0:
         raise ValueError(
             "optimiser must give directions of descent before the learning rate, as "
@@ -57,11 +55,11 @@ def or_adam(
 
 def descend(
     optimiser: optax.GradientTransformation,
-    gradients: Any,
-    state: Any,
-    params: Any,
+    gradients: PyTree,
+    state: PyTree,
+    params: PyTree,
     learning_rate: Array,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Take one optimiser step; return the new parameters and the optimiser's new state.
 
     Args:

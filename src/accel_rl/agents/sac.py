@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -34,20 +33,20 @@ from accel_rl.agents.spaces import (
 from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, GaussianActor
 from accel_rl.networks.checks import require_widths
-from accel_rl.types import Array, ArrayLike, Batch, Space
+from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 
 @dataclasses.dataclass(frozen=True)
 class SACState:
     """State of an SAC agent; a pytree."""
 
-    actor: Any
-    critics: Any  # leaves [2, ...]
-    critics_target: Any  # as critics
+    actor: PyTree
+    critics: PyTree  # leaves [2, ...]
+    critics_target: PyTree  # as critics
     log_temperature: Array  # [] float32
-    actor_optimiser: Any
-    critics_optimiser: Any
-    temperature_optimiser: Any
+    actor_optimiser: PyTree
+    critics_optimiser: PyTree
+    temperature_optimiser: PyTree
     hyper: dict[str, Array]  # [] float32 each
 
 
@@ -55,7 +54,7 @@ class SACState:
 class SACPolicy:
     """Part of the state that acting reads; a pytree."""
 
-    actor: Any
+    actor: PyTree
     random_steps: Array  # [] float32
 
 
@@ -63,9 +62,9 @@ class SACPolicy:
 class SACCritics:
     """Part of the state that TD errors depend on; a pytree."""
 
-    actor: Any
-    critics: Any
-    critics_target: Any
+    actor: PyTree
+    critics: PyTree
+    critics_target: PyTree
     log_temperature: Array  # [] float32
 
 
@@ -134,8 +133,8 @@ def sac(
     critics = Critics(Critic(MLP(tuple(hidden)), torso), 2)
     optimiser = or_adam(optimiser)
 
-    def sample(params: Any, observation: Array, noise: Array) -> tuple[Array, Array]:
-        distribution: Any = actor.apply(params, features(observation_space, observation))
+    def sample(params: PyTree, observation: Array, noise: Array) -> tuple[Array, Array]:
+        distribution: PyTree = actor.apply(params, features(observation_space, observation))
         mean, log_std = distribution
         return jax.vmap(squashed_gaussian)(mean, log_std, noise)
 
@@ -162,12 +161,12 @@ def sac(
 
     def act(
         policy: SACPolicy,
-        memory: Any,
+        memory: PyTree,
         observation: Array,
         key: Array,
         step: ArrayLike,
         explore: bool = True,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         noise = jnp.zeros((observation.shape[0], num), jnp.float32)
         if explore:
             noise_key, uniform_key = jax.random.split(key)
@@ -177,7 +176,9 @@ def sac(
             action = uniform_at_first(action, uniform_key, step, policy.random_steps)
         return from_cube(space, action), memory
 
-    def errors(params: Any, target: SACCritics, batch: Batch, noise: Array) -> tuple[Array, Array]:
+    def errors(
+        params: PyTree, target: SACCritics, batch: Batch, noise: Array
+    ) -> tuple[Array, Array]:
         next_action, log_prob = sample(target.actor, batch.next_observation, noise)
         next_features = features(observation_space, batch.next_observation)
         q_t = critics.values(target.critics_target, next_features, next_action)
@@ -198,7 +199,7 @@ def sac(
         target, hyper = critics_of(state), state.hyper
         temperature = jnp.exp(state.log_temperature)
 
-        def critics_cost(params: Any) -> tuple[Array, tuple[Array, Array]]:
+        def critics_cost(params: PyTree) -> tuple[Array, tuple[Array, Array]]:
             error, q_tm1 = errors(params, target, batch, noise[0])
             return jnp.mean(weights * jnp.sum(cost(error), axis=-1)), (error, q_tm1)
 
@@ -213,7 +214,7 @@ def sac(
             hyper["critic_learning_rate"],
         )
 
-        def actor_cost(params: Any) -> tuple[Array, Array]:
+        def actor_cost(params: PyTree) -> tuple[Array, Array]:
             action, log_prob = sample(params, batch.observation, noise[1])
             q = critics.values(
                 critics_params, features(observation_space, batch.observation), action

@@ -1,7 +1,6 @@
 """Tabular rules (Q-learning, SARSA and others) as agents, for the same executors as DQN."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from accel_rl.agents.spaces import require_discrete
 from accel_rl.tabular import Hyperparameters, TabularRule
 from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
-from accel_rl.types import Array, ArrayLike, Batch, Discrete, Space, TabularTransition
+from accel_rl.types import Array, ArrayLike, Batch, Discrete, PyTree, Space, TabularTransition
 
 HYPERPARAMETERS = {
     "alpha": Limits(0.1, 0, 1, "step size of an update"),
@@ -89,12 +88,12 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
 
     def act(
         policy: TabularPolicy,
-        memory: Any,
+        memory: PyTree,
         observation: Array,
         key: Array,
         step: ArrayLike,
         explore: bool = True,
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         values = rule.values(policy.tables[:, observation])  # gather first: only E rows are read
         action = jnp.argmax(values, axis=-1).astype(jnp.int32)
         if explore:
@@ -161,7 +160,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
         metrics = {"loss": jnp.mean(weights * error**2) / 2, "value": jnp.mean(value)}
         return state, Learned(error, metrics)
 
-    def td_error(critics: Any, batch: Batch, key: Array) -> Array:
+    def td_error(critics: PyTree, batch: Batch, key: Array) -> Array:
         tables, hyper = critics
         items = read(batch, jnp.ones_like(batch.reward), hyper, key)
         return jax.vmap(lambda row, c: look(tables.reshape(-1), row, c)[2])(*items)

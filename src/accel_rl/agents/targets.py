@@ -1,14 +1,12 @@
 """Updates of target networks: Polyak averaging and periodic copies."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
-def polyak(online: Any, target: Any, tau: Array) -> Any:
+def polyak(online: PyTree, target: PyTree, tau: Array) -> PyTree:
     """Return the Polyak average (1 - tau) * target + tau * online.
 
     Args:
@@ -23,7 +21,7 @@ def polyak(online: Any, target: Any, tau: Array) -> Any:
     return jax.tree.map(lambda new, old: (1 - tau) * old + tau * new, online, target)
 
 
-def follow(online: Any, target: Any, updates: Array, hyper: dict[str, Array]) -> Any:
+def follow(online: PyTree, target: PyTree, updates: Array, hyper: dict[str, Array]) -> PyTree:
     """Return the target network's parameters, averaged with `tau` every `target_period` updates.
 
     With tau = 1 this is a periodic copy; with a period of 1, Polyak averaging at every update.

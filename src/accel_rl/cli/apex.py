@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, Overwrite
+from accel_rl.cli.arguments import AsJson, Overwrite
 from accel_rl.cli.replay_server import SecretFile, secret_of
 from accel_rl.cli.train_agent import Config, Seed
 
@@ -69,7 +69,7 @@ def apex(
     ] = 3,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder.")] = Path("runs/apex"),
     overwrite: Overwrite = False,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Train DQN with actors in processes of their own.
 

@@ -12,6 +12,7 @@ from accel_rl import remote, train
 from accel_rl.cli import clearing, runtime
 from accel_rl.experiment import folder
 from accel_rl.io import Checkpoints, JsonLines, run_folder
+from accel_rl.io.values import Json
 from accel_rl.remote.apex import (
     Actors,
     ApexTraining,
@@ -42,7 +43,7 @@ def execute(
     secret: bytes | None,
     restarts: int,
     on_row: Callable[[Any], None],
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Train, evaluate the final policy, and write the run's folder.
 
     Args:

@@ -1,11 +1,12 @@
 """Arguments that several commands share, and their resolution."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from accel_rl.cli.console import bad_input
+from accel_rl.io.values import Json
 
 if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
@@ -18,7 +19,7 @@ OrderName = Literal["SEQ", "STR", "RAN", "RAN_REPLACEMENT"]
 Merge = Literal["visits", "mean", "visited", "damped"]
 BackendName = Literal["auto", "jax", "cpu", "upmem"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
@@ -67,7 +68,7 @@ def check_dataset_file(path: Path, overwrite: bool) -> None:
         raise ValueError(f"{path} exists; --overwrite replaces it")
 
 
-def summary(dataset: "TabularDataset") -> dict[str, Any]:
+def summary(dataset: "TabularDataset") -> dict[str, Json]:
     """Summarise a dataset: metadata, counts, and reward per episode."""
     import numpy as np
 

@@ -7,7 +7,7 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import (
-    Json,
+    AsJson,
     Replace,
     Seed,
     Transitions,
@@ -47,7 +47,7 @@ def collect(
         typer.Option(min=0, max=1, help="Share of random actions, unless the policy is random."),
     ] = 0.1,
     seed: Seed = 0,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Collect transitions under a fixed behaviour policy."""
     runtime.prepare_jax()

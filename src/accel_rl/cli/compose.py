@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json
+from accel_rl.cli.arguments import AsJson
 
 app = typer.Typer(
     help="Decide which device takes which part of a training, and run it.",
@@ -42,7 +42,7 @@ def plan(
     cache: Annotated[
         bool, typer.Option(help="Use what was measured before for this training and machine.")
     ] = True,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Profile the devices, predict every mapping and choose one.
 
@@ -77,7 +77,7 @@ def run(
     restarts: Annotated[
         int, typer.Option(min=0, help="Of actors that fail, in the asynchronous executor.")
     ] = 0,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Train as the folder's `mapping.toml` says, and measure it.
 
@@ -107,7 +107,7 @@ def run(
 
 
 @app.command()
-def report(directory: Folder, json: Json = False) -> None:
+def report(directory: Folder, json: AsJson = False) -> None:
     """Show a plan's table, and what a run of it measured."""
     _show(directory, json)
 

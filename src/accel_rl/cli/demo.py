@@ -5,13 +5,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, Seed
+from accel_rl.cli.arguments import AsJson, Seed
 from accel_rl.io.machine import core_count
+from accel_rl.io.values import Json
 
 if TYPE_CHECKING:
     from accel_rl.experiment.swiftrl import Findings
@@ -29,7 +30,7 @@ def demo(
         bool, typer.Option("--quick", help="Few rows, DPUs and passes: a check, not a result.")
     ] = False,
     seed: Seed = 0,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Run SwiftRL's experiment: Q-learning and SARSA on FrozenLake and Taxi, 2,000 emulated DPUs.
 
@@ -125,7 +126,7 @@ def _files() -> dict[str, str]:
     }
 
 
-def _details(found: "Findings") -> dict[str, Any]:
+def _details(found: "Findings") -> dict[str, Json]:
     return {
         "environment": found.environment,
         "optimal_return": found.optimal,

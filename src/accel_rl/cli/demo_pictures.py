@@ -1,7 +1,6 @@
 """Pictures of the demo's findings."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from accel_rl.cli import pictures
 from accel_rl.experiment import swiftrl
 from accel_rl.experiment.swiftrl import Findings, Scale, Trained
 from accel_rl.experiment.tabular_run import TabularSettings
+from accel_rl.io.values import Json
 
 _RULES = {"q_learning": "Q-learning", "sarsa_epsilon_greedy": "SARSA (ε-greedy)"}
 _DASHES = {"fp32": "-", "int32_scaled": (0, (4, 2)), "int32_pow2": ":"}
@@ -73,7 +73,7 @@ def _label(run: Trained) -> str:
     return f"{settings.order}, {settings.numerics}{merge}"
 
 
-def _style(settings: TabularSettings) -> dict[str, Any]:
+def _style(settings: TabularSettings) -> dict[str, Json]:
     if settings.merge == "mean":
         return {"color": _MEAN_COLOR, "linewidth": 1.6}
     # Dashes over a wider, paler line keep curves that coincide visible.

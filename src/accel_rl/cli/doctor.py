@@ -2,20 +2,21 @@
 
 import collections
 import dataclasses
-from typing import Any, get_args
+from typing import get_args
 
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import BackendName, Json
+from accel_rl.cli.arguments import AsJson, BackendName
 from accel_rl.cli.dpdk_report import dpdk_transports
 from accel_rl.cli.optional import PARTS
 from accel_rl.io.machine import core_count
+from accel_rl.io.values import Json
 
 EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
 
-def doctor(json: Json = False) -> None:
+def doctor(json: AsJson = False) -> None:
     """Report versions, devices, backends, transports, and optional parts with what brings them."""
     runtime.prepare_jax()
     import jax
@@ -70,7 +71,7 @@ def doctor(json: Json = False) -> None:
     )
 
 
-def _backends() -> list[dict[str, Any]]:
+def _backends() -> list[dict[str, Json]]:
     """List the backends, each with its description or the reason of its absence."""
     from accel_rl import native, pim
 
@@ -93,7 +94,7 @@ def _backends() -> list[dict[str, Any]]:
     return found
 
 
-def _transports() -> list[dict[str, Any]]:
+def _transports() -> list[dict[str, Json]]:
     """List the transports by which clients reach a replay server on this machine."""
     from accel_rl.remote.module import native
 
@@ -116,7 +117,7 @@ def _transports() -> list[dict[str, Any]]:
     return [*found, *dpdk_transports()]
 
 
-def _optional_parts() -> list[dict[str, Any]]:
+def _optional_parts() -> list[dict[str, Json]]:
     """List the optional parts, with the reason of absence and how to install them."""
     found = []
     for name, part in PARTS.items():
@@ -133,7 +134,7 @@ def _optional_parts() -> list[dict[str, Any]]:
     return found
 
 
-def _upmem_backend() -> dict[str, Any]:
+def _upmem_backend() -> dict[str, Json]:
     """Describe backend "upmem", without building anything for it."""
     from accel_rl import pim
 
@@ -145,7 +146,7 @@ def _upmem_backend() -> dict[str, Any]:
     return {"name": "upmem", "present": True, "why": f"DPU programs, built and run with {what}"}
 
 
-def _upmem() -> dict[str, Any]:
+def _upmem() -> dict[str, Json]:
     """Describe UPMEM's SDK, its emulator, and real DPUs, without opening a device."""
     from accel_rl.pim.upmem import sdk as upmem_sdk
 
@@ -159,13 +160,13 @@ def _upmem() -> dict[str, Any]:
     }
 
 
-def _sdk_line(sdk: dict[str, Any]) -> str:
+def _sdk_line(sdk: dict[str, Json]) -> str:
     if not sdk["found"]:
         return f"not found: {sdk['why']}"
     return f"{sdk['version'] or 'of unknown version'}, in {sdk['where']}: {sdk['why']}"
 
 
-def _dpus_line(upmem: dict[str, Any]) -> str:
+def _dpus_line(upmem: dict[str, Json]) -> str:
     if not upmem["ranks"]:
         return "none"
     return f"at most {upmem['dpus_at_most']} (ranks: {upmem['ranks']})"

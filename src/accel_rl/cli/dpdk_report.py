@@ -2,7 +2,8 @@
 
 import os
 from pathlib import Path
-from typing import Any
+
+from accel_rl.io.values import Json
 
 _DRIVERS = {
     "memif": "memif",
@@ -14,7 +15,7 @@ _DRIVERS = {
 _NEEDS_ROOT = ("af_packet", "af_xdp")
 
 
-def dpdk_transports() -> list[dict[str, Any]]:
+def dpdk_transports() -> list[dict[str, Json]]:
     """List the transports over DPDK, present or absent, with the reason."""
     from accel_rl.remote.module import native
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,6 +14,7 @@ from accel_rl.experiment import configuration, folder, training, words
 from accel_rl.experiment import sweep as sweeps
 from accel_rl.io.loggers import Row
 from accel_rl.io.run_folder import kind_of
+from accel_rl.io.values import Json
 from accel_rl.plot import Curve
 
 # Settings that do not change what is learned, or only by chance; labels omit them.
@@ -27,7 +28,7 @@ class _Drawn(NamedTuple):
 
     path: Path
     environment: str
-    settings: dict[str, Any]  # by dotted name
+    settings: dict[str, Json]  # by dotted name
     curve: Curve
 
 
@@ -110,7 +111,7 @@ def _instead(runs: Sequence[Path], metric: str) -> str:
     return f"; --metric {other} draws what there is"
 
 
-def _of_seeds(rows: Sequence[Row]) -> Mapping[str, Any]:
+def _of_seeds(rows: Sequence[Row]) -> Mapping[str, Json]:
     """Return the per-seed metrics of the first row; with one seed, all of its metrics."""
     return rows[0].get("per_seed", rows[0]) if rows else {}
 
@@ -163,7 +164,7 @@ def _labels(drawn: Sequence[_Drawn]) -> list[str]:
     ]
 
 
-def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(tables: Mapping[str, Json]) -> dict[str, Json]:
     return {
         f"{section}.{name}": value
         for section, table in tables.items()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, make_mdp
+from accel_rl.cli.arguments import AsJson, make_mdp
 
 app = typer.Typer(
     epilog=console.examples(
@@ -22,7 +22,7 @@ def environments(
     gymnax: Annotated[
         bool, typer.Option("--gymnax", help="Also list the names that gymnax knows.")
     ] = False,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """List the environments."""
     if context.invoked_subcommand is not None:
@@ -70,7 +70,7 @@ def show(
     destination: Annotated[
         str | None, typer.Option(help="Taxi: R, G, Y or B; G if not given.")
     ] = None,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Draw an environment's map in the terminal."""
     import sys

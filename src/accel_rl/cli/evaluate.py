@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from accel_rl.cli import console, evaluate_table, runtime
-from accel_rl.cli.arguments import Json, Seed
+from accel_rl.cli.arguments import AsJson, Seed
+from accel_rl.io.values import Json
 
 EXAMPLES = console.examples(
     "accel-rl evaluate runs/cartpole --checkpoint best --episodes 1000",
@@ -62,7 +63,7 @@ def evaluate(
         ),
     ] = None,
     seed: Seed = 0,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Score what was learned: an agent by greedy episodes, a table exactly and by simulation."""
     runtime.prepare_jax()
@@ -90,7 +91,7 @@ def evaluate(
     _tell(run, figures["unfinished"])
 
 
-def _tell(run: Path, unfinished: Sequence[Mapping[str, Any]]) -> None:
+def _tell(run: Path, unfinished: Sequence[Mapping[str, Json]]) -> None:
     """Note trainings that have not ended, and how to resume them."""
     from accel_rl.experiment import words
 

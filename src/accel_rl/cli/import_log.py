@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, Replace, check_dataset_file, make_mdp, summary
+from accel_rl.cli.arguments import AsJson, Replace, check_dataset_file, make_mdp, summary
 
 if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
@@ -90,7 +90,7 @@ def import_log(
             "refuses them, all other rules do not need it.",
         ),
     ] = False,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Make a dataset of a log of your own, for `train` and Python.
 

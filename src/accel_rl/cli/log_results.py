@@ -2,12 +2,12 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 from accel_rl import tabular
 from accel_rl.cli import console
 from accel_rl.experiment import tabular_run
 from accel_rl.experiment.tabular_run import Outcome, TabularSettings
+from accel_rl.io.values import Json
 from accel_rl.types import MDP
 
 
@@ -17,7 +17,7 @@ def gather(
     outcome: Outcome,
     seconds: dict[str, float],
     mdp: MDP | None,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Collect the results of a run; returns are None without the environment's tables."""
     final = None if outcome.returns is None else float(outcome.returns[-1])
     best = None if mdp is None else float(tabular.optimal_return(mdp, tabular_run.horizon_of(mdp)))
@@ -31,7 +31,7 @@ def gather(
     }
 
 
-def show(directory: Path, results: dict[str, Any]) -> None:
+def show(directory: Path, results: dict[str, Json]) -> None:
     """Print the results of a run as a table."""
     worth = results["episode_return"]
     score = (

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from accel_rl.cli import console, plot_table, runtime
-from accel_rl.cli.arguments import Json
+from accel_rl.cli.arguments import AsJson
 
 EXAMPLES = console.examples(
     "accel-rl plot runs/cartpole",
@@ -35,7 +35,7 @@ def plot(
         float | None,
         typer.Option(metavar="SHARE", help="Of agents: of the intervals over seeds. Default: 0.95"),
     ] = None,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Draw learning curves of agents, or a table's curve, policy and modelled time, as PNG files.
 

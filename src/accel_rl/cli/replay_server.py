@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from accel_rl.cli import console
-from accel_rl.cli.arguments import Json
+from accel_rl.cli.arguments import AsJson
 
 if TYPE_CHECKING:
     from accel_rl.remote import ReplayServer
@@ -88,7 +88,7 @@ def replay_server(
     in_network: Annotated[
         bool, typer.Option("--in-network", help="Pass on what is for others, at two ports.")
     ] = False,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Serve a replay buffer: tables that actors push to and learners sample from.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from accel_rl.cli import console
-from accel_rl.cli.arguments import Json
+from accel_rl.cli.arguments import AsJson
 
 EXAMPLES = console.examples(
     "accel-rl report runs/demo",
@@ -29,7 +29,7 @@ def report(
             metavar="FILE", help="Where to write; default: report.html there, or beside the file."
         ),
     ] = None,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Write a page of a run or of benchmarks that a browser opens from anywhere.
 

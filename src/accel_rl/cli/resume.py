@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accel_rl.cli import console, runtime, train_agent
-from accel_rl.cli.arguments import Json
+from accel_rl.cli.arguments import AsJson
 
 if TYPE_CHECKING:
     from accel_rl.experiment.assembly import Experiment
@@ -28,7 +28,7 @@ def resume(
         str | None,
         typer.Option(metavar="N", help="Environment steps in all; default: as configured."),
     ] = None,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Go on with a training from its newest whole checkpoint, to the configured number of steps.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel_rl.cli import table_folder
 from accel_rl.io import run_folder
+from accel_rl.io.values import Json
 from accel_rl.report import benchmark, html, results, tabular, training
 from accel_rl.report.page import Page, Picture
 
@@ -189,7 +190,7 @@ def _dataset(path: Path) -> Page:
     return tabular.dataset(path.name, arguments.summary(loaded), info, _when(path))
 
 
-def _read(path: Path, name: str) -> dict[str, Any]:
+def _read(path: Path, name: str) -> dict[str, Json]:
     found = run_folder.read_json(path, name)
     if not isinstance(found, dict):
         raise ValueError(f"{path / name} must hold a table, got {type(found).__name__}")

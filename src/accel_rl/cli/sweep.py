@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accel_rl.cli import console, runtime, train_agent
-from accel_rl.cli.arguments import Json, Overwrite
+from accel_rl.cli.arguments import AsJson, Overwrite
 from accel_rl.cli.train_agent import Config, Log, Sampler, Seed, Seeds, Steps
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def sweep(
         Path | None, typer.Option(help="The sweep's folder. Default: runs/, and its name.")
     ] = None,
     overwrite: Overwrite = False,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Train an agent with every combination of some settings, and say which is best.
 

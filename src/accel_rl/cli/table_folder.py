@@ -5,12 +5,13 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accel_rl.io import atomic_write
 from accel_rl.io.run_folder import CONFIG, RESULTS, begin_run, require_kind, write_json
+from accel_rl.io.values import Json
 
 if TYPE_CHECKING:
     from accel_rl.experiment.tabular_run import Outcome
@@ -36,10 +37,10 @@ class SavedTable:
 def write(
     directory: Path,
     command: str,
-    config: Mapping[str, Any],
+    config: Mapping[str, Json],
     outcome: "Outcome",
     environment: str | None,
-    results: Mapping[str, Any],
+    results: Mapping[str, Json],
 ) -> None:
     """Write a run's folder.
 

@@ -9,7 +9,8 @@ import typer.core
 
 from accel_rl.arguments import meant
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import Json, Overwrite
+from accel_rl.cli.arguments import AsJson, Overwrite
+from accel_rl.io.values import Json
 
 if TYPE_CHECKING:
     from accel_rl.experiment.assembly import Experiment
@@ -109,7 +110,7 @@ def command(agent: str) -> Callable[..., None]:
         show: Annotated[
             bool, typer.Option("--show", help="Print the whole configuration, and train nothing.")
         ] = False,
-        json: Json = False,
+        json: AsJson = False,
     ) -> None:
         runtime.prepare_jax()
         from accel_rl.cli import clearing, training_output
@@ -167,7 +168,7 @@ def options(
     seeds: int | None,
     seed: int | None,
     log: str | None,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Return the options that were given, by dotted names of their settings."""
     from accel_rl.experiment import words
 
@@ -186,7 +187,7 @@ def assemble(
     env: str | None,
     overrides: Sequence[str],
     config: Path | None,
-    given: Mapping[str, Any],
+    given: Mapping[str, Json],
     sweep: Mapping[str, Sequence[float]] | None = None,
 ) -> "Experiment":
     """Assemble and check the training that a command describes."""

@@ -8,8 +8,8 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import (
+    AsJson,
     BackendName,
-    Json,
     Merge,
     Numerics,
     OrderName,
@@ -131,7 +131,7 @@ def train_log(
     ] = None,
     num: Transitions = 1_000_000,
     seed: Seed = 0,
-    json: Json = False,
+    json: AsJson = False,
 ) -> None:
     """Train a tabular rule on emulated DPUs, and write the run's folder.
 

@@ -1,12 +1,12 @@
 """Results of trainings and sweeps on the terminal, and the exit codes of their commands."""
 
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from accel_rl.cli import console
 from accel_rl.experiment import words
+from accel_rl.io.values import Json
 
 # Statistics of the seeds' scores: names in results, headings in tables.
 _FIGURES = {
@@ -17,7 +17,7 @@ _FIGURES = {
 }
 
 
-def finish_training(directory: Path, results: dict[str, Any], json: bool) -> None:
+def finish_training(directory: Path, results: dict[str, Json], json: bool) -> None:
     """Print the results of a training, and exit with a code unless it is done.
 
     Raises:
@@ -32,7 +32,7 @@ def finish_training(directory: Path, results: dict[str, Any], json: bool) -> Non
     console.print_line(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
 
 
-def finish_sweep(directory: Path, results: dict[str, Any], json: bool) -> None:
+def finish_sweep(directory: Path, results: dict[str, Json], json: bool) -> None:
     """Print the results of a sweep and the settings of its best combination.
 
     Raises:
@@ -57,7 +57,7 @@ def finish_sweep(directory: Path, results: dict[str, Any], json: bool) -> None:
     console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
 
 
-def print_scores(results: dict[str, Any]) -> None:
+def print_scores(results: dict[str, Json]) -> None:
     """Print the table of scores, with a column of steps where steps differ."""
     shared = results["steps"] is not None
     rows = [
@@ -73,7 +73,7 @@ def print_scores(results: dict[str, Any]) -> None:
     )
 
 
-def _exit_unless_done(directory: Path, results: dict[str, Any]) -> None:
+def _exit_unless_done(directory: Path, results: dict[str, Json]) -> None:
     reason = results["reason"]
     if reason == "interrupted":
         console.note(f"accel-rl: after {results['steps']:,} steps: accel-rl resume {directory}")
@@ -83,7 +83,7 @@ def _exit_unless_done(directory: Path, results: dict[str, Any]) -> None:
         raise typer.Exit(1)
 
 
-def _title(results: dict[str, Any]) -> str:
+def _title(results: dict[str, Json]) -> str:
     """Return the title of a table of scores, without entries that are None as rows differ."""
     said = {
         "environment": " in {}",

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -18,6 +17,7 @@ from accel_rl.experiment.configuration import to_mapping
 from accel_rl.io import atomic_write
 from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import cpu_name
+from accel_rl.io.values import Json
 
 FORMAT = 6
 _BY_KEY = ("steps", "slowdowns", "fused_iterations", "trials")
@@ -27,7 +27,7 @@ _SECTIONS = ("environment", "agent", "replay", "schedule")
 _EXCEPT = "learning_starts"
 
 
-def fingerprint(experiment: Experiment) -> dict[str, Any]:
+def fingerprint(experiment: Experiment) -> dict[str, Json]:
     """Return everything that costs depend on: machine, devices, versions and workload."""
     tables = to_mapping(experiment.configuration)
     return {
@@ -71,13 +71,13 @@ def save(costs: Costs, experiment: Experiment, folder: Path | None = None) -> Pa
     return path
 
 
-def _place(experiment: Experiment, folder: Path | None) -> tuple[Path, dict[str, Any]]:
+def _place(experiment: Experiment, folder: Path | None) -> tuple[Path, dict[str, Json]]:
     wanted = fingerprint(experiment)
     name = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:24]
     return (folder or cache_folder() / "compose") / f"{name}.json", wanted
 
 
-def _plain(costs: Costs) -> dict[str, Any]:
+def _plain(costs: Costs) -> dict[str, Json]:
     """Convert costs for JSON; tables by `Key` become lists of steps, devices and value."""
     held = dataclasses.asdict(costs)
     measured = {key: each for key, each in held["steps"].items() if each["source"] == "measured"}
@@ -85,7 +85,7 @@ def _plain(costs: Costs) -> dict[str, Any]:
     return held | {name: [[*key, each] for key, each in held[name].items()] for name in _BY_KEY}
 
 
-def _costs(held: dict[str, Any]) -> Costs:
+def _costs(held: dict[str, Json]) -> Costs:
     tables = {
         name: {Key(tuple(steps), tuple(on)): each for steps, on, each in held[name]}
         for name in _BY_KEY

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accel_rl.compose.workload import ROLES
+from accel_rl.io.values import Json
 
 EXECUTORS = ("fused", "deterministic", "asynchronous")
 """`fused`: the program as one compiled function on one device. `deterministic` and `asynchronous`:
@@ -113,7 +114,7 @@ def from_table(table: Any) -> Mapping:
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Json]:
     """Read a TOML file.
 
     Raises:
@@ -126,7 +127,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is no TOML file: {error}") from error
 
 
-def toml_text(tables: Table[str, Any]) -> str:
+def toml_text(tables: Table[str, Json]) -> str:
     """Return TOML text of strings, numbers, bools, lists and tables of these."""
     lines = [_line(name, each) for name, each in tables.items() if not isinstance(each, Table)]
     for name, table in tables.items():

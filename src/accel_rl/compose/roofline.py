@@ -10,7 +10,9 @@ import numpy as np
 from accel_rl.compose import timing
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.mapping import Mapping
+from accel_rl.io.values import Json
 from accel_rl.train import Program
+from accel_rl.types import PyTree
 
 
 class Counted(NamedTuple):
@@ -27,22 +29,22 @@ class Peaks(NamedTuple):
     bandwidth: float  # bytes per second, of an elementwise sum of arrays that fit no cache
 
 
-def counted(program: Program, hyper: Table[str, Any]) -> dict[str, Counted]:
+def counted(program: Program, hyper: Table[str, Json]) -> dict[str, Counted]:
     """Count FLOP and bytes of `collect`, `sample`, `update` and `learn`; C kernels count 0."""
     state = jax.eval_shape(lambda: program.init(jax.random.key(0), **hyper))
     replay, agent = program.require_replay(), program.agent
     key = jax.random.key(0)
 
-    def collect(actor: Any, policy: Any) -> Any:
+    def collect(actor: PyTree, policy: PyTree) -> Any:
         return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0), 0)
 
     def sample(buffer: Any) -> Any:
         return replay.sample(buffer, key, 0.5, 0.99)
 
-    def update(buffer: Any, drawn: Any, priorities: Any) -> Any:
+    def update(buffer: Any, drawn: PyTree, priorities: Any) -> Any:
         return replay.update(buffer, drawn, priorities)
 
-    def learn(learner: Any, drawn: Any) -> Any:
+    def learn(learner: Any, drawn: PyTree) -> Any:
         return agent.learn(learner, drawn.batch, drawn.weights, key)
 
     drawn = jax.eval_shape(sample, state.replay)

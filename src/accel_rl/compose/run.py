@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Table
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,6 +17,7 @@ from accel_rl.compose.placing import placement, program_for, stand_ins
 from accel_rl.compose.sizes import workload
 from accel_rl.experiment import Experiment
 from accel_rl.hardware_models.energy import Meter, Reading, Unreadable
+from accel_rl.io.values import Json
 from accel_rl.train import TrainState
 from accel_rl.train.pipeline.workers import WorkerSpan
 from accel_rl.types import Array
@@ -31,7 +31,7 @@ class Ran:
 
     mapping: Mapping
     state: TrainState
-    rows: Sequence[Table[str, Any]]  # metrics, as logged by the executor
+    rows: Sequence[Table[str, Json]]  # metrics, as logged by the executor
     ended: str  # "done", or the reason of an early end: "interrupted", "diverged: ..."
     seconds: float  # of an iteration that learns, median over rows; NaN for too few rows
     spread: float  # interquartile range over rows
@@ -50,7 +50,7 @@ def run(
     devices: Table[str, Device] | None = None,
     simulate: bool = False,
     period: int | None = None,
-    on_row: Callable[[Table[str, Any]], None] | None = None,
+    on_row: Callable[[Table[str, Json]], None] | None = None,
     restarts: int = 0,
 ) -> Ran:
     """Train an experiment with a mapping.
@@ -174,7 +174,7 @@ def check(experiment: Experiment, mapping: Mapping, devices: Table[str, Device])
 
 
 def iteration_seconds(
-    rows: Sequence[Table[str, Any]], schedule: train.Schedule
+    rows: Sequence[Table[str, Json]], schedule: train.Schedule
 ) -> tuple[float, float]:
     """Return seconds of an iteration that learns: median and interquartile range over rows.
 
@@ -195,9 +195,9 @@ def iteration_seconds(
 class _Telling:
     """Logger that passes rows to a function."""
 
-    log: Callable[[Table[str, Any]], None]
+    log: Callable[[Table[str, Json]], None]
 
-    def begin(self, rows: Sequence[Table[str, Any]] | None) -> None:
+    def begin(self, rows: Sequence[Table[str, Json]] | None) -> None:
         """Do nothing: there are no earlier rows."""
 
     def close(self) -> None:

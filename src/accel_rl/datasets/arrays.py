@@ -1,12 +1,11 @@
 """Import of logs given as arrays."""
 
-from typing import Any
-
 import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.datasets.assembly import Log, assemble
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.io.values import Json
 from accel_rl.types import ArrayLike
 
 REQUIRED = ("state", "action", "reward", "next_state")
@@ -99,7 +98,7 @@ def from_arrays(
 
 
 def assembled(
-    given: dict[str, Any],
+    given: dict[str, Json],
     num_states: int | None,
     num_actions: int | None,
     environment: str,
@@ -136,7 +135,7 @@ def assembled(
     return assemble(log, info, require_next_action)
 
 
-def _columns(given: dict[str, Any]) -> dict[str, np.ndarray]:
+def _columns(given: dict[str, Json]) -> dict[str, np.ndarray]:
     """Convert the columns to arrays of numbers, and check that they have one length above 0."""
     columns = {name: np.asarray(column) for name, column in given.items()}
     rows = columns["state"].size

@@ -13,6 +13,7 @@ import numpy as np
 from accel_rl.datasets.dataset import FORMAT_VERSION, DatasetError, DatasetInfo, TabularDataset
 from accel_rl.datasets.validation import COLUMNS, columns, validate
 from accel_rl.io import atomic_write
+from accel_rl.io.values import Json
 from accel_rl.types import TabularTransition
 
 FORMAT = "accel_rl.tabular_dataset"
@@ -133,7 +134,7 @@ def _read(file: io.BufferedReader) -> TabularDataset:
     return TabularDataset(TabularTransition(**table), episode, info)
 
 
-def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
+def _read_header(archive: zipfile.ZipFile) -> dict[str, Json]:
     if "header.npy" not in archive.namelist():
         raise DatasetError(f"no header: an .npz file, but not one that accel_rl wrote{_IMPORT}")
     try:
@@ -159,7 +160,7 @@ def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def _read_column(archive: zipfile.ZipFile, name: str, header: dict[str, Any]) -> Any:
+def _read_column(archive: zipfile.ZipFile, name: str, header: dict[str, Json]) -> Any:
     if f"{name}.npy" not in archive.namelist():
         raise DatasetError(f"column {name} is missing")
     values, checksum = _read_array(

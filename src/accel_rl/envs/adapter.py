@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import registry
-from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
+from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
 def environment(name: str, **kwargs: Any) -> Environment:
@@ -26,7 +26,7 @@ def environment(name: str, **kwargs: Any) -> Environment:
     return from_gymnax(env, params, name)
 
 
-def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Environment:
+def from_gymnax(env: Any, params: PyTree = None, name: str | None = None) -> Environment:
     """Convert a gymnax environment (1.0: the six-value step), and bind its parameters.
 
     Observations get the shape and dtype that their space declares. No result is weakly typed, so
@@ -51,16 +51,16 @@ def from_gymnax(env: Any, params: Any = None, name: str | None = None) -> Enviro
         observations = space_of(env.observation_space(params), f"{title}'s observation space")
         actions = space_of(env.action_space(params), f"{title}'s action space")
 
-    def observed(observation: Any) -> Array:
+    def observed(observation: PyTree) -> Array:
         held = jax.dtypes.canonicalize_dtype(observations.dtype)
         return jnp.reshape(jnp.asarray(observation).astype(held), observations.shape)
 
-    def reset(key: Array) -> tuple[Array, Any]:
+    def reset(key: Array) -> tuple[Array, PyTree]:
         with jax.numpy_dtype_promotion("standard"):
             observation, state = env.reset(key, params)
             return observed(observation), jax.tree.map(_strong, state)
 
-    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+    def step(key: Array, state: PyTree, action: ArrayLike) -> EnvStep:
         action = action_of(actions, action, title)
         with jax.numpy_dtype_promotion("standard"):
             observation, state, reward, terminated, truncated, info = env.step(
@@ -141,7 +141,7 @@ def _bounds(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float,
     return tuple(full.tolist())
 
 
-def _strong(leaf: Any) -> Array:
+def _strong(leaf: ArrayLike) -> Array:
     """Return an array of the same dtype that is not weakly typed."""
     leaf = jnp.asarray(leaf)
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # such as PRNG keys

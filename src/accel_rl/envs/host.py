@@ -17,7 +17,7 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.envs import host_pools, host_worker
 from accel_rl.envs.adapter import space_of
-from accel_rl.types import Box, Discrete, Environment, Space
+from accel_rl.types import Box, Discrete, Environment, EnvStep, PyTree, Space
 
 BACKENDS = {
     "sync": host_pools.here,
@@ -71,10 +71,10 @@ class HostEnvironment:
         """
         space = self.observation_space
 
-        def reset(key: Any) -> tuple[Any, Any]:
+        def reset(key: Any) -> tuple[PyTree, PyTree]:
             return jnp.zeros(space.shape, space.dtype), ()
 
-        def step(key: Any, state: Any, action: Any) -> Any:
+        def step(key: Any, state: PyTree, action: PyTree) -> EnvStep:
             raise TypeError(
                 f"{self.name} steps on the host: train with the pipelined executor and env="
             )

@@ -11,9 +11,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import gymnasium
 
 # 64-bit dtypes are narrowed as in JAX.
 _HELD = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
@@ -97,11 +100,11 @@ class WorkerGroup:
             raise
 
 
-def _reset(env: Any, seed: int | None) -> Any:
+def _reset(env: "gymnasium.Env[Any, Any]", seed: int | None) -> Any:
     return env.reset(seed=seed)[0]
 
 
-def _step(env: Any, action: Any) -> tuple[Any, ...]:
+def _step(env: "gymnasium.Env[Any, Any]", action: Any) -> tuple[Any, ...]:
     final, reward, terminated, truncated, _ = env.step(action)
     observation = final
     if terminated or truncated:

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from gymnax.environments.classic_control import continuous_mountain_car as gymnax_car
 
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 class MountainCarContinuous(gymnax_car.ContinuousMountainCar):
@@ -16,7 +16,7 @@ class MountainCarContinuous(gymnax_car.ContinuousMountainCar):
     """
 
     def step_env(
-        self, key: Array, state: Any, action: Any, params: Any
+        self, key: Array, state: PyTree, action: PyTree, params: PyTree
     ) -> tuple[Array, Any, Array, Array, dict[Any, Any]]:
         """Take one action, without resetting; see gymnax."""
         _, state, reward, terminated, info = super().step_env(key, state, action, params)

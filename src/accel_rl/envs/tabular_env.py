@@ -9,7 +9,7 @@ from gymnax.environments import environment, spaces
 
 from accel_rl.envs.dynamics import MDPSampler, check_next_state, make_sampler, reset, step
 from accel_rl.envs.wrappers.checks import require_count
-from accel_rl.types import MDP, Array
+from accel_rl.types import MDP, Array, PyTree
 
 _NO_LIMIT = 2**31 - 1  # the step counter's largest value
 
@@ -80,7 +80,7 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         return self._params.sampler.next_state.shape[0]
 
     def step_env(
-        self, key: Array, state: EnvState, action: Any, params: EnvParams
+        self, key: Array, state: EnvState, action: PyTree, params: EnvParams
     ) -> tuple[Array, EnvState, Array, Array, dict[str, Array]]:
         """Take one action, without resetting.
 
@@ -114,7 +114,7 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         index, _ = reset(params.sampler, jax.random.bits(key, (), jnp.uint32))
         return index, EnvState(time=jnp.int32(0), index=index, terminated=jnp.bool_(False))
 
-    def observe(self, key: Array, state: EnvState, action: Any, params: EnvParams) -> Array:
+    def observe(self, key: Array, state: EnvState, action: PyTree, params: EnvParams) -> Array:
         """Return the state's number, [] int32."""
         del key, action, params
         return state.index

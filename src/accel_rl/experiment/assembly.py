@@ -5,7 +5,6 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from accel_rl.agents import Agent
 from accel_rl.arguments import whole, within
 from accel_rl.experiment import catalogue, configuration, layers, words
 from accel_rl.experiment.configuration import Configuration
+from accel_rl.io.values import Json
 from accel_rl.types import Array, Environment
 
 # Hyper-parameters of the program, with their dotted names in a configuration.
@@ -36,7 +36,7 @@ class Experiment:
     env: Environment  # with scaled rewards, for training
     scored: Environment  # with the rewards that are reported, for evaluation
     program: train.Program
-    hyper: dict[str, Any]  # arguments of `program.init`: floats, or [trainings] if swept
+    hyper: dict[str, Json]  # arguments of `program.init`: floats, or [trainings] if swept
     key: Array  # PRNG key, or [trainings] of them
     leaves: tuple[str, ...]  # dotted names of all hyper-parameters
 
@@ -45,7 +45,7 @@ class Experiment:
         """Number of trainings that run at once: seeds times combinations of the sweep."""
         return math.prod(self.key.shape)
 
-    def with_settings(self, settings: Mapping[str, Any]) -> "Experiment":
+    def with_settings(self, settings: Mapping[str, Json]) -> "Experiment":
         """Assemble the experiment again with other values of some settings, by dotted name.
 
         Raises:
@@ -132,7 +132,7 @@ def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment,
     return env, envs.wrappers.scale_rewards(env, wanted.reward_scale)
 
 
-def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Any]]:
+def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Json]]:
     name, given = wanted.agent.name, wanted.agent.options
     if name not in catalogue.AGENTS:
         raise words.unknown(name, catalogue.AGENTS, "agent")
@@ -198,11 +198,11 @@ def _paths(agent: Agent, buffer: replay.Replay) -> dict[str, tuple[str, ...]]:
 def _hyper(
     complete: Configuration,
     paths: Mapping[str, tuple[str, ...]],
-    instead: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    instead: Mapping[str, Json] | None = None,
+) -> dict[str, Json]:
     """Return arguments of `program.init`: values in `instead`, else the configuration's."""
     tables = configuration.to_mapping(complete)
-    hyper: dict[str, Any] = {"agent": {}, "replay": {}}
+    hyper: dict[str, Json] = {"agent": {}, "replay": {}}
     for dotted, path in paths.items():
         section, name = dotted.split(".")
         value = (instead or {}).get(dotted, tables[section][name])
@@ -210,7 +210,7 @@ def _hyper(
     return hyper
 
 
-def _check_sweep(complete: Configuration, paths: Mapping[str, Any]) -> None:
+def _check_sweep(complete: Configuration, paths: Mapping[str, Json]) -> None:
     for name, each in complete.sweep.items():
         if name not in paths:
             raise words.unknown(name, paths, "hyper-parameter that is an array")
@@ -218,7 +218,7 @@ def _check_sweep(complete: Configuration, paths: Mapping[str, Any]) -> None:
             raise ValueError(f"sweep.{name} must have at least one value")
 
 
-def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Json]:
     """Return arguments of `program.init` with swept values as arrays [combinations * seeds]."""
     combinations, seeds = complete.combinations(), complete.training.seeds
     arrays = {

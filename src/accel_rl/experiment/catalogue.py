@@ -14,6 +14,7 @@ from accel_rl import agents, networks, replay, tabular
 from accel_rl.agents import Agent
 from accel_rl.experiment import words
 from accel_rl.io.validation import STRICT, validated, whole
+from accel_rl.io.values import Json
 from accel_rl.types import Box, Discrete, Space
 
 NEWEST = "newest"  # replay buffer of the newest transitions, for online learning
@@ -112,7 +113,9 @@ def sampler_leaves(buffer: replay.Replay) -> dict[str, Setting]:
     }
 
 
-def chosen(section: str, given: Mapping[str, Any], static: Mapping[str, Setting]) -> dict[str, Any]:
+def chosen(
+    section: str, given: Mapping[str, Json], static: Mapping[str, Setting]
+) -> dict[str, Json]:
     """Return the arguments of a factory: given values over defaults; other names are ignored.
 
     Raises:
@@ -124,10 +127,10 @@ def chosen(section: str, given: Mapping[str, Any], static: Mapping[str, Setting]
 def check(
     section: str,
     what: str,
-    given: Mapping[str, Any],
+    given: Mapping[str, Json],
     known: Mapping[str, Setting],
     own: Iterable[str],
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Convert given values to the types of the settings, over their defaults.
 
     Args:
@@ -151,7 +154,7 @@ def check(
 
 def model(name: str, settings: Mapping[str, Setting]) -> type[pydantic.BaseModel]:
     """Make the pydantic model of settings, with their types, defaults and descriptions."""
-    fields: dict[str, Any] = {
+    fields: dict[str, Json] = {
         each: (setting.kind, pydantic.Field(setting.default, description=setting.meaning or None))
         for each, setting in settings.items()
     }

@@ -17,6 +17,7 @@ import pydantic
 
 from accel_rl.experiment import words
 from accel_rl.io.validation import STRICT, validated, whole
+from accel_rl.io.values import Json
 
 
 def _finite(table: Any) -> Any:
@@ -28,7 +29,7 @@ def _finite(table: Any) -> Any:
     return table
 
 
-Options = Mapping[str, Any]
+Options = Mapping[str, Json]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,7 +254,7 @@ def settings() -> Iterator[str]:
         yield from (f"{section}.{name}" for name in fields(section))
 
 
-def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
+def from_mapping(mapping: Mapping[str, Json]) -> Configuration:
     """Build a configuration from nested tables, the format of files.
 
     Raises:
@@ -267,9 +268,9 @@ def from_mapping(mapping: Mapping[str, Any]) -> Configuration:
     return validated(ADAPTER, {**tables, SWEEP: mapping.get(SWEEP, {})}, "")
 
 
-def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:
+def to_mapping(configuration: Configuration) -> dict[str, dict[str, Json]]:
     """Convert a configuration to the tables that `from_mapping` reads."""
-    tables: dict[str, dict[str, Any]] = ADAPTER.dump_python(configuration, mode="json")
+    tables: dict[str, dict[str, Json]] = ADAPTER.dump_python(configuration, mode="json")
     for table in tables.values():
         table.update(table.pop("options", {}))
     if not tables[SWEEP]:
@@ -280,7 +281,7 @@ def to_mapping(configuration: Configuration) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _nested(section: str, table: Any) -> dict[str, Any]:
+def _nested(section: str, table: Any) -> dict[str, Json]:
     """Return a section's table with the settings of its agent or sampler in `options`."""
     if not isinstance(table, Mapping):
         raise ValueError(f"{section} must be a table of settings, got {table!r}")

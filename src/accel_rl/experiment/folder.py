@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from accel_rl import __version__, io
 from accel_rl.experiment import configuration, layers
@@ -19,6 +18,7 @@ from accel_rl.io.run_folder import (
     require_kind,
     write_json,
 )
+from accel_rl.io.values import Json
 
 README, TABLE, EVENTS, CHECKPOINTS = "README.txt", "metrics.csv", "tensorboard", "checkpoints"
 FILES = {
@@ -122,7 +122,7 @@ class Unscaled:
         self._logger.close()
 
 
-def unscaled(row: Mapping[str, Any], scale: float) -> Row:
+def unscaled(row: Mapping[str, Json], scale: float) -> Row:
     """Return a row with returns divided by the scale of rewards."""
     changed = {name: value / scale if name in _REWARDS else value for name, value in row.items()}
     if "per_seed" in row:
@@ -139,7 +139,7 @@ def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logg
     Raises:
       ValueError: if a package that a logger needs is not installed.
     """
-    make: dict[str, Any] = {
+    make: dict[str, Json] = {
         "console": io.Console,
         "jsonl": lambda: io.JsonLines(directory / METRICS),
         "csv": lambda: io.Csv(directory / TABLE),

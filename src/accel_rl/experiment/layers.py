@@ -20,9 +20,10 @@ from typing import Any, Literal, get_args
 
 from accel_rl.experiment import catalogue, configuration, words
 from accel_rl.io import validation
+from accel_rl.io.values import Json
 from accel_rl.replay.replay import OTHER_NAMES
 
-Tables = dict[str, dict[str, Any]]
+Tables = dict[str, dict[str, Json]]
 Command = Literal["apex", "compose"]
 
 SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
@@ -33,7 +34,7 @@ def resolve(
     agent: str | None,
     environment: str | None,
     file: Path | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, Json],
     overrides: Sequence[str],
     command: Command | None = None,
 ) -> Tables:
@@ -117,7 +118,7 @@ def preset(agent: str, environment: str) -> list[Tables]:
     return [*below, own, of.get(family, {}), of.get(environment, {})]
 
 
-def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def presets_in(complete: Mapping[str, Mapping[str, Json]]) -> dict[str, Json]:
     """Return the settings of complete tables that equal the presets', by dotted name."""
     layers = preset(complete["agent"]["name"], complete["environment"]["name"])
     own = functools.reduce(merge, layers)
@@ -133,13 +134,13 @@ def presets_in(complete: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 @functools.cache
-def presets() -> dict[str, Any]:
+def presets() -> dict[str, Json]:
     """Load `presets.toml`."""
     file = resources.files("accel_rl.experiment") / "presets.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
+def tables(flat: Mapping[str, Json], agent: str = "") -> Tables:
     """Convert dotted names to tables.
 
     Args:
@@ -164,7 +165,7 @@ def tables(flat: Mapping[str, Any], agent: str = "") -> Tables:
     return found
 
 
-def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Tables:
+def merge(lower: Mapping[str, Json], upper: Mapping[str, Json]) -> Tables:
     """Merge two layers; the upper one takes precedence.
 
     Where the upper layer names another agent, sampler or environment, the lower layer's settings

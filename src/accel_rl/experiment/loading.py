@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from accel_rl.experiment import configuration, layers, training
 from accel_rl.experiment.assembly import Experiment, assemble
+from accel_rl.io.values import Json
 
 
 def load(
     file: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Json] | None = None,
     *,
     agent: str | None = None,
     environment: str | None = None,

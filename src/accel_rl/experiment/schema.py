@@ -1,13 +1,12 @@
 """JSON schema of configuration files, for editors."""
 
-from typing import Any
-
 from accel_rl.experiment import catalogue
 from accel_rl.experiment.configuration import ADAPTER
 from accel_rl.experiment.layers import SHARE
+from accel_rl.io.values import Json
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, Json]:
     """Return the JSON schema of configuration files, with the settings of all agents and samplers.
 
     Numbers of steps may be shares of `training.steps`, such as "10%". Names that the command line
@@ -30,7 +29,7 @@ def schema() -> dict[str, Any]:
 
 
 def _name_options(
-    section: dict[str, Any], name: str, options: dict[str, dict[str, catalogue.Setting]]
+    section: dict[str, Json], name: str, options: dict[str, dict[str, catalogue.Setting]]
 ) -> None:
     """Replace a section's `options` by one alternative for each agent or sampler."""
     own = section.pop("properties")
@@ -49,7 +48,7 @@ def _name_options(
     ]
 
 
-def _or_share(value: dict[str, Any]) -> dict[str, Any]:
+def _or_share(value: dict[str, Json]) -> dict[str, Json]:
     """Allow a share of the steps in place of a number."""
     if value.get("type") not in ("integer", "number"):
         return value

@@ -13,6 +13,7 @@ from accel_rl.experiment import folder, sweep, training
 from accel_rl.experiment.assembly import assemble
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.run_folder import RESULTS, kind_of
+from accel_rl.io.values import Json
 from accel_rl.train.compiled import finite
 from accel_rl.types import Array
 
@@ -21,7 +22,7 @@ CHECKPOINTS = ("last", "best")
 
 def score(
     directory: Path, which: str = "last", episodes: int | None = None, seed: int = 0
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Evaluate each policy of a training, or of all groups of a sweep.
 
     Args:
@@ -65,8 +66,8 @@ def score(
 
 
 def _unfinished(
-    directory: Path, settings: Mapping[str, Any], wanted: Configuration, *, scored: bool
-) -> list[dict[str, Any]]:
+    directory: Path, settings: Mapping[str, Json], wanted: Configuration, *, scored: bool
+) -> list[dict[str, Json]]:
     """Describe a training that has not ended or has no scores; return an empty list otherwise.
 
     Args:
@@ -85,7 +86,7 @@ def _unfinished(
 
 def _training(
     directory: Path, which: str, episodes: int | None, seed: int
-) -> dict[str, Any] | None:
+) -> dict[str, Json] | None:
     """Evaluate a training; return None if it lacks the checkpoint."""
     complete = folder.read(directory)
     assembly = assemble(complete)

@@ -26,6 +26,7 @@ from accel_rl.io.run_folder import (
     write_json,
 )
 from accel_rl.io.validation import validated
+from accel_rl.io.values import Json
 
 SWEEP = "sweep.json"
 FILES = {
@@ -42,7 +43,7 @@ class SweepGroup:
     """Combinations that train in one compiled program."""
 
     name: str  # of its folder, within the sweep's folder
-    settings: dict[str, Any]  # swept settings that are static, with this group's values
+    settings: dict[str, Json]  # swept settings that are static, with this group's values
     configuration: Configuration
 
 
@@ -143,7 +144,7 @@ def run(
     *,
     bar: bool,
     on_group: Callable[[str], Any],
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Write `sweep.json`, train the groups that are not finished, and compare.
 
     Args:
@@ -179,7 +180,9 @@ def run(
         return results
 
 
-def compare(directory: Path, found: Sequence[tuple[SweepGroup, dict[str, Any]]]) -> dict[str, Any]:
+def compare(
+    directory: Path, found: Sequence[tuple[SweepGroup, dict[str, Json]]]
+) -> dict[str, Json]:
     """Collect all combinations; the best has the highest inter-quartile mean, then mean."""
     combinations = [
         {

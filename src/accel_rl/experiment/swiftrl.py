@@ -22,6 +22,7 @@ from accel_rl import datasets, envs, pim, tabular
 from accel_rl.datasets import TabularDataset
 from accel_rl.experiment import tabular_run
 from accel_rl.experiment.tabular_run import Outcome, TabularSettings
+from accel_rl.io.values import Json
 from accel_rl.pim import load_machine, modelled
 
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
@@ -62,7 +63,7 @@ class Trained:
     settings: TabularSettings
     outcome: Outcome
     returns: np.ndarray  # [M] float32, exact return at each merge
-    record: dict[str, Any]
+    record: dict[str, Json]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,12 +71,12 @@ class Findings:
     """Results in one environment."""
 
     environment: str
-    dataset: dict[str, Any]  # see `tabular_run.describe`
+    dataset: dict[str, Json]  # see `tabular_run.describe`
     optimal: float  # return of an optimal policy
     trained: list[Trained]  # main runs, merged by visits
     mean: Trained  # Q-learning with the plain mean of the tables
-    sarsa: list[dict[str, Any]]  # see `sarsa_error`
-    sweep: list[dict[str, Any]]  # records of merge x period; empty but in SWEEP_ENVIRONMENT
+    sarsa: list[dict[str, Json]]  # see `sarsa_error`
+    sweep: list[dict[str, Json]]  # records of merge x period; empty but in SWEEP_ENVIRONMENT
     scaling: dict[str, dict[str, dict[str, list[float]]]]  # transitions -> numerics -> seconds
 
 
@@ -186,7 +187,7 @@ def _describe(settings: TabularSettings) -> str:
     )
 
 
-def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Any]:
+def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Json]:
     """Compare SARSA's values with the exact values of the policy that it estimates.
 
     With logged next actions this is the behaviour policy, uniformly random here; with its own next

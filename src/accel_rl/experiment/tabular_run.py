@@ -16,6 +16,7 @@ import numpy as np
 from accel_rl import pim, tabular
 from accel_rl.datasets import TabularDataset
 from accel_rl.datasets.validation import columns
+from accel_rl.io.values import Json
 from accel_rl.pim import Machine, modelled
 from accel_rl.types import MDP, Array
 
@@ -73,7 +74,7 @@ class Outcome:
     measured_seconds: float  # of the emulation on this machine, compilation included
 
 
-def describe(dataset: TabularDataset) -> dict[str, Any]:
+def describe(dataset: TabularDataset) -> dict[str, Json]:
     """Return a dataset's metadata, number of transitions, and a SHA-256 of its columns."""
     digest = hashlib.sha256()
     for column in columns(dataset).values():
@@ -202,7 +203,7 @@ def record(
     settings: TabularSettings,
     episode_return: float | None,
     modelled_seconds: dict[str, float],
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Return the entry of a run in `results.json`."""
     return {
         "environment": environment,

@@ -13,6 +13,7 @@ from accel_rl.experiment.assembly import Experiment
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.loggers import Row
 from accel_rl.io.run_folder import RESULTS, made_with, write_json
+from accel_rl.io.values import Json
 from accel_rl.train import RunResult
 
 
@@ -36,10 +37,10 @@ def evaluation(complete: Configuration) -> train.Evaluation:
     return train.Evaluation(settings.episodes, settings.every, settings.max_steps)
 
 
-def seeds(complete: Configuration) -> dict[str, Any]:
+def seeds(complete: Configuration) -> dict[str, Json]:
     """Return arguments of `train.over_seeds`, checked."""
     training = complete.training
-    arguments: dict[str, Any] = {"strategy": training.strategy}
+    arguments: dict[str, Json] = {"strategy": training.strategy}
     if training.seed_batch is not None:
         arguments["seed_batch"] = training.seed_batch
     train.over_seeds(lambda key: key, **arguments)  # only checks the arguments
@@ -48,7 +49,7 @@ def seeds(complete: Configuration) -> dict[str, Any]:
 
 def run(
     directory: Path, experiment: Experiment, command: str, *, resume: bool, bar: bool
-) -> tuple[RunResult, dict[str, Any]]:
+) -> tuple[RunResult, dict[str, Json]]:
     """Train, and write metrics, checkpoints and results into a folder.
 
     Args:
@@ -121,7 +122,7 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
     return outcome._replace(rows=[folder.unscaled(row, scale) for row in outcome.rows])
 
 
-def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:
+def summary(complete: Configuration, rows: list[Row]) -> dict[str, Json]:
     """Summarise a training by its last row."""
     last = rows[-1]
     return {
@@ -141,7 +142,7 @@ def summary(complete: Configuration, rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def figures(scores: Any) -> dict[str, Any]:
+def figures(scores: Any) -> dict[str, Json]:
     """Compute statistics of the seeds' scores [seeds]; None if any score is not finite."""
     from accel_rl.plot import interquartile_mean  # late: it imports matplotlib
 
@@ -164,7 +165,7 @@ def per_combination(complete: Configuration, row: Row, name: str) -> np.ndarray:
     return array.reshape(len(complete.combinations()), complete.training.seeds)
 
 
-def in_common(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def in_common(found: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """Return the values that all tables share; None for a name whose values differ."""
     first = found[0]
     return {

@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accel_rl.io.values import Json
+
 _NONE = ("none", "null")
 _OPENING, _CLOSING = "[{(", "]})"
 
@@ -88,6 +90,6 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def assignments(settings: Mapping[str, Any]) -> str:
+def assignments(settings: Mapping[str, Json]) -> str:
     """Format settings as words of the command line."""
     return " ".join(f"{name}={text(value)}" for name, value in settings.items())

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any, Literal
 
+from accel_rl.io.values import Json
+
 
 @contextlib.contextmanager
 def atomic_write(
@@ -39,7 +41,7 @@ def atomic_write(
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
     draft = os.path.join(directory, f".{name}.{secrets.token_hex(8)}.tmp")
-    text: dict[str, Any] = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
+    text: dict[str, Json] = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
     try:
         with _created(draft, f"x{mode[1:]}", path, text) as file:
             yield file
@@ -57,7 +59,7 @@ def atomic_write(
     sync_directory(directory)
 
 
-def _created(draft: str, mode: str, path: Any, text: dict[str, Any]) -> IO[Any]:
+def _created(draft: str, mode: str, path: Any, text: dict[str, Json]) -> IO[Any]:
     """Create the hidden file; errors name the file that was asked for."""
     try:
         return open(draft, mode, **text)

@@ -21,6 +21,7 @@ from accel_rl.arguments import whole
 from accel_rl.io.atomic import sync_directory
 from accel_rl.io.loggers import Row
 from accel_rl.io.manifest import DamagedError, check_manifest, raise_damage, write_manifest
+from accel_rl.io.values import Json
 
 FORMAT = 1
 
@@ -30,7 +31,7 @@ class Checkpoint:
     """Checkpoint whose files match their checksums."""
 
     path: pathlib.Path
-    about: dict[str, Any]  # checkpoint metadata
+    about: dict[str, Json]  # checkpoint metadata
     rows: list[Row]  # the log so far
 
     @property
@@ -127,7 +128,7 @@ class Checkpoints:
                 shutil.rmtree(draft)
             yield
 
-    def save(self, state: Any, about: Mapping[str, Any], rows: Sequence[Row]) -> pathlib.Path:
+    def save(self, state: Any, about: Mapping[str, Json], rows: Sequence[Row]) -> pathlib.Path:
         """Write the state after the last row, then remove checkpoints that need not be kept.
 
         The state's buffers may be donated once this returns.
@@ -287,7 +288,7 @@ def _orbax() -> Iterator[Any]:
         logger.disabled = before
 
 
-def _save_arrays(path: pathlib.Path, arrays: Mapping[str, Any]) -> None:
+def _save_arrays(path: pathlib.Path, arrays: Mapping[str, Json]) -> None:
     present = {name: array for name, array in arrays.items() if array.size}  # no empty arrays
     try:
         with _orbax() as orbax:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from accel_rl.arguments import whole
+from accel_rl.io.values import Json
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 
 class Logger(Protocol):

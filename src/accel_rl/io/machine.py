@@ -5,15 +5,16 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+
+from accel_rl.io.values import Json
 
 
-def describe_machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Json]:
     """Return CPU, available cores, caches, GPU, bytes of memory and operating system.
 
     Entries that cannot be read are missing or None. No library is initialised on the GPU.
     """
-    found: dict[str, Any] = {
+    found: dict[str, Json] = {
         "cpu": cpu_name(),
         "cores": core_count(),
         "caches": _caches(),

@@ -17,6 +17,7 @@ import pydantic
 from accel_rl.io.atomic import atomic_write
 from accel_rl.io.machine import describe_machine
 from accel_rl.io.validation import validated
+from accel_rl.io.values import Json
 
 MANIFEST = "run.json"
 CONFIG, METRICS, RESULTS = "config.json", "metrics.jsonl", "results.json"
@@ -44,8 +45,8 @@ class Manifest:
     seeds: tuple[int, ...]
     files: Mapping[str, str]  # names within the folder, folders with a slash, and their contents
     versions: Mapping[str, str | None]  # see `versions`
-    host: Mapping[str, Any]  # see `describe_machine`
-    resumed: tuple[Mapping[str, Any], ...] = ()  # command, versions and host of each continuation
+    host: Mapping[str, Json]  # see `describe_machine`
+    resumed: tuple[Mapping[str, Json], ...] = ()  # command, versions and host of each continuation
     schema_version: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -144,7 +145,7 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def made_with() -> dict[str, Any]:
+def made_with() -> dict[str, Json]:
     """Return versions and the machine, for records."""
     return {"versions": versions(), "host": describe_machine()}
 

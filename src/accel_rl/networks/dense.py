@@ -1,7 +1,6 @@
 """Dense layers with fast gradients on CPUs."""
 
 from collections.abc import Callable
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -47,7 +46,9 @@ def _backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array
 product.defvjp(_forward, _backward)
 
 
-def _dot_general(x: Array, kernel: Array, dimension_numbers: Any, precision: Any = None) -> Array:
+def _dot_general(
+    x: Array, kernel: Array, dimension_numbers: object, precision: object = None
+) -> Array:
     """Contract the last axis of `x` with the first of `kernel`, as `nn.Dense.dot_general`."""
     del dimension_numbers
     if precision is not None:

@@ -26,7 +26,7 @@ from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 from pim_emu import Machine, device_map, load_machine, pad_axis
 
 Probe = Callable[[Array], Any]
@@ -147,7 +147,7 @@ def _train(
     visits_of_a_pass = visits_of(first_pass, 1)
     rows = chunks.num_dpus * chunks.capacity
 
-    def merge_period(table: Array, start: Array, num_passes: int) -> tuple[Array, Any]:
+    def merge_period(table: Array, start: Array, num_passes: int) -> tuple[Array, PyTree]:
         tables = backend.launch(program, memory, table, c, seed, start, num_passes)
         if program.has_constant_visits:
             visits = visits_of_a_pass * np.uint32(num_passes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accel_rl.arguments import integer, real, whole
+from accel_rl.types import PyTree
 
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 SAMPLERS = ("uniform", "prioritised", "amper_fr")
@@ -120,7 +121,7 @@ class TreeColumns:
     Columns are named by the path of the leaf, such as `observation` or `action['left']`.
     """
 
-    def __init__(self, example: Any) -> None:
+    def __init__(self, example: PyTree) -> None:
         """Take names, shapes and dtypes from one item: arrays, or anything with both."""
         import jax  # imported here, as a server process does not need it
 
@@ -134,7 +135,7 @@ class TreeColumns:
             found.append(Column(name, code, tuple(np.shape(leaf))))
         self.columns: tuple[Column, ...] = tuple(found)
 
-    def flatten(self, items: Any) -> list[np.ndarray]:
+    def flatten(self, items: PyTree) -> list[np.ndarray]:
         """Return the columns [n, ...] of a pytree with leaves [n, ...].
 
         Raises:

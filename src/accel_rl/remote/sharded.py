@@ -19,6 +19,7 @@ from accel_rl.remote.schema import Limiter, TableSpec
 from accel_rl.remote.shard import Shard, Shards
 from accel_rl.remote.shares import drawn, joined
 from accel_rl.remote.table import MOST_ITEMS, Mass, RemoteTable, arrays_of, check_arrays
+from accel_rl.types import ArrayLike
 
 PAUSE = 0.02  # seconds between polls for items
 _BAD_COUNT, _BAD_PRIORITY, _BAD_SLOT = 2, 4, 5  # statuses
@@ -236,7 +237,9 @@ class ShardedTable(Closing):
         """Update the priorities [B] of a sample, as `RemoteTable.update`."""
         return self.set_priorities(sample.slots, sample.generations, priorities)
 
-    def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
+    def set_priorities(
+        self, slots: ArrayLike, generations: ArrayLike, priorities: ArrayLike
+    ) -> tuple[int, int]:
         """Set priorities, as `RemoteTable.set_priorities`; drop those of lost shards."""
         where, known = np.asarray(slots), np.asarray(generations)
         given = _checked(priorities, len(where), "update")

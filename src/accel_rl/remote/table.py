@@ -14,6 +14,7 @@ from accel_rl.remote.calls import Calls, Numbered
 from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_of
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
+from accel_rl.types import ArrayLike
 
 _COPIED = 1 << 16  # bytes of a frame up to which one copy is cheaper than sending parts
 _MOST_PLANS = 32
@@ -202,7 +203,9 @@ class RemoteTable(Numbered):
         """
         return self.set_priorities(sample.slots, sample.generations, priorities)
 
-    def set_priorities(self, slots: Any, generations: Any, priorities: Any) -> tuple[int, int]:
+    def set_priorities(
+        self, slots: ArrayLike, generations: ArrayLike, priorities: ArrayLike
+    ) -> tuple[int, int]:
         """Update priorities by slots [n] uint32 and generations [n] uint32; see `update`."""
         arrays = [np.asarray(slots), np.asarray(generations), np.asarray(priorities, np.float32)]
         with self._client.lock:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from accel_rl.arguments import whole
-from accel_rl.types import Transition
+from accel_rl.types import ArrayLike, PyTree, Transition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Window:
     differ between learners of one table.
     """
 
-    observation: Any  # of the first transition
-    action: Any  # of the first transition
+    observation: PyTree  # of the first transition
+    action: PyTree  # of the first transition
     reward: Any  # [n] float32
     discount: Any  # [n] float32, the environment's
     truncated: Any  # [n] bool
-    next_observation: Any  # of the last transition in the first one's episode
-    extras: Any  # of the first transition
+    next_observation: PyTree  # of the last transition in the first one's episode
+    extras: PyTree  # of the first transition
 
 
 jax.tree_util.register_dataclass(
@@ -108,7 +108,7 @@ class Windows:
         def first(leaf: np.ndarray) -> np.ndarray:
             return leaf[:count].reshape(-1, *leaf.shape[2:])
 
-        def all_of(leaf: Any) -> np.ndarray:
+        def all_of(leaf: ArrayLike) -> np.ndarray:
             if not count:
                 return np.zeros((0, self._n), leaf.dtype)
             return np.ascontiguousarray(sliding_window_view(leaf, self._n, axis=0)).reshape(

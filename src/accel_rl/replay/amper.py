@@ -13,7 +13,7 @@ Reference: Li, Kazemi, Laguna and Hu, "Associative memory based experience repla
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from accel_rl.replay.prioritised import exponent, power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 MODES = ("exact", "prefix", "dithered")
 FORMS = ("auto", "rejection", "match")
@@ -141,9 +141,9 @@ def _assign(state: Amper, slots: Array, weights: Array) -> Amper:
 
 def amper_sampler(
     ring: Ring,
-    init: Callable[..., Any],
-    assign: Callable[[Any, Array, Array], Any],
-    search: Callable[[Any, Span, Array], Search],
+    init: Callable[..., PyTree],
+    assign: Callable[[PyTree, Array, Array], PyTree],
+    search: Callable[[PyTree, Span, Array], Search],
     groups: int,
     form: str,
 ) -> Sampler:
@@ -160,14 +160,14 @@ def amper_sampler(
     by_match = form == "match" or (form == "auto" and jax.default_backend() != "cpu")
     pick = _draw_by_match if by_match else _draw_by_rejection
 
-    def assign_any(state: Any, slots: Array, weights: Array) -> Any:
+    def assign_any(state: PyTree, slots: Array, weights: Array) -> PyTree:
         kept = jnp.where(blocks.last_of_each(slots), slots, np.int32(-1))
         return assign(state, within(kept, ring.capacity), weights)
 
-    def assign_range(state: Any, first: Array, weights: Array) -> Any:
+    def assign_range(state: PyTree, first: Array, weights: Array) -> PyTree:
         return assign(state, blocks.around(first, weights.shape[0], ring.capacity), weights)
 
-    def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
+    def draw(state: PyTree, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         bits = query_words(words, groups)
         key = key_of(bits[:, groups])
         queries = search(state, span, bits)

@@ -1,16 +1,14 @@
 """Checks of inputs: at once for known values, through checkify for traced ones."""
 
-from typing import Any
-
 import jax
 import numpy as np
 from jax.experimental import checkify
 
 from accel_rl.arguments import real
-from accel_rl.types import ArrayLike
+from accel_rl.types import ArrayLike, PyTree
 
 
-def known(*values: Any) -> bool:
+def known(*values: PyTree) -> bool:
     """Return True if no value is traced, so that Python can read it."""
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
@@ -50,7 +48,7 @@ def require_small(name: str, value: ArrayLike) -> None:
         raise ValueError(f"{name} must be finite and at least 0, got {value}")
 
 
-def sound_priorities(priorities: Any, checked: bool = False) -> Any:
+def sound_priorities(priorities: PyTree, checked: bool = False) -> PyTree:
     """Return a mask of the finite, non-negative priorities, bool as `priorities`.
 
     Traced priorities that are invalid are reported through checkify if `checked`.
@@ -63,7 +61,7 @@ def sound_priorities(priorities: Any, checked: bool = False) -> Any:
     return sound
 
 
-def same_structure(argument: str, expected: Any, found: Any) -> None:
+def same_structure(argument: str, expected: PyTree, found: PyTree) -> None:
     """Check that two pytrees have the same structure.
 
     Raises:

@@ -1,13 +1,12 @@
 """Frame stacks, assembled when they are read, so that each frame is stored once."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 Offset = Callable[[Array, Array | int], Array]
 """offset(slots, rows): slots of the same environments that many rows later, around the end."""
@@ -39,7 +38,7 @@ def stacked_slots(
     return jnp.stack(stack[::-1], axis=-1)
 
 
-def push(stack: Any, frame: Any, axis: int) -> Any:
+def push(stack: PyTree, frame: PyTree, axis: int) -> PyTree:
     """Append one frame to stacks with their depth on `axis`, and drop the oldest frame."""
 
     def leaf(old: Array, new: Array) -> Array:

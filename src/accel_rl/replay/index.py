@@ -7,7 +7,7 @@ device, or in another process.
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
-from accel_rl.types import Array, ArrayLike, Sample
+from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 WEIGHTS_OVER = ("batch", "buffer")
 
@@ -28,7 +28,7 @@ WEIGHTS_OVER = ("batch", "buffer")
 class IndexState:
     """State of an index; a pytree. E environments, windows of w rows."""
 
-    sampler: Any
+    sampler: PyTree
     cursor: Cursor
     pending: Array | None  # [w - 1, E] float32, weights of the newest rows, whose windows are not
     # complete; None if w is 1
@@ -215,7 +215,7 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
     return jnp.where(positive, ratio**beta, np.float32(0))
 
 
-def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> Any:
+def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> PyTree:
     """Return priorities as float32 [*shape], as NumPy if known, so that checks can read them.
 
     Raises:

@@ -1,7 +1,5 @@
 """Replay buffer of the newest step of each environment, for online learning in replay loops."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -11,7 +9,7 @@ from accel_rl.replay.replay import Replay, compose
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import Sampler, Span
 from accel_rl.replay.store import make_store
-from accel_rl.types import Array, Transition
+from accel_rl.types import Array, PyTree, Transition
 
 
 def newest(example: Transition, num_envs: int) -> Replay:
@@ -47,7 +45,7 @@ def newest(example: Transition, num_envs: int) -> Replay:
 def _in_order(ring: Ring) -> Sampler:
     """Return a sampler that draws every slot once, in order, without randomness or state."""
 
-    def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
+    def draw(state: PyTree, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         slots = jnp.arange(positions.shape[0], dtype=jnp.int32)
         each = np.float32(1 / ring.capacity)
         return slots, jnp.where(slots < span.size, each, np.float32(0))

@@ -2,7 +2,6 @@
 
 import dataclasses
 from types import ModuleType
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.checks import require
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
 FORMS = ("auto", *MODULES)
@@ -27,7 +26,7 @@ LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
 class Prioritised:
     """State of proportional prioritisation; a pytree."""
 
-    sums: Any  # sum_tree.SumTree, or weights of wide_sum
+    sums: PyTree  # sum_tree.SumTree, or weights of wide_sum
     alpha: Array  # float32, >= 0
 
 
@@ -109,7 +108,7 @@ def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
         sums = ops.assign_range(state.sums, first, weights, ring.capacity)
         return dataclasses.replace(state, sums=sums)
 
-    def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> Any:
+    def draw(state: Prioritised, span: Span, positions: Array, words: Array) -> PyTree:
         slots, probabilities = ops.draw(state.sums, positions, words)
         # If all weights are 0, the slot may be in the padding beyond the capacity.
         return jnp.minimum(slots, np.int32(ring.capacity - 1)), probabilities

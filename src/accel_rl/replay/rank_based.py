@@ -6,7 +6,6 @@ until the next sort.
 """
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,7 @@ from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 PER_OCTAVE = 16
 Redraw = tuple[Array, Array, Array, Array]
@@ -86,7 +85,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
     def keep(state: RankBased, changed: Blocks, number: Array) -> RankBased:
         number = state.changed + number
 
-        def sort(_: Any, weights: Array) -> tuple[Array, Array, Array]:
+        def sort(_: PyTree, weights: Array) -> tuple[Array, Array, Array]:
             stored = weights[: ring.capacity]
             order = jnp.argsort(stored, descending=True, stable=False).astype(jnp.int32)
             return order, jnp.sum(stored > 0, dtype=jnp.int32), jnp.int32(0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.sampler import MakeSampler
 from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
-from accel_rl.types import Array, ArrayLike, Sample
+from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 # Sampler factories, by the names that `make` accepts.
 SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
@@ -61,20 +61,20 @@ class Apart(NamedTuple):
     `Replay.add` equals rows, insert and write; `Replay.sample` equals draw and gather.
     """
 
-    rows: Callable[..., tuple[Any, Added]]
+    rows: Callable[..., tuple[PyTree, Added]]
     """rows(store state, transitions, priorities=None): items in the form that `write` accepts, and
     `Added`."""
 
     insert: Callable[[IndexState, Added], IndexState]
     """insert(index state, added)"""
 
-    write: Callable[[StoreState, Any, int], StoreState]
+    write: Callable[[StoreState, PyTree, int], StoreState]
     """write(store state, rows, steps)"""
 
     draw: Callable[..., Sample]
     """draw(index state, key, beta=1.0): a `Sample` without its batch."""
 
-    gather: Callable[..., Any]
+    gather: Callable[..., PyTree]
     """gather(store state, slots [B], gamma=None): the batch."""
 
     update: Callable[..., IndexState]
@@ -130,7 +130,7 @@ class Replay(NamedTuple):
 
 
 def make(
-    example: Any,
+    example: PyTree,
     capacity: int,
     batch_size: int,
     sampler: str | MakeSampler = "uniform",
@@ -228,8 +228,8 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return ReplayState(index.init(**hyperparameters), store.init())
 
     def rows(
-        state: StoreState, transitions: Any, priorities: ArrayLike | None = None
-    ) -> tuple[Any, Added]:
+        state: StoreState, transitions: PyTree, priorities: ArrayLike | None = None
+    ) -> tuple[PyTree, Added]:
         items, steps = store.rows(transitions)
         if priorities is not None:
             single = _rank(transitions) == _rank(store.example) + store.has_env_axis
@@ -249,7 +249,7 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return (where.size >= least_size) & (index.sampler.mass(state.sampler, where) > 0)
 
     def add(
-        state: ReplayState, transitions: Any, priorities: ArrayLike | None = None
+        state: ReplayState, transitions: PyTree, priorities: ArrayLike | None = None
     ) -> ReplayState:
         items, added = rows(state.store, transitions, priorities)
         return ReplayState(insert(state.index, added), store.write(state.store, items, added.steps))
@@ -299,12 +299,12 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     return ReplayState(state.index, dataclasses.replace(state.store, cursor=cursor))
 
 
-def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> Any:
+def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> PyTree:
     """Reshape the priorities given to an add, of one step or an axis of steps, to [steps, envs]."""
     envs = (store.ring.num_envs,) if store.has_env_axis else ()
     given = as_priorities(priorities, envs if single else (steps, *envs))
     return given.reshape(steps, store.ring.num_envs)
 
 
-def _rank(items: Any) -> int:
+def _rank(items: PyTree) -> int:
     return np.ndim(jax.tree.leaves(items)[0])

@@ -1,23 +1,21 @@
 """Arrays of slots, written row after row around a ring, each leaf in its own dtype."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.replay.checks import same_structure
-from accel_rl.types import Array
+from accel_rl.types import Array, ArrayLike, PyTree
 
 NUMBERS = "biuf"  # kinds of NumPy dtypes; bfloat16 and similar dtypes have another kind
 
 
-def allocate(example: Any, capacity: int) -> Any:
+def allocate(example: PyTree, capacity: int) -> PyTree:
     """Return zeros [capacity, *leaf] for each leaf, so that an unwritten row ends an episode."""
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
 
 
-def describe(example: Any) -> Any:
+def describe(example: PyTree) -> PyTree:
     """Return the shapes and dtypes of an example's leaves, without its values.
 
     Raises:
@@ -34,14 +32,16 @@ def describe(example: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)), example)
 
 
-def _dtype(leaf: Any) -> np.dtype:
+def _dtype(leaf: ArrayLike) -> np.dtype:
     """Return the dtype that JAX gives an array or number, or NumPy's if JAX has none for it."""
     dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     known = dtype.kind in NUMBERS or jnp.issubdtype(dtype, np.number)
     return jax.dtypes.canonicalize_dtype(dtype) if known else dtype
 
 
-def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tuple[Any, int]:
+def as_rows(
+    argument: str, example: PyTree, items: PyTree, num_envs: int | None
+) -> tuple[PyTree, int]:
     """Flatten items to leaves [steps * envs, *leaf] of the example's dtypes; count the steps.
 
     Without an environment axis (`num_envs` None), items are one item or [steps]; with it, [envs] or
@@ -77,7 +77,7 @@ def as_rows(argument: str, example: Any, items: Any, num_envs: int | None) -> tu
     return jax.tree.unflatten(jax.tree.structure(items), rows), 1 if count is None else count
 
 
-def write(data: Any, first: Array, rows: Any, around: bool) -> Any:
+def write(data: PyTree, first: Array, rows: PyTree, around: bool) -> PyTree:
     """Write n items into n consecutive slots from `first`, around the end only if `around`.
 
     To write around the end, two windows of n slots are overwritten, one at the end of the arrays

@@ -5,7 +5,7 @@ The store does not depend on priorities, so it can be placed apart from the inde
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +15,14 @@ from accel_rl.arguments import integer
 from accel_rl.replay import ring as rings
 from accel_rl.replay import storage, views
 from accel_rl.replay.ring import Cursor, Ring
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class StoreState:
     """State of a store; a pytree."""
 
-    data: Any  # the example's pytree, leaves [capacity, *leaf]
+    data: PyTree  # the example's pytree, leaves [capacity, *leaf]
     cursor: Cursor
 
 
@@ -35,24 +35,24 @@ class Store(NamedTuple):
     init: Callable[[], StoreState]
     """init()"""
 
-    rows: Callable[[Any], tuple[Any, int]]
+    rows: Callable[[PyTree], tuple[PyTree, int]]
     """rows(items): items checked against the example, leaves [steps * envs, *leaf], and steps."""
 
-    write: Callable[[StoreState, Any, int], StoreState]
+    write: Callable[[StoreState, PyTree, int], StoreState]
     """write(state, rows, steps): write the next steps of all environments."""
 
-    drawable: Callable[[StoreState, Any, int], Array | None]
+    drawable: Callable[[StoreState, PyTree, int], Array | None]
     """drawable(state, rows, steps): bool [steps, envs], True for new items that may be drawn once
     their windows are complete; None if all may."""
 
-    gather: Callable[..., Any]
+    gather: Callable[..., PyTree]
     """gather(state, slots [B], gamma=None): the batch; see `views`."""
 
     ring: Ring
     selective: bool
     """True if `drawable` may exclude items."""
 
-    example: Any
+    example: PyTree
     """Shapes and dtypes of an item."""
 
     has_env_axis: bool
@@ -60,7 +60,7 @@ class Store(NamedTuple):
 
 
 def make_store(
-    example: Any,
+    example: PyTree,
     capacity: int,
     *,
     num_envs: int | None = None,
@@ -98,17 +98,17 @@ def make_store(
     def init() -> StoreState:
         return StoreState(storage.allocate(spec, capacity), rings.start())
 
-    def rows(items: Any) -> tuple[Any, int]:
+    def rows(items: PyTree) -> tuple[PyTree, int]:
         return storage.as_rows("transitions", spec, items, num_envs)
 
-    def write(state: StoreState, items: Any, steps: int) -> StoreState:
+    def write(state: StoreState, items: PyTree, steps: int) -> StoreState:
         first = state.cursor.row * np.int32(ring.num_envs)
         return StoreState(
             storage.write(state.data, first, items, steps > 1),
             rings.advance(ring, state.cursor, steps),
         )
 
-    def drawable(state: StoreState, items: Any, steps: int) -> Array | None:
+    def drawable(state: StoreState, items: PyTree, steps: int) -> Array | None:
         shape = steps, ring.num_envs
         allowed = None
         if view.drops_truncated:
@@ -126,7 +126,7 @@ def make_store(
         moved = rings.wrap(moved, capacity)
         return jnp.where(moved < 0, moved + np.int32(capacity), moved)
 
-    def gather(state: StoreState, slots: Array, gamma: ArrayLike | None = None) -> Any:
+    def gather(state: StoreState, slots: Array, gamma: ArrayLike | None = None) -> PyTree:
         return view.gather(state.data, slots, offset, gamma)
 
     selective = view.drops_truncated or sequence_period > 1

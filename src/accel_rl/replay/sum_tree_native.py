@@ -8,7 +8,7 @@ import numpy as np
 
 from accel_rl import native
 from accel_rl.replay.sum_tree import NUM_WORDS, SumTree, highest, init, leaves, total
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 __all__ = [
     "NUM_WORDS",
@@ -96,7 +96,7 @@ def _assign(symbol: str, tree: SumTree, *operands: Array, **attributes: int) -> 
     return SumTree(*call(*state, *operands, **attributes))
 
 
-def _expect(name: str, array: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+def _expect(name: str, array: PyTree, dtype: Any, shape: tuple[int, ...]) -> None:
     if array.dtype != dtype:
         raise TypeError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
     if array.shape != shape:

@@ -1,7 +1,6 @@
 """Uniform replay: all items that may be drawn have the same probability."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from accel_rl.replay.blocks import around
 from accel_rl.replay.members import draw_members, key_of
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 CHUNKS = 1024  # parts of a span that one float32 position can resolve
 
@@ -40,7 +39,7 @@ def uniform() -> MakeSampler:
 def _contiguous(ring: Ring) -> Sampler:
     """Return a stateless sampler for spans in which every slot can be drawn."""
 
-    def draw(state: Any, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
+    def draw(state: PyTree, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         chunk = jnp.maximum((span.size + np.int32(CHUNKS - 1)) // np.int32(CHUNKS), 1)
         # Not whole: the last chunk, if shorter, is drawn in proportion to its size.
         chunks = span.size.astype(jnp.float32) / chunk.astype(jnp.float32)
@@ -104,7 +103,7 @@ def _selective(ring: Ring) -> Sampler:
     )
 
 
-def _scale(state: Any, priorities: Array) -> Array:
+def _scale(state: PyTree, priorities: Array) -> Array:
     return (priorities > 0).astype(jnp.float32)
 
 

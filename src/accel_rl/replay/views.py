@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,13 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.replay.frames import Offset, episode_ends, push, stacked_slots
 from accel_rl.replay.n_step import n_step as n_step_return
-from accel_rl.types import Array, ArrayLike, Batch, Sequences, Transition
+from accel_rl.types import Array, ArrayLike, Batch, PyTree, Sequences, Transition
 
 
 class View(NamedTuple):
     """Function that assembles a batch from slots, and the rows that an item needs."""
 
-    gather: Callable[[Any, Array, Offset, ArrayLike | None], Any]
+    gather: Callable[[PyTree, Array, Offset, ArrayLike | None], PyTree]
     """gather(data, slots [B], offset, gamma): the batch."""
 
     window: int = 1
@@ -31,7 +31,7 @@ class View(NamedTuple):
 
 
 def make_view(
-    example: Any, *, n_step: int = 1, sequence_length: int | None = None, frame_stack: int = 1
+    example: PyTree, *, n_step: int = 1, sequence_length: int | None = None, frame_stack: int = 1
 ) -> View:
     """Make the view of items like `example`, of which only shapes and dtypes matter.
 
@@ -94,8 +94,8 @@ def _transitions(example: Transition, n: int, depth: int) -> View:
     return View(gather, n + (not final), depth - 1, may_truncate and not final)
 
 
-def _sequences(example: Any, length: int, depth: int) -> View:
-    def gather(data: Any, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Sequences:
+def _sequences(example: PyTree, length: int, depth: int) -> View:
+    def gather(data: PyTree, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Sequences:
         window = jnp.stack([offset(slots, j) for j in range(length)], axis=-1)
         steps = _at(data, window)
         if not isinstance(example, Transition):
@@ -112,7 +112,7 @@ def _sequences(example: Any, length: int, depth: int) -> View:
     return View(gather, length, depth - 1)
 
 
-def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
+def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> PyTree:
     """Return the observations of steps, stacked on the axis after those of `slots`."""
     if depth == 1:
         return _at(data.observation, slots)
@@ -123,7 +123,7 @@ def _observe(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
     return _at(data.observation, stacked_slots(ended, slots, depth, offset))
 
 
-def _observe_after(data: Transition, slots: Array, offset: Offset, depth: int) -> Any:
+def _observe_after(data: Transition, slots: Array, offset: Offset, depth: int) -> PyTree:
     """Return the observations that followed steps, in the same episodes."""
     frame = _at(data.next_observation, slots)
     if depth == 1:
@@ -131,7 +131,7 @@ def _observe_after(data: Transition, slots: Array, offset: Offset, depth: int) -
     return push(_observe(data, slots, offset, depth), frame, slots.ndim)
 
 
-def _at(data: Any, slots: Array) -> Any:
+def _at(data: PyTree, slots: Array) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.at[slots].get(mode="promise_in_bounds"), data)
 
 

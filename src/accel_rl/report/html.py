@@ -5,12 +5,13 @@ import functools
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 
 from accel_rl import __version__
 from accel_rl.io import atomic_write
+from accel_rl.io.values import Json
 from accel_rl.report import page as pages
 from accel_rl.report.page import Page
 
@@ -80,6 +81,6 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {"text": pages.text}
+    filters: Mapping[str, Json] = {"text": pages.text}
     found.filters.update(filters)
     return found

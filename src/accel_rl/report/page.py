@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accel_rl.io.values import Json
 from accel_rl.report.results import Basis
 
 Rows = Sequence[tuple[str, Any]]
 """Names and values, in the order in which they are shown."""
 
-Found = Mapping[str, Any]
+Found = Mapping[str, Json]
 """A JSON file's table, its keys checked by who read it."""
 
 
@@ -111,7 +112,7 @@ def number(value: float) -> str:
     return f"{value:.2e}"
 
 
-def flat(settings: Mapping[str, Any], inside: str = "") -> list[tuple[str, Any]]:
+def flat(settings: Mapping[str, Json], inside: str = "") -> list[tuple[str, Any]]:
     """Flatten nested tables to rows of dotted names and values."""
     rows: list[tuple[str, Any]] = []
     for name, value in settings.items():

@@ -30,6 +30,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from accel_rl.io.values import Json
+
 SCHEMA = "accel_rl.benchmark/1"
 
 Basis = Literal["measured", "modelled"]
@@ -83,7 +85,7 @@ class Results:
     commit: str | None
     quick: bool | None
     seeds: str | None
-    machine: Mapping[str, Any]
+    machine: Mapping[str, Json]
     versions: Mapping[str, str | None]
     load: Mapping[str, list[float]]
     records: tuple[BenchmarkRecord, ...]
@@ -191,7 +193,7 @@ def _claim(found: Any, inside: str, places: set[Place]) -> Claim:
     )
 
 
-def _place(table: dict[str, Any], name: str, inside: str, places: set[Place]) -> Place | None:
+def _place(table: dict[str, Json], name: str, inside: str, places: set[Place]) -> Place | None:
     found = _get(table, name, (list, type(None)), inside)
     if found is None:
         return None
@@ -200,7 +202,7 @@ def _place(table: dict[str, Any], name: str, inside: str, places: set[Place]) ->
     return (found[0], found[1], found[2])
 
 
-def _table(found: Any, what: str) -> dict[str, Any]:
+def _table(found: Any, what: str) -> dict[str, Json]:
     if not isinstance(found, dict):
         raise ValueError(f"{what} must hold a table, got {type(found).__name__}")
     return found
@@ -213,7 +215,7 @@ def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
     return isinstance(value, kind)
 
 
-def _get(table: dict[str, Any], name: str, kind: type | tuple[type, ...], inside: str = "") -> Any:
+def _get(table: dict[str, Json], name: str, kind: type | tuple[type, ...], inside: str = "") -> Any:
     key = f"{inside}.{name}" if inside else name
     if name not in table:
         raise ValueError(f"{key} is missing")
@@ -222,13 +224,13 @@ def _get(table: dict[str, Any], name: str, kind: type | tuple[type, ...], inside
     return table[name]
 
 
-def _values(table: dict[str, Any], inside: str, kind: type | tuple[type, ...]) -> Any:
+def _values(table: dict[str, Json], inside: str, kind: type | tuple[type, ...]) -> Any:
     for name in table:
         _get(table, name, kind, inside)
     return table
 
 
-def _one_of(choices: Any, table: dict[str, Any], name: str, inside: str) -> Any:
+def _one_of(choices: Any, table: dict[str, Json], name: str, inside: str) -> Any:
     value = _get(table, name, str, inside)
     if value not in get_args(choices):
         known = ", ".join(get_args(choices))

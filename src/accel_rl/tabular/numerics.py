@@ -7,7 +7,7 @@ leaves, so `vmap` over rates works. Every operation is elementwise.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from accel_rl.arguments import one_of, real, shown, whole, within
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 INT32_MAX = 2**31 - 1
 MAX_MEAN = 46_340  # most entries of an INT32 mean: their remainders are summed in 32 bits
@@ -32,9 +32,9 @@ class Kernel(NamedTuple):
     """
 
     name: str
-    functions: tuple[Callable[..., Any], ...]
+    functions: tuple[Callable[..., PyTree], ...]
 
-    def name_for(self, *functions: Callable[..., Any]) -> str | None:
+    def name_for(self, *functions: Callable[..., PyTree]) -> str | None:
         """Return the name if the native code computes these functions, else None."""
         return self.name if functions == self.functions else None
 

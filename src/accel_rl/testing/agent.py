@@ -11,7 +11,7 @@ import numpy as np
 
 from accel_rl.agents import Agent
 from accel_rl.testing.expect import expect, expect_close, expect_equal, expect_refusal
-from accel_rl.types import Array, Batch, Box, Discrete, Space
+from accel_rl.types import Array, Batch, Box, Discrete, PyTree, Space
 
 ENVS, ITEMS = 5, 6
 LEFT_OUT = 2  # the item of weight 0
@@ -87,7 +87,7 @@ def _play(agent: Agent, hyper: Mapping[str, float], key: Array) -> dict[str, Any
     }
 
 
-def _stacked(*trees: Any) -> Any:
+def _stacked(*trees: PyTree) -> PyTree:
     """Stack trees along a new leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
@@ -134,7 +134,7 @@ def _swept(agent: Agent) -> dict[str, Array]:
     return values
 
 
-def _check_hyperparameters(agent: Agent, states: Any) -> None:
+def _check_hyperparameters(agent: Agent, states: PyTree) -> None:
     """Check that each hyper-parameter is in the state, so that `vmap` can sweep it."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
     for row, name in enumerate(agent.hyperparameters, start=1):
@@ -142,7 +142,7 @@ def _check_hyperparameters(agent: Agent, states: Any) -> None:
         expect(swept, f"hyper-parameter {name} is not in the state")
 
 
-def _check_actions(agent: Agent, found: Mapping[str, Any]) -> None:
+def _check_actions(agent: Agent, found: Mapping[str, PyTree]) -> None:
     """Check that actions are in the space, and that greedy ones ignore key and step."""
     space = agent.action_space
     dtype = jax.dtypes.canonicalize_dtype(space.dtype)
@@ -163,7 +163,7 @@ def _check_actions(agent: Agent, found: Mapping[str, Any]) -> None:
         expect_equal((new.shape[1:], new.dtype), kept, "shape and dtype of what acting remembers")
 
 
-def _check_learning(found: Mapping[str, Any], random: bool) -> None:
+def _check_learning(found: Mapping[str, PyTree], random: bool) -> None:
     """Check an update's shapes, weights, episode ends and TD errors, and that `vmap` agrees."""
     state, learned = found["learned"]
     _check_same_types(state, found["state"])
@@ -196,7 +196,7 @@ def _check_learning(found: Mapping[str, Any], random: bool) -> None:
         expect_close(single, found["learned_singles"][0], wrong)
 
 
-def _check_same_types(tree: Any, other: Any) -> None:
+def _check_same_types(tree: PyTree, other: PyTree) -> None:
     """Check that two trees have the same structure, shapes and dtypes, as a scan's carry."""
     expect_equal(jax.tree.structure(tree), jax.tree.structure(other), "a learned state's structure")
     for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):

@@ -1,18 +1,16 @@
 """Contract check of a `types.Environment`; see docs/environments.md."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.testing.expect import expect, expect_equal, expect_refusal
-from accel_rl.types import Array, Discrete, Environment, Space
+from accel_rl.types import Array, ArrayLike, Discrete, Environment, PyTree, Space
 
 ENVS = 3
 
 
-def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple[Array, Any]:
+def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple[Array, PyTree]:
     """Check an environment's contract with random actions, alone and under `vmap`.
 
     Args:
@@ -33,7 +31,7 @@ def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple
     traces: list[None] = []
 
     @jax.jit
-    def step(*arguments: Any) -> Any:
+    def step(*arguments: PyTree) -> PyTree:
         traces.append(None)
         return env.step(*arguments)
 
@@ -52,8 +50,8 @@ def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple
     jax.tree.map(np.testing.assert_array_equal, _without_state(again), alone[0])
 
     @jax.jit
-    def play(keys: Array, actions: Array) -> Any:
-        def one(state: Any, inputs: Any) -> Any:
+    def play(keys: Array, actions: Array) -> PyTree:
+        def one(state: PyTree, inputs: PyTree) -> PyTree:
             given = jax.vmap(env.step)(inputs[0], state, inputs[1])
             return given[1], _without_state(given)
 
@@ -80,24 +78,24 @@ def random_actions(space: Space, leading: tuple[int, ...], seed: int = 0) -> Arr
     return jnp.asarray(random.uniform(low, high, (*leading, *space.shape)), space.dtype)
 
 
-def _near(mapped: Any, alone: Any) -> None:
+def _near(mapped: PyTree, alone: PyTree) -> None:
     """Compare with a tolerance: a batch may round differently, and a scan fuses more."""
     np.testing.assert_allclose(mapped, alone, rtol=1e-3, atol=1e-4)
 
 
-def _without_state(given: Any) -> Any:
+def _without_state(given: PyTree) -> PyTree:
     observation, _, reward, terminated, truncated, info = given
     return observation, reward, terminated, truncated, info
 
 
-def _check_observation(env: Environment, observation: Any) -> None:
+def _check_observation(env: Environment, observation: PyTree) -> None:
     space = env.observation_space
     expect(isinstance(observation, jax.Array), "an observation must be an array of JAX")
     held = space.shape, jax.dtypes.canonicalize_dtype(space.dtype), False
     expect_equal(_kind(observation), held, "an observation's shape, dtype and weak type")
 
 
-def _check_step(env: Environment, first: Any, given: Any) -> None:
+def _check_step(env: Environment, first: PyTree, given: PyTree) -> None:
     observation, state, reward, terminated, truncated, info = given
     _check_observation(env, observation)
     _check_observation(env, info["final_observation"])
@@ -109,7 +107,7 @@ def _check_step(env: Environment, first: Any, given: Any) -> None:
     expect(not any(leaf.weak_type for leaf in jax.tree.leaves(info)), "info is weakly typed")
 
 
-def _check_played(env: Environment, played: Any) -> None:
+def _check_played(env: Environment, played: PyTree) -> None:
     observation, reward, terminated, truncated, info = played
     final, stopped = info["final_observation"], terminated | truncated
     expect(np.isfinite(reward), "rewards must be finite")
@@ -127,7 +125,7 @@ def _check_played(env: Environment, played: Any) -> None:
             expect(inside, "an observation is not of its space")
 
 
-def _check_refusals(env: Environment, key: Array, state: Any) -> None:
+def _check_refusals(env: Environment, key: Array, state: PyTree) -> None:
     space = env.action_space
     wrong = jnp.zeros((2, *space.shape), space.dtype)
     by = "envs.action_of"
@@ -137,5 +135,5 @@ def _check_refusals(env: Environment, key: Array, state: Any) -> None:
         expect_refusal(TypeError, "must be an integer", env.step, key, state, real, by=by)
 
 
-def _kind(leaf: Any) -> tuple[Any, ...]:
+def _kind(leaf: ArrayLike) -> tuple[object, ...]:
     return leaf.shape, leaf.dtype, leaf.weak_type

@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl.types import PyTree
+
 
 def expect(holds: Any, message: str) -> None:
     """Raise AssertionError with the message unless all elements of `holds` are true."""
@@ -14,7 +16,7 @@ def expect(holds: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def expect_equal(found: Any, wanted: Any, what: str) -> None:
+def expect_equal(found: PyTree, wanted: PyTree, what: str) -> None:
     """Raise AssertionError unless both are equal."""
     if found != wanted:
         raise AssertionError(f"{what} must be {wanted}, got {found}")
@@ -46,7 +48,7 @@ def expect_refusal(
     )
 
 
-def expect_close(found: Any, wanted: Any, message: str) -> None:
+def expect_close(found: PyTree, wanted: PyTree, message: str) -> None:
     """Raise AssertionError unless two pytrees are equal up to rounding."""
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5, err_msg=message)

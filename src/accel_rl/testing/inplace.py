@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
+
+from accel_rl.types import PyTree
 
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(
@@ -28,9 +29,9 @@ _TYPES = {
 
 
 def assert_inplace(
-    fn: Callable[..., Any],
-    state: Any,
-    *args: Any,
+    fn: Callable[..., PyTree],
+    state: PyTree,
+    *args: PyTree,
     least_bytes: int = 4096,
     temporary_bytes: int | None = None,
 ) -> None:

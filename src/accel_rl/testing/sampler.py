@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,7 @@ import numpy as np
 
 from accel_rl.replay import MakeSampler, Ring, Sampler, Span
 from accel_rl.testing.expect import expect, expect_close, expect_equal
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 CAPACITY, DRAWS = 12, 4096
 # A sound sampler fails by chance in one of 1.7 million draws of a slot.
@@ -73,7 +72,7 @@ def check_sampler(
 
 
 def _check_draws(
-    sampler: Sampler, state: Any, weights: np.ndarray, probabilities: Probabilities | None
+    sampler: Sampler, state: PyTree, weights: np.ndarray, probabilities: Probabilities | None
 ) -> None:
     """Check draws, their probabilities, mass, least and highest against weights in NumPy."""
     drawn = jax.jit(functools.partial(_draw, sampler))
@@ -99,7 +98,7 @@ def _check_draws(
     expect(np.abs(share - wanted) <= allowed, f"drawn {share}, which should be {wanted}")
 
 
-def _draw(sampler: Sampler, state: Any, key: Array) -> tuple[Array, ...]:
+def _draw(sampler: Sampler, state: PyTree, key: Array) -> tuple[Array, ...]:
     """Draw DRAWS slots; return them with probabilities, mass, least and highest."""
     span = Span(jnp.int32(0), jnp.int32(CAPACITY))
     first, second = jax.random.split(key)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from accel_rl.io import Checkpoint
+from accel_rl.io.values import Json
 from accel_rl.train.compiled import Evaluation, as_arrays, number_of_seeds
 from accel_rl.train.program import Program
 from accel_rl.train.state import TrainState
@@ -24,10 +25,10 @@ def checkpoint_metadata(
     program: Program,
     key: Array,
     period: int,
-    hyper: Mapping[str, Any],
-    seeds: Mapping[str, Any],
+    hyper: Mapping[str, Json],
+    seeds: Mapping[str, Json],
     evaluation: Evaluation | None,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Collect what determines the numbers of a training, as JSON values.
 
     `training` must be equal where a training is resumed. Where `setting` differs, floating-point
@@ -56,7 +57,7 @@ def checkpoint_metadata(
     return json.loads(json.dumps(value, default=np.ndarray.tolist))
 
 
-def check_metadata(saved: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+def check_metadata(saved: Mapping[str, Json], ours: Mapping[str, Json]) -> None:
     """Refuse the checkpoint of another training; warn of other versions or devices.
 
     Raises:
@@ -103,7 +104,7 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
 
 
 def _differences(
-    saved: Mapping[str, Any], ours: Mapping[str, Any]
+    saved: Mapping[str, Json], ours: Mapping[str, Json]
 ) -> Iterator[tuple[str, Any, Any]]:
     theirs, mine = _flatten(saved), _flatten(ours)
     for name in dict.fromkeys([*mine, *theirs]):
@@ -111,9 +112,9 @@ def _differences(
             yield name, theirs.get(name), mine.get(name)
 
 
-def _flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(tree: Mapping[str, Json]) -> dict[str, Json]:
     """Map dotted names to values; a list is a value."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, Json] = {}
     for name, value in tree.items():
         if isinstance(value, dict):
             flat.update({f"{name}.{inner}": each for inner, each in _flatten(value).items()})

@@ -1,22 +1,21 @@
 """Collection of transitions: step environments with a policy."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
-from accel_rl.types import Array, ArrayLike, Environment, Transition
+from accel_rl.types import Array, ArrayLike, Environment, PyTree, Transition
 
 
 @dataclasses.dataclass(frozen=True)
 class ActorState:
     """State of E environments, and of the agent's episodes in them; a pytree."""
 
-    env: Any  # leaves [E, ...]
-    observation: Any  # [E, *observation]
-    memory: Any  # of the agent, leaves [E, ...]
+    env: PyTree  # leaves [E, ...]
+    observation: PyTree  # [E, *observation]
+    memory: PyTree  # of the agent, leaves [E, ...]
     action: Array | None  # [E, *action], chosen already; None unless the agent learns from it
     episode_return: Array  # [E] float32, rewards of the present episode so far
     episode_length: Array  # [E] int32, its steps so far
@@ -49,8 +48,8 @@ def example(env: Environment, agent: Agent) -> Transition:
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0))
     space = agent.action_space
     action = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))
-    scalar: Any = jax.ShapeDtypeStruct((), jnp.float32)
-    flag: Any = jax.ShapeDtypeStruct((), jnp.bool_)
+    scalar: PyTree = jax.ShapeDtypeStruct((), jnp.float32)
+    flag: PyTree = jax.ShapeDtypeStruct((), jnp.bool_)
     return Transition(
         observation=observation,
         action=action,
@@ -62,7 +61,7 @@ def example(env: Environment, agent: Agent) -> Transition:
     )
 
 
-def start(env: Environment, agent: Agent, num_envs: int, policy: Any, key: Array) -> ActorState:
+def start(env: Environment, agent: Agent, num_envs: int, policy: PyTree, key: Array) -> ActorState:
     """Environments at the start of their first episodes."""
     reset_key, act_key = jax.random.split(key)
     observation, state = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
@@ -80,7 +79,7 @@ def start(env: Environment, agent: Agent, num_envs: int, policy: Any, key: Array
 
 
 def collect(
-    env: Environment, agent: Agent, actor: ActorState, policy: Any, keys: Array, step: ArrayLike
+    env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
 ) -> tuple[ActorState, Transition, Episodes]:
     """Step all environments `rollout` times.
 
@@ -100,7 +99,7 @@ def collect(
     if rollout == 1:
         return _step(env, agent, actor, policy, keys[0], step)
 
-    def one(actor: ActorState, inputs: Any) -> Any:
+    def one(actor: ActorState, inputs: PyTree) -> PyTree:
         keys, number = inputs
         actor, transition, episodes = _step(env, agent, actor, policy, keys, step + number)
         return actor, (transition, episodes)
@@ -111,7 +110,7 @@ def collect(
 
 
 def _step(
-    env: Environment, agent: Agent, actor: ActorState, policy: Any, keys: Array, step: ArrayLike
+    env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
 ) -> tuple[ActorState, Transition, Episodes]:
     num_envs = keys.shape[0] - 1
     action, memory = actor.action, actor.memory

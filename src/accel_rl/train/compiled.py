@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
+from accel_rl.io.values import Json
 from accel_rl.train.evaluate import evaluator
 from accel_rl.train.program import Program
 from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 # Iterations are int32, so no iteration folds this into the key.
 EVALUATION = np.uint32(1 << 31)
@@ -55,14 +56,14 @@ class CompiledProgram(NamedTuple):
     evaluate: Callable[[TrainState], Array]
     """evaluate(state): mean return of greedy episodes, [] float32."""
 
-    template: Any
+    template: PyTree
     """The state's shapes, dtypes and shardings."""
 
 
 def compile_program(
     program: Program,
     key: Array,
-    hyper: Mapping[str, Any],
+    hyper: Mapping[str, PyTree],
     seeds: Mapping[str, Any],
     evaluation: Evaluation | None = None,
 ) -> CompiledProgram:
@@ -104,7 +105,7 @@ def compile_program(
 class _Functions(NamedTuple):
     """Jitted functions of a program."""
 
-    init: Any
+    init: jax.stages.Wrapped
     segments: dict[bool, Callable[..., SegmentResult]]
     evaluate: Callable[[TrainState], Array]
 
@@ -117,7 +118,7 @@ def _functions(
 ) -> _Functions:
     """Jit once, so that a program that runs again, or resumes, is not compiled again."""
 
-    def start(key: Array, hyper: Any) -> TrainState:
+    def start(key: Array, hyper: PyTree) -> TrainState:
         return program.init(key, **hyper)
 
     def segment(learning: bool, state: TrainState, iterations: Array) -> SegmentResult:
@@ -130,7 +131,7 @@ def _functions(
         returns = play(program.agent.policy(state.agent), jax.random.fold_in(key, state.iteration))
         return jnp.mean(returns)
 
-    def many(fn: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    def many(fn: Callable[..., PyTree], in_axes: tuple[int | None, ...]) -> Callable[..., PyTree]:
         return fn if sharing is None else over_seeds(fn, in_axes=in_axes, **dict(sharing))
 
     by_learning = {
@@ -156,7 +157,7 @@ def number_of_seeds(key: Array) -> int | None:
     return None if key.ndim == 0 else key.shape[0]
 
 
-def as_arrays(hyper: Mapping[str, Any]) -> dict[str, Any]:
+def as_arrays(hyper: Mapping[str, PyTree]) -> dict[str, Json]:
     """Convert hyper-parameters to NumPy arrays, in nested dicts."""
     return {
         name: as_arrays(value) if isinstance(value, Mapping) else np.asarray(value)
@@ -164,7 +165,7 @@ def as_arrays(hyper: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checked(program: Program, hyper: Mapping[str, Any], number: int | None) -> Any:
+def _checked(program: Program, hyper: Mapping[str, PyTree], number: int | None) -> PyTree:
     """Check hyper-parameters and convert them to float32, [seeds] each where there are seeds."""
     given = as_arrays(hyper)
     shape = () if number is None else (number,)
@@ -184,7 +185,7 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def finite(tree: Any) -> Array:
+def finite(tree: PyTree) -> Array:
     """Return whether all floats of a pytree are finite, [] bool."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in floats]))

@@ -1,19 +1,18 @@
 """Greedy evaluation of a policy."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole
-from accel_rl.types import Array, Environment
+from accel_rl.types import Array, Environment, PyTree
 
 
 def evaluator(
     env: Environment, agent: Agent, episodes: int = 100, max_steps: int = 10_000
-) -> Callable[[Any, Array], Array]:
+) -> Callable[[PyTree, Array], Array]:
     """Make a function that runs greedy evaluation episodes.
 
     Args:
@@ -28,7 +27,7 @@ def evaluator(
     whole("episodes", episodes, 1)
     whole("max_steps", max_steps, 1)
 
-    def evaluate(policy: Any, key: Array) -> Array:
+    def evaluate(policy: PyTree, key: Array) -> Array:
         reset_key, step_key = jax.random.split(key)
         observation, state = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
         start = (
@@ -36,10 +35,10 @@ def evaluator(
             *(jnp.zeros(episodes, jnp.float32), jnp.zeros(episodes, bool)),
         )
 
-        def unfinished(carry: Any) -> Array:
+        def unfinished(carry: PyTree) -> Array:
             return (carry[0] < max_steps) & ~jnp.all(carry[-1])
 
-        def step(carry: Any) -> Any:
+        def step(carry: PyTree) -> PyTree:
             time, observation, state, memory, total, stopped = carry
             act_key, env_key = jax.random.split(jax.random.fold_in(step_key, time))
             action, memory = agent.act(policy, memory, observation, act_key, time, explore=False)

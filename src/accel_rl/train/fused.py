@@ -1,7 +1,7 @@
 """The fused executor: a whole training as one pure function, for `jit` and `vmap`."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.state import TrainState
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 
 class FusedResult(NamedTuple):
@@ -37,14 +37,14 @@ def fused(program: Program, steps: int, *, period: int | None = None) -> Callabl
     program.require_replay()
     plan = segments(program.schedule, steps, period)
 
-    def run(key: Array, **hyperparameters: Any) -> FusedResult:
+    def run(key: Array, **hyperparameters: PyTree) -> FusedResult:
         state = program.init(key, **hyperparameters)
         metrics = []
         for learning in (False, True):
             lengths = np.array([n for n, learns in plan if learns == learning], np.int32)
             if lengths.size:
 
-                def body(state: TrainState, length: ArrayLike, learning: bool = learning) -> Any:
+                def body(state: TrainState, length: ArrayLike, learning: bool = learning) -> PyTree:
                     return program.segment(state, length, learning)
 
                 state, measured = jax.lax.scan(body, state, lengths)

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import FrameType
 
 
 @contextlib.contextmanager
@@ -18,13 +18,13 @@ def deferred() -> Iterator[Callable[[], bool]]:
       A function that returns whether a signal has come.
     """
     came: list[int] = []
-    before: dict[int, Any] = {}
+    before: dict[int, signal.Handlers | Callable[[int, FrameType | None], object] | int | None] = {}
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def hear(number: int, frame: Any) -> None:
+    def hear(number: int, frame: FrameType | None) -> None:
         came.append(number)
         restore()
 

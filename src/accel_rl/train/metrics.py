@@ -1,12 +1,12 @@
 """Metrics of a training segment: as a row of a log, and checked for divergence."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
 
 from accel_rl.io.loggers import Row
+from accel_rl.types import PyTree
 
 # Entries of `Program.metrics` besides the agent's own metrics.
 COUNTERS = ("steps", "episodes", "episode_return", "episode_length", "updates")
@@ -32,7 +32,7 @@ def row(metrics: Mapping[str, np.ndarray], seconds: float) -> Row:
     return values
 
 
-def divergence(metrics: Mapping[str, np.ndarray], finite: np.ndarray, agent: Any) -> str | None:
+def divergence(metrics: Mapping[str, np.ndarray], finite: np.ndarray, agent: PyTree) -> str | None:
     """Describe the first NaN or infinity among metrics and parameters; None if there is none.
 
     Args:

@@ -9,7 +9,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 from accel_rl.replay import Replay
 from accel_rl.train.program import Program
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 
 def prevent_fusion(program: Program) -> Program:
@@ -26,7 +26,7 @@ def prevent_fusion(program: Program) -> Program:
     """
     env, agent, buffer = program.env, program.agent, program.buffer
 
-    def init(key: Array, **hyperparameters: ArrayLike) -> Any:
+    def init(key: Array, **hyperparameters: ArrayLike) -> PyTree:
         # Ranges are checked where values are known, which they are not inside a jitted function.
         jax.eval_shape(lambda: agent.init(key, **hyperparameters))
         return _apart(agent.init)(key, **hyperparameters)
@@ -48,10 +48,10 @@ def prevent_fusion(program: Program) -> Program:
     )
 
 
-def _apart(fn: Callable[..., Any], static: Sequence[str] = ()) -> Callable[..., Any]:
+def _apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
     compiled = jax.jit(fn, static_argnames=tuple(static))
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: PyTree, **kwargs: Any) -> PyTree:
         # XLA fuses within a called function, and inlines calls first unless it is told not to.
         with set_xla_metadata(inlineable="false"):
             return compiled(*args, **kwargs)

@@ -6,7 +6,6 @@ segment is a loop of iterations. Executors place and order the steps.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.compatibility import check_compatible
 from accel_rl.train.schedule import Schedule
 from accel_rl.train.state import Keys, SegmentSums, TrainState
-from accel_rl.types import Array, ArrayLike, Environment, ReplayPort, Sample
+from accel_rl.types import Array, ArrayLike, Environment, PyTree, ReplayPort, Sample
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
@@ -92,8 +91,8 @@ class Program:
         return Keys(keys[:acting].reshape(schedule.rollout, -1), sample, learn)
 
     def collect(
-        self, actor: ActorState, policy: Any, keys: Keys, iteration: ArrayLike
-    ) -> tuple[ActorState, Any, Episodes]:
+        self, actor: ActorState, policy: PyTree, keys: Keys, iteration: ArrayLike
+    ) -> tuple[ActorState, PyTree, Episodes]:
         """Act for one rollout; see `collection.collect`."""
         step = iteration * np.int32(self.schedule.steps)
         return collection.collect(self.env, self.agent, actor, policy, keys.collect, step)
@@ -155,12 +154,12 @@ class Program:
         """
         iterations = jnp.asarray(iterations, jnp.int32)
 
-        def block(number: Array, carry: Any) -> Any:
+        def block(number: Array, carry: PyTree) -> PyTree:
             state, _ = carry
             ahead = state.iteration + jnp.arange(BLOCK, dtype=jnp.int32)
             keys = jax.vmap(self.keys, (None, 0))(state.key, ahead)
 
-            def iteration(n: Array, carry: Any) -> Any:
+            def iteration(n: Array, carry: PyTree) -> PyTree:
                 state, sums = carry
                 return self.iterate(state, sums, jax.tree.map(lambda leaf: leaf[n], keys), learning)
 
@@ -191,8 +190,8 @@ class Program:
         }
 
     def _learn(
-        self, carry: Any, hyper: Mapping[str, Array], beta: Array, sample_key: Array, key: Array
-    ) -> Any:
+        self, carry: PyTree, hyper: Mapping[str, Array], beta: Array, sample_key: Array, key: Array
+    ) -> PyTree:
         agent, buffer, delayed, sums = carry
         replay = self.require_replay()
         sample = replay.sample(buffer, sample_key, beta, hyper["gamma"])
@@ -216,7 +215,7 @@ class Program:
             )
         return self.buffer
 
-    def _empty_updates(self, buffer: Any) -> Any:
+    def _empty_updates(self, buffer: PyTree) -> PyTree:
         """Return a fifo of priority updates that change nothing; None for a replay port."""
         if self.schedule.priority_lag == 0 or buffer is None:
             return None

@@ -12,6 +12,7 @@ import numpy as np
 from accel_rl.arguments import instance, whole
 from accel_rl.io import Checkpoint, Checkpoints, Logger
 from accel_rl.io.loggers import Row
+from accel_rl.io.values import Json
 from accel_rl.train.checkpoint_metadata import check_metadata, checkpoint_metadata
 from accel_rl.train.compiled import Evaluation, compile_program
 from accel_rl.train.interruption import deferred
@@ -21,7 +22,7 @@ from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.seeds import check_strategy
 from accel_rl.train.state import TrainState
 from accel_rl.train.stopping import Rule
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 class RunResult(NamedTuple):
@@ -39,7 +40,7 @@ def run(
     steps: int,
     *,
     period: int | None = None,
-    hyper: Mapping[str, Any] | None = None,
+    hyper: Mapping[str, PyTree] | None = None,
     seeds: str | Mapping[str, Any] = "auto",
     evaluation: Evaluation | None = None,
     stop: Rule | None = None,
@@ -169,7 +170,7 @@ def _remaining(
     return left
 
 
-def _reason(rows: Sequence[Row], plan: Sequence[Any], stop: Rule | None) -> str | None:
+def _reason(rows: Sequence[Row], plan: Sequence[PyTree], stop: Rule | None) -> str | None:
     if rows and stop is not None and (why := stop(rows)):
         return f"stopped: {why}"
     return None if plan else "done"
@@ -184,7 +185,7 @@ def _due(rows: Sequence[Row], metrics: Mapping[str, np.ndarray], evaluation: Eva
 def _save(
     checkpoints: Checkpoints,
     state: TrainState,
-    about: Mapping[str, Any],
+    about: Mapping[str, Json],
     rows: Sequence[Row],
     last: pathlib.Path | None,
 ) -> pathlib.Path | None:

@@ -1,7 +1,6 @@
 """Batches of independent trainings: seeds and hyper-parameters as leading axes."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -9,18 +8,19 @@ from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
 from accel_rl.arguments import integer, one_of
+from accel_rl.types import PyTree
 
 STRATEGIES = ("auto", "vmap", "batched", "sharded")
 
 
 def over_seeds(
-    fn: Callable[..., Any],
+    fn: Callable[..., PyTree],
     strategy: str = "auto",
     *,
     in_axes: int | Sequence[int | None] = 0,
     seed_batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """Map a function of one training over many, under `jit`.
 
     Keys do not depend on the strategy; results differ only by the rounding of batched matrix
@@ -59,7 +59,7 @@ def over_seeds(
     if seed_batch is None and strategy == "batched":
         raise ValueError("strategy 'batched' needs seed_batch, the trainings at a time")
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: PyTree) -> PyTree:
         axes = _axes(in_axes, args)
         num = _number(axes, args)
         batched = jax.vmap(fn, axes) if seed_batch is None else _in_batches(fn, axes, seed_batch)
@@ -81,7 +81,7 @@ def check_strategy(strategy: str) -> None:
     one_of("strategy", strategy, STRATEGIES)
 
 
-def _axes(in_axes: int | Sequence[int | None], args: Sequence[Any]) -> tuple[int | None, ...]:
+def _axes(in_axes: int | Sequence[int | None], args: Sequence[PyTree]) -> tuple[int | None, ...]:
     axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
     if len(axes) != len(args) or set(axes) - {0, None} or 0 not in axes:
         raise ValueError(
@@ -90,7 +90,7 @@ def _axes(in_axes: int | Sequence[int | None], args: Sequence[Any]) -> tuple[int
     return axes
 
 
-def _number(axes: Sequence[int | None], args: Sequence[Any]) -> int:
+def _number(axes: Sequence[int | None], args: Sequence[PyTree]) -> int:
     mapped = [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
     sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(mapped)}
     if len(sizes) != 1 or () in sizes or (0,) in sizes:
@@ -99,12 +99,12 @@ def _number(axes: Sequence[int | None], args: Sequence[Any]) -> int:
 
 
 def _in_batches(
-    fn: Callable[..., Any], axes: Sequence[int | None], seed_batch: int
-) -> Callable[..., Any]:
-    def run(*args: Any) -> Any:
+    fn: Callable[..., PyTree], axes: Sequence[int | None], seed_batch: int
+) -> Callable[..., PyTree]:
+    def run(*args: PyTree) -> PyTree:
         mapped = tuple(arg for arg, axis in zip(args, axes, strict=True) if axis == 0)
 
-        def one(mapped: Any) -> Any:
+        def one(mapped: PyTree) -> PyTree:
             each = iter(mapped)
             return fn(
                 *(next(each) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True))

@@ -1,23 +1,23 @@
 """State of a training program, sums over a segment, and the keys of an iteration."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainState:
     """Everything needed to continue training: save it whole to resume exactly. A pytree."""
 
-    agent: Any
-    replay: Any  # None where the buffer is a replay port
+    agent: PyTree
+    replay: PyTree  # None where the buffer is a replay port
     actor: ActorState
-    delayed_policies: Any  # fifo of the newest policies, leaves [policy_lag, ...]
-    delayed_priorities: Any  # fifo of (Sample, priorities, valid), leaves [priority_lag, ...]
+    delayed_policies: PyTree  # fifo of the newest policies, leaves [policy_lag, ...]
+    delayed_priorities: PyTree  # fifo of (Sample, priorities, valid), leaves [priority_lag, ...]
     key: Array  # [2] uint32, from which each iteration derives its keys
     iteration: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each

@@ -1,11 +1,11 @@
 """Shape checks of losses."""
 
-from typing import Any
-
 import numpy as np
 
+from accel_rl.types import PyTree
 
-def require_shapes(**arguments: tuple[Any, str]) -> None:
+
+def require_shapes(**arguments: tuple[PyTree, str]) -> None:
     """Check arguments against their shapes, written as one letter for each axis.
 
     Axes with the same letter have the same length.

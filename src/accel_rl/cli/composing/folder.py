@@ -12,6 +12,7 @@ from accel_rl.compose import Mapping
 from accel_rl.compose import mapping as mappings
 from accel_rl.experiment import Experiment
 from accel_rl.io import atomic_write, run_folder
+from accel_rl.io.values import Json
 
 MAPPING, PLAN, RUN = "mapping.toml", "plan.json", "measured.json"
 METRICS = run_folder.METRICS
@@ -51,7 +52,7 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Json]:
     """Read a table from a JSON file.
 
     Raises:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -22,6 +21,7 @@ from accel_rl.compose.workload import STEPS
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import to_mapping
 from accel_rl.io import run_folder
+from accel_rl.io.values import Json
 
 TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 
@@ -101,7 +101,7 @@ def _slowdowns(found: Plan) -> dict[Key, float]:
     return {key: value for key, value in found.costs.slowdowns.items() if key in used}
 
 
-def estimate_table(estimate: Estimate) -> dict[str, Any]:
+def estimate_table(estimate: Estimate) -> dict[str, Json]:
     """Convert an estimate to a JSON table."""
     watts = estimate.joules
     return {

@@ -1,10 +1,10 @@
 """Plan and run of a folder, as JSON and as tables."""
 
 from pathlib import Path
-from typing import Any
 
 from accel_rl.cli import console
 from accel_rl.cli.composing import folder
+from accel_rl.io.values import Json
 
 SHOWN = 12  # most mappings in the table; all are in `plan.json`
 
@@ -45,7 +45,7 @@ _RUN: folder.Kinds = {
 }
 
 
-def read(directory: Path) -> dict[str, Any]:
+def read(directory: Path) -> dict[str, Json]:
     """Read the plan, the run if there is one, and the names of pictures.
 
     Raises:
@@ -58,7 +58,7 @@ def read(directory: Path) -> dict[str, Any]:
     return {"folder": str(directory), "plan": plan, "run": run, "pictures": pictures}
 
 
-def read_plan(directory: Path) -> dict[str, Any]:
+def read_plan(directory: Path) -> dict[str, Json]:
     """Read the plan; errors as in `read`."""
     path = directory / folder.PLAN
     plan = folder.read_json(path)
@@ -75,7 +75,7 @@ def read_plan(directory: Path) -> dict[str, Any]:
     return plan
 
 
-def _read_run(path: Path) -> dict[str, Any] | None:
+def _read_run(path: Path) -> dict[str, Json] | None:
     if not path.exists():
         return None
     run = folder.read_json(path)
@@ -85,12 +85,12 @@ def _read_run(path: Path) -> dict[str, Any] | None:
     return run
 
 
-def _check_each(path: Path, table: dict[str, Any], name: str, wanted: folder.Kinds) -> None:
+def _check_each(path: Path, table: dict[str, Json], name: str, wanted: folder.Kinds) -> None:
     for number, each in enumerate(table[name]):
         folder.check_keys(path, each, wanted, f"{name}[{number}]")
 
 
-def show(found: dict[str, Any]) -> None:
+def show(found: dict[str, Json]) -> None:
     """Print plan and run as tables."""
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
@@ -142,7 +142,7 @@ def show(found: dict[str, Any]) -> None:
         console.print_line(path)
 
 
-def _beyond(plan: dict[str, Any]) -> list[tuple[str, str]]:
+def _beyond(plan: dict[str, Json]) -> list[tuple[str, str]]:
     """Return the quantities that predictions depend on, other than durations of steps."""
     rows = [
         ("hand-off to a worker that waits", _time(plan["handoff_seconds"])),

@@ -18,6 +18,7 @@ from accel_rl.compose.profile import Progress
 from accel_rl.compose.sizes import workload
 from accel_rl.experiment import Experiment
 from accel_rl.io import JsonLines, run_folder
+from accel_rl.io.values import Json
 
 ITERATIONS = 4  # in a timeline picture
 
@@ -41,7 +42,7 @@ def run(
     """
     plan = reporting.read_plan(directory)  # fails before the training, not after it
     runtime.import_gymnax()
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Json]] = []
     metrics = JsonLines(directory / folder.METRICS)
 
     def on_row(row: Any) -> None:
@@ -101,7 +102,7 @@ def _predicted(experiment: Experiment, mapping: Mapping) -> Estimate | None:
         return None
 
 
-def _planned(plan: dict[str, Any], mapping: Mapping) -> float | None:
+def _planned(plan: dict[str, Json], mapping: Mapping) -> float | None:
     """Return the iteration time in the folder's plan, or None; covers modelled devices too."""
     table = mappings.to_table(mapping)
     found = [e["predicted_iteration_seconds"] for e in plan["estimates"] if e["mapping"] == table]

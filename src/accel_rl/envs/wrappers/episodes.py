@@ -9,14 +9,14 @@ import numpy as np
 
 from accel_rl.envs.wrappers.checks import require_count, require_environment
 from accel_rl.envs.wrappers.normalisation import gathers_statistics
-from accel_rl.types import Array, ArrayLike, Environment
+from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class TimeLimitState:
     """State of an environment and the step count of its episode; a pytree."""
 
-    env: Any  # state of the wrapped environment
+    env: PyTree  # state of the wrapped environment
     time: Array  # [] int32, steps taken in the episode
 
 
@@ -24,7 +24,7 @@ class TimeLimitState:
 class StatisticsState:
     """State of an environment with return and length of its episode; a pytree."""
 
-    env: Any  # state of the wrapped environment
+    env: PyTree  # state of the wrapped environment
     episode_return: Array  # [] float32, so far
     episode_length: Array  # [] int32, so far
 
@@ -59,7 +59,7 @@ def time_limit(env: Environment, steps: int) -> Environment:
         observation, state = env.reset(key)
         return observation, TimeLimitState(state, jnp.int32(0))
 
-    def step(key: Array, state: TimeLimitState, action: ArrayLike) -> Any:
+    def step(key: Array, state: TimeLimitState, action: ArrayLike) -> EnvStep:
         step_key, reset_key = jax.random.split(key)
         observation, inner, reward, terminated, truncated, info = env.step(
             step_key, state.env, action
@@ -88,7 +88,7 @@ def episode_statistics(env: Environment) -> Environment:
         observation, state = env.reset(key)
         return observation, StatisticsState(state, jnp.float32(0), jnp.int32(0))
 
-    def step(key: Array, state: StatisticsState, action: ArrayLike) -> Any:
+    def step(key: Array, state: StatisticsState, action: ArrayLike) -> EnvStep:
         observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
         total, length = state.episode_return + reward, state.episode_length + np.int32(1)
         info = {**info, "episode_return": total, "episode_length": length}

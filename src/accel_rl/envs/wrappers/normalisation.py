@@ -9,7 +9,7 @@ import numpy as np
 
 from accel_rl.arguments import within
 from accel_rl.envs.wrappers.checks import require_box
-from accel_rl.types import Array, ArrayLike, Box, Environment
+from accel_rl.types import Array, ArrayLike, Box, Environment, EnvStep, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RunningStatistics:
 class NormaliseState:
     """State of an environment and the statistics of its observations; a pytree."""
 
-    env: Any  # state of the wrapped environment
+    env: PyTree  # state of the wrapped environment
     statistics: RunningStatistics
     gathered: bool  # True if updated while stepping, False if given; static
 
@@ -128,7 +128,7 @@ def normalise_observations(
         by = seen(by, observation)
         return scaled(observation, by), NormaliseState(state, by, statistics is None)
 
-    def step(key: Array, state: NormaliseState, action: ArrayLike) -> Any:
+    def step(key: Array, state: NormaliseState, action: ArrayLike) -> EnvStep:
         observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
         final = info["final_observation"]
         at_end = seen(state.statistics, final)

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel_rl.arguments import function as function_of
 from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
-from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, Space
+from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
 def map_observations(
@@ -36,11 +36,11 @@ def map_observations(
     if (made.shape, made.dtype) != (space.shape, held(space.dtype)):
         raise ValueError(f"function must give elements of {space}, got {made.dtype}{made.shape}")
 
-    def reset(key: Array) -> tuple[Array, Any]:
+    def reset(key: Array) -> tuple[Array, PyTree]:
         observation, state = env.reset(key)
         return function(observation), state
 
-    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+    def step(key: Array, state: PyTree, action: ArrayLike) -> EnvStep:
         observation, state, reward, terminated, truncated, info = env.step(key, state, action)
         info = {**info, "final_observation": function(info["final_observation"])}
         return function(observation), state, reward, terminated, truncated, info
@@ -112,7 +112,7 @@ def cast_observations(env: Environment, dtype: Any) -> Environment:
 class FrameStackState:
     """State of an environment and its latest observations; a pytree."""
 
-    env: Any  # state of the wrapped environment
+    env: PyTree  # state of the wrapped environment
     stack: Array  # [*observation[:-1], frames * observation[-1]], the newest last
 
 
@@ -158,7 +158,7 @@ def frame_stack(env: Environment, frames: int) -> Environment:
         stack = first(observation)
         return stack, FrameStackState(state, stack)
 
-    def step(key: Array, state: FrameStackState, action: ArrayLike) -> Any:
+    def step(key: Array, state: FrameStackState, action: ArrayLike) -> EnvStep:
         observation, inner, reward, terminated, truncated, info = env.step(key, state.env, action)
         newest = info["final_observation"]
         final = jnp.concatenate([state.stack[..., width:], newest], axis=-1)

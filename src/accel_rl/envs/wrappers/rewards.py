@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from accel_rl.arguments import function as function_of
 from accel_rl.arguments import real
 from accel_rl.envs.wrappers.checks import require_environment
-from accel_rl.types import Array, ArrayLike, Environment
+from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
 
 
 def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environment:
@@ -30,7 +29,7 @@ def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environ
     ):
         raise TypeError(f"function must give a float scalar, got {made}")
 
-    def step(key: Array, state: Any, action: ArrayLike) -> Any:
+    def step(key: Array, state: PyTree, action: ArrayLike) -> EnvStep:
         observation, state, reward, terminated, truncated, info = env.step(key, state, action)
         reward = jnp.asarray(function(reward), jnp.float32)
         return observation, state, reward, terminated, truncated, info

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_rl.io.values import Json
 from accel_rl.pim.upmem.build import dpu_program
 from accel_rl.pim.upmem.errors import SdkMissing, UpmemError
 from accel_rl.pim.upmem.host import LaunchReport, host, read_report
@@ -132,7 +133,7 @@ class Matcher:
             raise self._host.error(number) or UpmemError("an error of the DPUs is known no more")
 
 
-def _functions(library: ctypes.CDLL) -> dict[str, Any]:
+def _functions(library: ctypes.CDLL) -> dict[str, Json]:
     handle, data, size = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
     arguments: dict[str, list[Any]] = {
         "open": [data, data],

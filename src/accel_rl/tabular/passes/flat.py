@@ -16,7 +16,6 @@ over the same rows: `vmap` of `sweep` over tables and rates becomes that axis.
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +26,7 @@ from accel_rl.tabular.passes import reference
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import ROW_WORDS, TabularRow, from_words
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 # Rows handled by one loop step: the largest that XLA still compiles to a native loop (measured).
 _UNROLL = 2
@@ -79,7 +78,7 @@ def _replicated(program: PassProgram, alternating: bool) -> Callable[..., Array]
 
     @run.def_vmap
     def batch(
-        axis_size: int, batched: Any, tables: Array, sequence: Array, rates: Coefficients
+        axis_size: int, batched: PyTree, tables: Array, sequence: Array, rates: Coefficients
     ) -> tuple[Array, bool]:
         tables, rates = jax.tree.map(
             lambda x, is_batched: x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape)),
@@ -178,5 +177,5 @@ def _put(array: Array, index: Array, value: Array) -> Array:
     )
 
 
-def _fori(start: int, stop: int, body: Callable[[Array, Any], Any], carry: Any) -> Any:
+def _fori(start: int, stop: int, body: Callable[[Array, PyTree], PyTree], carry: PyTree) -> PyTree:
     return jax.lax.fori_loop(np.int32(start), np.int32(stop), body, carry)

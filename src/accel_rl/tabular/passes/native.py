@@ -8,7 +8,6 @@ The kernels order rows, make the rules' random choices and train, in parallel ov
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from accel_rl import native
 from accel_rl.tabular.orders import MAX_RANDOM_ROWS, NAMES
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
-from accel_rl.types import Array, ArrayLike
+from accel_rl.types import Array, ArrayLike, PyTree
 
 # Their order is that of enums in kernels/common.
 RULES = (
@@ -201,7 +200,7 @@ def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
         return kernel(*_operands(rows), tables, rates, *seeds, **attributes)
 
     @call.defjvp
-    def differentiate(primals: Any, tangents: Any) -> Any:
+    def differentiate(primals: PyTree, tangents: PyTree) -> PyTree:
         raise TypeError("the native kernels cannot be differentiated: use backend='jax'")
 
     @custom_vmap
@@ -211,7 +210,7 @@ def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
     @run.def_vmap
     def batch(
         axis_size: int,
-        batched: Any,
+        batched: PyTree,
         rows: NativeRows,
         seeds: list[Array],
         tables: Array,

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.pipeline.initial_priorities import initial_priorities
 from accel_rl.train.pipeline.placement import place
 from accel_rl.train.program import Program
-from accel_rl.types import Array, ArrayLike, Transition
+from accel_rl.types import Array, ArrayLike, PyTree, Transition
 
 CACHED = 16  # programs whose compiled functions are kept
 
@@ -27,8 +27,8 @@ _RESTART_STREAM = np.uint32(5 << 29)
 class Published(NamedTuple):
     """Part of the agent that actors read; a pytree that is never donated."""
 
-    policy: Any
-    critics: Any  # None unless actors compute initial priorities
+    policy: PyTree
+    critics: PyTree  # None unless actors compute initial priorities
 
 
 class Version(NamedTuple):
@@ -47,9 +47,9 @@ class Rollout(NamedTuple):
     updates: int  # seen by the policy
 
 
-def host_episodes(count: Any, episode_return: Any, episode_length: Any) -> Episodes:
+def host_episodes(count: PyTree, episode_return: PyTree, episode_length: PyTree) -> Episodes:
     """Make sums over episodes of NumPy scalars."""
-    numbers: Any = np.int32(count), np.float32(episode_return), np.float32(episode_length)
+    numbers: PyTree = np.int32(count), np.float32(episode_return), np.float32(episode_length)
     return Episodes(*numbers)
 
 
@@ -86,7 +86,7 @@ class ActorConfig:
         plan = dataclasses.replace(self.program.schedule, num_envs=self.num_envs)
         return dataclasses.replace(self.program, schedule=plan).keys(key, iteration).collect
 
-    def policy(self, published: Published, first: Array) -> Any:
+    def policy(self, published: Published, first: Array) -> PyTree:
         """Return the policy of the actor whose first environment has index `first`."""
         if self.exploration is None:
             return published.policy
@@ -188,7 +188,7 @@ class DeviceActor:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _collect(config: ActorConfig) -> Callable[..., Any]:
+def _collect(config: ActorConfig) -> Callable[..., PyTree]:
     program = config.program
     # Exploration schedules count the steps of all environments.
     steps = np.int32(program.schedule.steps)
@@ -200,7 +200,7 @@ def _collect(config: ActorConfig) -> Callable[..., Any]:
         iteration: Array,
         first: Array,
         gamma: Array,
-    ) -> Any:
+    ) -> PyTree:
         keys = config.keys(key, iteration)
         policy = config.policy(published, first)
         state, transitions, episodes = collection.collect(
@@ -213,7 +213,7 @@ def _collect(config: ActorConfig) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _start(config: ActorConfig) -> Callable[..., Any]:
+def _start(config: ActorConfig) -> Callable[..., PyTree]:
     program = config.program
 
     def start(published: Published, key: Array, first: Array) -> ActorState:

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +16,7 @@ from accel_rl.train.pipeline.split_buffer_port import SplitPort
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.state import TrainState
+from accel_rl.types import PyTree
 
 EXECUTORS = ("deterministic", "asynchronous")
 
@@ -72,7 +72,9 @@ def check_sizes(
     return size
 
 
-def initial_state(program: Program, start: Any, hyper: Mapping[str, Any] | None) -> TrainState:
+def initial_state(
+    program: Program, start: PyTree, hyper: Mapping[str, PyTree] | None
+) -> TrainState:
     """Return `start` if it is a state, else initialise one from a key.
 
     Raises:
@@ -89,7 +91,7 @@ def initial_state(program: Program, start: Any, hyper: Mapping[str, Any] | None)
     return _init(program)(start, given)
 
 
-def port_of(program: Program, state: TrainState, placement: Placement) -> Any:
+def port_of(program: Program, state: TrainState, placement: Placement) -> PyTree:
     """Return the buffer as a port on its device or devices."""
     buffer, index, store = program.buffer, placement.index(), placement.storage()
     if not isinstance(buffer, Replay):

@@ -9,7 +9,6 @@ queue_size iterations of updates.
 
 import functools
 import warnings
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +21,7 @@ from accel_rl.train.pipeline.context import Context
 from accel_rl.train.pipeline.placement import place
 from accel_rl.train.pipeline.workers import Counter, Queue
 from accel_rl.train.state import TrainState
+from accel_rl.types import PyTree
 
 
 class AsynchronousWorkers:
@@ -63,7 +63,7 @@ class AsynchronousWorkers:
         if self._prioritised:
             workers.start("updater", self._update)
 
-    def delayed(self) -> tuple[Any, Any]:
+    def delayed(self) -> tuple[PyTree, PyTree]:
         """Return the delayed policies and priorities of the final state.
 
         All priority updates have been applied, and actors continue with the newest policy.

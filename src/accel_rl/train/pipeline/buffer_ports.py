@@ -12,7 +12,7 @@ import numpy as np
 from accel_rl.arguments import within
 from accel_rl.replay import Replay, ReplayState
 from accel_rl.train.pipeline.placement import place
-from accel_rl.types import Array, ArrayLike, Sample, Transition
+from accel_rl.types import Array, ArrayLike, PyTree, Sample, Transition
 
 
 class BufferFunctions(NamedTuple):
@@ -172,10 +172,10 @@ def first_state(
     return replay.init(**(hyper or {})) if state is None else state
 
 
-def for_each_key(draw: Callable[..., Any]) -> Callable[..., Any]:
+def for_each_key(draw: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """Let draw(state, key, ...) also take keys [n], and return leaves [n, ...]."""
 
-    def call(state: Any, key: Array, *args: Any) -> Any:
+    def call(state: PyTree, key: Array, *args: PyTree) -> PyTree:
         if key.ndim == 0:
             return draw(state, key, *args)
         return jax.vmap(lambda key: draw(state, key, *args))(key)
@@ -191,11 +191,11 @@ def _compiled(
     can_sample: Callable[..., Array],
 ) -> BufferFunctions:
 
-    def add_and_check(state: ReplayState, transitions: Any, priorities: Any) -> Any:
+    def add_and_check(state: ReplayState, transitions: PyTree, priorities: PyTree) -> PyTree:
         state = add(state, transitions, priorities)
         return state, can_sample(state)
 
-    def update_and_check(state: ReplayState, sample: Sample, priorities: Array) -> Any:
+    def update_and_check(state: ReplayState, sample: Sample, priorities: Array) -> PyTree:
         state = update(state, sample, priorities)
         return state, can_sample(state)
 

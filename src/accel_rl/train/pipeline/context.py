@@ -3,13 +3,13 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents import Agent
+from accel_rl.io.values import Json
 from accel_rl.train.collection import example
 from accel_rl.train.pipeline.actors import CACHED, Actor, Rollout, Version
 from accel_rl.train.pipeline.learner import Learner, LearnerBatch, UpdateInputs
@@ -17,7 +17,7 @@ from accel_rl.train.pipeline.metrics import MetricsRecorder
 from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
 from accel_rl.train.program import Program, without_batch
 from accel_rl.train.schedule import Schedule
-from accel_rl.types import Array, Batch, ReplayPort, Sample
+from accel_rl.types import Array, Batch, PyTree, ReplayPort, Sample
 
 
 @dataclasses.dataclass
@@ -108,8 +108,8 @@ def metric_names(program: Program) -> list[str]:
     """Return the names of the agent's metrics."""
     step = example(program.env, program.agent)
 
-    def learn() -> dict[str, Any]:
-        def one(leaf: Any) -> Array:
+    def learn() -> dict[str, Json]:
+        def one(leaf: PyTree) -> Array:
             return jnp.zeros((1, *leaf.shape), leaf.dtype)
 
         agent: Agent = program.agent

@@ -16,13 +16,14 @@ from accel_rl.train.pipeline.batching import prioritised
 from accel_rl.train.pipeline.context import Context, updates_until
 from accel_rl.train.pipeline.workers import Queue
 from accel_rl.train.state import TrainState
+from accel_rl.types import PyTree
 
 
 class PendingUpdate(NamedTuple):
     """Priority update that is not yet applied, or those of a group of updates."""
 
-    sample: Any  # a Sample without its batch; of a group, leaves [n, ...]
-    priorities: Any  # [B] float32, or [n, B]; None while the learner computes them
+    sample: PyTree  # a Sample without its batch; of a group, leaves [n, ...]
+    priorities: PyTree  # [B] float32, or [n, B]; None while the learner computes them
     valid: bool  # False: a placeholder, before there were as many updates
 
     def singles(self) -> list["PendingUpdate"]:
@@ -64,7 +65,7 @@ class DeterministicWorkers:
         ):
             self._context.workers.start(name, work)
 
-    def delayed(self) -> tuple[Any, Any]:
+    def delayed(self) -> tuple[PyTree, PyTree]:
         """Return the delayed policies and priorities of the final state.
 
         A replay port cannot hold pending updates, so they are applied.
@@ -172,11 +173,11 @@ def _pending(context: Context, state: TrainState) -> list[PendingUpdate]:
     ]
 
 
-def _each(stacked: Any, length: int) -> list[Any]:
+def _each(stacked: PyTree, length: int) -> list[PyTree]:
     return [jax.tree.map(lambda leaf, n=n: leaf[n], stacked) for n in range(length)]
 
 
-def _stacked(items: list[Any]) -> Any:
+def _stacked(items: list[PyTree]) -> PyTree:
     """Stack items to leaves [length, ...] on the last item's device; None without items."""
     if not items:
         return None

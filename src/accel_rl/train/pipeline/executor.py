@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from accel_rl.train.pipeline.workers import Queue, Restarts, Workers, WorkerSpan
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.state import TrainState
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 class PipelineResult(NamedTuple):
@@ -43,7 +43,7 @@ def pipelined(
     *,
     executor: str = "deterministic",
     placement: Placement | None = None,
-    hyper: Mapping[str, Any] | None = None,
+    hyper: Mapping[str, PyTree] | None = None,
     queue_size: int | None = None,
     num_actors: int = 1,
     actor_priorities: int = 0,

@@ -20,7 +20,7 @@ from accel_rl.train.pipeline.actors import (
     host_episodes,
 )
 from accel_rl.train.pipeline.placement import place
-from accel_rl.types import Array, Transition
+from accel_rl.types import Array, PyTree, Transition
 
 
 class HostActor:
@@ -88,7 +88,7 @@ class HostActor:
         needs_next_action = self._slot.config.program.agent.needs_next_action
         numbers = iteration, row, self._slot.first
 
-        def act(memory: Any, observation: Any) -> Any:
+        def act(memory: PyTree, observation: PyTree) -> PyTree:
             return self._compiled.act(published, memory, observation, keys, *numbers)
 
         before, action, memory = self._observation, self._action, self._memory
@@ -103,7 +103,7 @@ class HostActor:
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
         self._observation, self._memory = done.observation, memory
-        fields: Any = {
+        fields: PyTree = {
             "observation": before,
             "action": np.asarray(action),
             "reward": done.reward,
@@ -131,10 +131,10 @@ def _seed(slot: ActorSlot, begin: int, restarts: int) -> int:
 
 
 class _Compiled(NamedTuple):
-    act: Callable[..., Any]
-    reset_memory: Callable[..., Any]
-    keys: Callable[..., Any]
-    priorities: Callable[..., Any]
+    act: Callable[..., PyTree]
+    reset_memory: Callable[..., PyTree]
+    keys: Callable[..., PyTree]
+    priorities: Callable[..., PyTree]
 
 
 @functools.lru_cache(maxsize=CACHED)
@@ -145,18 +145,18 @@ def _compiled(config: ActorConfig) -> _Compiled:
 
     def act(
         published: Published,
-        memory: Any,
-        observation: Any,
+        memory: PyTree,
+        observation: PyTree,
         keys: Array,
         iteration: Array,
         row: Array,
         first: Array,
-    ) -> Any:
+    ) -> PyTree:
         policy, step = config.policy(published, first), iteration * steps + row * in_row
         return agent.act(policy, memory, observation, keys[row, 0], step)
 
-    def reset_memory(memory: Any, stopped: Array) -> Any:
-        def one(stopped: Array, new: Any, old: Any) -> Any:
+    def reset_memory(memory: PyTree, stopped: Array) -> PyTree:
+        def one(stopped: Array, new: PyTree, old: PyTree) -> PyTree:
             return jax.tree.map(lambda a, b: jnp.where(stopped, a, b), new, old)
 
         return jax.vmap(one)(stopped, agent.memory(config.num_envs), memory)

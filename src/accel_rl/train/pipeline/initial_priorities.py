@@ -1,18 +1,16 @@
 """Initial priorities, which actors compute for the transitions that they collect."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents import Agent
 from accel_rl.replay import n_step, td_priority
-from accel_rl.types import Array, Batch, Transition
+from accel_rl.types import Array, Batch, PyTree, Transition
 
 
 def initial_priorities(
-    agent: Agent, critics: Any, transitions: Transition, steps: int, gamma: Array, key: Array
+    agent: Agent, critics: PyTree, transitions: Transition, steps: int, gamma: Array, key: Array
 ) -> Array:
     """Compute priorities from n-step TD errors within a rollout.
 
@@ -39,7 +37,7 @@ def initial_priorities(
     window = np.arange(rollout)[:, None] + np.arange(reach)  # [rollout, reach]
     window = np.minimum(window, rollout - 1)  # not read beyond the cut
     fields = (transitions.reward, transitions.discount, truncated)
-    per_env: Any = jax.vmap(n_step, in_axes=(1, 1, 1, None))
+    per_env: PyTree = jax.vmap(n_step, in_axes=(1, 1, 1, None))
     reward, discount, cut = (each[window] for each in fields)
     result = jax.vmap(per_env, in_axes=(0, 0, 0, None))(reward, discount, cut, gamma)
     last = jnp.arange(rollout, dtype=jnp.int32)[:, None] + result.steps - np.int32(1)

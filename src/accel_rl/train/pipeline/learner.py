@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +22,13 @@ from accel_rl.train.pipeline.placement import (
 )
 from accel_rl.train.program import BLOCK, Program
 from accel_rl.train.state import TrainState
-from accel_rl.types import Array, Sample
+from accel_rl.types import Array, PyTree, Sample
 
 
 class LearnerBatch(NamedTuple):
     """Batch of an update on the learner's devices; for a group of n updates, leaves [n, ...]."""
 
-    batch: Any
+    batch: PyTree
     weights: Array  # [B] float32, importance-sampling weights
 
 
@@ -65,7 +65,7 @@ class Learner:
         self.version = self._version()
 
     @property
-    def state(self) -> Any:
+    def state(self) -> PyTree:
         """Present state of the agent; the next `learn` donates it."""
         return local_replica(self._state) if self._multi_process else self._state
 
@@ -78,7 +78,7 @@ class Learner:
         data = move((sample.batch, sample.weights), self._sharded)
         return jax.block_until_ready(LearnerBatch(*data))
 
-    def learn(self, batch: LearnerBatch, key: np.ndarray) -> tuple[Any, dict[str, np.ndarray]]:
+    def learn(self, batch: LearnerBatch, key: np.ndarray) -> tuple[PyTree, dict[str, np.ndarray]]:
         """Run one update, or a group; return priorities [B] and the agent's metrics when done.
 
         With several processes, priorities are those of this process's shard, and metrics of all.
@@ -158,16 +158,16 @@ class UpdateInputs:
 @functools.lru_cache(maxsize=CACHED)
 def _learner(
     program: Program, critics: bool, shardings: tuple[Sharding, Sharding] | None
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
     agent = program.agent
 
-    def learn(state: Any, batch: Any, weights: Array, key: Array) -> Any:
+    def learn(state: PyTree, batch: PyTree, weights: Array, key: Array) -> PyTree:
         key = jax.random.wrap_key_data(key)
         state, learned = agent.learn(state, batch, weights, key)
         return state, td_priority(learned.td_error), learned.metrics
 
-    def learn_all(state: Any, batch: Any, weights: Array, keys: Array) -> Any:
-        def one(state: Any, inputs: Any) -> Any:
+    def learn_all(state: PyTree, batch: PyTree, weights: Array, keys: Array) -> PyTree:
+        def one(state: PyTree, inputs: PyTree) -> PyTree:
             state, priorities, metrics = learn(state, *inputs)
             return state, (priorities, metrics)
 
@@ -176,7 +176,7 @@ def _learner(
         state, learned = jax.lax.scan(one, state, (batch, weights, keys))
         return state, *learned
 
-    def publish(state: Any) -> Published:
+    def publish(state: PyTree) -> Published:
         published = Published(agent.policy(state), agent.critics(state) if critics else None)
         return jax.tree.map(jnp.copy, published)  # the next update donates the state itself
 
@@ -189,8 +189,8 @@ def _learner(
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _update_inputs(program: Program) -> Callable[..., Any]:
-    def block(key: Array, hyper: Any, number: Array) -> tuple[Array, Array, Array]:
+def _update_inputs(program: Program) -> Callable[..., PyTree]:
+    def block(key: Array, hyper: PyTree, number: Array) -> tuple[Array, Array, Array]:
         iterations = number * np.int32(BLOCK) + jnp.arange(BLOCK, dtype=jnp.int32)
         keys = jax.vmap(program.keys, (None, 0))(key, iterations)
         sample, learn = jax.random.key_data(keys.sample), jax.random.key_data(keys.learn)

@@ -4,19 +4,19 @@ import bisect
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
 from accel_rl.io.loggers import Row
+from accel_rl.io.values import Json
 from accel_rl.train.collection import Episodes
 from accel_rl.train.metrics import row
 from accel_rl.train.pipeline.actors import CACHED, host_episodes
 from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
 from accel_rl.train.program import Program
 from accel_rl.train.state import SegmentSums, TrainState
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 @dataclasses.dataclass
@@ -25,7 +25,7 @@ class _Sums:
 
     episodes: Episodes = dataclasses.field(default_factory=lambda: host_episodes(0, 0, 0))
     updates: int = 0
-    learned: dict[str, Any] = dataclasses.field(default_factory=dict)
+    learned: dict[str, Json] = dataclasses.field(default_factory=dict)
     policy_ages: list[int] = dataclasses.field(default_factory=list)
     priority_ages: list[int] = dataclasses.field(default_factory=list)
 
@@ -71,7 +71,7 @@ class MetricsRecorder:
             self._notify()
 
     def learned(
-        self, iteration: int, metrics: Sequence[Mapping[str, Any]], ages: Sequence[int]
+        self, iteration: int, metrics: Sequence[Mapping[str, Json]], ages: Sequence[int]
     ) -> None:
         """Record an iteration's updates, and how many priority updates their samples had not seen.
 
@@ -104,7 +104,7 @@ class MetricsRecorder:
             self._sums[self._next] = _Sums()
             self._next += 1
             before, self._before = self._before, self._counters()
-        updates: Any = np.int32(sums.updates)
+        updates: PyTree = np.int32(sums.updates)
         totals = SegmentSums(sums.episodes, updates, sums.learned)
         values = row(jax.device_get(self._metrics(np.int32(end), totals)), self._workers.seconds)
         for name, ages in (("policy", sums.policy_ages), ("priority", sums.priority_ages)):
@@ -137,7 +137,7 @@ class MetricsRecorder:
         return counters
 
 
-def _total(total: Any, values: np.ndarray) -> Any:
+def _total(total: PyTree, values: np.ndarray) -> PyTree:
     """Add a value, or several [n] one after the other: float addition rounds as in `fused`."""
     if values.ndim == 0:
         return total + values
@@ -145,10 +145,10 @@ def _total(total: Any, values: np.ndarray) -> Any:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _metrics(program: Program) -> Callable[..., Any]:
+def _metrics(program: Program) -> Callable[..., PyTree]:
     def metrics(iteration: Array, totals: SegmentSums) -> dict[str, Array]:
         # `metrics` reads nothing of the state but its iteration.
-        fields: Any = {field.name: None for field in dataclasses.fields(TrainState)}
+        fields: PyTree = {field.name: None for field in dataclasses.fields(TrainState)}
         return program.metrics(TrainState(**{**fields, "iteration": iteration}), totals)
 
     return jax.jit(metrics)

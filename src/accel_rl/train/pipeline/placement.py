@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, Sharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
+
+from accel_rl.types import PyTree
 
 Devices: TypeAlias = jax.Device | Sequence[jax.Device] | None
 
@@ -57,7 +59,7 @@ class Placement:
         return NamedSharding(mesh, P()), NamedSharding(mesh, parts)
 
 
-def place(tree: Any, where: jax.Device | Sharding) -> Any:
+def place(tree: PyTree, where: jax.Device | Sharding) -> PyTree:
     """Move a pytree to a device or sharding; return it as it is where nothing has to move."""
     # `jax.device_put` takes tens of microseconds also where nothing has to move.
     there = SingleDeviceSharding(where) if isinstance(where, jax.Device) else where
@@ -72,19 +74,19 @@ def spans_processes(where: Sharding) -> bool:
     return not where.is_fully_addressable
 
 
-def to_global(tree: Any, where: Sharding) -> Any:
+def to_global(tree: PyTree, where: Sharding) -> PyTree:
     """Make arrays over all processes' devices from this process's data.
 
     That is the whole array where the sharding replicates, else this process's shard of the batch.
     """
 
-    def globally(leaf: Any) -> jax.Array:
+    def globally(leaf: PyTree) -> jax.Array:
         return jax.make_array_from_process_local_data(where, np.asarray(leaf))
 
     return jax.tree.map(globally, tree)
 
 
-def local_replica(tree: Any) -> Any:
+def local_replica(tree: PyTree) -> PyTree:
     """Return this process's copy of replicated arrays."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 

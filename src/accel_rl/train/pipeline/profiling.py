@@ -14,6 +14,7 @@ from accel_rl.train.pipeline.learner import Learner
 from accel_rl.train.pipeline.placement import Placement
 from accel_rl.train.pipeline.split_buffer_port import for_each_sample
 from accel_rl.train.program import Program, without_batch
+from accel_rl.types import PyTree
 
 
 class StepHarness:
@@ -33,7 +34,7 @@ class StepHarness:
         `write` and `gather`, the part of `insert` and `sample` in the buffer's store.
     """
 
-    def __init__(self, program: Program, placement: Placement, hyper: Mapping[str, Any]) -> None:
+    def __init__(self, program: Program, placement: Placement, hyper: Mapping[str, PyTree]) -> None:
         state = initial_state(program, jax.random.key(0), hyper)
         replay = program.require_replay()
         self._gamma = float(jax.device_get(state.hyper["gamma"]))

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 
@@ -16,7 +15,7 @@ from accel_rl.train.pipeline.buffer_ports import (
     for_each_key,
 )
 from accel_rl.train.pipeline.placement import place
-from accel_rl.types import Array, ArrayLike, Sample
+from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 
 class SplitPort(BufferPort):
@@ -60,10 +59,10 @@ class SplitPort(BufferPort):
         super().__init__(_compiled(replay.apart, index_device, store_device), own)
 
 
-def for_each_sample(gather: Callable[..., Any]) -> Callable[..., Any]:
+def for_each_sample(gather: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """Let gather(store, slots [B], gamma) also take slots [n, B], and return [n, B, ...]."""
 
-    def call(store: Any, slots: Array, gamma: Any) -> Any:
+    def call(store: PyTree, slots: Array, gamma: PyTree) -> PyTree:
         if slots.ndim == 1:
             return gather(store, slots, gamma)
         return jax.vmap(lambda each: gather(store, each, gamma))(slots)
@@ -75,11 +74,11 @@ def for_each_sample(gather: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(apart: Apart, index_device: jax.Device, store_device: jax.Device) -> BufferFunctions:
     """Compile index and store apart, and move slots and masks between them."""
 
-    def insert_and_check(index: Any, added: Added) -> Any:
+    def insert_and_check(index: PyTree, added: Added) -> PyTree:
         index = apart.insert(index, added)
         return index, apart.can_sample(index)
 
-    def update_and_check(index: Any, sample: Sample, priorities: Array) -> Any:
+    def update_and_check(index: PyTree, sample: Sample, priorities: Array) -> PyTree:
         index = apart.update(index, sample, priorities)
         return index, apart.can_sample(index)
 
@@ -90,18 +89,20 @@ def _compiled(apart: Apart, index_device: jax.Device, store_device: jax.Device) 
     change = jax.jit(update_and_check, donate_argnums=0)
     can_sample = jax.jit(apart.can_sample)
 
-    def add(state: ReplayState, transitions: Any, priorities: Any) -> tuple[ReplayState, Array]:
+    def add(
+        state: ReplayState, transitions: PyTree, priorities: PyTree
+    ) -> tuple[ReplayState, Array]:
         items, added = rows(state.store, transitions, priorities)
         # The index first: it refuses too many steps, and then neither part has changed.
         index, ready = insert(state.index, place(added, index_device))
         return ReplayState(index, write(state.store, items, added.steps)), ready
 
-    def sample(state: ReplayState, key: Array, beta: Any, gamma: Any) -> Sample:
+    def sample(state: ReplayState, key: Array, beta: PyTree, gamma: PyTree) -> Sample:
         drawn = draw(state.index, key, beta)
         slots = place(drawn.indices, store_device)
         return dataclasses.replace(drawn, batch=gather(state.store, slots, gamma))
 
-    def update(state: ReplayState, sample: Sample, priorities: Any) -> tuple[ReplayState, Array]:
+    def update(state: ReplayState, sample: Sample, priorities: PyTree) -> tuple[ReplayState, Array]:
         index, ready = change(state.index, sample, priorities)
         return ReplayState(index, state.store), ready
 

@@ -1,7 +1,7 @@
 """Standalone actor: acts with a policy published elsewhere, and adds to a replay port."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, 
 from accel_rl.train.pipeline.arguments import initial_state
 from accel_rl.train.pipeline.placement import Placement
 from accel_rl.train.program import Program
-from accel_rl.types import Array, ReplayPort
+from accel_rl.types import Array, PyTree, ReplayPort
 
 
 class ActorProgress(NamedTuple):
@@ -34,7 +34,7 @@ def act(
     num_actors: int = 1,
     first: int = 0,
     restarts: int = 0,
-    hyper: Mapping[str, Any] | None = None,
+    hyper: Mapping[str, PyTree] | None = None,
     actor_priorities: int = 0,
     exploration: Exploration | None = None,
     placement: Placement | None = None,

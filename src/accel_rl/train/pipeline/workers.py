@@ -6,7 +6,9 @@ import time
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from accel_rl.types import PyTree
 
 PATIENCE = 30.0  # seconds for a worker to end its present step
 
@@ -154,14 +156,14 @@ class Queue:
     """
 
     def __init__(
-        self, workers: Workers, size: int | None = None, items: Iterable[Any] = ()
+        self, workers: Workers, size: int | None = None, items: Iterable[PyTree] = ()
     ) -> None:
         self._workers, self._changed = workers, workers.condition()
         self._size = size
         self._items = deque(items)
         self.found = [0, 0]  # sum over gets of the items found; number of gets
 
-    def put(self, item: Any) -> None:
+    def put(self, item: PyTree) -> None:
         """Append an item; raise Stopped if the workers stop."""
         with self._changed:
             self._workers.wait_for(
@@ -170,7 +172,7 @@ class Queue:
             self._items.append(item)
             self._changed.notify_all()
 
-    def get(self) -> Any:
+    def get(self) -> PyTree:
         """Take the oldest item; raise Stopped if the workers stop."""
         with self._changed:
             self.found[0] += len(self._items)
@@ -179,7 +181,7 @@ class Queue:
             self._changed.notify_all()
             return self._items.popleft()
 
-    def rest(self) -> list[Any]:
+    def rest(self) -> list[PyTree]:
         """Return the items left."""
         return list(self._items)
 
