@@ -1,4 +1,4 @@
-"""Work that runs only when due: counted by what it tells the host."""
+"""Work that runs only when due, counted by what it tells the host; reads before writes."""
 
 import functools
 
@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from accel_rl.control_flow import cond_under_vmap
+from accel_rl.control_flow import cond_under_vmap, order_after
+from accel_rl.testing import assert_inplace
 
 X = jnp.arange(4, dtype=jnp.float32)
 
@@ -152,3 +153,36 @@ def test_the_compiled_program_branches(depth):
     entry = text[text.index("ENTRY") :]
     assert " sort(" in text
     assert " sort(" not in entry
+
+
+@pytest.mark.parametrize("computed", [0.0, 1.0, np.nan, np.inf, -np.inf, [1.0, np.nan]])
+@pytest.mark.parametrize("value", [np.int32(3), np.arange(4, dtype=np.uint32), np.array([True])])
+def test_order_after_changes_no_value(value, computed):
+    found = jax.jit(order_after)(value, jnp.asarray(computed))
+    assert found.dtype == value.dtype
+    np.testing.assert_array_equal(found, value)
+
+
+def overwrite(order):
+    """Read some of an array, compute from it, and overwrite a part of it."""
+
+    def step(array, indices):
+        read = array[indices]
+        error = jnp.tanh(read).sum()
+        start = indices[0] * 0 + 3
+        start = order_after(start, error) if order else start
+        written = jax.lax.dynamic_update_slice(array, jnp.ones(4), (start,))
+        return written, read, error
+
+    return step
+
+
+def test_a_write_ordered_after_what_was_read_is_in_place():
+    array, indices = jnp.arange(4096, dtype=jnp.float32), jnp.arange(8)
+    assert_inplace(overwrite(True), array, indices)
+    with pytest.raises(AssertionError, match="copy of f32"):
+        assert_inplace(overwrite(False), array, indices)
+    for one, other in zip(
+        *(overwrite(order)(array, indices) for order in (True, False)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

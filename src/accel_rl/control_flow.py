@@ -1,11 +1,36 @@
-"""Conditional execution of rare work that remains conditional under vmap."""
+"""Control flow that XLA keeps: work that is rare under vmap too, and reads before writes."""
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-from accel_rl.types import Array, PyTree
+from accel_rl.types import Array, ArrayLike, PyTree
+
+
+def order_after(value: Array, computed: ArrayLike) -> Array:
+    """Return `value`, unchanged, which XLA can use only once `computed` is known.
+
+    XLA copies an array that is written while it may still be read. Order the write after the
+    results of the read, by its index or mask, and it is in place.
+
+    Args:
+      value: array, such as the index of a write.
+      computed: numbers of any shape, such as TD errors of a batch read before.
+    """
+    # Never true, not even for NaN or infinity, but XLA cannot know that. With an
+    # optimization_barrier over both in its place XLA still copies.
+    impossible = jnp.any(jnp.asarray(computed, jnp.float32) * 0 == 1)
+    return jnp.where(impossible, jnp.zeros_like(value), value)
+
+
+def compute_once(values: PyTree) -> PyTree:
+    """Return `values`, unchanged, computed once for all their uses.
+
+    XLA repeats cheap reads in each fusion that uses them. A read repeated after a write of the
+    same array has begun makes XLA copy the array.
+    """
+    return jax.lax.optimization_barrier(values)
 
 
 def cond_under_vmap(

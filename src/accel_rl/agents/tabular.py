@@ -10,6 +10,7 @@ from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.spaces import require_discrete
+from accel_rl.control_flow import order_after
 from accel_rl.tabular import Hyperparameters, TabularRule
 from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.tabular.rule import Coefficients, move_towards, next_values
@@ -147,11 +148,9 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
             row, coefficients = jax.tree.map(lambda leaf: leaf[n], items)
             wanted, old, error = look(flat, row, coefficients)
             found = found.at[n].set(jnp.stack([error, nx.decode(old)]))
-            # Never true, not even for NaN or infinity, but XLA cannot know. The write thus depends
-            # on what was read, so XLA reads the tables before it writes them, and does not copy.
-            impossible = jnp.any(found[0] * 0 == 1)
             new = move_towards(nx, old, wanted, coefficients.alpha)
-            return flat.at[row.entry].set(jnp.where(row.valid & ~impossible, new, old)), found
+            written = order_after(row.valid, found[0])
+            return flat.at[row.entry].set(jnp.where(written, new, old)), found
 
         found = jnp.zeros((max(count, 2), 2), jnp.float32)
         flat, found = jax.lax.fori_loop(0, found.shape[0], one, (state.tables.reshape(-1), found))

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import meant, real, whole
+from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
 from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
@@ -159,9 +160,7 @@ def make_index(
         words = random_words(key, 1 + sampler.num_words, batch_size)
         positions = positions_of(words[0], stratified)
         drawn = sampler.draw(state.sampler, where, positions, words[1:])
-        # Compute the draw once for all its uses: a second read of the weights after an update has
-        # begun would make XLA copy them.
-        slots, probabilities = jax.lax.optimization_barrier(drawn)
+        slots, probabilities = compute_once(drawn)
         weights = importance_weights(probabilities, beta, least_probability(state, where))
         generations = rings.generations(ring, state.cursor, slots)
         return Sample(None, slots, probabilities, weights, generations)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import integer, one_of, shown, whole
+from accel_rl.control_flow import order_after
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
 from accel_rl.replay.checks import require
@@ -281,9 +281,8 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
 def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     """Return the same replay buffer, with its next write ordered after `values`.
 
-    XLA copies an array that is written while it may still be read. So results computed from a batch
-    must be ready before the next `add`. A data dependency enforces this order: the row depends on
-    `values`, but its value never changes.
+    Results computed from a batch must be ready before the next `add` overwrites items, see
+    `control_flow.order_after`.
 
     Args:
       state: state of a replay buffer.
@@ -293,9 +292,7 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
       TypeError: if `state` is no `ReplayState`.
     """
     cursor = state.store.cursor
-    # Never true, even for NaN or infinity, but the compiler cannot know that.
-    impossible = jnp.any(jnp.asarray(values, jnp.float32) * 0 == 1)
-    cursor = dataclasses.replace(cursor, row=jnp.where(impossible, np.int32(0), cursor.row))
+    cursor = dataclasses.replace(cursor, row=order_after(cursor.row, values))
     return ReplayState(state.index, dataclasses.replace(state.store, cursor=cursor))
 
 
