@@ -30,7 +30,7 @@ def integer(name: str, value: Any) -> int:
         raise TypeError(wrong) from None
 
 
-def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """Convert an integer of any type to int, and check its range.
 
     Raises:
@@ -113,7 +113,9 @@ def _plain(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None = None) -> None:
+def one_of(
+    name: str, value: object, names: Iterable[str], others: Mapping[str, str] | None = None
+) -> None:
     """Raise ValueError unless the value is one of the names; `others` is as of `meant`."""
     if value not in tuple(names):
         near = _near(value, names, others or {}) if isinstance(value, str) else None
@@ -121,7 +123,7 @@ def one_of(name: str, value: Any, names: Any, others: Mapping[str, str] | None =
         raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")
 
 
-def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = "") -> None:
+def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str = "") -> None:
     """Raise TypeError unless the value is of a type; `maker` names functions that make one."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -131,7 +133,7 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], maker: str = 
         raise TypeError(f"{name} must be {article} {wanted}{hint}, got {shown(value)}")
 
 
-def function(name: str, value: Any) -> None:
+def function(name: str, value: object) -> None:
     """Raise TypeError unless the value is callable."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, got {shown(value)}")

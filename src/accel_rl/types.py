@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from accel_rl.arguments import shown, whole
 
@@ -183,7 +184,7 @@ class Box:
     dtype: np.dtype = _FLOAT32
 
     def __init__(
-        self, low: ArrayLike, high: ArrayLike, shape: Sequence[int], dtype: Any = _FLOAT32
+        self, low: ArrayLike, high: ArrayLike, shape: Sequence[int], dtype: DTypeLike = _FLOAT32
     ) -> None:
         """Raise TypeError if a bound is not a number, ValueError if bounds and shape disagree."""
         if not isinstance(shape, Sequence) or isinstance(shape, str):

@@ -2,7 +2,7 @@
 
 import enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson, Overwrite
 from accel_rl.cli.replay_server import SecretFile, secret_of
 from accel_rl.cli.train_agent import Config, Seed
+from accel_rl.io.values import Json
 
 EXAMPLES = console.examples(
     "accel-rl apex CartPole-v1 --actors 2",
@@ -106,7 +107,7 @@ def apex(
     with console.progress("training", float(training.steps)) as advance:
         before = 0
 
-        def on_row(row: Any) -> None:
+        def on_row(row: dict[str, Json]) -> None:
             nonlocal before
             advance(row["steps"] - before, f"return {row['episode_return']:.1f}")
             before = row["steps"]

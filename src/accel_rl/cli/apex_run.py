@@ -12,6 +12,7 @@ from accel_rl import remote, train
 from accel_rl.cli import clearing, runtime
 from accel_rl.experiment import folder
 from accel_rl.io import Checkpoints, JsonLines, run_folder
+from accel_rl.io.loggers import Row
 from accel_rl.io.values import Json
 from accel_rl.remote.apex import (
     Actors,
@@ -42,7 +43,7 @@ def execute(
     ray_address: str | None = None,
     secret: bytes | None,
     restarts: int,
-    on_row: Callable[[Any], None],
+    on_row: Callable[[Row], None],
 ) -> dict[str, Json]:
     """Train, evaluate the final policy, and write the run's folder.
 
@@ -124,12 +125,12 @@ def execute(
 
 
 @contextlib.contextmanager
-def _kept(path: Path, on_row: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
+def _kept(path: Path, on_row: Callable[[Row], None]) -> Iterator[Callable[[Row], None]]:
     """Yield a function that writes each row at once, so that a failed training keeps its rows."""
     file = JsonLines(path)
     file.begin([])
 
-    def keep(row: Any) -> None:
+    def keep(row: Row) -> None:
         file.log({name: np.asarray(value).tolist() for name, value in row.items()})
         on_row(row)
 

@@ -46,7 +46,7 @@ class _OneLineErrors(typer.core.TyperGroup):
         complete_var: str | None = None,
         standalone_mode: bool = True,
         windows_expand_args: bool = True,
-        **extra: Any,
+        **extra: object,
     ) -> Any:
         """Run the command; see `click.Command.main`."""
         words = sys.argv[1:] if args is None else list(args)

@@ -48,7 +48,7 @@ def command_line(context: typer.Context) -> str:
     return context.obj or context.command_path
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Write a value to stdout as JSON; the command writes nothing else there."""
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
@@ -92,7 +92,7 @@ def note(message: str) -> None:
 def warnings_in_a_line() -> Iterator[None]:
     """Show each warning of the block as one line on stderr, without its source location."""
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: object, *_: object, **__: object) -> None:
         note(f"accel-rl: warning: {' '.join(str(message).split())}")
 
     with warnings.catch_warnings():
@@ -113,7 +113,7 @@ def terminable() -> Iterator[None]:
     where Python runs no handlers, this does nothing.
     """
 
-    def hear(number: int, frame: Any) -> None:
+    def hear(number: int, frame: object) -> None:
         raise Terminated
 
     main = threading.current_thread() is threading.main_thread()

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from accel_rl import envs, plot
 from accel_rl.io import atomic_write
+from accel_rl.types import ArrayLike
 
 _DPI = 120
 
@@ -30,7 +31,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     return figure
 
 
-def policy_figure(environment: str, values: Any, title: str) -> Figure:
+def policy_figure(environment: str, values: ArrayLike, title: str) -> Figure:
     """Draw state values and greedy policy; for Taxi before and after the pick-up.
 
     Args:
@@ -53,7 +54,7 @@ def policy_figure(environment: str, values: Any, title: str) -> Figure:
 
 
 def curve_figure(
-    environment: str, passes: Any, returns: Any, label: str, optimal: float | None
+    environment: str, passes: ArrayLike, returns: ArrayLike, label: str, optimal: float | None
 ) -> Figure:
     """Draw the learning curve of one run."""
     figure = new_figure(6.4, 4.0, f"{environment}: exact return of the greedy policy")

@@ -5,7 +5,6 @@ import os
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import core_count
@@ -66,7 +65,7 @@ def import_gymnax() -> None:
 class _StandIn(types.ModuleType):
     """Placeholder that imports its module on the first use of an attribute."""
 
-    def __getattr__(self, attribute: str) -> Any:
+    def __getattr__(self, attribute: str) -> object:
         name = self.__name__
         if attribute.startswith("__"):  # asked by code that inspects all modules
             raise AttributeError(attribute)

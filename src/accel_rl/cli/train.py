@@ -14,7 +14,7 @@ _LOG = "log"
 class _AgentsOrLog(typer.core.TyperGroup):
     """Command group by names of agents; any other first word is an argument of `log`."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: object, args: list[str]) -> Any:
         """Resolve to the agent's command, in either spelling of its name, or to `log`."""
         name = args[0].replace("_", "-")
         if name in self.commands:

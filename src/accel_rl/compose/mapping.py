@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Mapping as Table
 from pathlib import Path
-from typing import Any
 
 from accel_rl.compose.workload import ROLES
 from accel_rl.io.values import Json
@@ -89,7 +88,7 @@ def to_table(mapping: Mapping) -> dict[str, str]:
     return {"executor": mapping.executor, **roles, "learner": "+".join(mapping.learner)}
 
 
-def from_table(table: Any) -> Mapping:
+def from_table(table: object) -> Mapping:
     """Make a mapping from a table of `to_table`.
 
     Raises:
@@ -136,7 +135,7 @@ def toml_text(tables: Table[str, Json]) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def _line(name: str, value: Any) -> str:
+def _line(name: str, value: object) -> str:
     """Return a TOML line; strings, numbers, bools and lists are written as in JSON."""
     return f"{_key(name)} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"
 

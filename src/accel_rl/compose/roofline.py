@@ -38,10 +38,10 @@ def counted(program: Program, hyper: Table[str, Json]) -> dict[str, Counted]:
     def collect(actor: PyTree, policy: PyTree) -> Any:
         return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0), 0)
 
-    def sample(buffer: Any) -> Any:
+    def sample(buffer: PyTree) -> Any:
         return replay.sample(buffer, key, 0.5, 0.99)
 
-    def update(buffer: Any, drawn: PyTree, priorities: Any) -> Any:
+    def update(buffer: PyTree, drawn: PyTree, priorities: PyTree) -> Any:
         return replay.update(buffer, drawn, priorities)
 
     def learn(learner: Any, drawn: PyTree) -> Any:
@@ -93,6 +93,6 @@ def peaks(device: jax.Device) -> Peaks:
     return Peaks(2 * size**3 / product, 2 * 4 * length / moved)
 
 
-def _count(fn: Any, *arguments: Any) -> Counted:
+def _count(fn: Any, *arguments: object) -> Counted:
     analysis = jax.jit(fn).lower(*arguments).compile().cost_analysis() or {}
     return Counted(analysis.get("flops", 0.0), analysis.get("bytes accessed", 0.0))

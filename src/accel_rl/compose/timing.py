@@ -4,7 +4,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,20 +20,20 @@ class Timed(NamedTuple):
     spread: float  # interquartile range of the repeats
 
 
-def alone(call: Callable[[], Any], seconds: float = 0.2) -> Timed:
+def alone(call: Callable[[], object], seconds: float = 0.2) -> Timed:
     """Time a call by itself, for about `seconds` in all."""
     call()
     calls = max(1, int(seconds / REPEATS / max(once(call), 1e-7)))
     return _summary([_mean_of(call, calls) for _ in range(REPEATS)])
 
 
-def once(call: Callable[[], Any]) -> float:
+def once(call: Callable[[], object]) -> float:
     """Return the seconds of a single call."""
     return _mean_of(call, 1)
 
 
 def together(
-    first: Callable[[], Any], second: Callable[[], Any], seconds: float = 0.2
+    first: Callable[[], object], second: Callable[[], object], seconds: float = 0.2
 ) -> tuple[float, float]:
     """Return mean seconds of two calls that repeat concurrently, each in its own thread.
 
@@ -115,7 +115,7 @@ def around_a_step() -> float:
     return found
 
 
-def _mean_of(call: Callable[[], Any], calls: int) -> float:
+def _mean_of(call: Callable[[], object], calls: int) -> float:
     began = time.perf_counter()
     for _ in range(calls):
         call()

@@ -10,7 +10,7 @@ from accel_rl.envs import registry
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
-def environment(name: str, **kwargs: Any) -> Environment:
+def environment(name: str, **kwargs: object) -> Environment:
     """Make an environment by name, for training; see `make` for names and arguments.
 
     Args:
@@ -134,7 +134,7 @@ def action_of(space: Space, action: ArrayLike, title: str = "the environment") -
     return action.astype(jax.dtypes.canonicalize_dtype(space.dtype))
 
 
-def _bounds(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float, ...]:
+def _bounds(bound: object, shape: tuple[int, ...], dtype: np.dtype) -> tuple[float, ...]:
     full = np.broadcast_to(np.asarray(bound, np.float64), shape).ravel()
     if dtype.kind == "f":
         full = np.where(np.abs(full) >= np.finfo(dtype).max, np.copysign(np.inf, full), full)

@@ -17,7 +17,7 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.envs import host_pools, host_worker
 from accel_rl.envs.adapter import space_of
-from accel_rl.types import Box, Discrete, Environment, EnvStep, PyTree, Space
+from accel_rl.types import ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 BACKENDS = {
     "sync": host_pools.here,
@@ -44,7 +44,9 @@ class HostEnvironment:
     Use it as a context manager, or call `close`. If an environment fails, all are closed.
     """
 
-    def __init__(self, name: str, makes: Sequence[Callable[[], Any]], backend: str, workers: int):
+    def __init__(
+        self, name: str, makes: Sequence[Callable[[], object]], backend: str, workers: int
+    ):
         self.name = name
         self.num_envs = len(makes)
         self._closing = contextlib.ExitStack()
@@ -71,10 +73,10 @@ class HostEnvironment:
         """
         space = self.observation_space
 
-        def reset(key: Any) -> tuple[PyTree, PyTree]:
+        def reset(key: object) -> tuple[PyTree, PyTree]:
             return jnp.zeros(space.shape, space.dtype), ()
 
-        def step(key: Any, state: PyTree, action: PyTree) -> EnvStep:
+        def step(key: object, state: PyTree, action: PyTree) -> EnvStep:
             raise TypeError(
                 f"{self.name} steps on the host: train with the pipelined executor and env="
             )
@@ -95,7 +97,7 @@ class HostEnvironment:
         seeds = [None if seed is None else seed + number for number in range(self.num_envs)]
         return np.concatenate(self._all("reset", [(seeds[a:b],) for a, b in self._bounds]))
 
-    def step(self, actions: Any) -> HostStep:
+    def step(self, actions: ArrayLike) -> HostStep:
         """Step each environment, and reset those whose episodes stop.
 
         Args:

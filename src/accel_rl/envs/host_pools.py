@@ -13,9 +13,9 @@ from accel_rl.envs import host_worker
 
 PATIENCE = 5.0  # seconds for a process to close its environments before it is killed
 
-Makes = Sequence[Callable[[], Any]]
+Makes = Sequence[Callable[[], object]]
 Bounds = Sequence[tuple[int, int]]
-Call = Callable[..., Callable[[], Any]]
+Call = Callable[..., Callable[[], object]]
 """call(method, *arguments) of a `host_worker.WorkerGroup`: a function that waits for the result."""
 
 
@@ -29,7 +29,9 @@ def here(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitStack) -
       stack: closes the groups.
     """
 
-    def call(group: host_worker.WorkerGroup, method: str, *arguments: Any) -> Callable[[], Any]:
+    def call(
+        group: host_worker.WorkerGroup, method: str, *arguments: object
+    ) -> Callable[[], object]:
         result = getattr(group, method)(*arguments)
         return lambda: result
 
@@ -41,7 +43,9 @@ def in_threads(name: str, makes: Makes, bounds: Bounds, stack: contextlib.ExitSt
     groups = _groups(makes, bounds, stack)
     pool = stack.enter_context(ThreadPoolExecutor(len(bounds), name))
 
-    def call(group: host_worker.WorkerGroup, method: str, *arguments: Any) -> Callable[[], Any]:
+    def call(
+        group: host_worker.WorkerGroup, method: str, *arguments: object
+    ) -> Callable[[], object]:
         return pool.submit(getattr(group, method), *arguments).result
 
     return [functools.partial(call, group) for group in groups]
@@ -86,7 +90,7 @@ class _Process:
             )
         self._send((sys.path, pickled))
 
-    def call(self, method: str, *arguments: Any) -> Callable[[], Any]:
+    def call(self, method: str, *arguments: object) -> Callable[[], object]:
         self._send((method, arguments))
         return self._receive
 
@@ -98,7 +102,7 @@ class _Process:
             self._process.kill()
             self._process.wait()
 
-    def _send(self, message: Any) -> None:
+    def _send(self, message: object) -> None:
         try:
             self._connection.send(message)
         except OSError as error:

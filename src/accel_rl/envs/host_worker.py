@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
     import gymnasium
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _HELD = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
-def held_dtype(dtype: Any) -> np.dtype:
+def held_dtype(dtype: DTypeLike) -> np.dtype:
     """Return the dtype in which JAX holds observations and actions of a space's dtype."""
     return np.dtype(_HELD.get(np.dtype(dtype).name, np.dtype(dtype)))
 
@@ -92,7 +93,7 @@ class WorkerGroup:
     def _stack(self, observations: Sequence[Any]) -> np.ndarray:
         return np.stack([np.asarray(each, self._dtype) for each in observations])
 
-    def _call(self, function: Callable[[Any, Any], Any], number: int, argument: Any) -> Any:
+    def _call(self, function: Callable[[Any, Any], object], number: int, argument: object) -> Any:
         try:
             return function(self._envs[number], argument)
         except Exception as error:
@@ -104,7 +105,7 @@ def _reset(env: "gymnasium.Env[Any, Any]", seed: int | None) -> Any:
     return env.reset(seed=seed)[0]
 
 
-def _step(env: "gymnasium.Env[Any, Any]", action: Any) -> tuple[Any, ...]:
+def _step(env: "gymnasium.Env[Any, Any]", action: object) -> tuple[Any, ...]:
     final, reward, terminated, truncated, _ = env.step(action)
     observation = final
     if terminated or truncated:

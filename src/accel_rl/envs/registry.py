@@ -21,8 +21,8 @@ from accel_rl.types import MDP, GridLayout
 class _Entry(NamedTuple):
     build: Callable[..., MDP]
     layout: Callable[..., GridLayout] | None
-    arguments: dict[str, Any]  # defaults of both functions for this name; callers override them
-    build_arguments: dict[str, Any]  # further defaults of `build` alone
+    arguments: dict[str, object]  # defaults of both functions for this name; callers override them
+    build_arguments: dict[str, object]  # further defaults of `build` alone
 
 
 _TABULAR = {
@@ -66,7 +66,7 @@ def register(
     _TABULAR[name] = _Entry(build, layout, {}, {})
 
 
-def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
+def make(name: str, **kwargs: object) -> tuple[Any, Any]:
     """Make a gymnax environment and its default parameters.
 
     The names of `list_environments()` yield a `TabularEnv`; other names go to `gymnax.make`, except
@@ -103,7 +103,7 @@ def make(name: str, **kwargs: Any) -> tuple[Any, Any]:
     return gymnax.make(name, **kwargs)
 
 
-def make_mdp(name: str, **kwargs: Any) -> MDP:
+def make_mdp(name: str, **kwargs: object) -> MDP:
     """Make the tables of a tabular environment, with the time limit of Gymnasium's registry.
 
     Args:
@@ -127,7 +127,7 @@ def make_mdp(name: str, **kwargs: Any) -> MDP:
     return mdp
 
 
-def layout(name: str, **kwargs: Any) -> GridLayout:
+def layout(name: str, **kwargs: object) -> GridLayout:
     """Make the layout for drawing a tabular environment.
 
     Args:

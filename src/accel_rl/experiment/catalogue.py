@@ -80,11 +80,11 @@ AGENTS: dict[str, Callable[..., Agent]] = {
     **{name: _rule(name) for name in TABULAR},
 }
 # Factories whose `**options` are passed on, and the factory that takes them.
-_PASSED_ON: dict[Callable[..., Any], Callable[..., Any]] = {_dqn: agents.dqn}
+_PASSED_ON: dict[Callable[..., object], Callable[..., object]] = {_dqn: agents.dqn}
 SAMPLERS: dict[str, Callable[..., Any]] = {**replay.SAMPLERS, NEWEST: lambda: None}
 
 
-def static_settings(factory: Callable[..., Any]) -> dict[str, Setting]:
+def static_settings(factory: Callable[..., object]) -> dict[str, Setting]:
     """Return the optional arguments of a factory whose values can be given as text."""
     hints = typing.get_type_hints(factory)
     meanings = documented(factory)
@@ -161,12 +161,12 @@ def model(name: str, settings: Mapping[str, Setting]) -> type[pydantic.BaseModel
     return pydantic.create_model(name, __config__=STRICT, **fields)
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(value: object) -> Any:
     """Return sequences as tuples: settings of compiled programs must be hashable."""
     return tuple(value) if isinstance(value, list) else value
 
 
-def _configurable(kind: Any) -> bool:
+def _configurable(kind: object) -> bool:
     """Return whether values of a type can be given as text."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
@@ -177,7 +177,7 @@ def _configurable(kind: Any) -> bool:
 
 
 @functools.cache
-def documented(factory: Callable[..., Any]) -> dict[str, str]:
+def documented(factory: Callable[..., object]) -> dict[str, str]:
     """Return the description of each argument in a factory's docstring, on one line."""
     found = docstring_parser.parse(inspect.getdoc(factory) or "").params
     return {each.arg_name: " ".join((each.description or "").split()).rstrip(".") for each in found}

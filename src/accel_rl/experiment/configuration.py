@@ -20,7 +20,7 @@ from accel_rl.io.validation import STRICT, validated, whole
 from accel_rl.io.values import Json
 
 
-def _finite(table: Any) -> Any:
+def _finite(table: object) -> Any:
     """Raise ValueError if a table holds infinity or NaN, which JSON cannot represent."""
     try:
         json.dumps(table, allow_nan=False)
@@ -281,7 +281,7 @@ def to_mapping(configuration: Configuration) -> dict[str, dict[str, Json]]:
     return tables
 
 
-def _nested(section: str, table: Any) -> dict[str, Json]:
+def _nested(section: str, table: object) -> dict[str, Json]:
     """Return a section's table with the settings of its agent or sampler in `options`."""
     if not isinstance(table, Mapping):
         raise ValueError(f"{section} must be a table of settings, got {table!r}")

@@ -195,7 +195,7 @@ def shares(merged: Tables) -> Tables:
     default = configuration.TrainingConfig().steps
     steps = merged.get("training", {}).get("steps", default)
 
-    def number(value: Any) -> Any:
+    def number(value: object) -> Any:
         if isinstance(value, list):  # values of a sweep
             return [number(each) for each in value]
         match = SHARE.fullmatch(value) if isinstance(value, str) else None

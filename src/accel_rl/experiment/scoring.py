@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from accel_rl.experiment.configuration import Configuration
 from accel_rl.io.run_folder import RESULTS, kind_of
 from accel_rl.io.values import Json
 from accel_rl.train.compiled import finite
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 CHECKPOINTS = ("last", "best")
 
@@ -99,7 +98,7 @@ def _training(
     agent = assembly.program.agent
     play = train.evaluator(assembly.scored, agent, number, complete.evaluation.max_steps)
 
-    def mean(state: Any, key: Array) -> Array:
+    def mean(state: PyTree, key: Array) -> Array:
         played = jnp.mean(play(agent.policy(state), key))
         return jnp.where(finite(state), played, jnp.nan)  # a policy of NaNs still acts
 

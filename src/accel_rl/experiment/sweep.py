@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pydantic
 
@@ -34,7 +34,7 @@ FILES = {
     RESULTS: "scores of all combinations; written last",
 }
 
-Make = Callable[[Sequence[str], Mapping[str, Sequence[Any]]], Experiment]
+Make = Callable[[Sequence[str], Mapping[str, Sequence[object]]], Experiment]
 """make(words, sweep): assemble the training with these override words and swept values."""
 
 
@@ -143,7 +143,7 @@ def run(
     command: str,
     *,
     bar: bool,
-    on_group: Callable[[str], Any],
+    on_group: Callable[[str], object],
 ) -> dict[str, Json]:
     """Write `sweep.json`, train the groups that are not finished, and compare.
 

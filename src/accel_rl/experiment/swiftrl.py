@@ -13,7 +13,6 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from typing import Any
 
 import jax
 import numpy as np
@@ -33,7 +32,7 @@ SWEEP_ENVIRONMENT = "Taxi-v3"  # has many pairs (s, a), which each DPU covers sp
 SCALING_DPUS = (125, 250, 500, 1000, 2000)
 SCALING_NUMERICS = (*NUMERICS, "int32_pow2")
 
-Step = Callable[[str], Any]
+Step = Callable[[str], object]
 
 
 @dataclasses.dataclass(frozen=True)

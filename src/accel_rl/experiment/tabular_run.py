@@ -8,7 +8,6 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -114,7 +113,7 @@ def train(
     chunks: pim.Chunks,
     settings: TabularSettings,
     probe: Probe | None = None,
-    on_passes: Callable[[int], Any] = lambda passes: None,
+    on_passes: Callable[[int], object] = lambda passes: None,
     *,
     segmented: bool = True,
     machine: Machine | None = None,

@@ -15,6 +15,7 @@ from accel_rl.io.loggers import Row
 from accel_rl.io.run_folder import RESULTS, made_with, write_json
 from accel_rl.io.values import Json
 from accel_rl.train import RunResult
+from accel_rl.types import ArrayLike
 
 
 class FolderError(ValueError):
@@ -142,7 +143,7 @@ def summary(complete: Configuration, rows: list[Row]) -> dict[str, Json]:
     }
 
 
-def figures(scores: Any) -> dict[str, Json]:
+def figures(scores: ArrayLike) -> dict[str, Json]:
     """Compute statistics of the seeds' scores [seeds]; None if any score is not finite."""
     from accel_rl.plot import interquartile_mean  # late: it imports matplotlib
 

@@ -79,7 +79,7 @@ def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueErro
     return ValueError(f"no {what} is named {name!r}; {hint}")
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Format a value as a word of the command line that `parse` reads."""
     if value is None:
         return "none"

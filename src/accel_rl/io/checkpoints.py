@@ -39,7 +39,7 @@ class Checkpoint:
         """Environment steps taken so far."""
         return int(self.path.name)
 
-    def state(self, template: Any) -> Any:
+    def state(self, template: object) -> Any:
         """Read the state.
 
         Args:
@@ -128,7 +128,7 @@ class Checkpoints:
                 shutil.rmtree(draft)
             yield
 
-    def save(self, state: Any, about: Mapping[str, Json], rows: Sequence[Row]) -> pathlib.Path:
+    def save(self, state: object, about: Mapping[str, Json], rows: Sequence[Row]) -> pathlib.Path:
         """Write the state after the last row, then remove checkpoints that need not be kept.
 
         The state's buffers may be donated once this returns.

@@ -134,7 +134,7 @@ def _json(row: Row) -> str:
     return json.dumps(_finite(row), allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def to_host(tree: Any) -> dict[str, np.ndarray]:
+def to_host(tree: object) -> dict[str, np.ndarray]:
     """Copy a pytree's arrays to NumPy, by names such as agent.params.Dense_0.kernel.
 
     The copies do not alias the tree: a view would be overwritten by the next step that the tree is
@@ -25,7 +25,7 @@ def to_host(tree: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def from_host(arrays: Mapping[str, np.ndarray], template: Any) -> Any:
+def from_host(arrays: Mapping[str, np.ndarray], template: object) -> Any:
     """Restore a pytree from the arrays of `to_host`, as copies.
 
     Args:
@@ -53,14 +53,14 @@ def from_host(arrays: Mapping[str, np.ndarray], template: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
-def _named(tree: Any) -> list[tuple[str, Any]]:
+def _named(tree: object) -> list[tuple[str, Any]]:
     return [
         (jax.tree_util.keystr(path, simple=True, separator="."), leaf)
         for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
     ]
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: object) -> bool:
     dtype = getattr(leaf, "dtype", None)
     return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 

@@ -170,7 +170,7 @@ def check_free(directory: Path, overwrite: bool) -> None:
         raise ValueError(f"{directory} is not empty; --overwrite replaces what is in it")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write JSON atomically."""
     with atomic_write(path, "w") as file:
         json.dump(value, file, indent=2, allow_nan=False)

@@ -50,7 +50,7 @@ class TensorBoard:
 class WeightsAndBiases:
     """Logger for a Weights & Biases run; needs wandb."""
 
-    def __init__(self, **init: Any):
+    def __init__(self, **init: object):
         """Set the arguments of `wandb.init`; `id` is required to resume.
 
         Raises:

@@ -16,7 +16,7 @@ STRICT = pydantic.ConfigDict(
 _INTEGER = pydantic.TypeAdapter(int)
 
 
-def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
+def validated(adapter: pydantic.TypeAdapter[T], value: object, name: str) -> T:
     """Return a value of TOML or JSON as the adapter's type.
 
     Raises:
@@ -31,7 +31,7 @@ def validated(adapter: pydantic.TypeAdapter[T], value: Any, name: str) -> T:
         raise _first_error(error, name) from error
 
 
-def integer(value: Any, name: str) -> int:
+def integer(value: object, name: str) -> int:
     """Return a value of TOML or JSON as an int; whole floats are ints.
 
     Raises:
@@ -40,7 +40,7 @@ def integer(value: Any, name: str) -> int:
     return validated(_INTEGER, whole(value), name)
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """Return whole floats, such as 1e5, as ints; in lists, too."""
     if isinstance(value, list | tuple):
         return [whole(each) for each in value]

@@ -15,8 +15,6 @@ in DPU order, so that the result does not depend on the number of devices; they 
 the reciprocal of the sum of weights.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,7 +101,7 @@ def damped_weights(alpha: Array) -> Array:
     one = np.uint32(_DAMPED_ONE)
     keep = one - jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
 
-    def step(k: Array, _: Any) -> tuple[Array, Array]:
+    def step(k: Array, _: object) -> tuple[Array, Array]:
         return (k * keep + np.uint32(_DAMPED_ONE // 2)) >> np.uint32(15), one - k
 
     return jax.lax.scan(step, jnp.full_like(keep, one), None, length=_DAMPED_ENTRIES)[1]

@@ -29,7 +29,7 @@ from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike, PyTree
 from pim_emu import Machine, device_map, load_machine, pad_axis
 
-Probe = Callable[[Array], Any]
+Probe = Callable[[Array], object]
 
 
 @jax.tree_util.register_dataclass

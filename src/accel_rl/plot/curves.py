@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from accel_rl.plot.style import COLORS, check_lengths, numbers, quiet
+from accel_rl.types import ArrayLike
 
 
 def draw_curves(
     ax: Axes,
-    x: Any,
+    x: ArrayLike,
     curves: Mapping[str, Any],
     *,
     bands: Mapping[str, tuple[Any, Any]] | None = None,

@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from accel_rl.plot.style import check_lengths
+from accel_rl.types import ArrayLike
 
 
 def draw_heatmap(
     ax: Axes,
-    values: Any,
+    values: ArrayLike,
     rows: Sequence[Any],
     columns: Sequence[Any],
     *,

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from accel_rl.arguments import whole, within
 from accel_rl.plot.curves import draw_curves
 from accel_rl.plot.style import numbers
+from accel_rl.types import ArrayLike
 
 _TRIM = 0.25  # of the values, left out at either end
 _BLOCK = 4_000_000  # resampled numbers held at once
@@ -32,7 +33,7 @@ class Curve(NamedTuple):
     scores: Any  # [R, N], of R seeds
 
 
-def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
+def interquartile_mean(scores: ArrayLike, axis: int = 0) -> np.ndarray:
     """Return the mean of the middle half; floor(n / 4) values are left out at each end.
 
     With fewer than four values it is the plain mean.
@@ -62,7 +63,7 @@ def interquartile_mean(scores: Any, axis: int = 0) -> np.ndarray:
 
 def bootstrap(
     groups: Sequence[Any],
-    statistic: Callable[..., Any] | None = None,
+    statistic: Callable[..., object] | None = None,
     *,
     confidence: float = 0.95,
     resamples: int = 2_000,
@@ -172,7 +173,7 @@ def _pooled(*groups: np.ndarray) -> np.ndarray:
     return interquartile_mean(np.concatenate(groups, axis=1), axis=1)
 
 
-def _finite(scores: Any) -> np.ndarray:
+def _finite(scores: ArrayLike) -> np.ndarray:
     values = numbers("scores", scores)
     if values.ndim == 0 or values.size == 0:
         raise ValueError(f"scores must be arrays of at least one value, got shape {values.shape}")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from accel_rl.types import GridLayout
+from accel_rl.types import ArrayLike, GridLayout
 
 # Cells in which nothing is decided carry no value: they show what they are instead.
 _FILL = {"hole": "#33415c", "cliff": "#7d4f50", "goal": "#e76f1e"}
@@ -20,8 +20,8 @@ _DARK, _LIGHT = "#1b1b1e", "#ffffff"
 def draw_policy(
     ax: Axes,
     layout: GridLayout,
-    values: Any = None,
-    policy: Any = None,
+    values: ArrayLike | None = None,
+    policy: ArrayLike | None = None,
     *,
     cmap: str = "viridis",
     numbers: bool | None = None,
@@ -81,7 +81,7 @@ def draw_policy(
     return image
 
 
-def _cell_values(layout: GridLayout, values: Any) -> np.ndarray:
+def _cell_values(layout: GridLayout, values: ArrayLike) -> np.ndarray:
     """Return the values of cells, [H, W] float64; NaN where there are none."""
     if values is None:
         return np.full(layout.states.shape, np.nan)
@@ -91,7 +91,7 @@ def _cell_values(layout: GridLayout, values: Any) -> np.ndarray:
     return table[_covered("values", layout, table)]
 
 
-def _cell_actions(layout: GridLayout, policy: Any) -> np.ndarray | None:
+def _cell_actions(layout: GridLayout, policy: ArrayLike) -> np.ndarray | None:
     """Return the actions of cells, [H, W] int, or None."""
     if policy is None:
         return None

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from accel_rl.plot.style import COLORS, check_lengths, quiet
+from accel_rl.types import ArrayLike
 
 _EXACT = "#c9ced3"
 _LEVEL = "#666666"
@@ -162,8 +163,8 @@ def draw_search(
     priorities: Any,
     members: Any,
     *,
-    groups: Any = None,
-    values: Any = None,
+    groups: ArrayLike | None = None,
+    values: ArrayLike | None = None,
     sets: tuple[Any, Any] | None = None,
     xlabel: str = "priority",
 ) -> None:
@@ -210,7 +211,7 @@ def draw_search(
     quiet(ax, grid=None)
 
 
-def _check_positive(name: str, values: Any) -> None:
+def _check_positive(name: str, values: ArrayLike) -> None:
     numbers = np.asarray(values, np.float64)
     if not (np.isfinite(numbers) & (numbers > 0)).all():
         raise ValueError(f"{name} must be positive and finite")

@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from accel_rl.plot.style import COLORS, check_lengths, quiet
+from accel_rl.types import ArrayLike
 
 
 def draw_scaling(
     ax: Axes,
-    dpus: Any,
+    dpus: ArrayLike,
     seconds: Mapping[str, Any],
     *,
     styles: Mapping[str, Mapping[str, Any]] | None = None,

@@ -7,6 +7,8 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 
+from accel_rl.types import ArrayLike
+
 # Okabe and Ito's palette, without its yellow, which is too pale for lines on white.
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000")
 
@@ -63,7 +65,7 @@ def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
         ax.grid(axis=grid, color="#dddddd", linewidth=0.7)
 
 
-def numbers(name: str, values: Any) -> np.ndarray:
+def numbers(name: str, values: ArrayLike) -> np.ndarray:
     """Convert values to float64; raise TypeError if they are not an array of real numbers."""
     try:
         found = np.asarray(values)

@@ -22,7 +22,7 @@ class DaemonPool:
     def __init__(self, threads: int, name: str) -> None:
         self._left, self._name = threads, name
         self._started = 0
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = (
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = (
             queue.SimpleQueue()
         )
 

@@ -247,7 +247,7 @@ class RemotePort:
         for each in closing:
             each.join(max(0.0, until - time.monotonic()))
 
-    def _until_allowed(self, call: Callable[[], Any]) -> Any:
+    def _until_allowed(self, call: Callable[[], object]) -> Any:
         while True:
             self._check_open()
             try:
@@ -255,7 +255,7 @@ class RemotePort:
             except TryAgain:
                 continue
 
-    def _called(self, call: Callable[[], Any]) -> Any:
+    def _called(self, call: Callable[[], object]) -> Any:
         try:
             return call()
         except ConnectionLost:

@@ -168,7 +168,7 @@ class ReplayServer(Closing):
         """
         self._call(self._server.snapshot, "snapshot")
 
-    def _call(self, method: Any, what: str, *arguments: Any) -> None:
+    def _call(self, method: Any, what: str, *arguments: object) -> None:
         try:
             method(*arguments)
         except self._error as error:

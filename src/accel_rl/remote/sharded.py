@@ -110,7 +110,7 @@ class ShardedTable(Closing):
     def push(
         self,
         columns: Mapping[str, Any] | Sequence[Any],
-        priorities: Any = None,
+        priorities: ArrayLike | None = None,
         *,
         wait: float = 0.0,
     ) -> int:
@@ -233,7 +233,7 @@ class ShardedTable(Closing):
         for shard in live:
             shard.total = None
 
-    def update(self, sample: RemoteSample, priorities: Any) -> tuple[int, int]:
+    def update(self, sample: RemoteSample, priorities: ArrayLike) -> tuple[int, int]:
         """Update the priorities [B] of a sample, as `RemoteTable.update`."""
         return self.set_priorities(sample.slots, sample.generations, priorities)
 
@@ -293,7 +293,7 @@ class ShardedTable(Closing):
             shard.size, shard.total = mass
 
 
-def _checked(priorities: Any, count: int, what: str) -> np.ndarray:
+def _checked(priorities: ArrayLike, count: int, what: str) -> np.ndarray:
     """Return valid priorities [count] as float32, or raise."""
     given = np.asarray(priorities, np.float32)
     if given.shape != (count,):

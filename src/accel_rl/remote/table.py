@@ -113,7 +113,7 @@ class RemoteTable(Numbered):
     def push(
         self,
         columns: Mapping[str, Any] | Sequence[Any],
-        priorities: Any = None,
+        priorities: ArrayLike | None = None,
         *,
         wait: float = 0.0,
     ) -> int:
@@ -192,7 +192,7 @@ class RemoteTable(Numbered):
             _, size, total = struct.unpack_from("<IId", reply, 40)
             return buffer.sample(size, total)
 
-    def update(self, sample: RemoteSample, priorities: Any) -> tuple[int, int]:
+    def update(self, sample: RemoteSample, priorities: ArrayLike) -> tuple[int, int]:
         """Update the priorities [B] of a sample; the last priority of a repeated item counts.
 
         Returns:

@@ -70,7 +70,9 @@ class Windows:
         self._steps = [np.zeros((0, num_envs, *shape), dtype) for shape, dtype in self._parts]
         self._priorities = np.zeros((0, num_envs), np.float32)
 
-    def add(self, transitions: Transition, priorities: Any = None) -> tuple[Window, np.ndarray]:
+    def add(
+        self, transitions: Transition, priorities: ArrayLike | None = None
+    ) -> tuple[Window, np.ndarray]:
         """Add transitions; return the windows that they complete, oldest first, with priorities.
 
         Args:

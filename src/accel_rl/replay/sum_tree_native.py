@@ -1,10 +1,9 @@
 """Sum tree in C for CPUs, through XLA's FFI: state, signatures and bits are those of `sum_tree`."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from accel_rl import native
 from accel_rl.replay.sum_tree import NUM_WORDS, SumTree, highest, init, leaves, total
@@ -96,7 +95,7 @@ def _assign(symbol: str, tree: SumTree, *operands: Array, **attributes: int) -> 
     return SumTree(*call(*state, *operands, **attributes))
 
 
-def _expect(name: str, array: PyTree, dtype: Any, shape: tuple[int, ...]) -> None:
+def _expect(name: str, array: PyTree, dtype: DTypeLike, shape: tuple[int, ...]) -> None:
     if array.dtype != dtype:
         raise TypeError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
     if array.shape != shape:

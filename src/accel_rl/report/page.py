@@ -92,7 +92,7 @@ class Page:
     machine: Rows = ()
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Format a cell: numbers with three or four digits, absent values as a hyphen."""
     if value is None:
         return "-"

@@ -118,7 +118,7 @@ def read(path: Path) -> Results:
         raise ValueError(f"{path}: {error}") from error
 
 
-def parse(source: str, found: Any) -> Results:
+def parse(source: str, found: object) -> Results:
     """Check the JSON value of a file, and convert it to results.
 
     Raises:
@@ -159,7 +159,7 @@ def parse(source: str, found: Any) -> Results:
     )
 
 
-def _record(found: Any, inside: str) -> BenchmarkRecord:
+def _record(found: object, inside: str) -> BenchmarkRecord:
     table = _table(found, inside)
     spread = _get(table, "spread", (list, type(None)), inside)
     if spread is not None:
@@ -175,7 +175,7 @@ def _record(found: Any, inside: str) -> BenchmarkRecord:
     )
 
 
-def _claim(found: Any, inside: str, places: set[Place]) -> Claim:
+def _claim(found: object, inside: str, places: set[Place]) -> Claim:
     table = _table(found, inside)
     value = _get(table, "value", (*_NUMBER, type(None)), inside)
     holds = _get(table, "holds", (bool, type(None)), inside)
@@ -202,13 +202,13 @@ def _place(table: dict[str, Json], name: str, inside: str, places: set[Place]) -
     return (found[0], found[1], found[2])
 
 
-def _table(found: Any, what: str) -> dict[str, Json]:
+def _table(found: object, what: str) -> dict[str, Json]:
     if not isinstance(found, dict):
         raise ValueError(f"{what} must hold a table, got {type(found).__name__}")
     return found
 
 
-def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
+def _is(value: object, kind: type | tuple[type, ...]) -> bool:
     """Test a value's type as isinstance does, but do not count a bool as a number."""
     if isinstance(value, bool):
         return kind is bool or (isinstance(kind, tuple) and bool in kind)
@@ -230,7 +230,7 @@ def _values(table: dict[str, Json], inside: str, kind: type | tuple[type, ...]) 
     return table
 
 
-def _one_of(choices: Any, table: dict[str, Json], name: str, inside: str) -> Any:
+def _one_of(choices: object, table: dict[str, Json], name: str, inside: str) -> Any:
     value = _get(table, name, str, inside)
     if value not in get_args(choices):
         known = ", ".join(get_args(choices))

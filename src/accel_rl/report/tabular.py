@@ -1,12 +1,12 @@
 """Report pages of tabular learning: a training on DPUs, SwiftRL's experiment, a log."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from accel_rl.plot.style import PART_LABELS
 from accel_rl.report.page import Found, Page, PageSection, PageTable, Picture, flat, made, number
+from accel_rl.report.results import Basis
 
 _SHOWN_STATES = 64  # more make a long page, and a picture or a program reads them better
 
@@ -20,7 +20,7 @@ def table(
     """
     seconds = results["modelled_seconds"]
     worth, best = results["episode_return"], results["optimal_return"]
-    figures: list[Any] = []
+    figures: list[tuple[str, str, Basis | None]] = []
     if worth is not None:
         figures.append(("Return per episode", number(worth), "measured"))
     if best is not None:

@@ -14,6 +14,7 @@ from accel_rl.report.page import (
     made,
     number,
 )
+from accel_rl.report.results import Basis
 
 _SCORES = {
     "mean": "mean",
@@ -36,7 +37,7 @@ def agent(
     It is built from `config.json`, `results.json` if the training has ended, and rows of metrics.
     """
     training, sampler = config["training"], config["replay"]["sampler"]
-    figures: list[Any] = []
+    figures: list[tuple[str, str, Basis | None]] = []
     sections = [PageSection("Learning curves", pictures=pictures)]
     done = rows[-1]["steps"] if rows else 0
     state = f"It has not ended: {done:,} of {training['steps']:,} steps are recorded."
@@ -77,7 +78,7 @@ def sweep(
     """
     training = config["training"]
     sections = [PageSection("Learning curves", pictures=pictures)]
-    figures: list[Any] = []
+    figures: list[tuple[str, str, Basis | None]] = []
     state = "It has not ended."
     if results is not None:
         state = f"There were {len(results['combinations'])} combinations of settings."
@@ -205,7 +206,7 @@ def composed(
     It is built from `plan.json`, `measured.json` if the plan was run, and `config.json`.
     """
     best, count = plan["estimates"][0], len(plan["estimates"])
-    figures: list[Any] = [
+    figures: list[tuple[str, str, Basis | None]] = [
         ("Planned mapping", best["name"], None),
         ("Its iteration", _micro(best["predicted_iteration_seconds"]), "modelled"),
     ]

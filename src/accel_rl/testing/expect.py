@@ -25,8 +25,8 @@ def expect_equal(found: PyTree, wanted: PyTree, what: str) -> None:
 def expect_refusal(
     error: type[Exception],
     pattern: str,
-    function: Callable[..., Any],
-    *arguments: Any,
+    function: Callable[..., object],
+    *arguments: object,
     by: str = "",
 ) -> None:
     """Raise AssertionError unless the call raises this error with a message of this pattern.

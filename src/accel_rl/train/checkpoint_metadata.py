@@ -130,6 +130,6 @@ def _float32(value: Any) -> Any:
     return float(str(np.float32(value)))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

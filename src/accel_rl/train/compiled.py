@@ -181,7 +181,7 @@ def _checked(program: Program, hyper: Mapping[str, PyTree], number: int | None) 
     return jax.tree.map(lambda leaf: np.array(np.broadcast_to(leaf, shape), np.float32), given)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 

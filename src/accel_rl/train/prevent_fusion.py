@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
@@ -51,7 +50,7 @@ def prevent_fusion(program: Program) -> Program:
 def _apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
     compiled = jax.jit(fn, static_argnames=tuple(static))
 
-    def call(*args: PyTree, **kwargs: Any) -> PyTree:
+    def call(*args: PyTree, **kwargs: object) -> PyTree:
         # XLA fuses within a called function, and inlines calls first unless it is told not to.
         with set_xla_metadata(inlineable="false"):
             return compiled(*args, **kwargs)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from accel_rl import experiment
 from accel_rl.cli import runtime
@@ -68,7 +67,7 @@ def read_json(path: Path) -> dict[str, Json]:
     return found
 
 
-def check_keys(path: Path, table: Any, wanted: Kinds, inside: str = "") -> None:
+def check_keys(path: Path, table: object, wanted: Kinds, inside: str = "") -> None:
     """Raise ValueError, naming file and key, if a table lacks a key or a value's type is wrong.
 
     Args:

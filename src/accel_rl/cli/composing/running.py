@@ -125,6 +125,6 @@ def _draw(directory: Path, ran: Ran, predicted: Estimate | None) -> None:
     pictures.save(figure, path)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Replace a float that is not finite by None, as JSON has no NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,6 +22,6 @@ def require_box(env: Environment, wrapper: str) -> Box:
     return space
 
 
-def require_count(name: str, value: Any) -> int:
+def require_count(name: str, value: object) -> int:
     """Raise TypeError unless the value is an integer, ValueError unless it is 1 to 2^31 - 1."""
     return whole(name, value, 1, LARGEST_COUNT)

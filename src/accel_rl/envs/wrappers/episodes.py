@@ -1,7 +1,6 @@
 """Wrappers for time limits and episode statistics."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +54,7 @@ def time_limit(env: Environment, steps: int) -> Environment:
             "would forget the statistics that env gathers"
         )
 
-    def reset(key: Array) -> tuple[Any, TimeLimitState]:
+    def reset(key: Array) -> tuple[PyTree, TimeLimitState]:
         observation, state = env.reset(key)
         return observation, TimeLimitState(state, jnp.int32(0))
 
@@ -84,7 +83,7 @@ def episode_statistics(env: Environment) -> Environment:
     """
     require_environment(env)
 
-    def reset(key: Array) -> tuple[Any, StatisticsState]:
+    def reset(key: Array) -> tuple[PyTree, StatisticsState]:
         observation, state = env.reset(key)
         return observation, StatisticsState(state, jnp.float32(0), jnp.int32(0))
 

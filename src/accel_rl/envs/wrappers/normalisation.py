@@ -1,7 +1,6 @@
 """Wrapper that normalises observations by running statistics."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +70,7 @@ jax.tree_util.register_dataclass(NormaliseState, ["env", "statistics"], ["gather
 def gathers_statistics(env: Environment) -> bool:
     """Return whether the environment's state has statistics that a reset discards."""
 
-    def gathering(node: Any) -> bool:
+    def gathering(node: object) -> bool:
         return isinstance(node, NormaliseState) and node.gathered
 
     _, state = jax.eval_shape(lambda: env.reset(jax.random.key(0)))

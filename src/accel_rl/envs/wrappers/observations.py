@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from accel_rl.arguments import function as function_of
 from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
@@ -75,7 +75,7 @@ def one_hot(env: Environment) -> Environment:
     )
 
 
-def cast_observations(env: Environment, dtype: Any) -> Environment:
+def cast_observations(env: Environment, dtype: DTypeLike) -> Environment:
     """Cast observations to another dtype to save memory, such as MinAtar's 0 and 1 to uint8.
 
     Only the bounds are checked: a cast to integers drops the fractions of values between them.

@@ -36,7 +36,7 @@ class Backend(NamedTuple):
     name: str
     mesh: Mesh
     unsupported: Callable[[PassProgram], str | None]
-    load: Callable[[PassProgram, Array, Array, Coefficients], Any]
+    load: Callable[[PassProgram, Array, Array, Coefficients], object]
     launch: Callable[[PassProgram, Any, Array, Coefficients, ArrayLike, ArrayLike, int], Array]
     visits: Callable[[PassProgram, Any, Coefficients, ArrayLike, ArrayLike, int], Array]
     specialise: "Callable[[PassProgram, Hyperparameters], Backend] | None" = None

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -63,7 +62,7 @@ class StepHarness:
         self._rows = jax.jit(replay.apart.rows)
         self._gather_rows = jax.jit(for_each_sample(replay.apart.gather))
         self._write_rows = jax.jit(replay.apart.write, static_argnums=2, donate_argnums=0)
-        self.steps: dict[str, Callable[[], Any]] = {
+        self.steps: dict[str, Callable[[], object]] = {
             "collect": self._collect,
             "insert": self._insert,
             "sample": self._sample,
