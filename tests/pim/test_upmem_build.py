@@ -155,7 +155,7 @@ def test_what_a_build_depends_on_names_its_folder(fresh, tmp_path):
     seen = {build.fingerprint(toolkit)}
     (sources / "tests" / "more.c").touch()
     assert build.fingerprint(toolkit) in seen
-    for name in ("common/rule.h", "ffi/visits.c", "upmem/dpu/tabular.c", "upmem/host/dpus.cpp"):
+    for name in ("common/rule.h", "ffi/frame.c", "upmem/dpu/tabular.c", "upmem/host/dpus.cpp"):
         path = sources / name
         path.write_text(path.read_text() + "\n")
         assert build.fingerprint(toolkit) not in seen, name

@@ -147,7 +147,7 @@ def test_the_program_in_cpp_learns_what_train_learns(printed):
     result = pim.train(
         pim.partition(rows, 8, 16, 4),
         rule=tabular.q_learning(tabular.int32_scaled()),
-        schedule=pim.MergeSchedule(passes=20),
+        schedule=pim.MergeSchedule(passes=20, merge="mean"),
         backend="jax",
     )
     [lake] = [output for command, output in printed.items() if "lake build/" in command]

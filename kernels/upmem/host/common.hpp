@@ -9,7 +9,6 @@
 extern "C" {
 #include "../interface.h"
 #include "../match.h"
-#include "launch.h"
 #include "order.h"
 #include "record.h"
 #include "rule.h"
