@@ -165,7 +165,7 @@ def test_fragments_that_never_become_whole(serve, connect):
     struct.pack_into("<HHI", head, 28, 0, 47_000, 40 + 47_000 * 1400)
     datagram = bytearray(head[:40] + bytes(1400))
     struct.pack_into("<H", datagram, 6, wire.CHECKED)
-    struct.pack_into("<I", datagram, 36, wire.crc32c(datagram))
+    wire.U32.pack_into(datagram, wire.CHECKSUM_AT, wire.crc32c(datagram))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
         raw.connect((where.host, where.port))
         raw.send(datagram)

@@ -101,7 +101,7 @@ def frames():
     """(what, bytes) of each request, numbered from 1."""
     for number, (what, op, arguments) in enumerate(requests(), 1):
         if isinstance(op, bytearray):
-            struct.pack_into("<QQ", op, 8, TOKEN, number)
+            wire.SESSION_AND_REQUEST.pack_into(op, wire.SESSION_AT, TOKEN, number)
             yield what, bytes(op)
         else:
             arguments = {"session": TOKEN, "request": number} | arguments

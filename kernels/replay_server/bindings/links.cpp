@@ -112,8 +112,8 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
   std::vector<uint8_t> request(part.bytes, part.bytes + part.count);
   const Part sent = {request.data(), request.size()};
   if (request.size() < body_offset) throw Error(Status::malformed, "frame has no header");
-  const auto first = read_at<uint64_t>(request.data() + 16);
-  const bool samples = request[5] == static_cast<uint8_t>(Op::sample);
+  const auto first = get(request.data(), field::header::request);
+  const bool samples = get(request.data(), field::header::op) == static_cast<uint8_t>(Op::sample);
   std::vector<uint8_t> room(std::max(part.count, size_t{4096}));
   const Borrowed link(this);
   Fault fault = Fault::none;
@@ -124,8 +124,8 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
         fault = Fault::interrupted;
         break;
       }
-      write_at(request.data() + 16, first + k);
-      if (samples) write_at(request.data() + header_bytes, static_cast<uint64_t>(k));  // the seed
+      set(request.data(), field::header::request, first + k);
+      if (samples) set(request.data(), field::sample::seed, k);
       const auto begin = Clock::now();
       fault = link->exchange(&sent, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
       times[k] =

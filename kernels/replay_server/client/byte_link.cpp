@@ -59,7 +59,7 @@ Fault ByteLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t 
                          uint64_t timeout_us, const GoOn &go_on) {
   reply_ = nullptr, reply_bytes_ = 0;
   if (count == 0 || parts[0].count < header_bytes) return Fault::malformed;
-  const auto request = read_at<uint64_t>(parts[0].bytes + 16);
+  const auto request = get(parts[0].bytes, field::header::request);
   Patience patience(timeout_us, go_on);
   for (size_t k = 0; k < count; ++k)
     if (const Fault fault = put_all(parts[k].bytes, parts[k].count, &patience);

@@ -23,7 +23,7 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
   const bool greets = op_ == Op::hello || op_ == Op::auth;
   numbered_ = greets && header.session == 0;
   session_ = numbered_ ? greeting_ : header.session;
-  write_at(header_ + 8, session_);
+  set(header_, field::header::session, session_);
   request_ = header.request;
   checked_ = header.flags & flag_checked;
   acked_ = {};
@@ -97,7 +97,7 @@ bool Caller::begin_reply(const uint8_t *bytes, const Fragments &fragments) {
   std::memcpy(first_, bytes, header_bytes);
   whole_header(first_);
   std::memcpy(reply_, first_, header_bytes);
-  if (numbered_ && read_at<uint64_t>(reply_ + 8) == greeting_) write_at(reply_ + 8, uint64_t{0});
+  if (numbered_ && get(reply_, field::header::session) == greeting_) set(reply_, field::header::session, uint64_t{0});
   reply_fragments_ = fragments;
   received_.begin(fragments.count);
   granted_ = fragments.window();
@@ -145,8 +145,8 @@ void Caller::take_fragment(const uint8_t *bytes, size_t count, const Header &hea
 
 // As a server does it for a stream, where the checksum is the whole frame's.
 void Caller::check_reply() {
-  write_at<uint16_t>(reply_ + 6, read_at<uint16_t>(reply_ + 6) | flag_checked);
-  write_at(reply_ + 36, crc32c(reply_, reply_fragments_.length));
+  set(reply_, field::header::flags, get(reply_, field::header::flags) | flag_checked);
+  set(reply_, field::header::checksum, crc32c(reply_, reply_fragments_.length));
 }
 
 void Caller::go_on(uint64_t now_us) {

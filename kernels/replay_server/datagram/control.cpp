@@ -9,19 +9,18 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr uint32_t no_checksum = 0;
-constexpr size_t checksum_at = header_bytes - sizeof no_checksum;
 
 void begin_control(Op op, uint64_t session, uint64_t request, uint16_t flags, uint8_t *out) {
   std::memset(out, 0, body_offset);
-  write_at(out, frame_magic);
-  out[4] = frame_version;
-  out[5] = static_cast<uint8_t>(op);
-  write_at<uint16_t>(out + 6, flags | flag_checked);
-  write_at(out + 8, session);
-  write_at(out + 16, request);
-  write_at(out + 24, no_table);
-  write_at<uint16_t>(out + 30, 1);
-  write_at(out + 32, static_cast<uint32_t>(body_offset));
+  set(out, field::header::magic, frame_magic);
+  set(out, field::header::version, frame_version);
+  set(out, field::header::op, static_cast<uint8_t>(op));
+  set(out, field::header::flags, flags | flag_checked);
+  set(out, field::header::session, session);
+  set(out, field::header::request, request);
+  set(out, field::header::table, no_table);
+  set(out, field::header::fragments, 1);
+  set(out, field::header::length, static_cast<uint32_t>(body_offset));
 }
 
 }  // namespace
@@ -31,7 +30,7 @@ Sound read_datagram(const uint8_t *bytes, size_t count, Header *header) {
   if (read_header(bytes, UINT32_MAX, header) != Status::ok || !(header->flags & flag_checked) ||
       (header->flags & ~known_flags))
     return Sound::malformed;
-  uint32_t sum = crc32c(bytes, checksum_at);
+  uint32_t sum = crc32c(bytes, field::header::checksum.offset);
   sum = crc32c(&no_checksum, sizeof no_checksum, sum);
   sum = crc32c(bytes + header_bytes, count - header_bytes, sum);
   return sum == header->checksum ? Sound::yes : Sound::bad_checksum;
@@ -40,47 +39,50 @@ Sound read_datagram(const uint8_t *bytes, size_t count, Header *header) {
 void seal(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments, const Part *parts,
           size_t count, uint8_t *out) {
   std::memcpy(out, frame_header, header_bytes);
-  write_at<uint16_t>(out + 6, read_at<uint16_t>(out + 6) | flag_checked);
-  write_at(out + 28, fragment);
-  write_at(out + 30, fragments);
-  write_at(out + checksum_at, no_checksum);
+  set(out, field::header::flags, get(out, field::header::flags) | flag_checked);
+  set(out, field::header::fragment, fragment);
+  set(out, field::header::fragments, fragments);
+  set(out, field::header::checksum, no_checksum);
   uint32_t sum = crc32c(out, header_bytes);
   for (size_t k = 0; k < count; ++k) sum = crc32c(parts[k].bytes, parts[k].count, sum);
-  write_at(out + checksum_at, sum);
+  set(out, field::header::checksum, sum);
 }
 
 void whole_header(uint8_t *header) {
-  write_at<uint16_t>(header + 6, read_at<uint16_t>(header + 6) & ~flag_checked);
-  write_at<uint16_t>(header + 28, 0);
-  write_at<uint16_t>(header + 30, 1);
-  write_at(header + checksum_at, no_checksum);
+  set(header, field::header::flags, get(header, field::header::flags) & ~flag_checked);
+  set(header, field::header::fragment, 0);
+  set(header, field::header::fragments, 1);
+  set(header, field::header::checksum, no_checksum);
 }
 
 void write_ack(uint64_t session, uint64_t request, uint16_t flags, const Ack &ack, uint8_t *out) {
   begin_control(Op::ack, session, request, flags, out);
-  out[40] = ack.complete;
-  out[41] = ack.again;
-  write_at(out + 42, static_cast<uint16_t>(ack.next));
-  write_at(out + 44, ack.credit);
-  write_at(out + 48, ack.beyond[0]);
-  write_at(out + 56, ack.beyond[1]);
-  write_at(out + checksum_at, crc32c(out, body_offset));
+  set(out, field::ack::complete, ack.complete);
+  set(out, field::ack::again, ack.again);
+  set(out, field::ack::next, static_cast<uint16_t>(ack.next));
+  set(out, field::ack::credit, ack.credit);
+  set(out, field::ack::beyond_low, ack.beyond[0]);
+  set(out, field::ack::beyond_high, ack.beyond[1]);
+  set(out, field::header::checksum, crc32c(out, body_offset));
 }
 
 bool read_ack(const uint8_t *bytes, size_t count, Ack *out) {
-  if (count != body_offset || bytes[40] > 1 || bytes[41] > 1) return false;
-  out->complete = bytes[40];
-  out->again = bytes[41];
-  out->next = read_at<uint16_t>(bytes + 42);
-  out->credit = read_at<uint32_t>(bytes + 44);
-  out->beyond[0] = read_at<uint64_t>(bytes + 48);
-  out->beyond[1] = read_at<uint64_t>(bytes + 56);
+  if (count != body_offset) return false;
+  const uint8_t complete = get(bytes, field::ack::complete);
+  const uint8_t again = get(bytes, field::ack::again);
+  if (complete > 1 || again > 1) return false;
+  out->complete = complete;
+  out->again = again;
+  out->next = get(bytes, field::ack::next);
+  out->credit = get(bytes, field::ack::credit);
+  out->beyond[0] = get(bytes, field::ack::beyond_low);
+  out->beyond[1] = get(bytes, field::ack::beyond_high);
   return true;
 }
 
 void write_reset(const Header &to, uint8_t *out) {
   begin_control(Op::reset, to.session, to.request, flag_reply, out);
-  write_at(out + checksum_at, crc32c(out, body_offset));
+  set(out, field::header::checksum, crc32c(out, body_offset));
 }
 
 bool send_whole(Wire *wire, const Address &to, const uint8_t *bytes, size_t count) {

@@ -14,7 +14,7 @@ constexpr size_t slack_bytes = 4096;  // memory beyond a reply's own that is kep
 
 void Datagrams::deliver(Peer &peer, FrameBuffer &frame) {
   auto &remote = static_cast<Remote &>(peer);
-  const auto request = read_at<uint64_t>(frame.data() + 16);
+  const auto request = get(frame.data(), field::header::request);
   Exchange &exchange = remote.at(request);
   if (exchange.stage != Stage::waiting || exchange.request != request) return;
   finish(remote, exchange, Outcome::reply, &frame);

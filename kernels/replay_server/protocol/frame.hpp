@@ -1,21 +1,21 @@
 // The frame of the protocol: header, operations, flags and the limits that hold before anything is
-// known of a table. docs/replay-protocol.md is the definition; the offsets here are its offsets.
+// known of a table. docs/replay-protocol.md is the definition; fields.hpp has the offsets.
 
 #ifndef ACCEL_RL_REPLAY_PROTOCOL_FRAME_HPP
 #define ACCEL_RL_REPLAY_PROTOCOL_FRAME_HPP
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "../core/status.hpp"
+#include "fields.hpp"
 
 namespace accel_rl::replay {
 
 constexpr uint32_t frame_magic = 0x524C5241;  // "ARLR" as it lies in memory
 constexpr uint8_t frame_version = 1;
 
-constexpr size_t header_bytes = 40;
+constexpr size_t header_bytes = field::header::checksum.end();
 constexpr size_t fixed_bytes = 24;     // of every operation, behind the header
 constexpr size_t section_align = 64;   // sections begin at multiples of it, from the frame's start
 constexpr size_t body_offset = header_bytes + fixed_bytes;
@@ -70,23 +70,6 @@ struct Limits {
   uint32_t amper_batch = 4096;  // of one SAMPLE by amper_fr, which tries 500 slots for each
   uint32_t timeout_ms = 3600u * 1000;
 };
-
-// Little-endian values at any address. A big-endian machine is refused at compile time below.
-template <typename T>
-T read_at(const uint8_t *from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <typename T>
-void write_at(uint8_t *to, T value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the protocol is little-endian, and so must be the machine"
-#endif
 
 constexpr uint64_t aligned(uint64_t offset) {
   return (offset + section_align - 1) / section_align * section_align;

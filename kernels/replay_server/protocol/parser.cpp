@@ -74,18 +74,18 @@ bool zero(const Frame &frame, size_t from, size_t to) {
 }  // namespace
 
 Status read_header(const uint8_t *bytes, uint32_t most, Header *header) {
-  if (read_at<uint32_t>(bytes) != frame_magic) return Status::bad_magic;
-  header->op = bytes[5];
-  header->flags = read_at<uint16_t>(bytes + 6);
-  header->session = read_at<uint64_t>(bytes + 8);
-  header->request = read_at<uint64_t>(bytes + 16);
-  header->table = read_at<uint16_t>(bytes + 24);
-  header->status = read_at<uint16_t>(bytes + 26);
-  header->fragment = read_at<uint16_t>(bytes + 28);
-  header->fragments = read_at<uint16_t>(bytes + 30);
-  header->length = read_at<uint32_t>(bytes + 32);
-  header->checksum = read_at<uint32_t>(bytes + 36);
-  if (bytes[4] != frame_version) return Status::bad_protocol;
+  if (get(bytes, field::header::magic) != frame_magic) return Status::bad_magic;
+  header->op = get(bytes, field::header::op);
+  header->flags = get(bytes, field::header::flags);
+  header->session = get(bytes, field::header::session);
+  header->request = get(bytes, field::header::request);
+  header->table = get(bytes, field::header::table);
+  header->status = get(bytes, field::header::status);
+  header->fragment = get(bytes, field::header::fragment);
+  header->fragments = get(bytes, field::header::fragments);
+  header->length = get(bytes, field::header::length);
+  header->checksum = get(bytes, field::header::checksum);
+  if (get(bytes, field::header::version) != frame_version) return Status::bad_protocol;
   if (header->length < body_offset) return Status::malformed;
   if (header->length > most) return Status::too_large;
   return Status::ok;
@@ -113,12 +113,12 @@ Status check_request(const Frame &frame) {
 
 Status parse_hello(const Frame &frame, Hello *out) {
   if (frame.header.length != body_offset) return Status::malformed;
-  *out = {read_at<uint64_t>(frame.bytes + 40), frame.bytes + 48};
+  *out = {get(frame.bytes, field::hello::resume), frame.bytes + field::hello::nonce.offset};
   return Status::ok;
 }
 
 Status parse_auth(const Frame &frame, const uint8_t **mac) {
-  if (frame.header.length != body_offset + mac_bytes || !zero(frame, 40, 64))
+  if (frame.header.length != body_offset + mac_bytes || !zero(frame, header_bytes, body_offset))
     return Status::malformed;
   *mac = frame.bytes + body_offset;
   return Status::ok;
@@ -126,16 +126,16 @@ Status parse_auth(const Frame &frame, const uint8_t **mac) {
 
 Status parse_push(const Frame &frame, const Limits &limits, const std::vector<size_t> &column_bytes,
                   Push *out) {
-  out->items = read_at<uint32_t>(frame.bytes + 40);
-  out->timeout_ms = read_at<uint32_t>(frame.bytes + 44);
-  const uint32_t flags = read_at<uint32_t>(frame.bytes + 48);
-  if (flags > 1 || !zero(frame, 52, 64)) return Status::malformed;
+  out->items = get(frame.bytes, field::push::items);
+  out->timeout_ms = get(frame.bytes, field::push::timeout_ms);
+  const uint32_t has_priorities = get(frame.bytes, field::push::has_priorities);
+  if (has_priorities > 1 || !zero(frame, field::push::has_priorities.end(), body_offset)) return Status::malformed;
   if (out->items == 0 || out->items > limits.batch || out->timeout_ms > limits.timeout_ms)
     return Status::bad_count;
   Sections sections(frame);
   out->priorities =
-      flags & 1 ? reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)))
-                : nullptr;
+      has_priorities ? reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)))
+                     : nullptr;
   out->columns.clear();
   for (const size_t bytes : column_bytes)
     out->columns.push_back(reinterpret_cast<const std::byte *>(sections.take(out->items, bytes)));
@@ -143,17 +143,19 @@ Status parse_push(const Frame &frame, const Limits &limits, const std::vector<si
 }
 
 Status parse_sample(const Frame &frame, const Limits &limits, SampleRequest *out) {
-  if (frame.header.length != body_offset || !zero(frame, 56, 64)) return Status::malformed;
-  *out = {read_at<uint64_t>(frame.bytes + 40), read_at<uint32_t>(frame.bytes + 48),
-          read_at<uint32_t>(frame.bytes + 52)};
+  if (frame.header.length != body_offset ||
+      !zero(frame, field::sample::timeout_ms.end(), body_offset))
+    return Status::malformed;
+  *out = {get(frame.bytes, field::sample::seed), get(frame.bytes, field::sample::batch),
+          get(frame.bytes, field::sample::timeout_ms)};
   if (out->batch == 0 || out->batch > limits.batch || out->timeout_ms > limits.timeout_ms)
     return Status::bad_count;
   return Status::ok;
 }
 
 Status parse_update(const Frame &frame, const Limits &limits, Update *out) {
-  out->items = read_at<uint32_t>(frame.bytes + 40);
-  if (!zero(frame, 44, 64)) return Status::malformed;
+  out->items = get(frame.bytes, field::update::items);
+  if (!zero(frame, field::update::items.end(), body_offset)) return Status::malformed;
   if (out->items == 0 || out->items > limits.batch) return Status::bad_count;
   Sections sections(frame);
   out->slots = reinterpret_cast<const uint32_t *>(sections.take(out->items, sizeof(uint32_t)));
@@ -164,10 +166,10 @@ Status parse_update(const Frame &frame, const Limits &limits, Update *out) {
 }
 
 Status parse_publish(const Frame &frame, Publish *out) {
-  out->version = read_at<uint64_t>(frame.bytes + 40);
-  out->bytes = read_at<uint32_t>(frame.bytes + 48);
-  const uint16_t name_bytes = read_at<uint16_t>(frame.bytes + 52);
-  if (!zero(frame, 54, 64)) return Status::malformed;
+  out->version = get(frame.bytes, field::publish::version);
+  out->bytes = get(frame.bytes, field::publish::value_bytes);
+  const uint16_t name_bytes = get(frame.bytes, field::publish::name_bytes);
+  if (!zero(frame, field::publish::name_bytes.end(), body_offset)) return Status::malformed;
   Sections sections(frame);
   const uint8_t *name = sections.take(name_bytes, 1);
   out->value = sections.take(out->bytes, 1);
@@ -177,10 +179,13 @@ Status parse_publish(const Frame &frame, Publish *out) {
 }
 
 Status parse_fetch(const Frame &frame, Fetch *out) {
-  out->newer_than = read_at<uint64_t>(frame.bytes + 40);
-  const uint16_t name_bytes = read_at<uint16_t>(frame.bytes + 52);
-  out->any = frame.bytes[48];
-  if (frame.bytes[48] > 1 || !zero(frame, 49, 52) || !zero(frame, 54, 64)) return Status::malformed;
+  out->newer_than = get(frame.bytes, field::fetch::version);
+  const uint16_t name_bytes = get(frame.bytes, field::fetch::name_bytes);
+  const uint8_t any = get(frame.bytes, field::fetch::any);
+  out->any = any;
+  if (any > 1 || !zero(frame, field::fetch::any.end(), field::fetch::name_bytes.offset) ||
+      !zero(frame, field::fetch::name_bytes.end(), body_offset))
+    return Status::malformed;
   Sections sections(frame);
   const uint8_t *name = sections.take(name_bytes, 1);
   if (!sections.finished()) return Status::malformed;
@@ -189,32 +194,35 @@ Status parse_fetch(const Frame &frame, Fetch *out) {
 }
 
 Status parse_empty(const Frame &frame) {
-  return frame.header.length == body_offset && zero(frame, 40, 64) ? Status::ok
+  return frame.header.length == body_offset && zero(frame, header_bytes, body_offset) ? Status::ok
                                                                    : Status::malformed;
 }
 
 Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
   const uint8_t *fixed = frame.bytes;
   if (frame.header.length < names_offset) return Status::malformed;
-  const uint16_t flags = read_at<uint16_t>(fixed + 44);
-  const uint8_t sampler = fixed[46], columns = fixed[47], name_bytes = fixed[52];
-  const uint8_t limited = fixed[53];
-  if (flags > (open_create | open_described) || limited > 1 || !zero(frame, 54, 56) ||
+  const uint16_t flags = get(fixed, field::open_table::flags);
+  const uint8_t sampler = get(fixed, field::open_table::sampler);
+  const uint8_t columns = get(fixed, field::open_table::columns);
+  const uint8_t name_bytes = get(fixed, field::open_table::name_bytes);
+  const uint8_t limited = get(fixed, field::open_table::limited);
+  if (flags > (open_create | open_described) || limited > 1 || 
+      !zero(frame, field::open_table::limited.end(), field::open_table::min_size.offset) ||
       sampler > static_cast<uint8_t>(Sampler::amper_fr))
     return Status::malformed;
   out->create = flags & open_create;
   out->described = flags & open_described;
   TableConfig &config = out->config;
-  config.capacity = read_at<uint32_t>(fixed + 40);
+  config.capacity = get(fixed, field::open_table::capacity);
   config.sampler = static_cast<Sampler>(sampler);
-  config.priority_exponent = read_at<float>(fixed + 48);
-  config.limiter.min_size = read_at<uint64_t>(fixed + 56);
+  config.priority_exponent = get(fixed, field::open_table::priority_exponent);
+  config.limiter.min_size = get(fixed, field::open_table::min_size);
   config.limiter.active = limited;
-  config.limiter.samples_per_insert = read_at<double>(fixed + 64);
-  config.limiter.min_diff = read_at<double>(fixed + 72);
-  config.limiter.max_diff = read_at<double>(fixed + 80);
-  config.amper.groups = read_at<uint32_t>(fixed + 88);
-  config.amper.csp_ratio = read_at<float>(fixed + 92);
+  config.limiter.samples_per_insert = get(fixed, field::open_table::samples_per_insert);
+  config.limiter.min_diff = get(fixed, field::open_table::min_diff);
+  config.limiter.max_diff = get(fixed, field::open_table::max_diff);
+  config.amper.groups = get(fixed, field::open_table::groups);
+  config.amper.csp_ratio = get(fixed, field::open_table::csp_ratio);
   Cursor cursor(frame, names_offset);
   if (!cursor.has(name_bytes)) return Status::malformed;
   config.name = cursor.text(name_bytes);

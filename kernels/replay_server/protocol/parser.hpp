@@ -32,7 +32,8 @@ struct Hello {
 constexpr size_t nonce_bytes = 16, challenge_bytes = 32, mac_bytes = 32;
 
 enum OpenFlag : uint16_t { open_create = 1, open_described = 2 };
-constexpr size_t names_offset = 96;  // of the description of a table: its name, then its columns
+// Of a table's description: its name, then its columns.
+constexpr size_t names_offset = field::open_table::csp_ratio.end();
 
 struct OpenTable {
   bool create;     // if there is none of that name

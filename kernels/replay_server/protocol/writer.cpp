@@ -28,16 +28,16 @@ bool begin_reply(FrameBuffer *out, const Header &request, Op op, Status status,
     return false;
   uint8_t *frame = out->data();
   std::memset(frame, 0, body_offset);
-  write_at(frame, frame_magic);
-  frame[4] = frame_version;
-  frame[5] = static_cast<uint8_t>(op);
-  write_at<uint16_t>(frame + 6, flag_reply | (request.flags & flag_checked));
-  write_at(frame + 8, request.session);
-  write_at(frame + 16, request.request);
-  write_at(frame + 24, request.table);
-  write_at(frame + 26, static_cast<uint16_t>(status));
-  write_at<uint16_t>(frame + 30, 1);
-  write_at(frame + 32, static_cast<uint32_t>(layout.length()));
+  set(frame, field::header::magic, frame_magic);
+  set(frame, field::header::version, frame_version);
+  set(frame, field::header::op, static_cast<uint8_t>(op));
+  set(frame, field::header::flags, flag_reply | (request.flags & flag_checked));
+  set(frame, field::header::session, request.session);
+  set(frame, field::header::request, request.request);
+  set(frame, field::header::table, request.table);
+  set(frame, field::header::status, static_cast<uint16_t>(status));
+  set(frame, field::header::fragments, 1);
+  set(frame, field::header::length, static_cast<uint32_t>(layout.length()));
   for (const Layout::Gap &gap : layout.gaps())
     std::memset(frame + gap.begin, 0, gap.end - gap.begin);
   return true;
@@ -45,9 +45,9 @@ bool begin_reply(FrameBuffer *out, const Header &request, Op op, Status status,
 
 void finish_reply(FrameBuffer *out) {
   uint8_t *frame = out->data();
-  if (!(read_at<uint16_t>(frame + 6) & flag_checked)) return;
-  write_at<uint32_t>(frame + 36, 0);
-  write_at(frame + 36, crc32c(frame, out->size()));
+  if (!(get(frame, field::header::flags) & flag_checked)) return;
+  set(frame, field::header::checksum, 0);
+  set(frame, field::header::checksum, crc32c(frame, out->size()));
 }
 
 bool write_error(FrameBuffer *out, const Header &request, Status status, const std::string &why) {
@@ -69,18 +69,18 @@ size_t description_bytes(const TableConfig &config) {
 }
 
 void write_description(uint8_t *frame, const TableConfig &config) {
-  write_at(frame + 40, config.capacity);
-  frame[46] = static_cast<uint8_t>(config.sampler);
-  frame[47] = static_cast<uint8_t>(config.columns.size());
-  write_at(frame + 48, config.priority_exponent);
-  frame[52] = static_cast<uint8_t>(config.name.size());
-  frame[53] = config.limiter.active;
-  write_at(frame + 56, config.limiter.min_size);
-  write_at(frame + 64, config.limiter.samples_per_insert);
-  write_at(frame + 72, config.limiter.min_diff);
-  write_at(frame + 80, config.limiter.max_diff);
-  write_at(frame + 88, config.amper.groups);
-  write_at(frame + 92, config.amper.csp_ratio);
+  set(frame, field::open_table::capacity, config.capacity);
+  set(frame, field::open_table::sampler, static_cast<uint8_t>(config.sampler));
+  set(frame, field::open_table::columns, static_cast<uint8_t>(config.columns.size()));
+  set(frame, field::open_table::priority_exponent, config.priority_exponent);
+  set(frame, field::open_table::name_bytes, static_cast<uint8_t>(config.name.size()));
+  set(frame, field::open_table::limited, config.limiter.active);
+  set(frame, field::open_table::min_size, config.limiter.min_size);
+  set(frame, field::open_table::samples_per_insert, config.limiter.samples_per_insert);
+  set(frame, field::open_table::min_diff, config.limiter.min_diff);
+  set(frame, field::open_table::max_diff, config.limiter.max_diff);
+  set(frame, field::open_table::groups, config.amper.groups);
+  set(frame, field::open_table::csp_ratio, config.amper.csp_ratio);
   uint8_t *to = put_text(frame + names_offset, config.name);
   for (const Column &column : config.columns) {
     to = put(to, static_cast<uint8_t>(column.dtype));

@@ -159,7 +159,7 @@ Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
     const Statistics &now = statistics();
     const size_t at = layout_.add(1, sizeof now);
     if (!begin_reply(reply, frame.header, Op::stats, Status::ok, layout_)) return Outcome::close;
-    write_at(reply->data() + 40, static_cast<uint32_t>(statistics_count));
+    set(reply->data(), field::stats_reply::counts, static_cast<uint32_t>(statistics_count));
     write_at(reply->data() + at, now);
   } else {
     const Table *table = table_of(frame.header);
@@ -169,8 +169,9 @@ Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
                                now.size,    now.refused, now.waited};
     const size_t at = layout_.add(1, sizeof counts);
     if (!begin_reply(reply, frame.header, Op::stats, Status::ok, layout_)) return Outcome::close;
-    write_at(reply->data() + 40, static_cast<uint32_t>(sizeof counts / sizeof *counts));
-    write_at(reply->data() + 48, table->total());
+    set(reply->data(), field::stats_reply::counts,
+        static_cast<uint32_t>(sizeof counts / sizeof *counts));
+    set(reply->data(), field::stats_reply::total, table->total());
     std::memcpy(reply->data() + at, counts, sizeof counts);
   }
   finish_reply(reply);
@@ -190,7 +191,7 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
       mailbox_.publish(request.name, request.version,
                        reinterpret_cast<const std::byte *>(request.value), request.bytes);
   if (status != Status::ok) return fail(frame.header, status, request.name, reply);
-  write_at(reply->data() + 40, request.version);
+  set(reply->data(), field::publish_reply::version, request.version);
   finish_reply(reply);
   remember(peer, frame.header, reply);
   return Outcome::reply;
@@ -207,7 +208,7 @@ Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply) {
   layout_.clear();
   const size_t at = layout_.add(message->bytes.size(), 1);
   if (!begin_reply(reply, frame.header, Op::fetch, Status::ok, layout_)) return Outcome::close;
-  write_at(reply->data() + 40, message->version);
+  set(reply->data(), field::fetch_reply::version, message->version);
   if (!message->bytes.empty())
     std::memcpy(reply->data() + at, message->bytes.data(), message->bytes.size());
   finish_reply(reply);
@@ -238,7 +239,7 @@ Outcome Handler::ping(const Frame &frame, FrameBuffer *reply) {
   layout_.clear();
   const size_t bytes = frame.header.length - body_offset, at = layout_.add(bytes, 1);
   if (!begin_reply(reply, frame.header, Op::ping, Status::ok, layout_)) return Outcome::close;
-  std::memcpy(reply->data() + 40, frame.bytes + 40, fixed_bytes);
+  std::memcpy(reply->data() + header_bytes, frame.bytes + header_bytes, fixed_bytes);
   if (bytes > 0) std::memcpy(reply->data() + at, frame.bytes + at, bytes);
   finish_reply(reply);
   return Outcome::reply;

@@ -64,10 +64,10 @@ Outcome Handler::welcome(Peer &peer, const Header &header, const uint8_t *mac, F
   layout_.clear();
   const size_t at = mac ? layout_.add(mac_bytes, 1) : 0;
   if (!begin_reply(reply, answer, Op::welcome, Status::ok, layout_)) return Outcome::close;
-  write_at(reply->data() + 40, settings_.limits.frame_bytes);
-  write_at(reply->data() + 44, settings_.limits.batch);
-  write_at(reply->data() + 48, settings_.session_timeout_ms);
-  reply->data()[52] = resumed;
+  set(reply->data(), field::welcome::frame_bytes, settings_.limits.frame_bytes);
+  set(reply->data(), field::welcome::items, settings_.limits.batch);
+  set(reply->data(), field::welcome::session_ms, settings_.session_timeout_ms);
+  set(reply->data(), field::welcome::resumed, resumed);
   if (mac) std::memcpy(reply->data() + at, own, mac_bytes);
   finish_reply(reply);
   return Outcome::reply;

@@ -49,7 +49,7 @@ bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *
 
 void Handler::remember(Peer &peer, const Header &header, FrameBuffer *reply) {
   peer.session->recent.add(header.request,
-                           static_cast<Status>(read_at<uint16_t>(reply->data() + 26)),
+                           static_cast<Status>(get(reply->data(), field::header::status)),
                            reply->data() + header_bytes);
 }
 
@@ -97,8 +97,8 @@ Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
                 number_of(push_.items, table.config().capacity, "a table of that capacity"), reply);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();
-  write_at(reply->data() + 40, push_.items);
-  write_at(reply->data() + 44, table.size());
+  set(reply->data(), field::push_reply::items, push_.items);
+  set(reply->data(), field::push_reply::held, table.size());
   finish_reply(reply);
   remember(peer, header, reply);
   return Outcome::reply;
@@ -168,9 +168,9 @@ Outcome Handler::do_sample(const Header &header, const SampleRequest &request, F
   const Status status = table.sample(request.seed, request.batch, &out);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].pushes.empty();
-  write_at(frame + 40, request.batch);
-  write_at(frame + 44, out.size);
-  write_at(frame + 48, out.total);
+  set(frame, field::sample_reply::batch, request.batch);
+  set(frame, field::sample_reply::held, out.size);
+  set(frame, field::sample_reply::total, out.total);
   finish_reply(reply);
   return Outcome::reply;
 }
@@ -195,8 +195,8 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
                                       request.priorities, &counts);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();  // weights may all have been 0
-  write_at(reply->data() + 40, counts.applied);
-  write_at(reply->data() + 44, counts.stale);
+  set(reply->data(), field::update_reply::applied, counts.applied);
+  set(reply->data(), field::update_reply::stale, counts.stale);
   finish_reply(reply);
   remember(peer, header, reply);
   return Outcome::reply;

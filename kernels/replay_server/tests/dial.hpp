@@ -54,7 +54,7 @@ inline Status ask(int file, const Request &request, FrameBuffer *reply) {
 inline uint64_t greet(int file) {
   FrameBuffer reply;
   if (ask(file, Request(Op::hello), &reply) != Status::ok) return 0;
-  return read_at<uint64_t>(reply.data() + 8);
+  return get(reply.data(), field::header::session);
 }
 
 }  // namespace frames

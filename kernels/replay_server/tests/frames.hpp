@@ -40,15 +40,20 @@ struct Request {
   explicit Request(Op op, uint16_t table = no_table) {
     bytes.resize(body_offset);
     std::memset(bytes.data(), 0, body_offset);
-    write_at(bytes.data(), frame_magic);
-    bytes.data()[4] = frame_version;
-    bytes.data()[5] = static_cast<uint8_t>(op);
-    write_at(bytes.data() + 8, op == Op::hello || op == Op::auth ? uint64_t{0} : first_token);
-    write_at(bytes.data() + 24, table);
-    write_at<uint16_t>(bytes.data() + 30, 1);
+    set(field::header::magic, frame_magic);
+    set(field::header::version, frame_version);
+    set(field::header::op, static_cast<uint8_t>(op));
+    set(field::header::session, op == Op::hello || op == Op::auth ? 0 : first_token);
+    set(field::header::table, table);
+    set(field::header::fragments, 1);
     close();
   }
 
+  template <typename T>
+  Request &set(Field<T> field, typename Field<T>::Value value) {
+    return at<T>(field.offset, value);
+  }
+  // A value that no field has.
   template <typename T>
   Request &at(size_t offset, T value) {
     write_at(bytes.data() + offset, value);
@@ -62,13 +67,12 @@ struct Request {
     return close();
   }
   Request &close() {
-    write_at(bytes.data() + 32, static_cast<uint32_t>(bytes.size()));
-    return *this;
+    return set(field::header::length, static_cast<uint32_t>(bytes.size()));
   }
   Request &check() {
-    write_at<uint16_t>(bytes.data() + 6, flag_checked);
-    write_at<uint32_t>(bytes.data() + 36, 0);
-    return at(36, crc32c(bytes.data(), bytes.size()));
+    set(field::header::flags, flag_checked);
+    set(field::header::checksum, 0);
+    return set(field::header::checksum, crc32c(bytes.data(), bytes.size()));
   }
 };
 
@@ -88,9 +92,9 @@ inline Request opening(uint32_t capacity, LimiterConfig limiter = {}, const char
   config.columns = {{"x", Dtype::i4, {}}};
   Request request(Op::open_table);
   request.bytes.resize(body_offset + description_bytes(config));
-  std::memset(request.bytes.data() + 40, 0, request.bytes.size() - 40);
+  std::memset(request.bytes.data() + header_bytes, 0, request.bytes.size() - header_bytes);
   write_description(request.bytes.data(), config);
-  request.at<uint16_t>(44, open_create | open_described).close();
+  request.set(field::open_table::flags, open_create | open_described).close();
   return request;
 }
 
@@ -114,18 +118,18 @@ struct Talk {
     outcome = status == Status::ok ? handler.handle(from, frame, &reply, now_ms)
                                    : handler.refuse(frame.header, status, &reply);
     if (outcome == Outcome::close || outcome == Outcome::waits) return Status::malformed;
-    return static_cast<Status>(read_at<uint16_t>(reply.data() + 26));
+    return static_cast<Status>(get(field::header::status));
   }
   Status send(Request &request) {
-    request.at(16, next++);
+    request.set(field::header::request, next++);
     return send(peer, request.bytes.data(), request.bytes.size());
   }
   Status send(Request &&request) { return send(request); }
   Status hello() { return send(Request(Op::hello)); }
 
   template <typename T>
-  T field(size_t offset) const {
-    return read_at<T>(reply.data() + offset);
+  T get(Field<T> field) const {
+    return accel_rl::replay::get(reply.data(), field);
   }
 
   // A table of such items, which has number 0 if it is the first.
@@ -137,8 +141,9 @@ struct Talk {
 inline Request push(const std::vector<int32_t> &items, const std::vector<float> &priorities = {},
                     uint32_t timeout_ms = 0) {
   Request request(Op::push, 0);
-  request.at(40, static_cast<uint32_t>(items.size())).at(44, timeout_ms);
-  request.at<uint32_t>(48, !priorities.empty());
+  request.set(field::push::items, static_cast<uint32_t>(items.size()));
+  request.set(field::push::timeout_ms, timeout_ms);
+  request.set(field::push::has_priorities, !priorities.empty());
   if (!priorities.empty()) request.section(priorities.data(), 4 * priorities.size());
   request.section(items.data(), 4 * items.size());
   return request;
@@ -146,14 +151,15 @@ inline Request push(const std::vector<int32_t> &items, const std::vector<float> 
 
 inline Request sample(uint64_t seed, uint32_t batch, uint32_t timeout_ms = 0) {
   Request request(Op::sample, 0);
-  request.at(40, seed).at(48, batch).at(52, timeout_ms);
+  request.set(field::sample::seed, seed).set(field::sample::batch, batch);
+  request.set(field::sample::timeout_ms, timeout_ms);
   return request;
 }
 
 inline Request update(const std::vector<uint32_t> &slots, const std::vector<uint32_t> &generations,
                       const std::vector<float> &priorities) {
   Request request(Op::update, 0);
-  request.at(40, static_cast<uint32_t>(slots.size()));
+  request.set(field::update::items, static_cast<uint32_t>(slots.size()));
   request.section(slots.data(), 4 * slots.size());
   request.section(generations.data(), 4 * generations.size());
   request.section(priorities.data(), 4 * priorities.size());

@@ -16,12 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint64_t token = 0;
   const auto put = [&world](uint8_t *frame, size_t length) {
     const Part rest{frame + header_bytes, length - header_bytes};
-    seal(frame, read_at<uint16_t>(frame + 28), read_at<uint16_t>(frame + 30), &rest, 1, frame);
+    seal(frame, get(frame, field::header::fragment), get(frame, field::header::fragments), &rest, 1, frame);
     world.server.receive(address_of(1), frame, length, world.now_ms());
   };
   if (data[0] & 2) {
     Request hello(Op::hello);
-    hello.at<uint64_t>(8, 7);
+    hello.set(field::header::session, 7);
     put(hello.bytes.data(), hello.bytes.size());
     token = first_token;
     Request open = opening(16), items = push({1, 2, 3, 4});
@@ -40,20 +40,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       world.server.receive(address_of(1), frame.data(), length, world.now_ms());
     } else {
       std::copy_n(data + 1, std::min(body, length), frame.begin());
-      write_at(frame.data(), frame_magic);
-      frame[4] = frame_version;
-      frame[5] = static_cast<uint8_t>(frame[5] % 18);
-      write_at<uint16_t>(frame.data() + 6, 0);
+      set(frame.data(), field::header::magic, frame_magic);
+      set(frame.data(), field::header::version, frame_version);
+      set(frame.data(), field::header::op, get(frame.data(), field::header::op) % 18);
+      set(frame.data(), field::header::flags, 0);
       // Numbers of requests and fragments that meet others, and lengths that may be so.
-      if (token != 0 && frame[5] != static_cast<uint8_t>(Op::hello))
-        write_at(frame.data() + 8, token);
-      write_at(frame.data() + 16, read_at<uint64_t>(frame.data() + 16) % 200);
-      const uint16_t count = frame[30] % 6;
-      write_at<uint16_t>(frame.data() + 28, frame[28] % 7);
-      write_at(frame.data() + 30, count);
-      if (frame[32] & 1)
-        write_at(frame.data() + 32,
-                 static_cast<uint32_t>(header_bytes + (length - header_bytes) * count));
+      if (token != 0 && get(frame.data(), field::header::op) != static_cast<uint8_t>(Op::hello))
+        set(frame.data(), field::header::session, token);
+      set(frame.data(), field::header::request, get(frame.data(), field::header::request) % 200);
+      const uint16_t count = get(frame.data(), field::header::fragments) % 6;
+      set(frame.data(), field::header::fragment, get(frame.data(), field::header::fragment) % 7);
+      set(frame.data(), field::header::fragments, count);
+      if (get(frame.data(), field::header::length) & 1)
+        set(frame.data(), field::header::length, static_cast<uint32_t>(header_bytes + (length - header_bytes) * count));
       put(frame.data(), length);
     }
     data += 1 + body, size -= 1 + body;

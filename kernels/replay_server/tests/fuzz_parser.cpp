@@ -27,16 +27,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::memcpy(frame, data + 1, body);
     data += 1 + body, size -= 1 + body;
     if (!raw) {
-      write_at(frame, frame_magic);
-      frame[4] = frame_version;
-      frame[5] = static_cast<uint8_t>(frame[5] % 15);
-      const bool greets = frame[5] == static_cast<uint8_t>(Op::hello);
-      write_at(frame + 8, !greets && talk.peer.session ? talk.peer.session->token : 0);
-      write_at<uint16_t>(frame + 6, 0);
-      std::memset(frame + 26, 0, 4);
-      write_at<uint16_t>(frame + 30, 1);
-      write_at(frame + 32, static_cast<uint32_t>(length));
-      write_at<uint32_t>(frame + 36, 0);
+      set(frame, field::header::magic, frame_magic);
+      set(frame, field::header::version, frame_version);
+      set(frame, field::header::op, get(frame, field::header::op) % 15);
+      const bool greets = get(frame, field::header::op) == static_cast<uint8_t>(Op::hello);
+      set(frame, field::header::session, !greets && talk.peer.session ? talk.peer.session->token : 0);
+      set(frame, field::header::flags, 0);
+      set(frame, field::header::status, 0);
+      set(frame, field::header::fragment, 0);
+      set(frame, field::header::fragments, 1);
+      set(frame, field::header::length, static_cast<uint32_t>(length));
+      set(frame, field::header::checksum, 0);
     }
     talk.send(talk.peer, frame, length);
     std::free(exact);

@@ -112,8 +112,8 @@ struct Client {
 
   void begin() {
     Request &request = script[done];
-    request.at(16, ++number);
-    if (read_at<uint64_t>(request.bytes.data() + 8) == first_token) request.at(8, token);
+    request.set(field::header::request, ++number);
+    if (get(request.bytes.data(), field::header::session) == first_token) request.set(field::header::session, token);
     const uint8_t *bytes = request.bytes.data();
     // In pieces of odd sizes, as columns are.
     parts.assign(1, Part{bytes, body_offset});
@@ -129,7 +129,7 @@ struct Client {
   }
   Status status() const {
     return caller.fault() == Fault::none
-               ? static_cast<Status>(read_at<uint16_t>(caller.reply() + 26))
+               ? static_cast<Status>(get(caller.reply(), field::header::status))
                : Status::malformed;
   }
 };
@@ -190,9 +190,9 @@ struct World {
         if (!client.caller.busy() && client.done < client.script.size() &&
             client.caller.fault() == Fault::none) {
           const uint8_t *reply = client.caller.reply();
-          if (reply[5] == static_cast<uint8_t>(Op::welcome)) {
-            client.token = read_at<uint64_t>(reply + 8);
-            client.caller.set_frame_bytes(read_at<uint32_t>(reply + 40));
+          if (get(reply, field::header::op) == static_cast<uint8_t>(Op::welcome)) {
+            client.token = get(reply, field::header::session);
+            client.caller.set_frame_bytes(get(reply, field::welcome::frame_bytes));
           }
           client.on_reply(client);
           if (++client.done < client.script.size()) client.begin();

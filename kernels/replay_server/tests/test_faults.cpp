@@ -22,7 +22,7 @@ static LimiterConfig limited(uint64_t min_size, double max_diff) {
 }
 
 static Status send_as(Talk &talk, Peer &peer, Request &&request, uint64_t number) {
-  request.at(8, peer.session->token).at(16, number);
+  request.set(field::header::session, peer.session->token).set(field::header::request, number);
   return talk.send(peer, request.bytes.data(), request.bytes.size());
 }
 
@@ -62,10 +62,10 @@ static void test_lost_wake() {
   CHECK(talk.outcome == Outcome::waits, "a push of the first");
   send_as(talk, second, push({7, 8}, {}, 1000), 1);
   CHECK(talk.outcome == Outcome::waits, "one behind it");
-  talk.send(sample(1, 1, 1000).at<uint16_t>(24, 1));
+  talk.send(sample(1, 1, 1000).set(field::header::table, 1));
   CHECK(talk.outcome == Outcome::waits, "a sample of the other table");
   Request other = push({9});
-  other.at<uint16_t>(24, 1);
+  other.set(field::header::table, 1);
   CHECK(send_as(talk, second, std::move(other), 2) == Status::ok, "what it waits for");
   int delivered = 0;
   talk.handler.go_on(talk.now_ms, [&](Peer &peer, FrameBuffer &) {
@@ -84,7 +84,7 @@ static void test_no_memory() {
   talk.hello(), talk.open(8);
   talk.send(push({1, 2}));
   Request requests[] = {push({3}), update({0}, {1}, {1}), Request(Op::publish)};
-  requests[2].at<uint64_t>(40, 1).at<uint16_t>(52, 1).section("n", 1).section("", 0);
+  requests[2].set(field::publish::version, 1).set(field::publish::name_bytes, 1).section("n", 1).section("", 0);
   for (Request &request : requests) {
     talk.reply.release();
     no_memory = true;
@@ -103,7 +103,7 @@ static void test_no_memory() {
 static void test_before_ready() {
   Talk talk;
   Request unknown(Op::ping);
-  unknown.bytes.data()[5] = 99;
+  unknown.set(field::header::op, 99);
   CHECK(talk.send(unknown) == Status::out_of_order, "an operation that is none");
   CHECK(talk.outcome == Outcome::reply_and_close, "and it goes on");
   talk.hello();
@@ -126,14 +126,14 @@ static void test_sessions() {
   CHECK(talk.handler.statistics().sessions == 2, "too many sessions");
   Peer back;
   talk.handler.leave(peers[2], 3000);
-  hello.at(40, tokens[0]);
+  hello.set(field::hello::resume, tokens[0]);
   talk.send(back, hello.bytes.data(), hello.bytes.size());
-  CHECK(talk.field<uint8_t>(52) == 1, "the newer one is gone");
+  CHECK(talk.get(field::welcome::resumed) == 1, "the newer one is gone");
   talk.handler.leave(back, 4000);
   back = Peer();
-  hello.at(40, tokens[1]);
+  hello.set(field::hello::resume, tokens[1]);
   talk.send(back, hello.bytes.data(), hello.bytes.size());
-  CHECK(talk.field<uint8_t>(52) == 0, "the older one is left");
+  CHECK(talk.get(field::welcome::resumed) == 0, "the older one is left");
   talk.handler.leave(back, 5000);
 }
 
@@ -147,7 +147,8 @@ static void test_names() {
   for (const char *name : bad) {
     CHECK(talk.open(8, {}, name) == Status::bad_name, "a name that is no UTF-8");
     Request publish(Op::publish);
-    publish.at<uint64_t>(40, 1).at<uint16_t>(52, static_cast<uint16_t>(std::strlen(name)));
+    publish.set(field::publish::version, 1);
+    publish.set(field::publish::name_bytes, static_cast<uint16_t>(std::strlen(name)));
     publish.section(name, std::strlen(name)).section("", 0);
     CHECK(talk.send(publish) == Status::bad_name, "of a message");
     for (size_t k = body_offset; k < talk.reply.size(); ++k)
@@ -170,9 +171,9 @@ static void test_amper_batch() {
   config.sampler = Sampler::amper_fr;
   Request open(Op::open_table);
   open.bytes.resize(body_offset + description_bytes(config));
-  std::memset(open.bytes.data() + 40, 0, open.bytes.size() - 40);
+  std::memset(open.bytes.data() + header_bytes, 0, open.bytes.size() - header_bytes);
   write_description(open.bytes.data(), config);
-  open.at<uint16_t>(44, open_create | open_described).close();
+  open.set(field::open_table::flags, open_create | open_described).close();
   talk.hello();
   CHECK(talk.send(open) == Status::ok && talk.send(push({1, 2, 3})) == Status::ok, "open, push");
   const uint32_t most = Limits().amper_batch;

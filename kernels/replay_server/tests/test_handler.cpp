@@ -13,9 +13,9 @@ static void test_order() {
   Talk talk;
   CHECK(talk.send(Request(Op::ping)) == Status::out_of_order, "before hello");
   CHECK(talk.outcome == Outcome::reply_and_close, "and it goes on");
-  CHECK(talk.hello() == Status::ok && talk.field<uint64_t>(8) == first_token, "hello");
+  CHECK(talk.hello() == Status::ok && talk.get(field::header::session) == first_token, "hello");
   CHECK(talk.send(Request(Op::ping)) == Status::ok, "ping");
-  CHECK(talk.send(Request(Op::ping).at<uint64_t>(8, 1)) == Status::wrong_session, "a wrong token");
+  CHECK(talk.send(Request(Op::ping).set(field::header::session, 1)) == Status::wrong_session, "a wrong token");
   CHECK(talk.hello() == Status::out_of_order, "hello again");
   CHECK(talk.send(Request(Op::sample, 3)) == Status::no_such_table, "table 3");
 }
@@ -30,7 +30,7 @@ static void test_secret() {
   Talk talk(std::move(wanted));
   uint8_t mac[mac_bytes] = {9};
   CHECK(talk.send(Request(Op::auth).section(mac, mac_bytes)) == Status::out_of_order, "no hello");
-  CHECK(talk.hello() == Status::ok && talk.field<uint8_t>(5) == static_cast<uint8_t>(Op::challenge),
+  CHECK(talk.hello() == Status::ok && talk.get(field::header::op) == static_cast<uint8_t>(Op::challenge),
         "challenge");
   CHECK(talk.send(Request(Op::ping)) == Status::out_of_order, "not yet");
   mac[0] = 8;
@@ -39,26 +39,26 @@ static void test_secret() {
   CHECK(talk.handler.statistics().unauthenticated == 1, "not counted");
   mac[0] = 9;
   CHECK(talk.send(Request(Op::auth).section(mac, mac_bytes)) == Status::ok, "right");
-  CHECK(talk.field<uint8_t>(64) == 7, "the server's own");
+  CHECK(talk.reply.data()[body_offset] == 7, "the server's own");
 }
 
 static void test_once() {
   Talk talk;
   talk.hello(), talk.open(8);
   Request request = push({1, 2});
-  CHECK(talk.send(request) == Status::ok && talk.field<uint32_t>(44) == 2, "push");
+  CHECK(talk.send(request) == Status::ok && talk.get(field::push_reply::held) == 2, "push");
   const uint64_t token = talk.peer.session->token;
   talk.handler.leave(talk.peer, talk.now_ms);
   Peer second;
   Request again(Op::hello);
-  again.at(40, token);
+  again.set(field::hello::resume, token);
   CHECK(talk.send(second, again.bytes.data(), again.bytes.size()) == Status::ok, "resume");
-  CHECK(talk.field<uint8_t>(52) == 1 && talk.field<uint64_t>(8) == token, "another session");
+  CHECK(talk.get(field::welcome::resumed) == 1 && talk.get(field::header::session) == token, "another session");
   CHECK(talk.send(second, request.bytes.data(), request.bytes.size()) == Status::ok, "push again");
-  CHECK(talk.field<uint32_t>(44) == 2 && talk.handler.tables()[0]->size() == 2, "done twice");
+  CHECK(talk.get(field::push_reply::held) == 2 && talk.handler.tables()[0]->size() == 2, "done twice");
   for (uint64_t k = 0; k < Recent::kept; ++k) {
     Request other = push({3});
-    other.at(16, 100 + k);
+    other.set(field::header::request, 100 + k);
     talk.send(second, other.bytes.data(), other.bytes.size());
   }
   CHECK(talk.send(second, request.bytes.data(), request.bytes.size()) == Status::repeated, "old");
@@ -88,7 +88,7 @@ static void test_waiting() {
   Status status = Status::malformed;
   const Handler::Deliver deliver = [&](Peer &, FrameBuffer &frame) {
     ++delivered;
-    status = static_cast<Status>(read_at<uint16_t>(frame.data() + 26));
+    status = static_cast<Status>(get(frame.data(), field::header::status));
   };
   talk.handler.go_on(talk.now_ms + 49, nobody);
   CHECK(talk.send(push({1, 2, 3, 4})) == Status::ok, "push");

@@ -86,16 +86,16 @@ struct Client {
       : link(std::move(nic), own, server_at, greeting) {}
 
   Fault ask(Request request) {
-    request.at(16, ++next);
-    if (token) request.at(8, token);
+    request.set(field::header::request, ++next);
+    if (token) request.set(field::header::session, token);
     const Part part{request.bytes.data(), request.bytes.size()};
     return link.exchange(&part, 1, nullptr, 0, 20 * second, {});
   }
-  Status status() { return static_cast<Status>(read_at<uint16_t>(link.reply() + 26)); }
+  Status status() { return static_cast<Status>(get(link.reply(), field::header::status)); }
   void hello() {
     CHECK(link.reach(20 * second, {}) == Fault::none, "nobody is there");
     CHECK(ask(Request(Op::hello)) == Fault::none && status() == Status::ok, "hello");
-    token = read_at<uint64_t>(link.reply() + 8);
+    token = get(link.reply(), field::header::session);
     link.set_frame_bytes(1u << 20);
   }
   // A payload goes there and back, in many datagrams if it is long.

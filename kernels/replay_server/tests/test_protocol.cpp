@@ -20,12 +20,12 @@ static void test_header() {
     return frame_of(request.bytes.data(), request.bytes.size(), 1000, &frame);
   };
   CHECK(status() == Status::ok && frame.header.length == 64, "a ping");
-  CHECK(request.at<uint32_t>(32, 1001).bytes.size() == 64 && status() == Status::too_large, "1001");
-  request.at<uint32_t>(32, 63);
+  CHECK(request.set(field::header::length, 1001).bytes.size() == 64 && status() == Status::too_large, "1001");
+  request.set(field::header::length, 63);
   CHECK(status() == Status::malformed, "less than a frame");
-  request.at<uint32_t>(32, 64).at<uint8_t>(4, 2);
+  request.set(field::header::length, 64).set(field::header::version, 2);
   CHECK(status() == Status::bad_protocol, "version 2");
-  request.at<uint8_t>(4, 1).at<uint8_t>(0, 'B');
+  request.set(field::header::version, 1).at<uint8_t>(field::header::magic.offset, 'B');
   CHECK(status() == Status::bad_magic, "magic");
 }
 
@@ -42,12 +42,12 @@ static void test_request() {
   }
   Request plain(Op::ping);
   CHECK(check_request(frame_in(plain)) == Status::ok, "without one");
-  CHECK(check_request(frame_in(plain.at<uint32_t>(36, 1))) == Status::malformed, "a checksum");
-  plain.at<uint32_t>(36, 0).at<uint16_t>(6, flag_reply);
+  CHECK(check_request(frame_in(plain.set(field::header::checksum, 1))) == Status::malformed, "a checksum");
+  plain.set(field::header::checksum, 0).set(field::header::flags, flag_reply);
   CHECK(check_request(frame_in(plain)) == Status::malformed, "a reply");
-  plain.at<uint16_t>(6, 0);
+  plain.set(field::header::flags, 0);
   for (const int op : {0, 2, 4, 15, 255}) {
-    plain.at(5, static_cast<uint8_t>(op));
+    plain.set(field::header::op, static_cast<uint8_t>(op));
     CHECK(check_request(frame_in(plain)) == Status::unknown_op, "operation %d", op);
   }
 }
@@ -66,11 +66,11 @@ static void test_push() {
   };
   // Counts whose product with the item's bytes does not fit 32 bits, or wraps there.
   for (const uint32_t items : {4u, 2u, 0x40000001u, UINT32_MAX}) {
-    const Status status = refused(good.at(40, items));
+    const Status status = refused(good.set(field::push::items, items));
     CHECK(status == (items > limits.batch ? Status::bad_count : Status::malformed), "%u", items);
   }
-  CHECK(refused(good.at<uint32_t>(40, 0)) == Status::bad_count, "no items");
-  good.at<uint32_t>(40, 3).at<uint8_t>(100, 1);
+  CHECK(refused(good.set(field::push::items, 0)) == Status::bad_count, "no items");
+  good.set(field::push::items, 3).at<uint8_t>(100, 1);
   CHECK(refused(good) == Status::malformed, "bytes in a gap");
   good.at<uint8_t>(100, 0).section("", 1);
   CHECK(refused(good) == Status::malformed, "more than was announced");
@@ -84,7 +84,7 @@ static void test_table() {
   Request request(Op::open_table);
   request.bytes.clear();
   request.bytes.append(talk.reply.data(), talk.reply.size());
-  request.at<uint16_t>(6, 0).at<uint16_t>(44, open_described);
+  request.set(field::header::flags, 0).set(field::open_table::flags, open_described);
   OpenTable out;
   std::string why;
   CHECK(parse_open_table(frame_in(request), &out, &why) == Status::ok, "%s", why.c_str());

@@ -71,23 +71,23 @@ struct Client {
     if (!link) abort();
     link->set_frame_bytes(64 << 20);
     CHECK(exchange(Request(Op::hello)) == Fault::none, "hello");
-    token = read_at<uint64_t>(link->reply() + 8);
+    token = get(link->reply(), field::header::session);
   }
   Fault exchange(const Request &request, uint64_t timeout_us = 20000000,
                  const Link::GoOn &go_on = {}) {
     const Part part = {request.bytes.data(), request.bytes.size()};
     return link->exchange(&part, 1, reply, sizeof reply, timeout_us, go_on);
   }
-  Status status() const { return static_cast<Status>(read_at<uint16_t>(link->reply() + 26)); }
+  Status status() const { return static_cast<Status>(get(link->reply(), field::header::status)); }
   bool echoes(size_t count, uint64_t number) {
     Request request = ping(token, count);
-    request.at(16, number);
+    request.set(field::header::request, number);
     return exchange(request) == Fault::none && link->reply_bytes() == request.bytes.size() &&
-           std::memcmp(link->reply() + 64, request.bytes.data() + 64, count) == 0;
+           std::memcmp(link->reply() + body_offset, request.bytes.data() + body_offset, count) == 0;
   }
   void open_table() {
     Request open = opening(100);
-    open.at(8, token);
+    open.set(field::header::session, token);
     CHECK(exchange(open) == Fault::none && status() == Status::ok, "open");
   }
 };
@@ -184,7 +184,7 @@ static void test_vanished_clients() {
   if (child == 0) {  // killed in the middle of a frame
     Raw raw(server.shared_path);
     Request half = push({1, 2, 3, 4});
-    half.at(8, raw.greet());
+    half.set(field::header::session, raw.greet());
     raw.put(half, 70);
     for (;;) pause();
   }
@@ -218,17 +218,17 @@ static void test_ends_of_waiting(bool busy) {
   Client client(server, busy), second(server, busy);
   client.open_table();
   Request waits = sample(1, 4, 60000);
-  waits.at(8, second.token);
+  waits.set(field::header::session, second.token);
   CHECK(second.exchange(waits, 20000) == Fault::timed_out, "it is there");
   Client third(server, busy);
-  waits.at(8, third.token);
+  waits.set(field::header::session, third.token);
   int asked = 0;
   CHECK(third.exchange(waits, 0, [&] { return ++asked < 2; }) == Fault::interrupted, "it went on");
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     server.stop();
   });
-  waits.at(8, client.token);
+  waits.set(field::header::session, client.token);
   const auto begin = std::chrono::steady_clock::now();
   CHECK(client.exchange(waits, 0) == Fault::closed, "a reply from nobody");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10), "it took long");

@@ -19,8 +19,8 @@ static void work(int file) {
   for (uint64_t k = 1; k <= 200; ++k) {
     Request pushes = push({1, 2, 3, 4});
     Request samples = sample(k, 64);
-    pushes.at(8, token).at(16, 2 * k);
-    samples.at(8, token).at(16, 2 * k + 1);
+    pushes.set(field::header::session, token).set(field::header::request, 2 * k);
+    samples.set(field::header::session, token).set(field::header::request, 2 * k + 1);
     if (ask(file, pushes, &reply) != Status::ok) ++wrong;
     if (ask(file, samples, &reply) != Status::ok) ++wrong;
   }
@@ -30,14 +30,14 @@ static void work(int file) {
 static void send_garbage(int file) {
   FrameBuffer reply;
   Request garbage(Op::ping);
-  garbage.at<uint32_t>(0, 0x20544547);
+  garbage.set(field::header::magic, 0x20544547);
   if (ask(file, garbage, &reply) != Status::malformed) ++wrong;
   close(file);
 }
 
 static void never_read(int file) {
   Request asks = sample(1, 10000);
-  asks.at(8, greet(file));
+  asks.set(field::header::session, greet(file));
   timeval wait = {0, 100000};
   setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   for (int k = 0; k < 200; ++k)
@@ -47,7 +47,7 @@ static void never_read(int file) {
 
 static void leave_early(int file) {
   Request half = push({1, 2, 3, 4});
-  half.at(8, greet(file));
+  half.set(field::header::session, greet(file));
   if (send(file, half.bytes.data(), 70, MSG_NOSIGNAL) != 70) ++wrong;
   close(file);
 }
@@ -70,7 +70,7 @@ int main() {
     FrameBuffer reply;
     const uint64_t token = greet(first);
     Request open = opening(1000);
-    open.at(8, token);
+    open.set(field::header::session, token);
     CHECK(ask(first, open, &reply) == Status::ok, "open");
     std::vector<std::thread> clients;
     for (int k = 0; k < 3; ++k) {

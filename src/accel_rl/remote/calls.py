@@ -4,7 +4,6 @@ import contextlib
 import functools
 import math
 import ssl
-import struct
 import threading
 import time
 
@@ -99,9 +98,9 @@ class Calls(Closing):
             if self._closed:
                 raise ConnectionLost("the client is closed")
             self._request += 1
-            struct.pack_into("<QQ", head, 8, self._session, self._request)
+            wire.SESSION_AND_REQUEST.pack_into(head, wire.SESSION_AT, self._session, self._request)
             parts = [head, *rest] if rest else [head]
-            if self._reconnect > 0 and head[5] in _CHANGES and self._has_ended():
+            if self._reconnect > 0 and head[wire.OP_AT] in _CHANGES and self._has_ended():
                 self._drop()  # or the outcome of the change would be unknown
             if self._connection is None:  # nothing is sent yet, so a failure is no unknown outcome
                 try:
@@ -162,12 +161,12 @@ class Calls(Closing):
 
     def _address_again(self, head: bytearray) -> None:
         """Write the current session and table number into a request."""
-        struct.pack_into("<Q", head, 8, self._session)
-        if (number := struct.unpack_from("<H", head, 24)[0]) == wire.NO_TABLE:
+        wire.U64.pack_into(head, wire.SESSION_AT, self._session)
+        if (number := wire.U16.unpack_from(head, wire.TABLE_AT)[0]) == wire.NO_TABLE:
             return
         for table in self._tables.values():
             if number == table.former_number:
-                struct.pack_into("<H", head, 24, table.number)
+                wire.U16.pack_into(head, wire.TABLE_AT, table.number)
                 return
 
     def _connect(self, once: bool = False) -> None:
@@ -203,7 +202,7 @@ class Calls(Closing):
         for table in self._tables.values():
             self._request += 1
             frame = wire.describe(table.spec, create=False)
-            struct.pack_into("<QQ", frame, 8, self._session, self._request)
+            wire.SESSION_AND_REQUEST.pack_into(frame, wire.SESSION_AT, self._session, self._request)
             header, reply = self._exchange([frame], None, 0.0)
             if header.status != 0:
                 self._drop()

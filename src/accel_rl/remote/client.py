@@ -94,7 +94,7 @@ class ReplayClient(Calls):
         wire.check_u64("version", version)
         label = name.encode()
         data = memoryview(value).cast("B")
-        fixed = struct.pack("<QIHHQ", version, len(data), len(label), 0, 0)
+        fixed = wire.PUBLISH.pack(version, len(data), len(label))
         self.call(
             wire.request_frame(Op.PUBLISH, fixed=fixed, sections=(label, data)), f"publish {name!r}"
         )
@@ -102,13 +102,14 @@ class ReplayClient(Calls):
     def fetch(self, name: str, newer_than: int | None = None) -> tuple[int, bytes] | None:
         """Return the newest version and value of `name`, or None if there is none (newer)."""
         label = name.encode()
-        fixed = struct.pack("<QB3xHHQ", newer_than or 0, newer_than is None, len(label), 0, 0)
+        fixed = wire.FETCH.pack(newer_than or 0, newer_than is None, len(label))
         frame = wire.request_frame(Op.FETCH, fixed=fixed, sections=(label,))
         with self.lock:
             header, reply = self.call(frame, f"fetch {name!r}", also=_NONE_NEWER)
             if header.status == _NONE_NEWER:
                 return None
-            return struct.unpack_from("<Q", reply, 40)[0], bytes(reply[wire.BODY :])
+            (version,) = wire.FETCH_REPLY.unpack_from(reply, wire.FIXED)
+            return version, bytes(reply[wire.BODY :])
 
     def stats(self) -> dict[str, int]:
         """Return the server's counters, by the names of `wire.SERVER_COUNTS`."""

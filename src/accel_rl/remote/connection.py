@@ -2,7 +2,6 @@
 
 import hmac
 import os
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -73,8 +72,8 @@ class Connection:
     def _introduce(self, secret: bytes | None, resume: int) -> None:
         nonce = os.urandom(wire.NONCE_BYTES)
         # Identifies this client's datagrams before there is a session.
-        (key,) = struct.unpack("<Q", os.urandom(8))
-        fixed = struct.pack("<Q", resume) + nonce
+        (key,) = wire.U64.unpack(os.urandom(8))
+        fixed = wire.HELLO.pack(resume, nonce)
         hello = wire.request_frame(Op.HELLO, session=key, request=1, fixed=fixed)
         header, reply = self._early(hello)
         transcript = b""
@@ -92,11 +91,13 @@ class Connection:
         if header.op != Op.WELCOME:
             raise ProtocolError(f"the server answered hello with operation {header.op}")
         if secret is not None:
-            expected = proof(secret, "server", transcript + struct.pack("<Q", header.session))
+            expected = proof(secret, "server", transcript + wire.U64.pack(header.session))
             if not hmac.compare_digest(expected, bytes(reply[wire.BODY :])):
                 raise AuthenticationFailed("the server does not know the secret")
         self.session = header.session
-        self.frame_bytes, self.most_items, _, self.resumed = struct.unpack_from("<III?", reply, 40)
+        welcome = wire.WELCOME.unpack_from(reply, wire.FIXED)
+        self.frame_bytes, self.most_items, _, resumed = welcome
+        self.resumed = bool(resumed)
 
     def _early(self, frame: bytearray) -> tuple[wire.Header, memoryview]:
         return self.link.exchange([frame], None, _HELLO_BYTES)

@@ -1,6 +1,5 @@
 """Round-trip times of a transport, measured without Python in between."""
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,7 @@ def probe(
         else:
             asks = _sample(connection, *sample)
         _ask(connection, asks, _FIRST + 1, "probe")
-        struct.pack_into("<Q", asks, 16, _FIRST + 2)
+        wire.U64.pack_into(asks, wire.REQUEST_AT, _FIRST + 2)
         times = link.probe(asks, rounds)
         bye = wire.request_frame(Op.BYE, session=connection.session, request=_FIRST + 2 + rounds)
         link.exchange([bye], None, connection.frame_bytes)
@@ -100,13 +99,14 @@ def _sample(connection: Connection, table: str, batch: int) -> bytearray:
     """Build a request for a sample of a table, without session and request number."""
     opens = wire.describe(table, create=False)
     header = _ask(connection, opens, _FIRST, f"open table {table!r}")
-    fixed = struct.pack("<QIIQ", 0, batch, 0, 0)
-    return wire.request_frame(Op.SAMPLE, table=header.table, fixed=fixed)
+    return bytearray(
+        wire.SAMPLE.pack(*wire.header_fields(Op.SAMPLE, header.table, BODY), 0, batch, 0)
+    )
 
 
 def _ask(connection: Connection, frame: bytearray, request: int, what: str) -> wire.Header:
     """Send a request and return the header of the reply; raise the error of its status."""
-    struct.pack_into("<QQ", frame, 8, connection.session, request)
+    wire.SESSION_AND_REQUEST.pack_into(frame, wire.SESSION_AT, connection.session, request)
     header, reply = connection.link.exchange([frame], None, connection.frame_bytes)
     if header.status != 0:
         raise error_of(header.status, what, wire.message_of(reply))

@@ -158,11 +158,12 @@ class RemoteTable(Numbered):
             check_arrays(plan.names, plan.parts, arrays)
             wire.PUSH.pack_into(
                 plan.head, 0, *self._header(Op.PUSH, plan.length),
-                count, _milliseconds(wait), weighted, 0, 0,
+                count, _milliseconds(wait), weighted,
             )  # fmt: skip
             rest = plan.fill(arrays)
             _, reply = self._client.call(plan.head, "push", rest, wait=wait)
-            return struct.unpack_from("<I", reply, 44)[0]
+            _, held = wire.PUSH_REPLY.unpack_from(reply, wire.FIXED)
+            return held
 
     def sample(self, seed: int, batch: int, *, wait: float = 0.0) -> RemoteSample:
         """Draw `batch` items with replacement, with the generator that the protocol specifies.
@@ -184,12 +185,12 @@ class RemoteTable(Numbered):
         with self._client.lock:
             buffer = self._buffers.take(batch)
             wire.SAMPLE.pack_into(
-                self._sample, 0, *self._header(Op.SAMPLE, BODY), seed, batch, _milliseconds(wait), 0
+                self._sample, 0, *self._header(Op.SAMPLE, BODY), seed, batch, _milliseconds(wait)
             )
             _, reply = self._client.call(self._sample, "sample", (), buffer.bytes, wait)
             if len(reply) != len(buffer.bytes):
                 raise ProtocolError(f"a sample must have {len(buffer.bytes)} bytes")
-            _, size, total = struct.unpack_from("<IId", reply, 40)
+            _, size, total = wire.SAMPLE_REPLY.unpack_from(reply, wire.FIXED)
             return buffer.sample(size, total)
 
     def update(self, sample: RemoteSample, priorities: ArrayLike) -> tuple[int, int]:
@@ -213,10 +214,10 @@ class RemoteTable(Numbered):
             plan = self._plan(Op.UPDATE, count, True)
             check_arrays(plan.names, plan.parts, arrays)
             header = self._header(Op.UPDATE, plan.length)
-            wire.UPDATE.pack_into(plan.head, 0, *header, count, 0, 0, 0)
+            wire.UPDATE.pack_into(plan.head, 0, *header, count)
             rest = plan.fill(arrays)
             _, reply = self._client.call(plan.head, "update", rest)
-            applied, stale = struct.unpack_from("<II", reply, 40)
+            applied, stale = wire.UPDATE_REPLY.unpack_from(reply, wire.FIXED)
             return applied, stale
 
     def stats(self) -> dict[str, int]:
@@ -232,12 +233,12 @@ class RemoteTable(Numbered):
         with self._client.lock:
             frame = wire.request_frame(Op.STATS, table=self.number)
             _, reply = self._client.call(frame, "stats")
-            (total,) = struct.unpack_from("<d", reply, 48)
+            _, total = wire.STATS_REPLY.unpack_from(reply, wire.FIXED)
             counts = struct.unpack_from(f"<{len(wire.TABLE_COUNTS)}Q", reply, BODY)
         return dict(zip(wire.TABLE_COUNTS, counts, strict=True)), total
 
     def _header(self, op: Op, length: int) -> tuple[int, ...]:
-        return wire.MAGIC, wire.VERSION, op, 0, 0, 0, self.number, 0, 0, 1, length, 0
+        return wire.header_fields(op, self.number, length)
 
     def _plan(self, op: Op, count: int, weighted: bool) -> _Plan:
         plan = self._plans.get((op, count, weighted))

@@ -15,8 +15,6 @@ from accel_rl.remote.schema import DTYPES, SAMPLERS, Column, Limiter, TableSpec
 MAGIC = 0x524C5241  # "ARLR"
 VERSION = 1
 ALIGN = 64
-BODY = 64  # offset of the first section
-NAMES = 96  # offset of the names in a table description
 NO_TABLE = 0xFFFF
 NONCE_BYTES, CHALLENGE_BYTES, MAC_BYTES = 16, 32, 32
 REPLY, CHECKED = 1, 2  # flags
@@ -41,13 +39,37 @@ class Op(enum.IntEnum):
     BYE = 14
 
 
-# Header and fixed fields of each request. "<": little-endian, without padding.
+# Layouts; tests/remote/golden/fields.csv has every field. "<": little-endian, without padding.
 _HEADER = "IBBHQQHHHHII"
 HEADER = struct.Struct("<" + _HEADER)
-PUSH = struct.Struct("<" + _HEADER + "IIIIQ")  # items, timeout in ms, 1 if with priorities
-SAMPLE = struct.Struct("<" + _HEADER + "QIIQ")  # seed, batch, timeout in ms
-UPDATE = struct.Struct("<" + _HEADER + "IIQQ")  # items
-assert PUSH.size == SAMPLE.size == UPDATE.size == BODY
+OP_AT, SESSION_AT, REQUEST_AT, TABLE_AT, CHECKSUM_AT = 5, 8, 16, 24, 36  # offsets in the header
+U16, U32, U64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
+SESSION_AND_REQUEST = struct.Struct("<QQ")
+
+# Requests on hot paths: header and fixed fields.
+PUSH = struct.Struct("<" + _HEADER + "III12x")  # items, timeout in ms, 1 if with priorities
+SAMPLE = struct.Struct("<" + _HEADER + "QII8x")  # seed, batch, timeout in ms
+UPDATE = struct.Struct("<" + _HEADER + "I20x")  # items
+
+# Fixed fields of the other requests and of replies, which begin at FIXED.
+FIXED = HEADER.size
+HELLO = struct.Struct("<Q16s")  # session to resume, nonce
+WELCOME = struct.Struct("<IIIB")  # frame bytes, items, session's ms without a connection, resumed
+# Capacity, flags, sampler, columns, exponent, bytes of the name, limited, least size, samples per
+# insert, least and most difference, groups, share of the candidate set.
+OPEN_TABLE = struct.Struct("<IHBBfBBxxQdddIf")
+PUSH_REPLY = struct.Struct("<II")  # items, items held
+SAMPLE_REPLY = struct.Struct("<IId")  # batch, items held, sum of weights
+UPDATE_REPLY = struct.Struct("<II")  # applied, stale
+STATS_REPLY = struct.Struct("<I4xd")  # counts, sum of weights
+PUBLISH = struct.Struct("<QIH")  # version, bytes of the value, bytes of the name
+FETCH = struct.Struct("<QB3xH")  # known version, 1 if none is known, bytes of the name
+FETCH_REPLY = struct.Struct("<Q")  # version
+
+BODY = PUSH.size  # offset of the first section
+NAMES = FIXED + OPEN_TABLE.size  # offset of the names in a table description
+CREATE, DESCRIBED = 1, 2  # flags of OPEN_TABLE
+assert PUSH.size == SAMPLE.size == UPDATE.size == ALIGN
 
 SERVER_COUNTS = [
     "connections",
@@ -102,6 +124,11 @@ def read_header(data: bytes | bytearray | memoryview, most: int) -> Header:
     return Header(op, flags, session, request, table, status, length, checksum)
 
 
+def header_fields(op: Op, table: int, length: int) -> tuple[int, ...]:
+    """Return the header of a request, without session and request number, as HEADER packs it."""
+    return MAGIC, VERSION, op, 0, 0, 0, table, 0, 0, 1, length, 0
+
+
 def request_frame(
     op: Op,
     *,
@@ -119,14 +146,14 @@ def request_frame(
     frame = bytearray(end)
     flags = CHECKED if checked else 0
     HEADER.pack_into(frame, 0, MAGIC, VERSION, op, flags, session, request, table, 0, 0, 1, end, 0)
-    frame[40 : 40 + len(fixed)] = fixed
+    frame[FIXED : FIXED + len(fixed)] = fixed
     at = BODY
     for each in sections:
         at = aligned(at)
         frame[at : at + len(each)] = each
         at += len(each)
     if checked:
-        struct.pack_into("<I", frame, 36, crc32c(frame))
+        U32.pack_into(frame, CHECKSUM_AT, crc32c(frame))
     return frame
 
 
@@ -137,7 +164,7 @@ def message_of(frame: bytes | bytearray | memoryview) -> str:
 
 def transcript(challenge: bytes, nonce: bytes, resume: int) -> bytes:
     """Return the handshake transcript that the proofs of both sides cover, 56 bytes."""
-    return challenge + nonce + struct.pack("<Q", resume)
+    return challenge + nonce + U64.pack(resume)
 
 
 def describe(spec: TableSpec | str, create: bool) -> bytearray:
@@ -147,40 +174,46 @@ def describe(spec: TableSpec | str, create: bool) -> bytearray:
     """
     if isinstance(spec, str):
         name = spec.encode()
-        fixed = struct.pack("<IHBBfBBHQ", 0, 0, 0, 0, 0, len(name), 0, 0, 0)
-        return request_frame(Op.OPEN_TABLE, fixed=fixed, sections=(bytes(32) + name,))
+        fields = OPEN_TABLE.pack(0, 0, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0, 0)
+        return _open_request(fields + name)
     name = spec.name.encode()
     limiter = spec.limiter
-    fixed = struct.pack(
-        "<IHBBfBBHQ",
+    ratio = 1.0 if limiter.samples_per_insert is None else limiter.samples_per_insert
+    body = OPEN_TABLE.pack(
         spec.capacity,
-        create | 2,
+        (CREATE if create else 0) | DESCRIBED,
         SAMPLERS.index(spec.sampler),
         len(spec.columns),
         spec.priority_exponent,
         len(name),
         limiter.samples_per_insert is not None,
-        0,
         limiter.min_size,
-    )
-    ratio = 1.0 if limiter.samples_per_insert is None else limiter.samples_per_insert
-    body = struct.pack(
-        "<dddIf", ratio, limiter.min_diff, limiter.max_diff, spec.groups, spec.csp_ratio
+        ratio,
+        limiter.min_diff,
+        limiter.max_diff,
+        spec.groups,
+        spec.csp_ratio,
     )
     body += name
     for column in spec.columns:
         label = column.name.encode()
         body += bytes([DTYPES.index(column.dtype), len(column.shape), len(label)]) + label
         body += struct.pack(f"<{len(column.shape)}I", *column.shape)
-    return request_frame(Op.OPEN_TABLE, fixed=fixed, sections=(body,))
+    return _open_request(body)
+
+
+def _open_request(body: bytes) -> bytearray:
+    """Build an OPEN_TABLE request; its fields go on where the fixed ones end."""
+    split = BODY - FIXED
+    return request_frame(Op.OPEN_TABLE, fixed=body[:split], sections=(body[split:],))
 
 
 def described(frame: bytes | bytearray | memoryview) -> TableSpec:
     """Parse the table specification of an OPEN_TABLE reply."""
-    capacity, _, sampler, columns, exponent, name_bytes, limited, _, min_size = struct.unpack_from(
-        "<IHBBfBBHQ", frame, 40
+    capacity, _, sampler, columns, exponent, name_bytes, limited, min_size, *rest = (
+        OPEN_TABLE.unpack_from(frame, FIXED)
     )
-    ratio, min_diff, max_diff, groups, csp_ratio = struct.unpack_from("<dddIf", frame, BODY)
+    ratio, min_diff, max_diff, groups, csp_ratio = rest
     at = NAMES + name_bytes
     name = bytes(frame[NAMES:at]).decode()
     found = []

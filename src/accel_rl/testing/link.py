@@ -66,7 +66,7 @@ def _check_timeout(connection: Connection) -> None:
     with contextlib.closing(connection):
         empty = dataclasses.replace(SPEC, name="check_link_empty")
         opened = wire.describe(empty, create=True)
-        struct.pack_into("<QQ", opened, 8, connection.session, 1)
+        wire.SESSION_AND_REQUEST.pack_into(opened, wire.SESSION_AT, connection.session, 1)
         header, _ = link.exchange([opened], None, connection.frame_bytes)
         expect_equal(header.status, 0, "the status of opening a table")
         link.set_timeout(0.2)
@@ -75,7 +75,7 @@ def _check_timeout(connection: Connection) -> None:
             session=connection.session,
             request=2,
             table=header.table,
-            fixed=struct.pack("<QIIQ", 0, 4, 60_000, 0),
+            fixed=struct.pack("<QII", 0, 4, 60_000),
         )
         begin = time.monotonic()
         late = _error_of(link, waits, connection.frame_bytes)

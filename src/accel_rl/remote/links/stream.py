@@ -81,7 +81,7 @@ class StreamLink:
                 got += self._receive(buffer[got:length], socket.MSG_WAITALL)
         except BlockingIOError as error:
             raise TimeoutError("no reply in time") from error
-        if got > length or header.request != struct.unpack_from("<Q", parts[0], 16)[0]:
+        if got > length or header.request != wire.U64.unpack_from(parts[0], wire.REQUEST_AT)[0]:
             raise ProtocolError(f"what came is no reply to the request: {header}")
         return header, buffer[:length]
 
