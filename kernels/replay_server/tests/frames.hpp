@@ -53,6 +53,8 @@ struct Request {
   Request &set(Field<T> field, typename Field<T>::Value value) {
     return at<T>(field.offset, value);
   }
+  Request &session(uint64_t token) { return set(field::header::session, token); }
+  Request &number(uint64_t request) { return set(field::header::request, request); }
   // A value that no field has.
   template <typename T>
   Request &at(size_t offset, T value) {
@@ -121,7 +123,7 @@ struct Talk {
     return static_cast<Status>(get(field::header::status));
   }
   Status send(Request &request) {
-    request.set(field::header::request, next++);
+    request.number(next++);
     return send(peer, request.bytes.data(), request.bytes.size());
   }
   Status send(Request &&request) { return send(request); }

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   };
   if (data[0] & 2) {
     Request hello(Op::hello);
-    hello.set(field::header::session, 7);
+    hello.session(7);
     put(hello.bytes.data(), hello.bytes.size());
     token = first_token;
     Request open = opening(16), items = push({1, 2, 3, 4});

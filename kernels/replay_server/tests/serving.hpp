@@ -64,7 +64,7 @@ struct Serving {
 inline Request ping(uint64_t token, size_t bytes) {
   Request request(Op::ping);
   const std::vector<uint8_t> content(bytes, 7);
-  request.set(field::header::session, token).section(content.data(), bytes);
+  request.session(token).section(content.data(), bytes);
   return request;
 }
 

@@ -112,8 +112,8 @@ struct Client {
 
   void begin() {
     Request &request = script[done];
-    request.set(field::header::request, ++number);
-    if (get(request.bytes.data(), field::header::session) == first_token) request.set(field::header::session, token);
+    request.number(++number);
+    if (get(request.bytes.data(), field::header::session) == first_token) request.session(token);
     const uint8_t *bytes = request.bytes.data();
     // In pieces of odd sizes, as columns are.
     parts.assign(1, Part{bytes, body_offset});

@@ -45,12 +45,12 @@ struct Hand {
   bool last_is(Op op) const { return replies() > 0 && last().op == static_cast<uint8_t>(op); }
 
   void greet(uint64_t greeting = 77, uint32_t from = 0) {
-    put(whole(Request(Op::hello).set(field::header::session, greeting)), from);
+    put(whole(Request(Op::hello).session(greeting)), from);
     CHECK(last_is(Op::welcome), "no welcome");
     token = last().session;
   }
   Request &numbered(Request &request, uint64_t number) {
-    return request.set(field::header::session, token).set(field::header::request, number);
+    return request.session(token).number(number);
   }
   void ask(Request &&request, uint64_t number) { put(whole(numbered(request, number))); }
   // The client has a reply of so many fragments.
@@ -66,11 +66,11 @@ struct Hand {
 
 static void test_unknown() {
   Hand hand;
-  hand.put(hand.whole(Request(Op::ping).set(field::header::session, 99).set(field::header::request, 5)));
+  hand.put(hand.whole(Request(Op::ping).session(99).number(5)));
   CHECK(hand.last_is(Op::reset) && hand.last().session == 99 && hand.last().request == 5, "reset");
   CHECK(hand.counts().resets == 1 && hand.world.server.peers() == 0, "it is known now");
   Request hello(Op::hello);
-  hello.set(field::header::session, 0);
+  hello.session(0);
   hand.put(hand.whole(hello));
   CHECK(hand.replies() == 1, "a hello without a number is answered");
   const uint8_t garbage[100] = {1, 2, 3};
@@ -81,7 +81,7 @@ static void test_unknown() {
   CHECK(hand.world.handler.statistics().malformed == 4, "and not counted");
   // Of less than a whole header's frame nobody is told: he would get more than he sent.
   Request large(Op::ping);
-  large.section(garbage, 100).set(field::header::session, 99);
+  large.section(garbage, 100).session(99);
   std::vector<uint8_t> few = hand.datagram(large.bytes.data(), 1, 2, garbage, 1);
   hand.put(few);
   CHECK(hand.replies() == 1, "a small one is answered by a larger one");
@@ -108,7 +108,7 @@ static void test_replies_again() {
   CHECK(hand.replies() == before, "a late one is answered");
   CHECK(hand.world.handler.tables()[0]->stats().inserts == 4, "a late push is carried out");
   // The same hello again has the same session, and one that comes late takes it from nobody.
-  hand.put(hand.whole(Request(Op::hello).set(field::header::session, 77)));
+  hand.put(hand.whole(Request(Op::hello).session(77)));
   CHECK(hand.last_is(Op::welcome) && hand.last().session == hand.token, "another session");
   CHECK(hand.world.handler.statistics().sessions == 1, "sessions");
 }
@@ -178,10 +178,10 @@ static void test_claims() {
   CHECK(hand.last_is(Op::push) && hand.last().status == static_cast<uint16_t>(Status::limit),
         "above the cap: %d", hand.last().status);
   CHECK(hand.world.server.assembling_bytes() == 0, "bytes are left");
-  claims.set(field::header::request, 2);
+  claims.number(2);
   hand.put(claim((64u << 20) + 64, 0));
   CHECK(hand.last().status == static_cast<uint16_t>(Status::too_large), "too large");
-  claims.set(field::header::request, 3);
+  claims.number(3);
   hand.put(claim(1u << 20, 0));
   CHECK(hand.last_is(Op::reset), "as with a stream, that was the end");
 }

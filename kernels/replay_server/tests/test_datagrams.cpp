@@ -168,7 +168,7 @@ static void test_secret() {
       each->script.emplace_back(Op::hello);
       each->script.emplace_back(Op::auth);
       each->script.back().section(each == &good ? right : wrong, mac_bytes);
-      each->script.back().set(field::header::session, uint64_t{0});
+      each->script.back().session(uint64_t{0});
     }
     good.script.emplace_back(Op::ping);
     world.run();

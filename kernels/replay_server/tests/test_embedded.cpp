@@ -36,7 +36,7 @@ static void open_table(Link &link, uint64_t token, LimiterConfig limiter) {
   open.bytes.resize(body_offset + description_bytes(config));
   std::memset(open.bytes.data() + header_bytes, 0, open.bytes.size() - header_bytes);
   write_description(open.bytes.data(), config);
-  open.set(field::open_table::flags, open_create | open_described).close().set(field::header::session, token);
+  open.set(field::open_table::flags, open_create | open_described).close().session(token);
   CHECK(exchange(link, open) == Fault::none && status(link) == Status::ok, "open");
 }
 
@@ -76,7 +76,7 @@ static void test_threads(Idle idle) {
     threads.emplace_back([link, token, &wrong] {
       for (uint64_t k = 1; k <= 200; ++k) {
         Request pushes = push({1, 2, 3, 4}), samples = sample(k, 16);
-        pushes.set(field::header::session, token).set(field::header::request, 2 * k), samples.set(field::header::session, token).set(field::header::request, 2 * k + 1);
+        pushes.session(token).number(2 * k), samples.session(token).number(2 * k + 1);
         if (exchange(*link, pushes) != Fault::none || status(*link) != Status::ok) ++wrong;
         if (exchange(*link, samples) != Fault::none || status(*link) != Status::ok) ++wrong;
       }
@@ -99,21 +99,21 @@ static void test_waiting() {
   open_table(*waiting, token, limiter);
   const auto begin = std::chrono::steady_clock::now();
   Request late = sample(1, 2, 100);
-  CHECK(exchange(*waiting, late.set(field::header::session, token)) == Fault::none, "it was dropped");
+  CHECK(exchange(*waiting, late.session(token)) == Fault::none, "it was dropped");
   CHECK(status(*waiting) == Status::retry, "there is nothing to draw");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5), "it took long");
   for (const bool by_socket : {false, true}) {
     std::thread helper([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       Request pushes = push({1, 2});
-      pushes.set(field::header::request, 1 + by_socket);
+      pushes.number(1 + by_socket);
       if (!by_socket) {
-        exchange(*other, pushes.set(field::header::session, others));
+        exchange(*other, pushes.session(others));
         return;
       }
       FrameBuffer reply;
       const int file = server.dial();
-      ask(file, pushes.set(field::header::session, greet(file)), &reply);
+      ask(file, pushes.session(greet(file)), &reply);
       close(file);
     });
     if (!by_socket) {  // two items are not three
@@ -121,7 +121,7 @@ static void test_waiting() {
       continue;
     }
     late = sample(1, 2, 20000);
-    CHECK(exchange(*waiting, late.set(field::header::session, token)) == Fault::none, "no reply");
+    CHECK(exchange(*waiting, late.session(token)) == Fault::none, "no reply");
     CHECK(status(*waiting) == Status::ok, "nothing was drawn");
     helper.join();
   }
@@ -135,11 +135,11 @@ static void test_ends() {
   limiter.min_size = 3;
   open_table(*link, token, limiter);
   Request waits = sample(1, 2, 60000);
-  waits.set(field::header::session, other);
+  waits.session(other);
   CHECK(exchange(*bored, waits, 20000) == Fault::timed_out, "it is there");
   {
     const auto third = embed(*server);
-    waits.set(field::header::session, greet(*third));
+    waits.session(greet(*third));
     CHECK(exchange(*third, waits, 0, [] { return false; }) == Fault::interrupted, "it went on");
   }
   CHECK(server->counts().open == 3, "who left is counted");
@@ -148,7 +148,7 @@ static void test_ends() {
   CHECK(exchange(*wrong, garbage) == Fault::closed, "an answer to garbage");
   CHECK(exchange(*wrong, Request(Op::hello)) == Fault::closed, "it goes on");
   Request longer(Op::ping);
-  longer.set(field::header::session, token).set(field::header::length, 65);
+  longer.session(token).set(field::header::length, 65);
   CHECK(exchange(*link, longer) == Fault::none && status(*link) == Status::malformed, "length");
   // A session that goes on elsewhere ends the link that had it, also while it waits.
   const auto before = embed(*server), after = embed(*server);
@@ -158,7 +158,7 @@ static void test_ends() {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     exchange(*after, again);
   });
-  waits.set(field::header::session, read_at<uint64_t>(again.bytes.data() + 40));
+  waits.session(read_at<uint64_t>(again.bytes.data() + 40));
   CHECK(exchange(*before, waits) == Fault::closed, "it waits for ever");
   taker.join();
   std::thread stopper([&] {

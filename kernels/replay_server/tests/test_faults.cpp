@@ -22,7 +22,7 @@ static LimiterConfig limited(uint64_t min_size, double max_diff) {
 }
 
 static Status send_as(Talk &talk, Peer &peer, Request &&request, uint64_t number) {
-  request.set(field::header::session, peer.session->token).set(field::header::request, number);
+  request.session(peer.session->token).number(number);
   return talk.send(peer, request.bytes.data(), request.bytes.size());
 }
 

@@ -15,7 +15,7 @@ static void test_order() {
   CHECK(talk.outcome == Outcome::reply_and_close, "and it goes on");
   CHECK(talk.hello() == Status::ok && talk.get(field::header::session) == first_token, "hello");
   CHECK(talk.send(Request(Op::ping)) == Status::ok, "ping");
-  CHECK(talk.send(Request(Op::ping).set(field::header::session, 1)) == Status::wrong_session, "a wrong token");
+  CHECK(talk.send(Request(Op::ping).session(1)) == Status::wrong_session, "a wrong token");
   CHECK(talk.hello() == Status::out_of_order, "hello again");
   CHECK(talk.send(Request(Op::sample, 3)) == Status::no_such_table, "table 3");
 }
@@ -58,7 +58,7 @@ static void test_once() {
   CHECK(talk.get(field::push_reply::held) == 2 && talk.handler.tables()[0]->size() == 2, "done twice");
   for (uint64_t k = 0; k < Recent::kept; ++k) {
     Request other = push({3});
-    other.set(field::header::request, 100 + k);
+    other.number(100 + k);
     talk.send(second, other.bytes.data(), other.bytes.size());
   }
   CHECK(talk.send(second, request.bytes.data(), request.bytes.size()) == Status::repeated, "old");

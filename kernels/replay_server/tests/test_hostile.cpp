@@ -29,7 +29,7 @@ static void test_fork() {
     for (;;) pause();
   }
   Request garbage(Op::bye);
-  garbage.set(field::header::session, 1);
+  garbage.session(1);
   FrameBuffer reply;
   ask(file, garbage, &reply);
   // Ended by its own side, too, so that the server need not wait for it.

@@ -114,20 +114,20 @@ static void test_policy(Idle idle, bool wakes) {
   const int file = dial_tcp(tcp.port());
   const uint64_t other = greet(file);
   Request open = opening(100);
-  open.set(field::header::session, other);
+  open.session(other);
   CHECK(ask(file, open, &reply) == Status::ok, "open");
   // It waits until the socket's client pushes.
   Request late = sample(1, 4, 20000);
-  letters.leave(late.set(field::header::session, token).set(field::header::request, 7));
+  letters.leave(late.session(token).number(7));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Request pushes = push({1, 2, 3});
-  CHECK(ask(file, pushes.set(field::header::session, other).set(field::header::request, 1), &reply) == Status::ok, "push");
+  CHECK(ask(file, pushes.session(other).number(1), &reply) == Status::ok, "push");
   CHECK(letters.wait_for(&reply) == Status::ok, "a late reply");
   CHECK(get(reply.data(), field::header::request) == 7, "of another request");
   for (uint64_t k = 0; k < 50; ++k) {
     Request ping(Op::ping);
-    letters.leave(ping.set(field::header::session, token).set(field::header::request, k));
-    CHECK(ask(file, ping.set(field::header::session, other), &reply) == Status::ok, "the socket's ping %d", int(k));
+    letters.leave(ping.session(token).number(k));
+    CHECK(ask(file, ping.session(other), &reply) == Status::ok, "the socket's ping %d", int(k));
     CHECK(letters.wait_for(&reply) == Status::ok, "ping %d", int(k));
   }
   for (int k = 0; k < 50; ++k) {
@@ -165,7 +165,7 @@ static void test_lingers(uint32_t linger_us) {
   std::thread server([&] { loop.run(); });
   const int file = dial_tcp(tcp.port());
   Request ping(Op::ping);
-  ping.set(field::header::session, greet(file));
+  ping.session(greet(file));
   FrameBuffer reply;
   const auto used_us = [&server] {
     clockid_t clock;
@@ -175,12 +175,12 @@ static void test_lingers(uint32_t linger_us) {
     return now.tv_sec * 1000000 + now.tv_nsec / 1000;
   };
   for (uint64_t k = 1; k < 20; ++k)
-    CHECK(ask(file, ping.set(field::header::request, k), &reply) == Status::ok, "ping %d", int(k));
+    CHECK(ask(file, ping.number(k), &reply) == Status::ok, "ping %d", int(k));
   const auto before_us = used_us();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto spent_us = used_us() - before_us;
   CHECK(spent_us < 20000, "%d us of a core, lingering %u", int(spent_us), linger_us);
-  CHECK(ask(file, ping.set(field::header::request, 20), &reply) == Status::ok, "the last ping");
+  CHECK(ask(file, ping.number(20), &reply) == Status::ok, "the last ping");
   loop.stop();
   server.join();
   close(file);

@@ -86,8 +86,8 @@ struct Client {
       : link(std::move(nic), own, server_at, greeting) {}
 
   Fault ask(Request request) {
-    request.set(field::header::request, ++next);
-    if (token) request.set(field::header::session, token);
+    request.number(++next);
+    if (token) request.session(token);
     const Part part{request.bytes.data(), request.bytes.size()};
     return link.exchange(&part, 1, nullptr, 0, 20 * second, {});
   }

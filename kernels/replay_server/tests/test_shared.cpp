@@ -81,13 +81,13 @@ struct Client {
   Status status() const { return static_cast<Status>(get(link->reply(), field::header::status)); }
   bool echoes(size_t count, uint64_t number) {
     Request request = ping(token, count);
-    request.set(field::header::request, number);
+    request.number(number);
     return exchange(request) == Fault::none && link->reply_bytes() == request.bytes.size() &&
            std::memcmp(link->reply() + body_offset, request.bytes.data() + body_offset, count) == 0;
   }
   void open_table() {
     Request open = opening(100);
-    open.set(field::header::session, token);
+    open.session(token);
     CHECK(exchange(open) == Fault::none && status() == Status::ok, "open");
   }
 };
@@ -184,7 +184,7 @@ static void test_vanished_clients() {
   if (child == 0) {  // killed in the middle of a frame
     Raw raw(server.shared_path);
     Request half = push({1, 2, 3, 4});
-    half.set(field::header::session, raw.greet());
+    half.session(raw.greet());
     raw.put(half, 70);
     for (;;) pause();
   }
@@ -218,17 +218,17 @@ static void test_ends_of_waiting(bool busy) {
   Client client(server, busy), second(server, busy);
   client.open_table();
   Request waits = sample(1, 4, 60000);
-  waits.set(field::header::session, second.token);
+  waits.session(second.token);
   CHECK(second.exchange(waits, 20000) == Fault::timed_out, "it is there");
   Client third(server, busy);
-  waits.set(field::header::session, third.token);
+  waits.session(third.token);
   int asked = 0;
   CHECK(third.exchange(waits, 0, [&] { return ++asked < 2; }) == Fault::interrupted, "it went on");
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     server.stop();
   });
-  waits.set(field::header::session, client.token);
+  waits.session(client.token);
   const auto begin = std::chrono::steady_clock::now();
   CHECK(client.exchange(waits, 0) == Fault::closed, "a reply from nobody");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10), "it took long");

@@ -19,8 +19,8 @@ static void work(int file) {
   for (uint64_t k = 1; k <= 200; ++k) {
     Request pushes = push({1, 2, 3, 4});
     Request samples = sample(k, 64);
-    pushes.set(field::header::session, token).set(field::header::request, 2 * k);
-    samples.set(field::header::session, token).set(field::header::request, 2 * k + 1);
+    pushes.session(token).number(2 * k);
+    samples.session(token).number(2 * k + 1);
     if (ask(file, pushes, &reply) != Status::ok) ++wrong;
     if (ask(file, samples, &reply) != Status::ok) ++wrong;
   }
@@ -37,7 +37,7 @@ static void send_garbage(int file) {
 
 static void never_read(int file) {
   Request asks = sample(1, 10000);
-  asks.set(field::header::session, greet(file));
+  asks.session(greet(file));
   timeval wait = {0, 100000};
   setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   for (int k = 0; k < 200; ++k)
@@ -47,7 +47,7 @@ static void never_read(int file) {
 
 static void leave_early(int file) {
   Request half = push({1, 2, 3, 4});
-  half.set(field::header::session, greet(file));
+  half.session(greet(file));
   if (send(file, half.bytes.data(), 70, MSG_NOSIGNAL) != 70) ++wrong;
   close(file);
 }
@@ -70,7 +70,7 @@ int main() {
     FrameBuffer reply;
     const uint64_t token = greet(first);
     Request open = opening(1000);
-    open.set(field::header::session, token);
+    open.session(token);
     CHECK(ask(first, open, &reply) == Status::ok, "open");
     std::vector<std::thread> clients;
     for (int k = 0; k < 3; ++k) {

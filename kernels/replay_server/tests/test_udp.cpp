@@ -54,7 +54,7 @@ static void test_clients() {
   open.bytes.resize(body_offset + description_bytes(config));
   std::memset(open.bytes.data() + header_bytes, 0, open.bytes.size() - header_bytes);
   write_description(open.bytes.data(), config);
-  open.set(field::open_table::flags, open_create | open_described).close().set(field::header::session, greet(*first)).set(field::header::request, 1ul);
+  open.set(field::open_table::flags, open_create | open_described).close().session(greet(*first)).number(1ul);
   CHECK(exchange(*first, open) == Fault::none, "open");
   CHECK(get(first->reply(), field::header::status) == 0, "the table is refused");
   std::atomic<int> wrong{0};
@@ -66,7 +66,7 @@ static void test_clients() {
       for (uint64_t k = 1; k <= 100; ++k) {
         Request samples = sample(k, 64);
         Request pushes = push(std::vector<int32_t>(k % 10 == 0 ? 20000 : 4));
-        pushes.set(field::header::session, token).set(field::header::request, 2 * k), samples.set(field::header::session, token).set(field::header::request, 2 * k + 1);
+        pushes.session(token).number(2 * k), samples.session(token).number(2 * k + 1);
         for (const Request *each : {&pushes, &samples})
           if (exchange(*link, *each) != Fault::none || get(link->reply(), field::header::status) != 0)
             ++wrong;
@@ -77,8 +77,8 @@ static void test_clients() {
   CHECK(wrong == 0, "%d wrong replies", wrong.load());
   Request large(Op::ping);
   const std::vector<uint8_t> content((64u << 20) - 64, 7);
-  large.section(content.data(), content.size()).set(field::header::session, get(first->reply(), field::header::session));
-  CHECK(exchange(*first, large.set(field::header::request, 2ul)) == Fault::none, "the largest frame");
+  large.section(content.data(), content.size()).session(get(first->reply(), field::header::session));
+  CHECK(exchange(*first, large.number(2ul)) == Fault::none, "the largest frame");
   CHECK(first->reply_bytes() == large.bytes.size() &&
             std::memcmp(first->reply() + body_offset, content.data(), content.size()) == 0,
         "another reply");
@@ -92,7 +92,7 @@ static void test_garbage() {
   Server server("127.0.0.1");
   const auto link = server.dial();
   Request asks(Op::ping);
-  asks.set(field::header::session, greet(*link));
+  asks.session(greet(*link));
   const int file = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -106,7 +106,7 @@ static void test_garbage() {
     const size_t count = k % 3 == 0 ? bytes.size() : k;
     if (k % 2) std::memcpy(bytes.data(), asks.bytes.data(), header_bytes);  // as if it were one
     if (send(file, bytes.data(), count, 0) != static_cast<ssize_t>(count)) abort();
-    CHECK(exchange(*link, asks.set(field::header::request, k + 1)) == Fault::none, "no reply beside garbage");
+    CHECK(exchange(*link, asks.number(k + 1)) == Fault::none, "no reply beside garbage");
   }
   close(file);
   const auto lock = server.loop.hold();
@@ -129,10 +129,10 @@ static void test_ends() {
   Server server("127.0.0.1");
   const auto link = server.dial();
   Request asks(Op::ping);
-  asks.set(field::header::session, greet(*link)).set(field::header::request, 1ul);
+  asks.session(greet(*link)).number(1ul);
   CHECK(exchange(*link, asks) == Fault::none, "ping");
   server.stop();
-  CHECK(exchange(*link, asks.set(field::header::request, 2ul)) == Fault::closed, "a reply from nobody");
+  CHECK(exchange(*link, asks.number(2ul)) == Fault::closed, "a reply from nobody");
   const auto nobody = UdpLink::open("127.0.0.1", server.udp.port(), false, &why);
   CHECK(exchange(*nobody, Request(Op::hello)) == Fault::closed, "nobody is there");
   Udp silent(&handler, {});
