@@ -97,17 +97,19 @@ ARL_INLINE uint32_t arl_times(uint32_t c, uint32_t x) {
     const uint32_t plus = (3 * c & ~c) >> 1, minus = (c & ~(3 * c)) >> 1;
     uint32_t product = 0;
 // The empty assembly keeps compilers from making one product of it again.
-#define ARL_DIGIT(k)                                                     \
-  if ((plus | minus) >> ((k) + 1)) product <<= 1;                        \
-  if ((plus | minus) >> (k) & 1) {                                       \
-    product = plus >> (k) & 1 ? product + x : product - x;               \
-    __asm__("" : "+r"(product));                                         \
+#define ARL_DIGIT(k)                                       \
+  if ((plus | minus) >> ((k) + 1)) product <<= 1;          \
+  if ((plus | minus) >> (k) & 1) {                         \
+    product = plus >> (k) & 1 ? product + x : product - x; \
+    __asm__("" : "+r"(product));                           \
   }
+    // clang-format off: statements without semicolons
     ARL_DIGIT(15) ARL_DIGIT(14) ARL_DIGIT(13) ARL_DIGIT(12) ARL_DIGIT(11) ARL_DIGIT(10)
     ARL_DIGIT(9) ARL_DIGIT(8) ARL_DIGIT(7) ARL_DIGIT(6) ARL_DIGIT(5) ARL_DIGIT(4)
     ARL_DIGIT(3) ARL_DIGIT(2) ARL_DIGIT(1) ARL_DIGIT(0)
 #undef ARL_DIGIT
     return product;
+    // clang-format on
   }
 #endif
   return c * x;

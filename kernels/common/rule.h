@@ -1,7 +1,8 @@
 // The update rules: each the arithmetic of one row.
 //
-// Tables are flat; the values of consecutive entries lie `stride` apart: 1, or the number of vectors
-// that hold an entry's replicas. Rule and actions should be constants where these are inlined.
+// Tables are flat; the values of consecutive entries lie `stride` apart: 1, or the number of
+// vectors that hold an entry's replicas. Rule and actions should be constants where these are
+// inlined.
 
 #ifndef ACCEL_RL_COMMON_RULE_H
 #define ACCEL_RL_COMMON_RULE_H

@@ -1,6 +1,6 @@
 // How workers (a DPU's tasklets) share a target block. Each aims a run of rows, then applies the
-// updates of the entries that it owns, in row order. What a worker has aimed it also sorts by owner,
-// into lists, so that no owner looks at updates of others.
+// updates of the entries that it owns, in row order. What a worker has aimed it also sorts by
+// owner, into lists, so that no owner looks at updates of others.
 
 #ifndef ACCEL_RL_COMMON_SHARE_H
 #define ACCEL_RL_COMMON_SHARE_H

@@ -13,8 +13,8 @@ typedef struct {
 } arl_pass;
 
 // Pass `k` of the launch over chunk `chunk`; RAN shuffles into `blocks` and `rows` (see arl_start).
-ARL_INLINE arl_pass arl_begin(const arl_launch *launch, int64_t chunk, uint32_t k,
-                              uint16_t *blocks, uint8_t *rows) {
+ARL_INLINE arl_pass arl_begin(const arl_launch *launch, int64_t chunk, uint32_t k, uint16_t *blocks,
+                              uint8_t *rows) {
   const uint32_t pass = launch->first_pass + k, dpu = launch->dpus[chunk];
   const uint32_t key = arl_stream(launch->seed, pass, dpu, ARL_ORDER_STREAM);
   return (arl_pass){

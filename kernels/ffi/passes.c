@@ -63,7 +63,7 @@ ARL_INLINE void sweep(arl_program program, const arl_wide_row *rows, arl_cursor 
 }
 
 // The sweep is compiled anew for each value below, so that it is a constant in its loops.
-#define SWEEP_ARGUMENTS                                                                     \
+#define SWEEP_ARGUMENTS                                                                          \
   const arl_wide_row *rows, arl_cursor at, uint32_t draws, arl_value *q, const arl_rates *rates, \
       arl_updates updates
 #define SWEEP_VALUES rows, at, draws, q, rates, updates
@@ -122,10 +122,10 @@ ARL_INLINE void with_actions(arl_program program, SWEEP_ARGUMENTS) {
 
 static void one_pass(arl_program program, SWEEP_ARGUMENTS) {
   switch (program.rule) {
-#define RULE(NAME)                         \
-  case NAME:                               \
-    program.rule = NAME;                   \
-    with_actions(program, SWEEP_VALUES);   \
+#define RULE(NAME)                       \
+  case NAME:                             \
+    program.rule = NAME;                 \
+    with_actions(program, SWEEP_VALUES); \
     break;
     RULE(ARL_Q_LEARNING)
     RULE(ARL_SARSA)

@@ -2,14 +2,14 @@
 
 // ARL_X86_LEVELS is defined where passes.c is compiled for AVX2 and AVX-512 too.
 
-#define DECLARE(LEVEL)                                                              \
-  arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL;            \
+#define DECLARE(LEVEL)                                                   \
+  arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL; \
   arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL;
-#define FORMS(LEVEL)                                                                \
-  {                                                                                 \
-    {arl_run_1_0_##LEVEL, arl_run_1_1_##LEVEL},                                     \
-    {arl_run_2_0_##LEVEL, arl_run_2_1_##LEVEL},                                     \
-    {arl_run_3_0_##LEVEL, arl_run_3_1_##LEVEL},                                     \
+#define FORMS(LEVEL)                              \
+  {                                               \
+      {arl_run_1_0_##LEVEL, arl_run_1_1_##LEVEL}, \
+      {arl_run_2_0_##LEVEL, arl_run_2_1_##LEVEL}, \
+      {arl_run_3_0_##LEVEL, arl_run_3_1_##LEVEL}, \
   }
 
 DECLARE(base)

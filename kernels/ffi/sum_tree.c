@@ -101,8 +101,8 @@ static int64_t set_leaves(const tree_t *tree, const changes_t *changes, int64_t 
     slots[num_inside++] = (int32_t)slot;
   }
   for (int64_t i = 0; i < num_lost; ++i)
-    peaks[lost[i]] = peak_of(tree->leaves + ((int64_t)lost[i] << tree->shift),
-                             INT64_C(1) << tree->shift);
+    peaks[lost[i]] =
+        peak_of(tree->leaves + ((int64_t)lost[i] << tree->shift), INT64_C(1) << tree->shift);
   return num_inside;
 }
 
@@ -135,8 +135,8 @@ static void recompute(const tree_t *tree, int32_t *nodes, int64_t count) {
   if (tree->middle_row > 1) {
     count = lift(nodes, count, tree->shift - 3);
     for (int64_t i = 0; i < count; ++i)
-      sums[nodes[i]] = sum_row(tree->middle + (int64_t)tree->middle_row * nodes[i],
-                               tree->middle_row);
+      sums[nodes[i]] =
+          sum_row(tree->middle + (int64_t)tree->middle_row * nodes[i], tree->middle_row);
   }
   int32_t width = tree->heap_leaves;
   for (int64_t i = 0; i < count; ++i) nodes[i] += width;
@@ -170,8 +170,8 @@ static void assign(const tree_t *tree, const changes_t *changes) {
 static inline float uniform(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
 
 // What is left of `rest` to the right of `left`, or all of it; and whether it goes there. Without
-// branches, which nothing could predict. Rounding may leave a rest that is too large: never go where
-// there is nothing.
+// branches, which nothing could predict. Rounding may leave a rest that is too large: never go
+// where there is nothing.
 static inline int32_t go(float *rest, float left, float right) {
   const int32_t goes_right = (*rest >= left) & (right > 0);
   uint32_t bits;
@@ -229,7 +229,8 @@ static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) 
   int32_t nodes[CHUNK];
   float rests[CHUNK], halves[CHUNK];
   const float total = draws->total;
-  for (int64_t i = 0; i < count; ++i) nodes[i] = 1, rests[i] = larger(draws->positions[i] * total, 0);
+  for (int64_t i = 0; i < count; ++i)
+    nodes[i] = 1, rests[i] = larger(draws->positions[i] * total, 0);
   descend(tree->heap, nodes, rests, count, tree->depth / 2);
   for (int64_t i = 0; i < count; ++i)
     halves[i] = tree->heap[nodes[i]],
@@ -313,8 +314,8 @@ static XLA_FFI_Error *read_sizes(const XLA_FFI_CallFrame *frame, const arl_sizes
   if (!is_power_of_two(heap) || heap < 2 || leaves > MOST_LEAVES)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                     "heap must have a power of two of nodes, at least 2, over at most %lld leaves, "
-                    "got %lld over %lld", (long long)MOST_LEAVES, (long long)heap,
-                    (long long)leaves);
+                    "got %lld over %lld",
+                    (long long)MOST_LEAVES, (long long)heap, (long long)leaves);
   const int64_t row = leaves / LEAF_ROW / (heap / 2);
   if (!is_power_of_two(row) || row > MOST_MIDDLE_ROW || row * (heap / 2) * LEAF_ROW != leaves)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
@@ -323,8 +324,7 @@ static XLA_FFI_Error *read_sizes(const XLA_FFI_CallFrame *frame, const arl_sizes
   const int64_t expected = row > 1 ? leaves / LEAF_ROW : 0;
   if (middle != expected)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                    "middle must have %lld sums, got %lld", (long long)expected,
-                    (long long)middle);
+                    "middle must have %lld sums, got %lld", (long long)expected, (long long)middle);
   *tree = (tree_t){.size = leaves,
                    .heap_leaves = (int32_t)(heap / 2),
                    .middle_row = (int32_t)row,
@@ -437,8 +437,8 @@ static XLA_FFI_Error *assign_call(XLA_FFI_CallFrame *frame, const char *slots, c
   XLA_FFI_Error *error = read_call(frame, buffers, ASSIGNED, FIELDS, TOTAL, false, &call);
   if (error) return error;
   const bool copies = call.data[LEAVES] != call.data[ASSIGNED + LEAVES];
-  const double nodes = (double)call.count * (call.sizes.depth + 2) +
-                       (copies ? (double)call.sizes.size / 8 : 0);
+  const double nodes =
+      (double)call.count * (call.sizes.depth + 2) + (copies ? (double)call.sizes.size / 8 : 0);
   assign_work work = {&call, capacity};
   share(frame, &call, nodes, assign_part, &work);
   return NULL;
@@ -479,7 +479,11 @@ static int draw_part(void *argument, int64_t first, int64_t last) {
 ARL_EXPORT XLA_FFI_Error *accel_rl_sum_tree_draw(XLA_FFI_CallFrame *frame) {
   if (arl_answer_metadata(frame)) return NULL;
   static const arl_buffer buffers[] = {
-      SUMS, {"total", F32, ""}, {"positions", F32, "I"}, {"words", U32, "2I"}, {"slots", S32, "I"},
+      SUMS,
+      {"total", F32, ""},
+      {"positions", F32, "I"},
+      {"words", U32, "2I"},
+      {"slots", S32, "I"},
       {"probabilities", F32, "I"},
   };
   call_t call;

@@ -132,9 +132,11 @@ static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *frame, const int32_t *verd
 
 // What launch and visits share: attributes of the program, and lengths that fit the rows.
 enum { RULE, ORDER, STRIDE, BLOCK, ACTIONS, PASSES, PROGRAM_ATTRIBUTES };
+// clang-format off: the entries of a list, which braces alone are not
 #define PROGRAM                                                                           \
   {"rule", 0, ARL_RULES - 1}, {"order", ARL_SEQ, ARL_RAN_REPLACEMENT}, {"stride", 1, MOST}, \
       {"target_block", 1, MOST}, {"num_actions", 1, 65536}, {"num_passes", 0, MOST}
+// clang-format on
 
 static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t *values,
                                   const int32_t *verdict, const arl_sizes *sizes,
@@ -151,8 +153,7 @@ static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t 
   launch->capacity = sizes->of['T'];
   launch->entries = sizes->of['E'];
   launch->size = (uint32_t)(launch->entries / tables);
-  if (launch->entries < 1 || launch->entries > MOST ||
-      launch->entries % (tables * launch->actions))
+  if (launch->entries < 1 || launch->entries > MOST || launch->entries % (tables * launch->actions))
     return arl_fail(frame, invalid, "tables must hold %lld times S times %u entries, got %lld",
                     (long long)tables, launch->actions, (long long)launch->entries);
   const int64_t limit =
@@ -192,9 +193,9 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const int64_t numerics = values[PROGRAM_ATTRIBUTES];
   const XLA_FFI_DataType entry = numerics == ARL_FP32 ? F32 : S32;
   const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"},    {"lengths", S32, "D"},   {"dpus", U32, "D"},
-      {"verdict", S32, "14"},   {"table", entry, "RE"},  {"rates", entry, "3R"},
-      {"explore", U32, ""},    {"seed", U32, ""},       {"first_pass", U32, ""},
+      {"rows", S32, "DT4"},     {"lengths", S32, "D"},  {"dpus", U32, "D"},
+      {"verdict", S32, "14"},   {"table", entry, "RE"}, {"rates", entry, "3R"},
+      {"explore", U32, ""},     {"seed", U32, ""},      {"first_pass", U32, ""},
       {"tables", entry, "RDE"},
   };
   void *data[10];
@@ -222,7 +223,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
       ((double)launch.capacity * launch.num_passes + (double)launch.entries / 8) * (double)lanes;
   run_work work = {&launch, arl_choose(numerics, launch.replicas, arl_best_level())};
   return arl_share(&pool, items, grain_of(&pool, items, rows), run_part, &work) ? no_memory(frame)
-                                                                              : NULL;
+                                                                                : NULL;
 }
 
 // Visits.
@@ -244,9 +245,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
   XLA_FFI_Error *error = arl_read_attributes(frame, attributes, PROGRAM_ATTRIBUTES, values);
   if (error) return error;
   static const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"},  {"lengths", S32, "D"}, {"dpus", U32, "D"},
-      {"verdict", S32, "14"}, {"seed", U32, ""},     {"first_pass", U32, ""},
-      {"counts", U32, "DE"},
+      {"rows", S32, "DT4"}, {"lengths", S32, "D"},   {"dpus", U32, "D"},    {"verdict", S32, "14"},
+      {"seed", U32, ""},    {"first_pass", U32, ""}, {"counts", U32, "DE"},
   };
   void *data[7];
   arl_sizes sizes;

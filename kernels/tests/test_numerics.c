@@ -201,9 +201,11 @@ static void test_mean(uint32_t count, uint32_t stride, const arl_entry *edges, i
 #ifdef ARL_SHIFT_AND_ADD
 
 #if ARL_NUMERICS == ARL_INT32_SCALED
+// clang-format off: a list
 #define CONSTANTS(X)                                                                          \
   X(0) X(1) X(2) X(3) X(5) X(7) X(100) X(500) X(999) X(1000) X(2500) X(5000) X(5461) X(8191) \
   X(8192) X(9000) X(9500) X(9900) X(9999) X(10000)
+// clang-format on
 #else
 #define FOUR(X, c) X(c) X(c + 1) X(c + 2) X(c + 3)
 #define SIXTEEN(X, c) FOUR(X, c) FOUR(X, c + 4) FOUR(X, c + 8) FOUR(X, c + 12)

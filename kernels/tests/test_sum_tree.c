@@ -64,8 +64,9 @@ static void rebuild(forest_t *forest, int64_t tree) {
     field[MIDDLE][row] = sum_of(field[LEAVES] + 8 * row, 8, 1);
   for (int64_t k = 0; k < heap_leaves; ++k) {
     const float *first = field[LEAVES] + k * under;
-    field[HEAP][heap_leaves + k] =
-        middle_row > 1 ? sum_of(field[MIDDLE] + k * middle_row, middle_row, 1) : sum_of(first, 8, 1);
+    field[HEAP][heap_leaves + k] = middle_row > 1
+                                       ? sum_of(field[MIDDLE] + k * middle_row, middle_row, 1)
+                                       : sum_of(first, 8, 1);
     float peak = 0;
     for (int64_t j = 0; j < under; ++j) peak = fmaxf(peak, first[j]);
     field[PEAKS][heap_leaves + k] = peak;
@@ -256,9 +257,16 @@ static void test_refusals(const call_t *right, XLA_FFI_Handler *handler) {
 
 // Sizes that agree with each other but are no tree's: [leaves, middle, heap].
 static void test_shapes(const call_t *right) {
-  static const int64_t shapes[][3] = {{64, 8, 0},  {64, 8, 1},   {64, 0, 6}, {64, 0, 8},
-                                      {64, 16, 8}, {96, 12, 8},  {0, 0, 8},  {8, 0, 8},
-                                      {1 << 30, 1 << 27, 2},     {INT64_C(1) << 31, 1 << 28, 1 << 14}};
+  static const int64_t shapes[][3] = {{64, 8, 0},
+                                      {64, 8, 1},
+                                      {64, 0, 6},
+                                      {64, 0, 8},
+                                      {64, 16, 8},
+                                      {96, 12, 8},
+                                      {0, 0, 8},
+                                      {8, 0, 8},
+                                      {1 << 30, 1 << 27, 2},
+                                      {INT64_C(1) << 31, 1 << 28, 1 << 14}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     call_t wrong = *right;
     for (int64_t k = 0; k < 14; k += 8)

@@ -13,8 +13,7 @@ namespace accel_rl::replay::bindings {
 // Becomes _native.Error(message, status).
 class Error : public std::runtime_error {
  public:
-  Error(Status reason, const std::string &message)
-      : std::runtime_error(message), status(reason) {}
+  Error(Status reason, const std::string &message) : std::runtime_error(message), status(reason) {}
 
   Status status;
 };
@@ -23,8 +22,7 @@ const char *name_of(Status status);  // "retry"
 
 // Throws Error unless it is ok; with no message, that of the status.
 inline void expect_ok(Status status, const std::string &message) {
-  if (status != Status::ok)
-    throw Error(status, message.empty() ? name_of(status) : message);
+  if (status != Status::ok) throw Error(status, message.empty() ? name_of(status) : message);
 }
 
 }  // namespace accel_rl::replay::bindings

@@ -91,14 +91,16 @@ nb::object PythonLink::exchange(nb::sequence parts, nb::handle into, uint64_t ti
   Fault fault;
   {
     const nb::gil_scoped_release released;
-    fault = link->exchange(given.data(), given.size(), to, room.count, timeout_us,
-                           run_signal_handlers);
+    fault =
+        link->exchange(given.data(), given.size(), to, room.count, timeout_us, run_signal_handlers);
   }
   const uint8_t *reply = fault == Fault::none ? link->reply() : nullptr;
   const size_t bytes = reply ? link->reply_bytes() : 0;
   nb::object answer;
-  if (reply == to) answer = nb::int_(bytes);
-  else if (reply) answer = nb::bytes(reply, bytes);
+  if (reply == to)
+    answer = nb::int_(bytes);
+  else if (reply)
+    answer = nb::bytes(reply, bytes);
   if (fault != Fault::none) raise(fault);
   return answer;
 }
@@ -128,8 +130,7 @@ nb::bytes PythonLink::probe(nb::handle frame, uint32_t rounds, uint64_t timeout_
       if (samples) set(request.data(), field::sample::seed, k);
       const auto begin = Clock::now();
       fault = link->exchange(&sent, 1, room.data(), room.size(), timeout_us, run_signal_handlers);
-      times[k] =
-          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+      times[k] = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
     }
   }
   if (fault != Fault::none) raise(fault);
@@ -200,8 +201,7 @@ std::unique_ptr<PythonLink> open_tcp(const std::string &host, uint16_t port, uin
   return open_socket(file, busy, why);
 }
 
-std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy,
-                                      uint64_t timeout_us) {
+std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy, uint64_t timeout_us) {
   std::string why;
   int file;
   {
@@ -227,8 +227,7 @@ void bind_links(nb::module_ &module) {
   module.def("open_udp", &open_udp, nb::arg("host"), nb::arg("port"), nb::arg("busy") = 0,
              nb::arg("timeout_us") = 0,
              "A link by datagrams, which asks nobody yet. Raises ConnectionRefusedError.");
-  module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0,
-             nb::arg("timeout_us") = 0,
+  module.def("open_shm", open_shm, nb::arg("path"), nb::arg("busy") = 0, nb::arg("timeout_us") = 0,
              "To a server on this machine, through memory. Raises ConnectionRefusedError.");
   module.def("why_no_shm", why_no_shared_memory,
              "Why this machine cannot share memory as it takes; empty: it can.");

@@ -3,8 +3,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <signal.h>
 #include <sys/random.h>
 
@@ -105,8 +105,8 @@ class Server {
                                        uint16_t port, bool forwards) {
     require_idle("listen");
     if (network_) throw nb::value_error("DPDK's ports are open already");
-    DpdkSettings settings{std::move(arguments), std::move(address), port, forwards, has_secret_,
-                          datagrams_};
+    DpdkSettings settings{std::move(arguments), std::move(address), port, forwards,
+                          has_secret_,          datagrams_};
     std::vector<std::string> addresses;
     std::string why;
     std::unique_ptr<NicTransport> made;

@@ -9,9 +9,9 @@ namespace accel_rl::replay::bindings {
 namespace {
 
 constexpr const char *statistics_names[statistics_count] = {
-    "connections", "open",      "sessions",    "requests", "malformed", "unauthenticated",
-    "slow",        "timed_out", "turned_away", "bytes_in", "bytes_out", "waiting",
-    "repeated",    "snapshots"};
+    "connections",     "open",    "sessions",  "requests",    "malformed",
+    "unauthenticated", "slow",    "timed_out", "turned_away", "bytes_in",
+    "bytes_out",       "waiting", "repeated",  "snapshots"};
 
 // Of counts that lie one behind the other.
 template <size_t count, typename Counts>

@@ -32,8 +32,7 @@ constexpr const char *samplers[] = {"uniform", "prioritised", "amper_fr"};
 Sampler sampler_of(const std::string &name) {
   for (uint8_t k = 0; k < 3; ++k)
     if (name == samplers[k]) return static_cast<Sampler>(k);
-  throw Error(Status::bad_config,
-              "sampler must be uniform, prioritised or amper_fr, got " + name);
+  throw Error(Status::bad_config, "sampler must be uniform, prioritised or amper_fr, got " + name);
 }
 
 std::shared_ptr<Table> make_table(const std::string &name, uint32_t capacity,
@@ -68,11 +67,14 @@ std::string why_refused(Status status, const Table &table, uint32_t count) {
     case Status::bad_count:
       return "the number of items must be from 1 to " + std::to_string(table.config().capacity) +
              ", got " + std::to_string(count);
-    case Status::bad_priority: return "priorities must be finite and at least 0";
+    case Status::bad_priority:
+      return "priorities must be finite and at least 0";
     case Status::bad_slot:
       return "slots must be below " + std::to_string(table.config().capacity);
-    case Status::retry: return "the limiter lets nothing in now";
-    default: return name_of(status);
+    case Status::retry:
+      return "the limiter lets nothing in now";
+    default:
+      return name_of(status);
   }
 }
 
@@ -88,12 +90,11 @@ uint32_t view_columns(const TableConfig &config, const nb::sequence &columns,
     views->emplace_back(columns[k], column.name.c_str(), column.dtype, false);
     const View &view = views->back();
     if (view.rows() != views->front().rows() || view.bytes() != view.rows() * column.bytes())
-      throw Error(Status::bad_length,
-                  "column " + column.name + " must have " +
-                      std::to_string(views->front().rows()) + " items of " +
-                      std::to_string(column.bytes()) + " bytes, got " +
-                      std::to_string(view.rows()) + " in " + std::to_string(view.bytes()) +
-                      " bytes");
+      throw Error(Status::bad_length, "column " + column.name + " must have " +
+                                          std::to_string(views->front().rows()) + " items of " +
+                                          std::to_string(column.bytes()) + " bytes, got " +
+                                          std::to_string(view.rows()) + " in " +
+                                          std::to_string(view.bytes()) + " bytes");
   }
   const size_t count = views->front().rows();
   // The table refuses, and counts, more than its capacity.
@@ -110,9 +111,8 @@ void push(Table *table, const nb::sequence &columns, nb::object priorities) {
   if (!priorities.is_none()) {
     view.emplace(priorities, "priorities", Dtype::f4, false);
     if (view->bytes() != count * sizeof(float))
-      throw Error(Status::bad_length,
-                  "priorities must be " + std::to_string(count) + ", got " +
-                      std::to_string(view->bytes() / sizeof(float)));
+      throw Error(Status::bad_length, "priorities must be " + std::to_string(count) + ", got " +
+                                          std::to_string(view->bytes() / sizeof(float)));
     given = view->as<const float>();
   }
   const Status status = table->push(count, pointers.data(), given);
@@ -195,17 +195,20 @@ std::vector<std::shared_ptr<Table>> restore(const std::string &path, uint64_t mo
 
 void bind_tables(nb::module_ &module) {
   nb::class_<Table>(module, "Table")
-      .def(nb::new_(&make_table), "name"_a, "capacity"_a, "columns"_a,
-           "sampler"_a = "prioritised", "priority_exponent"_a = 0.6F, "min_size"_a = 1,
-           "ratio"_a = nb::none(), "groups"_a = 20, "csp_ratio"_a = 0.15F)
+      .def(nb::new_(&make_table), "name"_a, "capacity"_a, "columns"_a, "sampler"_a = "prioritised",
+           "priority_exponent"_a = 0.6F, "min_size"_a = 1, "ratio"_a = nb::none(), "groups"_a = 20,
+           "csp_ratio"_a = 0.15F)
       .def("push", &push, "columns"_a, "priorities"_a = nb::none())
-      .def("sample", [](Table *table, uint64_t seed, Batch *batch) { batch->sample(table, seed); },
-           "seed"_a, "batch"_a)
+      .def(
+          "sample", [](Table *table, uint64_t seed, Batch *batch) { batch->sample(table, seed); },
+          "seed"_a, "batch"_a)
       .def("update", &update, "slots"_a, "generations"_a, "priorities"_a)
-      .def("can_push", [](const Table &t, uint32_t n) { return t.can_push(n) == Status::ok; },
-           "count"_a)
-      .def("can_sample", [](const Table &t, uint32_t n) { return t.can_sample(n) == Status::ok; },
-           "batch"_a)
+      .def(
+          "can_push", [](const Table &t, uint32_t n) { return t.can_push(n) == Status::ok; },
+          "count"_a)
+      .def(
+          "can_sample", [](const Table &t, uint32_t n) { return t.can_sample(n) == Status::ok; },
+          "batch"_a)
       .def("stats", &stats)
       .def_prop_ro("name", [](const Table &table) { return table.config().name; })
       .def_prop_ro("capacity", [](const Table &table) { return table.config().capacity; })
@@ -213,11 +216,12 @@ void bind_tables(nb::module_ &module) {
       .def_prop_ro("total", &Table::total);
 
   nb::class_<Batch>(module, "Batch")
-      .def("__init__",
-           [](Batch *self, const Table &table, uint32_t batch, nb::object columns) {
-             new (self) Batch(table.config(), batch, std::move(columns));
-           },
-           "table"_a, "batch"_a, "columns"_a = nb::none())
+      .def(
+          "__init__",
+          [](Batch *self, const Table &table, uint32_t batch, nb::object columns) {
+            new (self) Batch(table.config(), batch, std::move(columns));
+          },
+          "table"_a, "batch"_a, "columns"_a = nb::none())
       .def("__len__", &Batch::draws)
       .def_prop_ro("slots", [](const Batch &batch) { return batch.slots; })
       .def_prop_ro("generations", [](const Batch &batch) { return batch.generations; })
@@ -228,23 +232,25 @@ void bind_tables(nb::module_ &module) {
 
   nb::class_<Mailbox>(module, "Mailbox")
       .def(nb::init<uint64_t, uint32_t>(), "most_bytes"_a, "most_names"_a)
-      .def("publish",
-           [](Mailbox *mailbox, const std::string &name, uint64_t version, nb::bytes data) {
-             expect_ok(mailbox->publish(name, version,
-                                        static_cast<const std::byte *>(data.data()), data.size()),
-                       "");
-           },
-           "name"_a, "version"_a, "data"_a)
-      .def("fetch",
-           [](const Mailbox &mailbox, const std::string &name, std::optional<uint64_t> newer_than)
-               -> std::optional<std::tuple<uint64_t, nb::bytes>> {
-             std::shared_ptr<const Message> message;
-             if (mailbox.fetch(name, newer_than.value_or(0), !newer_than, &message) != Status::ok)
-               return std::nullopt;
-             return std::tuple(message->version,
-                               nb::bytes(message->bytes.data(), message->bytes.size()));
-           },
-           "name"_a, "newer_than"_a = nb::none());
+      .def(
+          "publish",
+          [](Mailbox *mailbox, const std::string &name, uint64_t version, nb::bytes data) {
+            expect_ok(mailbox->publish(name, version, static_cast<const std::byte *>(data.data()),
+                                       data.size()),
+                      "");
+          },
+          "name"_a, "version"_a, "data"_a)
+      .def(
+          "fetch",
+          [](const Mailbox &mailbox, const std::string &name,
+             std::optional<uint64_t> newer_than) -> std::optional<std::tuple<uint64_t, nb::bytes>> {
+            std::shared_ptr<const Message> message;
+            if (mailbox.fetch(name, newer_than.value_or(0), !newer_than, &message) != Status::ok)
+              return std::nullopt;
+            return std::tuple(message->version,
+                              nb::bytes(message->bytes.data(), message->bytes.size()));
+          },
+          "name"_a, "newer_than"_a = nb::none());
 
   nb::class_<Snapshot>(module, "Snapshot")
       .def(nb::init<const std::string &, std::vector<std::shared_ptr<Table>>,

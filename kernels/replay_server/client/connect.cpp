@@ -57,8 +57,8 @@ int connect_unix(const std::string &path, uint64_t timeout_us, const Link::GoOn 
     return -1;
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  return connect_to(reinterpret_cast<const sockaddr *>(&address), sizeof address, path,
-                    timeout_us, go_on, why);
+  return connect_to(reinterpret_cast<const sockaddr *>(&address), sizeof address, path, timeout_us,
+                    go_on, why);
 }
 
 int connect_tcp(const std::string &host, uint16_t port, uint64_t timeout_us,

@@ -83,8 +83,8 @@ bool NicLink::send(const Address &, const uint8_t *header, const Part *parts, si
 }
 
 uint32_t NicLink::slice_bytes(const Address &) const {
-  return static_cast<uint32_t>(std::min<size_t>(stack_.datagram_bytes() - header_bytes,
-                                                usual_slice));
+  return static_cast<uint32_t>(
+      std::min<size_t>(stack_.datagram_bytes() - header_bytes, usual_slice));
 }
 
 }  // namespace accel_rl::replay

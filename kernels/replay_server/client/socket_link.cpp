@@ -30,8 +30,6 @@ ssize_t SocketLink::put(const uint8_t *from, size_t count) {
   return moved(send(file_, from, count, MSG_NOSIGNAL | flags_));
 }
 
-ssize_t SocketLink::take(uint8_t *to, size_t room) {
-  return moved(recv(file_, to, room, flags_));
-}
+ssize_t SocketLink::take(uint8_t *to, size_t room) { return moved(recv(file_, to, room, flags_)); }
 
 }  // namespace accel_rl::replay

@@ -55,8 +55,8 @@ double Amper::included(float weight) const {
   const double low = x / (1 + query_.reach), high = x / std::max(1 - query_.reach, 1e-6);
   const int own = group_of(x, groups);
   double missed = 1;
-  for (int g = std::max(own - reach_in_groups, 0);
-       g <= std::min(own + reach_in_groups, groups - 1); ++g) {
+  for (int g = std::max(own - reach_in_groups, 0); g <= std::min(own + reach_in_groups, groups - 1);
+       ++g) {
     const double from = std::max(low, static_cast<double>(g) / groups);
     const double to = std::min(high, static_cast<double>(g + 1) / groups);
     missed *= 1 - std::min(std::max(to - from, 0.0) * groups, 1.0);
@@ -74,8 +74,8 @@ uint32_t Amper::list(const SumTree &tree, uint32_t size, bool matching) {
   return count;
 }
 
-void Amper::draw(const SumTree &tree, uint32_t size, uint64_t seed, uint32_t batch,
-                 uint32_t *slots, double *probabilities) {
+void Amper::draw(const SumTree &tree, uint32_t size, uint64_t seed, uint32_t batch, uint32_t *slots,
+                 double *probabilities) {
   ask(tree, size, seed);
   const uint64_t round = proposals * batch;
   uint64_t next = config_.groups, accepted = 0, tried = 0;  // next: number of the next draw

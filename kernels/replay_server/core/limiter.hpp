@@ -26,9 +26,8 @@ class Limiter {
   // Whether no number of calls by others would ever let that in which cannot go now. A table is
   // filled up to min_size without regard to max_diff, and samples take diff down to min_diff.
   bool never_inserts(uint64_t size, uint64_t count) const {
-    return !can_insert(size, count) &&
-           static_cast<double>(count) * config_.samples_per_insert >
-               config_.max_diff - config_.min_diff;
+    return !can_insert(size, count) && static_cast<double>(count) * config_.samples_per_insert >
+                                           config_.max_diff - config_.min_diff;
   }
   bool never_samples(uint64_t size, uint64_t count) const {
     if (!config_.active || can_sample(size, count)) return false;

@@ -60,8 +60,8 @@ void Shadow::generations(const Store &store, uint32_t first, uint32_t count, std
 }
 
 void Shadow::weights(const SumTree &tree, uint32_t first, uint32_t count, std::byte *to) const {
-  copy(reinterpret_cast<const std::byte *>(tree.weights()), weights_.as<std::byte>(),
-       sizeof(float), weight_saved, first, count, to);
+  copy(reinterpret_cast<const std::byte *>(tree.weights()), weights_.as<std::byte>(), sizeof(float),
+       weight_saved, first, count, to);
 }
 
 }  // namespace accel_rl::replay

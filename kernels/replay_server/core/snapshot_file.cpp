@@ -53,8 +53,8 @@ std::string folder_of(const std::string &path) {
 }  // namespace
 
 Status SnapshotFile::fail(const char *what, std::string *why) {
-  const std::string message = std::string("cannot ") + what + " " + temporary_ + ": " +
-                              std::strerror(errno);
+  const std::string message =
+      std::string("cannot ") + what + " " + temporary_ + ": " + std::strerror(errno);
   abandon();
   return say(Status::io_error, message, why);
 }
@@ -107,8 +107,8 @@ Status SnapshotFile::finish(std::string *why) {
   const int error = errno;
   if (folder >= 0) ::close(folder);
   if (synced) return Status::ok;
-  return say(Status::io_error,
-             "cannot sync the folder of " + path_ + ": " + std::strerror(error), why);
+  return say(Status::io_error, "cannot sync the folder of " + path_ + ": " + std::strerror(error),
+             why);
 }
 
 void SnapshotFile::abandon() {

@@ -1,5 +1,6 @@
-// The file of a snapshot while it is written, under another name in the same folder: it gets its own
-// only once it is complete and on the disk. Given up, or killed, it leaves an older one as it is.
+// The file of a snapshot while it is written, under another name in the same folder: it gets its
+// own only once it is complete and on the disk. Given up, or killed, it leaves an older one as it
+// is.
 
 #ifndef ACCEL_RL_REPLAY_SNAPSHOT_FILE_HPP
 #define ACCEL_RL_REPLAY_SNAPSHOT_FILE_HPP

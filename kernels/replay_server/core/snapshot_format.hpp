@@ -23,7 +23,7 @@ enum Kind : uint32_t {
   end = 4     // how many blocks came before; nothing follows
 };
 
-constexpr size_t head_bytes = 24;           // of the file, and of a block
+constexpr size_t head_bytes = 24;                 // of the file, and of a block
 constexpr size_t part_bytes = size_t{256} << 10;  // of a block, unless one item is larger
 
 // magic, version, 8 unused bytes, checksum of these.

@@ -1,4 +1,5 @@
-// What tables and a mailbox held at one moment, as blocks of a snapshot, whatever changes meanwhile.
+// What tables and a mailbox held at one moment, as blocks of a snapshot, whatever changes
+// meanwhile.
 
 #ifndef ACCEL_RL_REPLAY_SNAPSHOT_SOURCE_HPP
 #define ACCEL_RL_REPLAY_SNAPSHOT_SOURCE_HPP

@@ -10,19 +10,24 @@ constexpr size_t most_prefetched = 4 * line_bytes;  // of a row: the processor s
 
 template <size_t bytes>
 void gather_fixed(const std::byte *from, const uint32_t *slots, uint32_t count, std::byte *to) {
-  for (uint32_t k = 0; k < count; ++k)
-    std::memcpy(to + k * bytes, from + slots[k] * bytes, bytes);
+  for (uint32_t k = 0; k < count; ++k) std::memcpy(to + k * bytes, from + slots[k] * bytes, bytes);
 }
 
 void gather_rows(const std::byte *from, size_t bytes, const uint32_t *slots, uint32_t count,
                  std::byte *to) {
   switch (bytes) {
-    case 1: return gather_fixed<1>(from, slots, count, to);
-    case 2: return gather_fixed<2>(from, slots, count, to);
-    case 4: return gather_fixed<4>(from, slots, count, to);
-    case 8: return gather_fixed<8>(from, slots, count, to);
-    case 16: return gather_fixed<16>(from, slots, count, to);
-    case 32: return gather_fixed<32>(from, slots, count, to);
+    case 1:
+      return gather_fixed<1>(from, slots, count, to);
+    case 2:
+      return gather_fixed<2>(from, slots, count, to);
+    case 4:
+      return gather_fixed<4>(from, slots, count, to);
+    case 8:
+      return gather_fixed<8>(from, slots, count, to);
+    case 16:
+      return gather_fixed<16>(from, slots, count, to);
+    case 32:
+      return gather_fixed<32>(from, slots, count, to);
     default:
       for (uint32_t k = 0; k < count; ++k)
         std::memcpy(to + k * bytes, from + slots[k] * bytes, bytes);

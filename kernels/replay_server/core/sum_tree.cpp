@@ -32,8 +32,8 @@ inline uint32_t choose(const double *running, double *position) {
   const __m128d wanted = _mm_set1_pd(at);
   __m128i passed = _mm_castpd_si128(_mm_cmple_pd(_mm_load_pd(running), wanted));
   for (int k = 2; k < 8; k += 2)
-    passed = _mm_add_epi64(passed,
-                           _mm_castpd_si128(_mm_cmple_pd(_mm_load_pd(running + k), wanted)));
+    passed =
+        _mm_add_epi64(passed, _mm_castpd_si128(_mm_cmple_pd(_mm_load_pd(running + k), wanted)));
   passed = _mm_add_epi64(passed, _mm_unpackhi_epi64(passed, passed));
   const auto child = static_cast<uint32_t>(-_mm_cvtsi128_si32(passed));
 #else
@@ -128,9 +128,8 @@ void SumTree::find(const double *positions, uint32_t count, uint32_t *slots) con
     for (uint32_t k = 0; k < some; ++k) at[k] = positions[first + k], nodes[k] = 0;
     for (int level = depth_ - 1; level > 0; --level) {
       const double *running = levels_[static_cast<size_t>(level)].running.as<double>();
-      const char *next = level > 1
-                             ? levels_[static_cast<size_t>(level) - 1].running.as<char>()
-                             : weights_.as<char>();
+      const char *next = level > 1 ? levels_[static_cast<size_t>(level) - 1].running.as<char>()
+                                   : weights_.as<char>();
       const size_t stride = level > 1 ? 64 : 8 * sizeof(float);
       for (uint32_t k = 0; k < some; ++k) {
         nodes[k] = nodes[k] * 8 + choose(running + size_t{nodes[k]} * 8, at + k);

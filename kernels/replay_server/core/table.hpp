@@ -88,10 +88,10 @@ class Table {
 
   TableConfig config_;
   Store store_;
-  SumTree tree_;    // not for uniform
-  Amper amper_;     // for amper_fr
+  SumTree tree_;  // not for uniform
+  Amper amper_;   // for amper_fr
   Limiter limiter_;
-  Shadow shadow_;   // while a snapshot is written
+  Shadow shadow_;  // while a snapshot is written
   uint32_t size_ = 0, cursor_ = 0;
   float highest_priority_ = 0;  // ever given; 0: none yet
   uint64_t updates_ = 0, stale_ = 0, refused_ = 0, waited_ = 0;

@@ -69,9 +69,9 @@ void Caller::take_ack(const Ack &ack, uint64_t now_us) {
     stage_ = Stage::waiting;
     return;
   }
-  const bool further = ack.next > acked_.next || (ack.next == acked_.next &&
-                                                  (ack.beyond[0] & ~acked_.beyond[0] ||
-                                                   ack.beyond[1] & ~acked_.beyond[1]));
+  const bool further = ack.next > acked_.next ||
+                       (ack.next == acked_.next &&
+                        (ack.beyond[0] & ~acked_.beyond[0] || ack.beyond[1] & ~acked_.beyond[1]));
   clock_.heard(now_us, further);
   if (!further) return;
   const uint32_t credit = std::max(acked_.credit, ack.credit);
@@ -97,7 +97,8 @@ bool Caller::begin_reply(const uint8_t *bytes, const Fragments &fragments) {
   std::memcpy(first_, bytes, header_bytes);
   whole_header(first_);
   std::memcpy(reply_, first_, header_bytes);
-  if (numbered_ && get(reply_, field::header::session) == greeting_) set(reply_, field::header::session, uint64_t{0});
+  if (numbered_ && get(reply_, field::header::session) == greeting_)
+    set(reply_, field::header::session, uint64_t{0});
   reply_fragments_ = fragments;
   received_.begin(fragments.count);
   granted_ = fragments.window();

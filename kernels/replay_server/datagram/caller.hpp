@@ -91,7 +91,7 @@ class Caller {
   uint8_t first_[header_bytes] = {};  // header that all its fragments must have
   Fragments reply_fragments_;
   Received received_;
-  uint32_t granted_ = 0, acknowledged_ = 0;  // credit, and the first missing one, as was said
+  uint32_t granted_ = 0, acknowledged_ = 0;    // credit, and the first missing one, as was said
   bool acknowledge_ = false, demand_ = false;  // to be sent: how far it is; what is missing, too
   FrameBuffer own_;
   uint8_t control_[body_offset] = {};  // the last acknowledgement

@@ -31,8 +31,8 @@ struct DatagramSettings {
 };
 
 struct DatagramCounts {
-  uint64_t in = 0, out = 0;       // datagrams
-  uint64_t malformed = 0;         // that were none, or contradicted others of their frame
+  uint64_t in = 0, out = 0;  // datagrams
+  uint64_t malformed = 0;    // that were none, or contradicted others of their frame
   uint64_t bad_checksums = 0;
   uint64_t duplicates = 0;        // of what had come before
   uint64_t resets = 0;            // sent to those that are not known
@@ -89,16 +89,16 @@ class Datagrams {
     uint64_t request = 0, touched_ms = 0;
     Fragments fragments;  // of the frame
     Received received;
-    uint32_t granted = 0;  // fragments of the request below it may come
+    uint32_t granted = 0;       // fragments of the request below it may come
     uint32_t acknowledged = 0;  // the first that was missing when credit was given
-    uint32_t sent = 0;  // fragments of the reply
+    uint32_t sent = 0;          // fragments of the reply
     FrameBuffer frame;
     uint64_t counted = 0;  // of its memory, among what is assembled or kept
   };
   struct Remote : Peer {
     Address address;
-    uint64_t greeting = 0;  // the client's number in HELLO and AUTH
-    uint64_t token = 0;     // 0: none yet
+    uint64_t greeting = 0;   // the client's number in HELLO and AUTH
+    uint64_t token = 0;      // 0: none yet
     bool confirmed = false;  // it has used its token, or knows the secret
     bool gone = false;       // has left the handler: known only for what comes late
     uint8_t greeted = 0;     // the operation that `welcome` answers

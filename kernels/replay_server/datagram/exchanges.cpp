@@ -62,8 +62,7 @@ void Datagrams::take_again(Remote &remote, Exchange &exchange) {
   send_fragment(remote, exchange, 0);
 }
 
-void Datagrams::take_whole(Remote &remote, Exchange &exchange, const uint8_t *bytes,
-                           size_t count) {
+void Datagrams::take_whole(Remote &remote, Exchange &exchange, const uint8_t *bytes, size_t count) {
   if (!whole_.resize(count)) return;
   std::memcpy(whole_.data(), bytes, count);
   handle(remote, exchange, whole_.data());
@@ -100,8 +99,7 @@ void Datagrams::take_fragment(Remote &remote, Exchange &exchange, const uint8_t 
   if (exchange.received.complete()) return handle(remote, exchange, exchange.frame.data());
   const uint32_t more = exchange.received.next() - exchange.acknowledged;
   const bool last = fragment + 1 == std::min<uint32_t>(fragments.count, exchange.granted);
-  if (more >= (exchange.granted - exchange.acknowledged) / 4 || last)
-    acknowledge(remote, exchange);
+  if (more >= (exchange.granted - exchange.acknowledged) / 4 || last) acknowledge(remote, exchange);
 }
 
 // Memory follows what came: a fragment is never more than the window beyond what is there.

@@ -90,8 +90,7 @@ bool Datagrams::drop_oldest(Remote &remote, const Exchange &but) {
 }
 
 // How much of a reply the client has.
-void Datagrams::take_ack(Remote &remote, const uint8_t *bytes, size_t count,
-                         const Header &header) {
+void Datagrams::take_ack(Remote &remote, const uint8_t *bytes, size_t count, const Header &header) {
   Ack ack;
   if (!read_ack(bytes, count, &ack)) return malformed();
   Exchange &exchange = remote.at(header.request);

@@ -10,7 +10,7 @@
 namespace accel_rl::replay {
 
 struct RoundTripSettings {
-  uint32_t first_us = 5000;                   // while no round trip is known
+  uint32_t first_us = 5000;  // while no round trip is known
   uint32_t least_us = 2000, most_us = 250000;
   uint32_t tries = 25;  // without a sign of life: about 5 s
 };

@@ -43,7 +43,7 @@ typedef struct {
   void (*close)(accel_rl_dpdk_port *port);
 
   void (*mac)(const accel_rl_dpdk_port *port, uint8_t *mac);  // [6]
-  uint16_t (*mtu)(const accel_rl_dpdk_port *port);  // of what follows the Ethernet header
+  uint16_t (*mtu)(const accel_rl_dpdk_port *port);            // of what follows the Ethernet header
   // Whether there is a peer. Of a memif client that has none, it also tries to connect.
   int (*link)(accel_rl_dpdk_port *port);
   // Up to ACCEL_RL_DPDK_BURST packets that came, good until the next call.

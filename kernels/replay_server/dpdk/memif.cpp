@@ -43,9 +43,9 @@ EXPORT accel_rl_memif *accel_rl_memif_connect(const char *path, uint32_t id, uin
     auto client = std::make_unique<accel_rl_memif>();
     Fault fault = Fault::none;
     client->link = connect_memif(path, id, timeout_us, {}, &fault, &reason);
-    result = client->link             ? ACCEL_RL_MEMIF_OK
+    result = client->link           ? ACCEL_RL_MEMIF_OK
              : fault == Fault::none ? ACCEL_RL_MEMIF_UNAVAILABLE
-                                      : status_of(fault);
+                                    : status_of(fault);
     if (client->link) made = client.release();
   } catch (const std::bad_alloc &) {
   }

@@ -1,7 +1,7 @@
 // One port: a queue for each direction.
 
-#include <rte_ethdev.h>
 #include <rte_errno.h>
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 enum {
   BURST = ACCEL_RL_DPDK_BURST,
   DESCRIPTORS = 1024,
-  BUFFERS = 4095,  // full queues of both directions, and what is held meanwhile
+  BUFFERS = 4095,   // full queues of both directions, and what is held meanwhile
   MOST_MTU = 1500,  // so that each packet lies in one buffer
   LEAST_PACKET = 60,
   TRIES = 8,  // to send, while the peer takes nothing: what is lost is asked for again

@@ -40,8 +40,9 @@ const accel_rl_dpdk_driver *load_dpdk(std::string *why) {
   void *library = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *reason = dlerror();
-    *why = "DPDK's driver is not there: install DPDK's headers (22.11 or later, Debian's dpdk-dev) "
-           "and pkg-config, then reinstall accel_rl";
+    *why =
+        "DPDK's driver is not there: install DPDK's headers (22.11 or later, Debian's dpdk-dev) "
+        "and pkg-config, then reinstall accel_rl";
     if (reason) *why += std::string(" (") + reason + ")";
     return nullptr;
   }
@@ -95,8 +96,10 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
     const std::string path = argument_of(device, "socket"), key = "socket=";
     // Others could come to one in the kernel's own name space.
     if (path.empty() || argument_of(device, "socket-abstract") != "no") {
-      *why = "net_memif must have socket-abstract=no and a socket=PATH, which only this user may "
-             "open; got " + device;
+      *why =
+          "net_memif must have socket-abstract=no and a socket=PATH, which only this user may "
+          "open; got " +
+          device;
       return nullptr;
     }
     door = MemifDoor::at(path, why);
@@ -132,9 +135,7 @@ bool DpdkNic::send(const Part *parts, size_t count) {
   return driver_->send(port_, parts_.data(), count) != 0;
 }
 
-std::string DpdkNic::argument(const std::string &name) const {
-  return argument_of(device_, name);
-}
+std::string DpdkNic::argument(const std::string &name) const { return argument_of(device_, name); }
 
 bool open_dpdk_nics(const std::vector<std::string> &arguments, bool promiscuous,
                     std::vector<std::unique_ptr<DpdkNic>> *out, std::string *why) {

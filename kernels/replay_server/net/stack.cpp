@@ -128,7 +128,7 @@ void Stack::echo(const EthernetHeader &ethernet, const Ipv4Header &packet) {
   sum = (sum & 0xFFFF) + (sum >> 16);
   store16(icmp + 2, static_cast<uint16_t>(~sum));
   const Part parts[] = {{head, sizeof head},
-                         {message.bytes + icmp_bytes, message.count - icmp_bytes}};
+                        {message.bytes + icmp_bytes, message.count - icmp_bytes}};
   if (put(parts, 2)) ++counters_.echoes;
 }
 

@@ -1,5 +1,6 @@
-// Fixed fields of the protocol: type and offset of each, by frame. tests/remote/golden/fields.csv is
-// the table that this header, docs/replay-protocol.md and accel_rl/remote/wire.py are checked against.
+// Fixed fields of the protocol: type and offset of each, by frame. tests/remote/golden/fields.csv
+// is the table that this header, docs/replay-protocol.md and accel_rl/remote/wire.py are checked
+// against.
 
 #ifndef ACCEL_RL_REPLAY_PROTOCOL_FIELDS_HPP
 #define ACCEL_RL_REPLAY_PROTOCOL_FIELDS_HPP
@@ -30,7 +31,8 @@ void write_at(uint8_t *to, T value) {
 // A field of a frame: its offset from the frame's first byte.
 template <typename T>
 struct Field {
-  using Value = T;  // not deduced where a value is an argument, so that the field alone sets the type
+  using Value =
+      T;  // not deduced where a value is an argument, so that the field alone sets the type
   size_t offset;
 
   constexpr size_t end() const { return offset + sizeof(T); }
@@ -60,7 +62,8 @@ constexpr Field<uint16_t> status{26};
 constexpr Field<uint16_t> fragment{28};
 constexpr Field<uint16_t> fragments{30};
 constexpr Field<uint32_t> length{32};  // whole frame, header included
-constexpr Field<uint32_t> checksum{36};  // CRC-32C; 0 while it is computed, and without flag_checked
+constexpr Field<uint32_t> checksum{
+    36};  // CRC-32C; 0 while it is computed, and without flag_checked
 }  // namespace header
 
 namespace hello {
@@ -70,8 +73,8 @@ constexpr Field<uint8_t[16]> nonce{48};
 
 namespace welcome {
 constexpr Field<uint32_t> frame_bytes{40};  // largest frame
-constexpr Field<uint32_t> items{44};  // most items of a request
-constexpr Field<uint32_t> session_ms{48};  // how long a session without a connection is kept
+constexpr Field<uint32_t> items{44};        // most items of a request
+constexpr Field<uint32_t> session_ms{48};   // how long a session without a connection is kept
 constexpr Field<uint8_t> resumed{52};
 }  // namespace welcome
 
@@ -111,7 +114,7 @@ constexpr Field<uint32_t> timeout_ms{52};
 namespace sample_reply {
 constexpr Field<uint32_t> batch{40};
 constexpr Field<uint32_t> held{44};  // items in the table
-constexpr Field<double> total{48};  // sum of weights
+constexpr Field<double> total{48};   // sum of weights
 }  // namespace sample_reply
 
 namespace update {
@@ -140,7 +143,7 @@ constexpr Field<uint64_t> version{40};
 
 namespace fetch {
 constexpr Field<uint64_t> version{40};  // version that the client has
-constexpr Field<uint8_t> any{48};  // 1: the client has none
+constexpr Field<uint8_t> any{48};       // 1: the client has none
 constexpr Field<uint16_t> name_bytes{52};
 }  // namespace fetch
 
@@ -151,9 +154,9 @@ constexpr Field<uint64_t> version{40};
 namespace ack {
 constexpr Field<uint8_t> complete{40};
 constexpr Field<uint8_t> again{41};
-constexpr Field<uint16_t> next{42};  // first missing fragment
-constexpr Field<uint32_t> credit{44};  // fragments below may be sent
-constexpr Field<uint64_t> beyond_low{48};  // bit k: fragment next + 1 + k is there
+constexpr Field<uint16_t> next{42};         // first missing fragment
+constexpr Field<uint32_t> credit{44};       // fragments below may be sent
+constexpr Field<uint64_t> beyond_low{48};   // bit k: fragment next + 1 + k is there
 constexpr Field<uint64_t> beyond_high{56};  // bit k: fragment next + 65 + k
 }  // namespace ack
 

@@ -16,8 +16,8 @@ constexpr uint32_t frame_magic = 0x524C5241;  // "ARLR" as it lies in memory
 constexpr uint8_t frame_version = 1;
 
 constexpr size_t header_bytes = field::header::checksum.end();
-constexpr size_t fixed_bytes = 24;     // of every operation, behind the header
-constexpr size_t section_align = 64;   // sections begin at multiples of it, from the frame's start
+constexpr size_t fixed_bytes = 24;    // of every operation, behind the header
+constexpr size_t section_align = 64;  // sections begin at multiples of it, from the frame's start
 constexpr size_t body_offset = header_bytes + fixed_bytes;
 static_assert(body_offset == section_align, "the first section follows the fixed fields");
 
@@ -36,7 +36,7 @@ enum class Op : uint8_t {
   snapshot,
   ping,
   bye,
-  ack,    // of datagrams only: a handler knows neither
+  ack,  // of datagrams only: a handler knows neither
   reset,
 };
 constexpr uint8_t last_op = static_cast<uint8_t>(Op::bye);  // of a handler
@@ -66,7 +66,7 @@ struct Header {
 struct Limits {
   uint32_t frame_bytes = 64u << 20;
   uint32_t early_frame_bytes = 4096;
-  uint32_t batch = 1u << 16;  // items of one PUSH, SAMPLE or UPDATE
+  uint32_t batch = 1u << 16;    // items of one PUSH, SAMPLE or UPDATE
   uint32_t amper_batch = 4096;  // of one SAMPLE by amper_fr, which tries 500 slots for each
   uint32_t timeout_ms = 3600u * 1000;
 };

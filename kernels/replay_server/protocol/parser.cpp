@@ -129,13 +129,14 @@ Status parse_push(const Frame &frame, const Limits &limits, const std::vector<si
   out->items = get(frame.bytes, field::push::items);
   out->timeout_ms = get(frame.bytes, field::push::timeout_ms);
   const uint32_t has_priorities = get(frame.bytes, field::push::has_priorities);
-  if (has_priorities > 1 || !zero(frame, field::push::has_priorities.end(), body_offset)) return Status::malformed;
+  if (has_priorities > 1 || !zero(frame, field::push::has_priorities.end(), body_offset))
+    return Status::malformed;
   if (out->items == 0 || out->items > limits.batch || out->timeout_ms > limits.timeout_ms)
     return Status::bad_count;
   Sections sections(frame);
-  out->priorities =
-      has_priorities ? reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)))
-                     : nullptr;
+  out->priorities = has_priorities
+                        ? reinterpret_cast<const float *>(sections.take(out->items, sizeof(float)))
+                        : nullptr;
   out->columns.clear();
   for (const size_t bytes : column_bytes)
     out->columns.push_back(reinterpret_cast<const std::byte *>(sections.take(out->items, bytes)));
@@ -194,8 +195,9 @@ Status parse_fetch(const Frame &frame, Fetch *out) {
 }
 
 Status parse_empty(const Frame &frame) {
-  return frame.header.length == body_offset && zero(frame, header_bytes, body_offset) ? Status::ok
-                                                                   : Status::malformed;
+  return frame.header.length == body_offset && zero(frame, header_bytes, body_offset)
+             ? Status::ok
+             : Status::malformed;
 }
 
 Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
@@ -206,7 +208,7 @@ Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
   const uint8_t columns = get(fixed, field::open_table::columns);
   const uint8_t name_bytes = get(fixed, field::open_table::name_bytes);
   const uint8_t limited = get(fixed, field::open_table::limited);
-  if (flags > (open_create | open_described) || limited > 1 || 
+  if (flags > (open_create | open_described) || limited > 1 ||
       !zero(frame, field::open_table::limited.end(), field::open_table::min_size.offset) ||
       sampler > static_cast<uint8_t>(Sampler::amper_fr))
     return Status::malformed;

@@ -5,8 +5,7 @@ namespace accel_rl::replay {
 constexpr const char *name_rule = "a name must be 1 to 255 printable bytes of UTF-8";
 
 Handler::Handler(Settings settings)
-    : settings_(std::move(settings)),
-      mailbox_(settings_.mailbox_bytes, settings_.mailbox_names) {}
+    : settings_(std::move(settings)), mailbox_(settings_.mailbox_bytes, settings_.mailbox_names) {}
 
 Status Handler::restore(const std::string &path, std::string *why) {
   if (!tables_.empty() || !mailbox_.messages().empty()) {
@@ -59,14 +58,12 @@ Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
   const Status status = check_request(frame);
   const bool ready = peer.state == Peer::State::ready;
   if (status == Status::unknown_op && ready) return fail(header, status, "", reply);
-  if (status == Status::unknown_op)
-    return fail_and_close(header, Status::out_of_order, "", reply);
+  if (status == Status::unknown_op) return fail_and_close(header, Status::out_of_order, "", reply);
   if (status != Status::ok) return refuse(header, status, reply);
   ++statistics_.requests;
   const Op op = static_cast<Op>(header.op);
   const bool greeting = op == Op::hello || op == Op::auth;
-  if (greeting == ready)
-    return fail_and_close(header, Status::out_of_order, "", reply);
+  if (greeting == ready) return fail_and_close(header, Status::out_of_order, "", reply);
   if (!greeting && header.session != peer.session->token)
     return fail_and_close(header, Status::wrong_session, "", reply);
   return dispatch(peer, frame, reply, now_ms);

@@ -25,8 +25,7 @@ Outcome Handler::hello(Peer &peer, const Frame &frame, FrameBuffer *reply) {
 
 Outcome Handler::auth(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   const uint8_t *mac;
-  if (parse_auth(frame, &mac) != Status::ok)
-    return refuse(frame.header, Status::malformed, reply);
+  if (parse_auth(frame, &mac) != Status::ok) return refuse(frame.header, Status::malformed, reply);
   if (peer.state != Peer::State::challenged)
     return refuse(frame.header, Status::out_of_order, reply);
   return welcome(peer, frame.header, mac, reply);

@@ -39,10 +39,9 @@ bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *
   }
   if (!recent.forgotten(header.request)) return false;
   *outcome = fail(header, Status::repeated,
-                  header.request == 0
-                      ? "changes are numbered from 1 on"
-                      : "request " + std::to_string(header.request) +
-                            " is too old to be told from one that was answered",
+                  header.request == 0 ? "changes are numbered from 1 on"
+                                      : "request " + std::to_string(header.request) +
+                                            " is too old to be told from one that was answered",
                   reply);
   return true;
 }
@@ -118,9 +117,10 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
   if (table->config().sampler == Sampler::amper_fr &&
       request.batch > settings_.limits.amper_batch) {
     table->count_refused();
-    return fail(header, Status::bad_count,
-                "amper_fr draws at most " + std::to_string(settings_.limits.amper_batch) +
-                    " at once", reply);
+    return fail(
+        header, Status::bad_count,
+        "amper_fr draws at most " + std::to_string(settings_.limits.amper_batch) + " at once",
+        reply);
   }
   Queues &queues = queues_[header.table];
   Status status = queues.samples.empty() ? table->can_sample(request.batch) : Status::retry;
@@ -191,8 +191,8 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   layout_.clear();
   if (!begin_reply(reply, header, Op::update, Status::ok, layout_)) return Outcome::close;
   UpdateCounts counts;
-  const Status status = table->update(request.items, request.slots, request.generations,
-                                      request.priorities, &counts);
+  const Status status =
+      table->update(request.items, request.slots, request.generations, request.priorities, &counts);
   if (status != Status::ok) return fail(header, status, "", reply);
   changed_ = changed_ || !queues_[header.table].samples.empty();  // weights may all have been 0
   set(reply->data(), field::update_reply::applied, counts.applied);

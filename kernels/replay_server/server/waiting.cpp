@@ -57,8 +57,8 @@ bool Handler::serve_first(std::deque<Waiting> *queue, bool is_push, const Delive
   } else if (tables_[number]->can_sample(first.sample.batch) == Status::retry) {
     return false;
   }
-  const Outcome outcome = is_push ? do_push(*first.peer, frame, &late_)
-                                  : do_sample(first.header, first.sample, &late_);
+  const Outcome outcome =
+      is_push ? do_push(*first.peer, frame, &late_) : do_sample(first.header, first.sample, &late_);
   Peer &peer = *first.peer;
   unpark(first);
   queue->pop_front();
@@ -90,8 +90,7 @@ void Handler::go_on(uint64_t now_ms, const Deliver &deliver) {
     ended.swap(for_snapshot_);
     for (Waiting &each : ended) {
       unpark(each);
-      if (write_error(&late_, each.header, end->status, end->why))
-        deliver(*each.peer, late_);
+      if (write_error(&late_, each.header, end->status, end->why)) deliver(*each.peer, late_);
     }
   }
   for (Queues &each : queues_) {

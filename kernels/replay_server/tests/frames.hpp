@@ -68,9 +68,7 @@ struct Request {
     if (count > 0) std::memcpy(bytes.data() + begin, from, count);
     return close();
   }
-  Request &close() {
-    return set(field::header::length, static_cast<uint32_t>(bytes.size()));
-  }
+  Request &close() { return set(field::header::length, static_cast<uint32_t>(bytes.size())); }
   Request &check() {
     set(field::header::flags, flag_checked);
     set(field::header::checksum, 0);

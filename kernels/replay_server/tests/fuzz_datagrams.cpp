@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint64_t token = 0;
   const auto put = [&world](uint8_t *frame, size_t length) {
     const Part rest{frame + header_bytes, length - header_bytes};
-    seal(frame, get(frame, field::header::fragment), get(frame, field::header::fragments), &rest, 1, frame);
+    seal(frame, get(frame, field::header::fragment), get(frame, field::header::fragments), &rest, 1,
+         frame);
     world.server.receive(address_of(1), frame, length, world.now_ms());
   };
   if (data[0] & 2) {
@@ -52,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       set(frame.data(), field::header::fragment, get(frame.data(), field::header::fragment) % 7);
       set(frame.data(), field::header::fragments, count);
       if (get(frame.data(), field::header::length) & 1)
-        set(frame.data(), field::header::length, static_cast<uint32_t>(header_bytes + (length - header_bytes) * count));
+        set(frame.data(), field::header::length,
+            static_cast<uint32_t>(header_bytes + (length - header_bytes) * count));
       put(frame.data(), length);
     }
     data += 1 + body, size -= 1 + body;

@@ -31,7 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       set(frame, field::header::version, frame_version);
       set(frame, field::header::op, get(frame, field::header::op) % 15);
       const bool greets = get(frame, field::header::op) == static_cast<uint8_t>(Op::hello);
-      set(frame, field::header::session, !greets && talk.peer.session ? talk.peer.session->token : 0);
+      set(frame, field::header::session,
+          !greets && talk.peer.session ? talk.peer.session->token : 0);
       set(frame, field::header::flags, 0);
       set(frame, field::header::status, 0);
       set(frame, field::header::fragment, 0);

@@ -122,8 +122,8 @@ struct Client {
       parts.push_back({bytes + at, taken});
       at += taken;
     }
-    const bool begun = caller.begin(parts.data(), parts.size(), room.data(), room.size(),
-                                    network->now_us);
+    const bool begun =
+        caller.begin(parts.data(), parts.size(), room.data(), room.size(), network->now_us);
     CHECK(begun, "request %u cannot be sent", static_cast<unsigned>(done));
     caller.go_on(network->now_us);
   }
@@ -149,8 +149,7 @@ struct World {
 
   uint64_t now_ms() const { return network.now_us / 1000; }
   Client &add() {
-    clients.push_back(
-        std::make_unique<Client>(&network, static_cast<uint32_t>(clients.size())));
+    clients.push_back(std::make_unique<Client>(&network, static_cast<uint32_t>(clients.size())));
     return *clients.back();
   }
 
@@ -168,9 +167,8 @@ struct World {
       else if (!dead)
         server.receive(address_of(each.client), each.bytes.data(), each.bytes.size(), now_ms());
     }
-    handler.go_on(now_ms(), [this](Peer &peer, FrameBuffer &frame) {
-      server.deliver(peer, frame);
-    });
+    handler.go_on(now_ms(),
+                  [this](Peer &peer, FrameBuffer &frame) { server.deliver(peer, frame); });
     if (network.now_us >= swept_us_ + 250000) {
       swept_us_ = network.now_us;
       server.sweep(now_ms());

@@ -8,7 +8,8 @@
 
 using namespace cases;
 
-// The expectation of f under the draws' law, by importance-sampling weights, is that of uniform draws.
+// The expectation of f under the draws' law, by importance-sampling weights, is that of uniform
+// draws.
 static void test_weights() {
   constexpr uint32_t capacity = 2000, batch = 256, calls = 1500;
   TableConfig wanted = config(Sampler::amper_fr, capacity);

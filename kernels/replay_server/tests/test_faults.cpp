@@ -84,7 +84,11 @@ static void test_no_memory() {
   talk.hello(), talk.open(8);
   talk.send(push({1, 2}));
   Request requests[] = {push({3}), update({0}, {1}, {1}), Request(Op::publish)};
-  requests[2].set(field::publish::version, 1).set(field::publish::name_bytes, 1).section("n", 1).section("", 0);
+  requests[2]
+      .set(field::publish::version, 1)
+      .set(field::publish::name_bytes, 1)
+      .section("n", 1)
+      .section("", 0);
   for (Request &request : requests) {
     talk.reply.release();
     no_memory = true;
@@ -141,8 +145,16 @@ static void test_names() {
   Talk talk;
   talk.hello();
   const char *good[] = {"a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
-  const char *bad[] = {"\xFF",         "a\x80",        "\xC3",         "\xC0\xAF", "\xE0\x80\xAF",
-                       "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82x", "\xC3\x28", "\xF8\x88\x80"};
+  const char *bad[] = {"\xFF",
+                       "a\x80",
+                       "\xC3",
+                       "\xC0\xAF",
+                       "\xE0\x80\xAF",
+                       "\xED\xA0\x80",
+                       "\xF4\x90\x80\x80",
+                       "\xE2\x82x",
+                       "\xC3\x28",
+                       "\xF8\x88\x80"};
   for (const char *name : good) CHECK(talk.open(8, {}, name) == Status::ok, "%s", name);
   for (const char *name : bad) {
     CHECK(talk.open(8, {}, name) == Status::bad_name, "a name that is no UTF-8");

@@ -30,7 +30,8 @@ static void test_secret() {
   Talk talk(std::move(wanted));
   uint8_t mac[mac_bytes] = {9};
   CHECK(talk.send(Request(Op::auth).section(mac, mac_bytes)) == Status::out_of_order, "no hello");
-  CHECK(talk.hello() == Status::ok && talk.get(field::header::op) == static_cast<uint8_t>(Op::challenge),
+  CHECK(talk.hello() == Status::ok &&
+            talk.get(field::header::op) == static_cast<uint8_t>(Op::challenge),
         "challenge");
   CHECK(talk.send(Request(Op::ping)) == Status::out_of_order, "not yet");
   mac[0] = 8;
@@ -53,9 +54,11 @@ static void test_once() {
   Request again(Op::hello);
   again.set(field::hello::resume, token);
   CHECK(talk.send(second, again.bytes.data(), again.bytes.size()) == Status::ok, "resume");
-  CHECK(talk.get(field::welcome::resumed) == 1 && talk.get(field::header::session) == token, "another session");
+  CHECK(talk.get(field::welcome::resumed) == 1 && talk.get(field::header::session) == token,
+        "another session");
   CHECK(talk.send(second, request.bytes.data(), request.bytes.size()) == Status::ok, "push again");
-  CHECK(talk.get(field::push_reply::held) == 2 && talk.handler.tables()[0]->size() == 2, "done twice");
+  CHECK(talk.get(field::push_reply::held) == 2 && talk.handler.tables()[0]->size() == 2,
+        "done twice");
   for (uint64_t k = 0; k < Recent::kept; ++k) {
     Request other = push({3});
     other.number(100 + k);

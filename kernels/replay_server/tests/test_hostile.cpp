@@ -101,8 +101,7 @@ static void test_unread_of_one() {
   const int file = server.dial();
   const Request request = ping(greet(file), 200 << 10);
   std::vector<uint8_t> bytes(request.bytes.size());
-  for (int k = 0; k < 3; ++k)
-    send(file, request.bytes.data(), request.bytes.size(), MSG_NOSIGNAL);
+  for (int k = 0; k < 3; ++k) send(file, request.bytes.data(), request.bytes.size(), MSG_NOSIGNAL);
   for (int k = 0; k < 100; ++k) {
     const auto whole = static_cast<ssize_t>(bytes.size());
     if (recv(file, bytes.data(), bytes.size(), MSG_WAITALL) != whole) {

@@ -7,8 +7,7 @@ using namespace frames;
 
 static Frame frame_in(const Request &request) {
   Frame frame;
-  const Status status =
-      frame_of(request.bytes.data(), request.bytes.size(), UINT32_MAX, &frame);
+  const Status status = frame_of(request.bytes.data(), request.bytes.size(), UINT32_MAX, &frame);
   CHECK(status == Status::ok, "status %d", static_cast<int>(status));
   return frame;
 }
@@ -20,7 +19,9 @@ static void test_header() {
     return frame_of(request.bytes.data(), request.bytes.size(), 1000, &frame);
   };
   CHECK(status() == Status::ok && frame.header.length == 64, "a ping");
-  CHECK(request.set(field::header::length, 1001).bytes.size() == 64 && status() == Status::too_large, "1001");
+  CHECK(
+      request.set(field::header::length, 1001).bytes.size() == 64 && status() == Status::too_large,
+      "1001");
   request.set(field::header::length, 63);
   CHECK(status() == Status::malformed, "less than a frame");
   request.set(field::header::length, 64).set(field::header::version, 2);
@@ -42,7 +43,8 @@ static void test_request() {
   }
   Request plain(Op::ping);
   CHECK(check_request(frame_in(plain)) == Status::ok, "without one");
-  CHECK(check_request(frame_in(plain.set(field::header::checksum, 1))) == Status::malformed, "a checksum");
+  CHECK(check_request(frame_in(plain.set(field::header::checksum, 1))) == Status::malformed,
+        "a checksum");
   plain.set(field::header::checksum, 0).set(field::header::flags, flag_reply);
   CHECK(check_request(frame_in(plain)) == Status::malformed, "a reply");
   plain.set(field::header::flags, 0);
@@ -104,8 +106,9 @@ static void test_changed() {
   Talk talk(std::move(wanted));
   talk.hello(), talk.open(16);
   for (int round = 0; round < 20000; ++round) {
-    Request requests[] = {push({1, 2, 3}, {1, 2, 3}), sample(7, 3), update({0, 1}, {1, 1}, {1, 2}),
-                          Request(Op::hello), Request(Op::stats, 0), Request(Op::fetch)};
+    Request requests[] = {push({1, 2, 3}, {1, 2, 3}),     sample(7, 3),
+                          update({0, 1}, {1, 1}, {1, 2}), Request(Op::hello),
+                          Request(Op::stats, 0),          Request(Op::fetch)};
     Request &request = requests[random_between(&state, 0, 5)];
     for (int64_t k = random_between(&state, 1, 4); k > 0; --k) {
       const auto at = random_between(&state, 5, static_cast<int64_t>(request.bytes.size()) - 1);

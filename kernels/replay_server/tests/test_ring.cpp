@@ -44,7 +44,8 @@ static void test_two_ends() {
     if (got == 0) std::this_thread::yield();
   }
   writer.join();
-  CHECK(wrong == 0 && !ring.broken() && ring.held() == 0, "%d wrong bytes", static_cast<int>(wrong));
+  CHECK(wrong == 0 && !ring.broken() && ring.held() == 0, "%d wrong bytes",
+        static_cast<int>(wrong));
 }
 
 // A position beyond what can be moves nothing, ever again.

@@ -86,8 +86,8 @@ void test_answers() {
   CHECK(host.taken.size() == 1 && host.taken[0] == "a datagram of 23 bytes.", "UDP");
   CHECK(host.from.address == asker && host.from.port == 40000, "of %x", host.from.address);
   const NetCounters &counters = host.stack.counters();
-  CHECK(counters.received == 3 && counters.sent == 2 && counters.arp == 1 &&
-            counters.echoes == 1 && counters.datagrams == 1 && counters.malformed == 0,
+  CHECK(counters.received == 3 && counters.sent == 2 && counters.arp == 1 && counters.echoes == 1 &&
+            counters.datagrams == 1 && counters.malformed == 0,
         "counters");
 }
 
@@ -118,10 +118,10 @@ void test_sending() {
   CHECK(sent.size() == 42 + 43, "%zu bytes", sent.size());
   Packet like = packet(datagram);
   like.resize(42);
-  like[17] = 20 + 8 + 43;            // IPv4's length
-  like[18] = like[19] = 0;           // its number
-  like[39] = 8 + 43;                 // UDP's length
-  like[40] = like[41] = 0;           // and no checksum
+  like[17] = 20 + 8 + 43;   // IPv4's length
+  like[18] = like[19] = 0;  // its number
+  like[39] = 8 + 43;        // UDP's length
+  like[40] = like[41] = 0;  // and no checksum
   repair(&like);
   CHECK(std::equal(like.begin(), like.end(), sent.begin()), "headers are not as Linux has them");
   CHECK(std::string(sent.begin() + 42, sent.end()) == std::string(40, 'h') + "abc", "payload");
@@ -159,33 +159,33 @@ void expect(const char *hex, size_t at, uint8_t value, uint64_t NetCounters::*co
 
 void test_contradictions() {
   const auto malformed = &NetCounters::malformed, not_ours = &NetCounters::not_ours;
-  expect(datagram, 14, 0x55, malformed, true);    // IPv5
-  expect(datagram, 14, 0x44, malformed, false);   // a header of 16 bytes
-  expect(datagram, 14, 0x4F, malformed, false);   // one longer than the packet
-  expect(datagram, 17, 0x34, malformed, true);    // longer than what came
-  expect(datagram, 17, 0x13, malformed, true);    // shorter than its header
-  expect(datagram, 20, 0x20, &NetCounters::fragments, true);   // more fragments follow
-  expect(datagram, 21, 0x01, &NetCounters::fragments, true);   // not the first one
-  expect(datagram, 22, 0, malformed, true);       // no hop left
+  expect(datagram, 14, 0x55, malformed, true);                // IPv5
+  expect(datagram, 14, 0x44, malformed, false);               // a header of 16 bytes
+  expect(datagram, 14, 0x4F, malformed, false);               // one longer than the packet
+  expect(datagram, 17, 0x34, malformed, true);                // longer than what came
+  expect(datagram, 17, 0x13, malformed, true);                // shorter than its header
+  expect(datagram, 20, 0x20, &NetCounters::fragments, true);  // more fragments follow
+  expect(datagram, 21, 0x01, &NetCounters::fragments, true);  // not the first one
+  expect(datagram, 22, 0, malformed, true);                   // no hop left
   expect(datagram, 22, 63, &NetCounters::bad_checksum, false);
-  expect(datagram, 23, 6, not_ours, true);        // TCP
-  expect(datagram, 29, 2, malformed, true);       // from 10.9.0.2 itself
-  expect(datagram, 26, 127, malformed, true);     // from 127.9.0.1
-  expect(datagram, 26, 224, malformed, true);     // from a group
-  expect(datagram, 33, 3, not_ours, true);        // to 10.9.0.3
-  expect(datagram, 6, 0x03, malformed, false);    // from a group's Ethernet address
-  expect(datagram, 5, 0x0C, not_ours, false);     // to another Ethernet address
-  expect(datagram, 13, 0x06, malformed, false);   // IPv4 as ARP
-  expect(datagram, 12, 0x86, not_ours, false);    // another type
-  expect(datagram, 37, 0xA6, not_ours, false);    // to another port
-  expect(datagram, 39, 7, malformed, false);      // shorter than UDP's header
-  expect(datagram, 39, 0x20, malformed, false);   // longer than what came
+  expect(datagram, 23, 6, not_ours, true);       // TCP
+  expect(datagram, 29, 2, malformed, true);      // from 10.9.0.2 itself
+  expect(datagram, 26, 127, malformed, true);    // from 127.9.0.1
+  expect(datagram, 26, 224, malformed, true);    // from a group
+  expect(datagram, 33, 3, not_ours, true);       // to 10.9.0.3
+  expect(datagram, 6, 0x03, malformed, false);   // from a group's Ethernet address
+  expect(datagram, 5, 0x0C, not_ours, false);    // to another Ethernet address
+  expect(datagram, 13, 0x06, malformed, false);  // IPv4 as ARP
+  expect(datagram, 12, 0x86, not_ours, false);   // another type
+  expect(datagram, 37, 0xA6, not_ours, false);   // to another port
+  expect(datagram, 39, 7, malformed, false);     // shorter than UDP's header
+  expect(datagram, 39, 0x20, malformed, false);  // longer than what came
   expect(echo_request, 34, 13, &NetCounters::bad_checksum, false);
-  expect(arp_request, 15, 6, malformed, false);   // of another medium
-  expect(arp_request, 18, 8, malformed, false);   // addresses of 8 bytes
-  expect(arp_request, 21, 3, malformed, false);   // neither request nor reply
-  expect(arp_request, 31, 2, malformed, false);   // from 10.9.0.2 itself
-  expect(arp_request, 41, 3, not_ours, false);    // for 10.9.0.3
+  expect(arp_request, 15, 6, malformed, false);  // of another medium
+  expect(arp_request, 18, 8, malformed, false);  // addresses of 8 bytes
+  expect(arp_request, 21, 3, malformed, false);  // neither request nor reply
+  expect(arp_request, 31, 2, malformed, false);  // from 10.9.0.2 itself
+  expect(arp_request, 41, 3, not_ours, false);   // for 10.9.0.3
   Host host;
   Packet longer = packet(datagram);
   longer.resize(longer.size() + 9);

@@ -38,8 +38,7 @@ static void check_draws(const SumTree &tree, const std::vector<float> &weights) 
     positions.push_back(before);
     before += static_cast<double>(weights[slot]);
   }
-  for (int k = 0; k < 200; ++k)
-    positions.push_back(uniform_draw(random_bits(&state), 0) * total);
+  for (int k = 0; k < 200; ++k) positions.push_back(uniform_draw(random_bits(&state), 0) * total);
   std::vector<uint32_t> slots(positions.size());
   tree.find(positions.data(), static_cast<uint32_t>(positions.size()), slots.data());
   for (size_t k = 0; k < slots.size(); ++k)

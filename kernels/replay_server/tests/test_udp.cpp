@@ -54,7 +54,10 @@ static void test_clients() {
   open.bytes.resize(body_offset + description_bytes(config));
   std::memset(open.bytes.data() + header_bytes, 0, open.bytes.size() - header_bytes);
   write_description(open.bytes.data(), config);
-  open.set(field::open_table::flags, open_create | open_described).close().session(greet(*first)).number(1ul);
+  open.set(field::open_table::flags, open_create | open_described)
+      .close()
+      .session(greet(*first))
+      .number(1ul);
   CHECK(exchange(*first, open) == Fault::none, "open");
   CHECK(get(first->reply(), field::header::status) == 0, "the table is refused");
   std::atomic<int> wrong{0};
@@ -68,7 +71,8 @@ static void test_clients() {
         Request pushes = push(std::vector<int32_t>(k % 10 == 0 ? 20000 : 4));
         pushes.session(token).number(2 * k), samples.session(token).number(2 * k + 1);
         for (const Request *each : {&pushes, &samples})
-          if (exchange(*link, *each) != Fault::none || get(link->reply(), field::header::status) != 0)
+          if (exchange(*link, *each) != Fault::none ||
+              get(link->reply(), field::header::status) != 0)
             ++wrong;
       }
     });
@@ -77,7 +81,8 @@ static void test_clients() {
   CHECK(wrong == 0, "%d wrong replies", wrong.load());
   Request large(Op::ping);
   const std::vector<uint8_t> content((64u << 20) - 64, 7);
-  large.section(content.data(), content.size()).session(get(first->reply(), field::header::session));
+  large.section(content.data(), content.size())
+      .session(get(first->reply(), field::header::session));
   CHECK(exchange(*first, large.number(2ul)) == Fault::none, "the largest frame");
   CHECK(first->reply_bytes() == large.bytes.size() &&
             std::memcmp(first->reply() + body_offset, content.data(), content.size()) == 0,

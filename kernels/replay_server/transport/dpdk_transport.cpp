@@ -48,8 +48,8 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
       return nullptr;
     }
   }
-  const bool all_memif = std::all_of(nics.begin(), nics.end(),
-                                     [](const auto &nic) { return is_memif(*nic); });
+  const bool all_memif =
+      std::all_of(nics.begin(), nics.end(), [](const auto &nic) { return is_memif(*nic); });
   if (!all_memif || found.empty())
     found.push_back("udp://" + settings.address + ":" + std::to_string(settings.port));
   std::vector<std::unique_ptr<Nic>> ports;

@@ -68,8 +68,7 @@ bool EventLoop::add(Transport *transport, std::string *why) {
   epoll_event wanted = {};
   wanted.events = EPOLLIN;
   wanted.data.ptr = transport;
-  if (transport->file() >= 0 &&
-      epoll_ctl(epoll_, EPOLL_CTL_ADD, transport->file(), &wanted) != 0) {
+  if (transport->file() >= 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, transport->file(), &wanted) != 0) {
     *why = std::string("cannot poll: ") + std::strerror(errno);
     return false;
   }

@@ -1,5 +1,5 @@
-// Serves TCP and Unix sockets, shared memory and other transports from one thread: nothing here ever
-// waits for one client.
+// Serves TCP and Unix sockets, shared memory and other transports from one thread: nothing here
+// ever waits for one client.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
@@ -23,10 +23,10 @@ namespace accel_rl::replay {
 
 // What the serving thread does when there is nothing to do.
 enum class Idle : uint8_t {
-  block,      // until the kernel says that something came; but see linger_us
-  spin,       // looks again at once: a core of its own
-  yield,      // looks again when other threads have had the core
-  sleep,      // looks again after sleep_us
+  block,  // until the kernel says that something came; but see linger_us
+  spin,   // looks again at once: a core of its own
+  yield,  // looks again when other threads have had the core
+  sleep,  // looks again after sleep_us
 };
 
 struct LoopSettings {
@@ -35,12 +35,12 @@ struct LoopSettings {
   uint32_t linger_us = 50;  // of block: looks again so long after sockets were served
   uint64_t ring_bytes = uint64_t{1} << 20;  // of each of the two that a client shares
   uint32_t connections = 1024;
-  uint32_t handshakes = 256;     // connections whose session does not stand yet
-  uint32_t handshake_ms = 5000;  // until the session stands
-  uint32_t frame_ms = 10000;     // without a byte in the middle of a frame
-  uint32_t write_ms = 30000;     // without reading any of a reply
-  uint32_t idle_ms = 0;          // without a request; 0: for ever
-  uint64_t buffer_bytes = uint64_t{1} << 30;  // of what was received, of all; shared memory, too
+  uint32_t handshakes = 256;                   // connections whose session does not stand yet
+  uint32_t handshake_ms = 5000;                // until the session stands
+  uint32_t frame_ms = 10000;                   // without a byte in the middle of a frame
+  uint32_t write_ms = 30000;                   // without reading any of a reply
+  uint32_t idle_ms = 0;                        // without a request; 0: for ever
+  uint64_t buffer_bytes = uint64_t{1} << 30;   // of what was received, of all; shared memory, too
   uint64_t reply_bytes = uint64_t{256} << 20;  // that one connection may leave unread
   uint64_t unread_bytes = uint64_t{1} << 30;   // of replies, that all may leave unread
 };
@@ -55,7 +55,7 @@ class EventLoop {
   bool add(Listener *listener, std::string *why);
   // One without a file() cannot wake a loop that blocks: that is refused.
   bool add(Transport *transport, std::string *why);
-  void run();  // until stop()
+  void run();   // until stop()
   void stop();  // from any thread
   // Every client leaves, and what was added is not used any more: the end of run(), also of a loop
   // that never ran. A second time does nothing.
@@ -77,10 +77,10 @@ class EventLoop {
     int file = -1;
     std::unique_ptr<Stream> stream;
     SharedStream *shared = nullptr;  // the same, if it is one: not epoll, but poll() looks at it
-    uint32_t watched = 0;     // epoll events
+    uint32_t watched = 0;            // epoll events
     FrameBuffer in, out;
-    size_t sent = 0;          // of out
-    size_t counted = 0;       // of out's memory, in unread_
+    size_t sent = 0;                                    // of out
+    size_t counted = 0;                                 // of out's memory, in unread_
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
     bool last_words = false;  // ends when out is sent and the peer has seen it
     bool dead = false;
@@ -126,7 +126,7 @@ class EventLoop {
   std::vector<Listener *> listeners_;
   std::vector<Transport *> transports_;
   std::vector<Connection *> shared_;  // those through memory
-  bool resting_ = false;  // transports were told so
+  bool resting_ = false;              // transports were told so
   uint32_t turns_ = 0;
   bool served_ = false;  // sockets, in the last turn
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;

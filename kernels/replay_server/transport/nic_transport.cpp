@@ -38,9 +38,7 @@ bool NicTransport::poll(uint64_t now_ms) {
   return any;
 }
 
-void NicTransport::deliver(Peer &peer, FrameBuffer &frame) {
-  datagrams_.deliver(peer, frame);
-}
+void NicTransport::deliver(Peer &peer, FrameBuffer &frame) { datagrams_.deliver(peer, frame); }
 
 void NicTransport::sweep(uint64_t now_ms) {
   now_ms_ = now_ms;

@@ -17,8 +17,8 @@ class NicTransport : public Transport, private Wire {
  public:
   // All ports have the same address. `forwards`: there are two, and what comes in at one and is not
   // for this server leaves by the other one unchanged, so that it can stand in a network's path.
-  NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics,
-               const Udp4Endpoint &own, bool forwards, DatagramSettings settings);
+  NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics, const Udp4Endpoint &own,
+               bool forwards, DatagramSettings settings);
 
   int file() const override { return -1; }
   bool poll(uint64_t now_ms) override;

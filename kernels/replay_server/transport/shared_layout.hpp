@@ -5,9 +5,9 @@
 // then waits. Who did something reads the other one's word after it. All four are seq_cst, so in
 // their one order either the word was set before it was read, and a wake-up is sent, or the reading
 // came first, and with it what was done before: then the one who waits sees it when it looks once
-// more. A wake-up that comes between that look and the wait is not lost either: the client's word is
-// cleared by it, and its futex does not wait for a word that has changed; the server's is a byte in
-// its socket, which stays there.
+// more. A wake-up that comes between that look and the wait is not lost either: the client's word
+// is cleared by it, and its futex does not wait for a word that has changed; the server's is a byte
+// in its socket, which stays there.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_SHARED_LAYOUT_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_SHARED_LAYOUT_HPP

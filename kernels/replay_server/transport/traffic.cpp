@@ -12,9 +12,9 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr size_t first_bytes = size_t{64} << 10;    // of a connection's buffer
-constexpr size_t turn_bytes = size_t{1} << 20;      // received before others have their turn
-constexpr size_t pause_bytes = size_t{256} << 10;   // of replies, before requests are left waiting
+constexpr size_t first_bytes = size_t{64} << 10;   // of a connection's buffer
+constexpr size_t turn_bytes = size_t{1} << 20;     // received before others have their turn
+constexpr size_t pause_bytes = size_t{256} << 10;  // of replies, before requests are left waiting
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -199,8 +199,8 @@ void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
   if (paused(connection)) connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
-    const ssize_t put = connection.stream->send(out.data() + connection.sent,
-                                                out.size() - connection.sent);
+    const ssize_t put =
+        connection.stream->send(out.data() + connection.sent, out.size() - connection.sent);
     if (put < 0) {
       if (!would_block()) return end(connection, false);
       break;
@@ -224,8 +224,8 @@ void EventLoop::flush(Connection &connection) {
 
 void EventLoop::watch(Connection &connection) {
   const bool writes = connection.sent < connection.out.size();
-  const uint32_t events = (paused(connection) ? 0u : uint32_t{EPOLLIN}) |
-                          (writes ? uint32_t{EPOLLOUT} : 0u);
+  const uint32_t events =
+      (paused(connection) ? 0u : uint32_t{EPOLLIN}) | (writes ? uint32_t{EPOLLOUT} : 0u);
   if (events == connection.watched) return;
   connection.watched = events;
   if (connection.shared) return;  // poll() looks at it; its socket only says that it should

@@ -23,8 +23,8 @@ bool Udp::open(const std::string &host, uint16_t port, bool secret, std::string 
   bound.length = sizeof bound.address;
   if (file_ < 0 || bind(file_, wanted.general(), wanted.length) != 0 ||
       getsockname(file_, reinterpret_cast<sockaddr *>(&bound.address), &bound.length) != 0) {
-    *why = "cannot receive on " + host + " port " + std::to_string(port) + ": " +
-           std::strerror(errno);
+    *why =
+        "cannot receive on " + host + " port " + std::to_string(port) + ": " + std::strerror(errno);
     return false;
   }
   port_ = port_of(bound.general());

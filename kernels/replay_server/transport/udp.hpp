@@ -13,8 +13,7 @@ namespace accel_rl::replay {
 
 class Udp : public Transport {
  public:
-  Udp(Handler *handler, DatagramSettings settings)
-      : datagrams_(handler, &wire_, this, settings) {}
+  Udp(Handler *handler, DatagramSettings settings) : datagrams_(handler, &wire_, this, settings) {}
   ~Udp() override { release(); }
   Udp(const Udp &) = delete;
   Udp &operator=(const Udp &) = delete;

@@ -5,7 +5,8 @@
 #define ACCEL_RL_UPMEM_PROGRAM_H
 
 #if !defined ARL_NUMERICS || !defined ARL_RULE || !defined ARL_ORDER || !defined ARL_STRIDE || \
-    !defined ARL_BLOCK || !defined ARL_STATES || !defined ARL_ACTIONS || !defined ARL_RANDOM_BLOCKS
+    !defined ARL_BLOCK || !defined ARL_STATES || !defined ARL_ACTIONS ||                       \
+    !defined ARL_RANDOM_BLOCKS
 #error "see kernels/upmem/dpu/CMakeLists.txt for the macros of a program"
 #endif
 

@@ -99,8 +99,8 @@ ARL_INLINE uint32_t rows_of_block(uint32_t start) {
   return left < ARL_BLOCK ? left : ARL_BLOCK;
 }
 
-// Go to this tasklet's share of the block that begins at position `start`. Returns the share; `full`
-// is that of a full block.
+// Go to this tasklet's share of the block that begins at position `start`. Returns the share;
+// `full` is that of a full block.
 ARL_INLINE arl_span move_on(pass_t *pass, uint32_t start, arl_span full) {
   const uint32_t count = rows_of_block(start);
   const arl_span share = count == ARL_BLOCK ? full : arl_share_of(count, me(), NR_TASKLETS);

@@ -1,5 +1,5 @@
-// The DPUs that a process holds: one trainer, which is made anew when another program, another number
-// of DPUs or another profile is asked for, and given back after an error.
+// The DPUs that a process holds: one trainer, which is made anew when another program, another
+// number of DPUs or another profile is asked for, and given back after an error.
 
 #ifndef ACCEL_RL_UPMEM_DEVICE_HPP
 #define ACCEL_RL_UPMEM_DEVICE_HPP
@@ -33,8 +33,8 @@ class Device {
   // Throws Error: there is none of that number.
   Registered find(int64_t id);
 
-  // Rows are identified by a token, which never comes back, so that a launch can tell whether the DPUs
-  // still hold them.
+  // Rows are identified by a token, which never comes back, so that a launch can tell whether the
+  // DPUs still hold them.
   uint64_t next_token();
 
   // Run on as many DPUs as there are chunks; the rows go there first if they are not there.
@@ -63,7 +63,7 @@ class Device {
   int owner_;  // process
   std::map<int64_t, Registered> programs_;
   std::unique_ptr<Trainer> trainer_;
-  int64_t loaded_ = 0;    // program of the trainer
+  int64_t loaded_ = 0;     // program of the trainer
   uint64_t resident_ = 0;  // token of its rows; 0: none
   uint64_t token_;
   Report report_, seen_;  // all, and what of the trainer's is in it

@@ -22,7 +22,7 @@ std::string describe(dpu_error_t status) {
 int32_t plain(dpu_error_t status) {
   const uint32_t code = static_cast<uint32_t>(status);
   return static_cast<int32_t>(code & static_cast<uint32_t>(DPU_ERR_ASYNC_JOBS) ? code & 0xFFFF
-                                                                              : code);
+                                                                               : code);
 }
 
 Kind kind_of(int32_t status, bool loading) {

@@ -1,6 +1,6 @@
-// A set of DPUs that run one program: allocation, transfers, launches. Transfers go to whole ranks at
-// once. In asynchronous mode all is queued, for each rank by itself, so that one rank moves data while
-// another computes; sync() waits.
+// A set of DPUs that run one program: allocation, transfers, launches. Transfers go to whole ranks
+// at once. In asynchronous mode all is queued, for each rank by itself, so that one rank moves data
+// while another computes; sync() waits.
 
 #ifndef ACCEL_RL_UPMEM_DPUS_HPP
 #define ACCEL_RL_UPMEM_DPUS_HPP

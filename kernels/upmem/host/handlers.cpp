@@ -78,8 +78,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
   if (XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 3, values)) return error;
   const XLA_FFI_DataType entry = values[1] == ARL_FP32 ? f32 : s32;
   const arl_buffer buffers[] = {
-      {"rows", s32, "DT4"},  {"lengths", s32, "D"}, {"token", u32, "12"},
-      {"table", entry, "E"}, {"rates", entry, "3"}, {"explore", u32, ""},
+      {"rows", s32, "DT4"},  {"lengths", s32, "D"},   {"token", u32, "12"},
+      {"table", entry, "E"}, {"rates", entry, "3"},   {"explore", u32, ""},
       {"seed", u32, ""},     {"first_pass", u32, ""}, {"tables", entry, "DE"},
   };
   void *data[9];
@@ -88,8 +88,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
   return guarded(frame, [&]() -> XLA_FFI_Error * {
     Device &device = Device::instance();
     const Program program = device.find(values[0]).program;
-    if (sizes.of['E'] != program.entries() ||
-        values[1] != static_cast<int64_t>(program.numerics))
+    if (sizes.of['E'] != program.entries() || values[1] != static_cast<int64_t>(program.numerics))
       throw Error(Kind::invalid, "the table is not one of this program");
     const auto *token = static_cast<const uint32_t *>(data[2]);
     const auto *rates = static_cast<const uint32_t *>(data[4]);
@@ -102,8 +101,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
         .epsilon = rates[2],
         .explore = *static_cast<const uint32_t *>(data[5]),
     };
-    device.run(values[0], rows_of(data, sizes),
-               static_cast<uint64_t>(token[1]) << 32 | token[0], launch, data[3], data[8]);
+    device.run(values[0], rows_of(data, sizes), static_cast<uint64_t>(token[1]) << 32 | token[0],
+               launch, data[3], data[8]);
     return nullptr;
   });
 }

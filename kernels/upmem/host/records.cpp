@@ -60,8 +60,7 @@ void check_rows(const Program &program, const Rows &rows) {
 Records pack(const Program &program, const Rows &rows) {
   std::unordered_map<uint32_t, uint32_t> codes;
   Records records;
-  records.wide =
-      program.size() > 65536 || program.actions > 256 || !collect_rewards(rows, codes);
+  records.wide = program.size() > 65536 || program.actions > 256 || !collect_rewards(rows, codes);
   const size_t row_bytes = records.wide ? sizeof(arl_wide_row) : sizeof(arl_record);
   records.bytes = rows.capacity * row_bytes;
   records.data.resize(rows.chunks * records.bytes / sizeof(uint64_t));

@@ -11,8 +11,8 @@ namespace accel_rl::upmem {
 // on the host.
 struct Report {
   uint64_t dpus = 0;
-  uint64_t counts_instructions = 0;   // 1: DPUs counted instructions, 0: cycles
-  uint64_t loads = 0, launches = 0;   // of rows or keys; of the program
+  uint64_t counts_instructions = 0;  // 1: DPUs counted instructions, 0: cycles
+  uint64_t loads = 0, launches = 0;  // of rows or keys; of the program
   uint64_t program_loads = 0;
   uint64_t scattered_bytes = 0;       // to each DPU, for all loads
   uint64_t load_broadcast_bytes = 0;  // the same to each, for all loads

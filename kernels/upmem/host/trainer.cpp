@@ -69,8 +69,7 @@ void Trainer::load_rows(const Rows &rows) {
     if (!records.wide) dpus_->broadcast("codebook", records.codebook.data(), codebook_bytes);
     dpus_->scatter("chunk", chunks_.data(), sizeof(arl_chunk), sizeof(arl_chunk));
     if (records.bytes > 0)
-      dpus_->scatter(DPU_MRAM_HEAP_POINTER_NAME, records.data.data(), records.bytes,
-                     records.bytes);
+      dpus_->scatter(DPU_MRAM_HEAP_POINTER_NAME, records.data.data(), records.bytes, records.bytes);
     dpus_->sync();
     report_.load_broadcast_bytes += codebook_bytes;
     report_.scattered_bytes += sizeof(arl_chunk) + records.bytes;
