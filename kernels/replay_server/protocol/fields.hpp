@@ -61,9 +61,8 @@ constexpr Field<uint16_t> table{24};
 constexpr Field<uint16_t> status{26};
 constexpr Field<uint16_t> fragment{28};
 constexpr Field<uint16_t> fragments{30};
-constexpr Field<uint32_t> length{32};  // whole frame, header included
-constexpr Field<uint32_t> checksum{
-    36};  // CRC-32C; 0 while it is computed, and without flag_checked
+constexpr Field<uint32_t> length{32};    // whole frame, header included
+constexpr Field<uint32_t> checksum{36};  // CRC-32C; 0 without flag_checked
 }  // namespace header
 
 namespace hello {

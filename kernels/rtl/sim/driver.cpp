@@ -24,13 +24,13 @@ namespace {
 constexpr size_t fields = 6;
 constexpr uint64_t reset_operation = 255, patience = 1u << 22;
 
-[[noreturn]] void fail(const char* what, const char* more = "") {
+[[noreturn]] void fail(const char *what, const char *more = "") {
   std::fprintf(stderr, "simulate: %s%s\n", what, more);
   std::exit(1);
 }
 
-std::vector<uint64_t> read_words(const char* path) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path, "rb"), std::fclose);
+std::vector<uint64_t> read_words(const char *path) {
+  std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "rb"), std::fclose);
   if (!file) fail("cannot read ", path);
   std::vector<uint64_t> words;
   uint64_t buffer[4096];
@@ -42,7 +42,7 @@ std::vector<uint64_t> read_words(const char* path) {
 
 struct shown {
   uint64_t x, y, z;
-  bool operator!=(const shown& o) const { return x != o.x || y != o.y || z != o.z; }
+  bool operator!=(const shown &o) const { return x != o.x || y != o.y || z != o.z; }
 };
 
 class simulation {
@@ -56,9 +56,9 @@ class simulation {
     reset(2);
   }
 
-  const std::vector<uint64_t>& run() {
+  const std::vector<uint64_t> &run() {
     while (next_ < count_ || !waiting_.empty()) {
-      const uint64_t* request = &requests_[next_ * fields];
+      const uint64_t *request = &requests_[next_ * fields];
       if (next_ < count_ && request[0] == reset_operation) {
         waiting_.clear();
         next_++;
@@ -88,7 +88,7 @@ class simulation {
     clock_++;
   }
 
-  void step(const uint64_t* request) {
+  void step(const uint64_t *request) {
     bool offered = request && waited_ >= request[4];
     port_.request_valid = offered;
     if (offered) {
@@ -119,7 +119,7 @@ class simulation {
     held_response_ = now;
     held_++;
     if (!port_.response_ready) return;
-    uint64_t* out = &responses_[waiting_.front() * width_];
+    uint64_t *out = &responses_[waiting_.front() * width_];
     out[1] = clock_;
     out[2] = now.x;
     out[3] = now.y;
@@ -145,14 +145,14 @@ class simulation {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   if (argc < 3 || argc > 4) fail("usage: simulate REQUESTS RESPONSES [WORDS]");
   // Registers start at random, so that what reset forgets shows.
   Verilated::randReset(2);
   Verilated::randSeed(1);
   simulation all(read_words(argv[1]), argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 0);
-  const std::vector<uint64_t>& responses = all.run();
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(argv[2], "wb"), std::fclose);
+  const std::vector<uint64_t> &responses = all.run();
+  std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(argv[2], "wb"), std::fclose);
   if (!file || std::fwrite(responses.data(), 8, responses.size(), file.get()) != responses.size())
     fail("cannot write ", argv[2]);
 }
