@@ -107,6 +107,7 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
     blocks = jnp.pad(packed, (0, -packed.shape[0] % size)).reshape(-1, size)
     ends = jnp.cumsum(_set_bits(blocks).sum(axis=1, dtype=jnp.int32))
 
+    # The match of rank r is in the first block whose cumulative count exceeds r.
     full = ends <= wanted[..., None]
     block = jnp.sum(full, axis=-1, dtype=jnp.int32)
     left = wanted - jnp.max(jnp.where(full, ends, np.int32(0)), axis=-1)

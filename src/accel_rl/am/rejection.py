@@ -67,12 +67,15 @@ def draw_by_rejection(
 
     def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         drawn, accepted, tried = state
+        # Counted on from round to round, so that no word is used twice.
         counter = jnp.arange(pool, dtype=jnp.uint32) + tried.astype(jnp.uint32)
         word, second = mixed_words(seeds, counter)
         tries = high_product(word, slots.astype(jnp.uint32)).astype(jnp.int32)
         hits = member(tries, second) if randomised else member(tries)
         _check_hits(hits, pool)
+        # With nothing to draw from, every try is slot 0, which `member` may accept.
         lines = pack(hits & (slots > 0))
+        # Draws that earlier rounds filled have a negative rank, for which `nth` returns -1.
         place = nth(lines, lane - accepted)
         found = tries[jnp.maximum(place, np.int32(0))]
         return (

@@ -71,6 +71,7 @@ def merge_tables(
     """
     check_merge(name)
     weights = _weights(name, visits, alpha)
+    # The plain mean has no base: subtracting and adding it again would round in FP32.
     start = jnp.zeros_like(base) if name == "mean" else base
     if tables.dtype == jnp.float32:
         return _merge_fp32(tables, start, weights)
@@ -118,6 +119,7 @@ def _weights(name: str, visits: Array, alpha: Array) -> Array:
 
 
 def _merge_fp32(tables: Array, base: Array, weights: Array) -> Array:
+    # Summed as integers: float32 counts of visits would round from 2**24 on.
     total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
     weighted = pairwise_sum(weights.astype(jnp.float32) * (tables - base))
     # Multiply by the reciprocal: XLA rewrites division by a constant, as in "mean", to the same.
@@ -135,6 +137,8 @@ def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Arra
     def step(sums: list[Array], dpu: tuple[Array, Array]) -> tuple[list[Array], None]:
         table, weight = dpu
         negative = table < base
+        # A difference of two int32 needs 33 bits. Its magnitude fits uint32, and its sign goes to
+        # the weight, whose products are small enough to be signed.
         difference = table.astype(jnp.uint32) - base.astype(jnp.uint32)
         magnitude = jnp.where(negative, ~difference + np.uint32(1), difference)
         signed = jnp.where(negative, ~weight + np.uint32(1), weight)

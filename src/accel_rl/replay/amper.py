@@ -183,6 +183,7 @@ def amper_sampler(
                 lambda slots: stored[slots] > 0,
                 num,
             )
+            # -2 ends the loop where no item has a positive weight.
             return jnp.where(slots < 0, np.int32(-2), slots)
 
         empty = slots < 0

@@ -128,6 +128,7 @@ def make_index(
             )
         shape = steps, ring.num_envs
         highest = sampler.highest(state.sampler)
+        # The first items have no highest priority to start from.
         highest = jnp.where(highest > 0, highest, np.float32(1))
         weights = jnp.broadcast_to(highest, shape)
         if priorities is not None:

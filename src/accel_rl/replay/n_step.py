@@ -59,6 +59,7 @@ def n_step(
     for j in range(n):
         if j and truncated is not None and not final_observations:
             within &= ~truncated[j] | (discount[j] <= 0)
+        # Selected, not multiplied by 0: a reward after the end may be NaN or infinite.
         total += jnp.where(within, weight * reward[j], np.float32(0))
         steps += within.astype(jnp.int32)
         weight = jnp.where(within, weight * gamma * discount[j], weight)

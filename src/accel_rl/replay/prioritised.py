@@ -19,6 +19,7 @@ MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
 FORMS = ("auto", *MODULES)
 
 
+# A ring has at most 2**30 items: even the largest weights have a sum that is finite in float32.
 LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
 
 

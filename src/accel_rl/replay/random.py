@@ -29,4 +29,5 @@ def positions_of(words: Array, stratified: bool) -> Array:
         return uniform(words)
     n = words.shape[0]
     positions = (jnp.arange(n, dtype=jnp.float32) + uniform(words)) * np.float32(1 / n)
+    # The sum of a large n and a fraction may round up to the next whole number, the last to 1.
     return jnp.minimum(positions, np.float32(1 - 2**-24))

@@ -118,11 +118,13 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
         whole = cumulated[-1]
 
         def at(positions: Array, words: Array) -> tuple[Array, Array]:
+            # A position below 1 times the whole may round to the whole, which no run contains.
             below = jnp.nextafter(whole, jnp.float32(0))
             target = jnp.minimum(positions * whole, below)
             run = jnp.sum(cumulated <= target[:, None], axis=1, dtype=jnp.int32)
             run = jnp.minimum(run, len(edges) - 2)
             inside = jnp.maximum(sizes[run], 1).astype(jnp.uint32)
+            # The high word of the product maps 32 random bits to [0, inside).
             rank = jnp.asarray(edges)[run] + high_product(words, inside).astype(jnp.int32)
             slots = state.order[jnp.minimum(rank, ring.capacity - 1)]
             return slots, jnp.where(whole > 0, density[run] / whole, np.float32(0))
@@ -132,6 +134,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
 
         def again(carry: Redraw) -> Redraw:
             slots, probabilities, alive, tries = carry
+            # Derived from the given words, so that a draw depends on nothing else.
             key = jax.random.fold_in(key_of(words[:, 0]), tries)
             fresh = jax.random.bits(key, (2, *slots.shape))
             new, chance = at(uniform(fresh[0]), fresh[1])

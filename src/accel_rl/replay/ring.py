@@ -95,6 +95,7 @@ def advance(ring: Ring, cursor: Cursor, rows: int) -> Cursor:
 def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
     """Return the span that may be drawn: its first slot and its size around the ring, int32."""
     written = jnp.where(cursor.laps > 0, np.int32(ring.rows), cursor.row)
+    # In a full ring, the next writes overwrite the history of the oldest rows.
     oldest = jnp.minimum(written, np.int32(ring.rows - ring.history))
     first = cursor.row - oldest
     first = jnp.where(first < 0, first + np.int32(ring.rows), first)
@@ -104,6 +105,8 @@ def span(ring: Ring, cursor: Cursor) -> tuple[Array, Array]:
 
 def generations(ring: Ring, cursor: Cursor, slots: Array) -> Array:
     """Return the lap of the ring that wrote each slot, uint32 as `slots`."""
+    # Rows from the cursor on were written in the lap before. Laps wrap at 2**32: generations are
+    # compared for equality only.
     ahead = slots // np.int32(ring.num_envs) >= cursor.row
     return cursor.laps - ahead.astype(jnp.uint32)
 

@@ -81,7 +81,9 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
     """
     beyond = np.int32(tree.leaves.shape[0])
     inside = (slots >= 0) & (slots < beyond)
+    # A negative index would count from the end, as in NumPy; one beyond the end is dropped.
     leaves = tree.leaves.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
+    # Row 0 stands in for dropped slots: recomputing the sums of unchanged leaves changes nothing.
     changed = jnp.where(inside, slots, np.int32(0))
     return _recompute(dataclasses.replace(tree, leaves=leaves), lambda width: changed)
 
@@ -201,6 +203,7 @@ def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
 
     def step(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         heap, peaks, node = carry[:3]
+        # Slots below one parent all write the same sum, so the order of duplicates is irrelevant.
         left, right = node & ~np.int32(1), node | np.int32(1)
         node = node // 2
         sums = _get(heap, left) + _get(heap, right)

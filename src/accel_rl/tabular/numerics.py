@@ -183,6 +183,7 @@ def int32_pow2(
     _check_bound(scale, gamma_max, reward_range)
 
     def multiply(c: Array, x: Array) -> Array:
+        # In two parts, since c * x would need 40 bits. Magnitudes, as >> rounds towards -infinity.
         magnitude = jnp.abs(x)
         low = (magnitude & np.int32(255)) * c + np.int32(128)
         product = (magnitude >> np.int32(8)) * c + (low >> np.int32(8))

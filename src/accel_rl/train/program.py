@@ -156,6 +156,7 @@ class Program:
 
         def block(number: Array, carry: PyTree) -> PyTree:
             state, _ = carry
+            # The same keys as one call for each iteration gives, whatever the block.
             ahead = state.iteration + jnp.arange(BLOCK, dtype=jnp.int32)
             keys = jax.vmap(self.keys, (None, 0))(state.key, ahead)
 

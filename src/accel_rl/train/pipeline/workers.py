@@ -115,6 +115,7 @@ class Workers:
           Stopped: if the workers stop.
         """
         began = time.perf_counter()
+        # `stop` wakes every condition, so a worker that waits for a dead one ends, too.
         changed.wait_for(lambda: self._stopped or ready())
         self.waited[threading.current_thread().name] += time.perf_counter() - began
         if self._stopped:
