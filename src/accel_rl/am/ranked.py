@@ -46,6 +46,7 @@ def nearest(
         closer = count(usable & (distance < (reached | bit)))
         return jnp.where(closer < asked, reached | bit, reached)
 
+    # The largest distance with fewer than k keys below it: that of the k-th nearest key.
     last = jax.lax.fori_loop(np.int32(0), np.int32(bits), settle, jnp.zeros((), stored.dtype))
     closer = usable & (distance < last)
     tied = usable & (distance == last)

@@ -225,6 +225,7 @@ def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
     def passed(a: Array, b: Array) -> Array:
         """Return the mean of clip(x, 0, 1) over x from a to b, in widths of the key."""
         a, b = (a - start) / (end - start), (b - start) / (end - start)
+        # Where a and b are near, the quotient of their small differences would lose its digits.
         far = jnp.abs(b - a) > np.float32(1e-3)
         mean = (_ramp(b) - _ramp(a)) / jnp.where(far, b - a, np.float32(1))
         return jnp.where(far, mean, jnp.clip((a + b) / 2, 0, 1))

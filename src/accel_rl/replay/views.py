@@ -91,6 +91,7 @@ def _transitions(example: Transition, n: int, depth: int) -> View:
             _at(data.extras, slots),
         )
 
+    # Without final observations, that of the row behind the window is the next observation.
     return View(gather, n + (not final), depth - 1, may_truncate and not final)
 
 
@@ -106,6 +107,7 @@ def _sequences(example: PyTree, length: int, depth: int) -> View:
                 after = _observe_after(data, window, offset, depth)
                 steps = dataclasses.replace(steps, next_observation=after)
         stops = episode_ends(steps.discount, steps.truncated)
+        # Without its own: the step that ends an episode belongs to it.
         before = jnp.cumsum(stops, axis=-1, dtype=jnp.int32) - stops.astype(jnp.int32)
         return Sequences(steps, before == 0)
 

@@ -80,6 +80,7 @@ class AsynchronousWorkers:
     def _act(self, number: int) -> None:
         context = self._context
         for iteration in range(context.first, context.last):
+            # At most `size` iterations ahead of the learner, which bounds the age of policies.
             self._learned.wait_for(iteration - self._size + 1)
             context.collect(number, context.learner.version, iteration)
 

@@ -92,6 +92,7 @@ class BufferPort:
             key = jax.device_put(key, self._index_device)
         with self._changed:
             self._check_open()
+            # `wait` releases the lock, so that `add` can make the buffer ready.
             while not self._is_ready():
                 self._changed.wait()
                 self._check_open()
