@@ -17,6 +17,7 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.am.words import SEEDS, mixed_words
+from accel_rl.control_flow import order_after
 from accel_rl.replay import blocks
 from accel_rl.replay.amper import (
     Search,
@@ -42,6 +43,7 @@ _WINDOW = 1 << 12  # keys, up to the highest, over which counts are summed: 16 f
 _ROW = 64  # square root of the window: as many rows as columns
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class AmperK:
     """State of AMPER-k; a pytree."""
@@ -50,9 +52,6 @@ class AmperK:
     counts: Array  # [65280] int32, weights above 0 by key
     alpha: Array  # float32, exponent of priorities
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
-
-
-jax.tree_util.register_dataclass(AmperK, ["blocks", "counts", "alpha", "csp_ratio"], [])
 
 
 def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
@@ -147,8 +146,7 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     gone = jnp.where(inside & (old > 0), _key(old), _KEYS)
     come = jnp.where(inside & (weights > 0), _key(weights), _KEYS)
     counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
-    # Always true. It orders the write after the read of `stored`; else XLA would copy the weights.
-    weights = jnp.where(counts[0] > np.iinfo(np.int32).min, weights, np.float32(0))
+    weights = order_after(weights, counts[0])  # which the read of `stored` has changed
     return dataclasses.replace(
         state, blocks=blocks.assign(state.blocks, slots, weights), counts=counts
     )

@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.control_flow import order_after
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
 MOST_BLOCK = 256
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Blocks:
     """Weights in blocks; a pytree. K blocks of W."""
@@ -25,9 +27,6 @@ class Blocks:
     peaks: Array  # [K] float32
     total: Array  # float32
     highest: Array  # float32
-
-
-jax.tree_util.register_dataclass(Blocks, [field.name for field in dataclasses.fields(Blocks)], [])
 
 
 def init(capacity: int) -> Blocks:
@@ -48,8 +47,8 @@ def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
     width = blocks.weights.shape[0] // blocks.sums.shape[0]
     inside = (slots >= 0) & (slots < blocks.weights.shape[0])
     beyond = np.int32(blocks.weights.shape[0])
-    # Always true. It orders the write after reads by an earlier call; else XLA would copy.
-    weights = jnp.where((blocks.total >= 0) & (blocks.highest >= 0), weights, np.float32(0))
+    # After the reads that an earlier call computed these from.
+    weights = order_after(weights, jnp.stack([blocks.total, blocks.highest]))
     changed = blocks.weights.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
     block = jnp.where(inside, slots, np.int32(0)) // np.int32(width)
     rows = changed.reshape(-1, width).at[block].get(mode="promise_in_bounds")
