@@ -88,6 +88,16 @@ def _in_words(interval: str) -> str:
     return f"{least} and {'below' if interval[-1] == ')' else 'at most'} {high}"
 
 
+def require_array(name: str, array: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    """Raise TypeError unless an array has the dtype, ValueError unless it has the shape."""
+    if array.dtype != dtype:
+        import numpy as np
+
+        raise TypeError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+
+
 def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
     """Return a hint for an unknown name: the closest known name, and the list of known names.
 

@@ -23,13 +23,7 @@ PyTree: TypeAlias = Any
 _FLOAT32 = np.dtype(np.float32)
 
 
-def _pytree(cls: type, static: tuple[str, ...] = ()) -> type:
-    names = [field.name for field in dataclasses.fields(cls)]
-    return jax.tree_util.register_dataclass(
-        cls, [name for name in names if name not in static], list(static)
-    )
-
-
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Transition:
     """One step (or an array of steps) of an environment, as an actor records it.
@@ -51,6 +45,7 @@ class Transition:
     extras: PyTree = None  # [..., *extras]
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Batch:
     """Batch of n-step transitions; targets are reward + discount * value(next_observation).
@@ -68,6 +63,7 @@ class Batch:
     extras: PyTree = None  # [B, *extras]
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Sequences:
     """Sequences of L consecutive steps, masked after the end of the first step's episode."""
@@ -76,6 +72,7 @@ class Sequences:
     valid: Array  # [B, L] bool: the step belongs to the episode of the first one
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Sample:
     """Batch sampled from a replay buffer, with the data that a priority update needs.
@@ -94,6 +91,7 @@ class Sample:
     generations: Array  # [B] uint32
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TabularTransition:
     """One step (or a batch of steps) between states numbered from zero.
@@ -112,6 +110,7 @@ class TabularTransition:
     next_action: Array  # [...] int32
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class MDP:
     """Tables of a finite Markov decision process, after Gymnasium's `P[state][action]`.
@@ -125,7 +124,8 @@ class MDP:
     reward: Array  # [S, A, K] float32
     terminated: Array  # [S, A, K] bool
     initial: Array  # [S] float32, the distribution of an episode's first state
-    time_limit: int | None = None  # steps after which an episode is truncated; static
+    # Steps after which an episode is truncated.
+    time_limit: int | None = dataclasses.field(default=None, metadata={"static": True})
 
     @property
     def num_states(self) -> int:
@@ -136,11 +136,6 @@ class MDP:
     def num_actions(self) -> int:
         """Number of actions, A."""
         return self.probability.shape[1]
-
-
-for _each in (Transition, Batch, Sequences, Sample, TabularTransition):
-    _pytree(_each)
-_pytree(MDP, static=("time_limit",))
 
 
 @dataclasses.dataclass(frozen=True)

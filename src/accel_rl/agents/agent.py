@@ -10,15 +10,13 @@ from accel_rl.agents.hyperparameters import Limits
 from accel_rl.types import Array, Batch, PyTree, Space
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Learned:
     """TD errors and metrics of one update; a pytree."""
 
     td_error: Array  # [B] float32, before the update; the source of new priorities
     metrics: dict[str, Array]  # [] float32 each
-
-
-jax.tree_util.register_dataclass(Learned, ["td_error", "metrics"], [])
 
 
 class Agent(NamedTuple):

@@ -26,7 +26,7 @@ from accel_rl.agents.spaces import (
 from accel_rl.arguments import one_of
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.networks import MLP, Critic, DeterministicActor
-from accel_rl.networks.checks import require_widths
+from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
@@ -40,6 +40,7 @@ RATES = {
 }
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DeterministicState:
     """State of a DDPG or TD3 agent; a pytree."""
@@ -55,6 +56,7 @@ class DeterministicState:
     hyper: dict[str, Array]  # [] float32 each
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DeterministicPolicy:
     """Part of the state that acting reads; a pytree."""
@@ -63,6 +65,7 @@ class DeterministicPolicy:
     hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DeterministicCritics:
     """Part of the state that TD errors depend on; a pytree."""
@@ -71,20 +74,6 @@ class DeterministicCritics:
     critics_target: PyTree
     actor_target: PyTree
     hyper: dict[str, Array]  # [] float32 each
-
-
-jax.tree_util.register_dataclass(
-    DeterministicState,
-    [
-        *("actor", "actor_target", "critics", "critics_target", "actor_optimiser"),
-        *("critics_optimiser", "actor_loss", "updates", "hyper"),
-    ],
-    [],
-)
-jax.tree_util.register_dataclass(DeterministicPolicy, ["actor", "hyper"], [])
-jax.tree_util.register_dataclass(
-    DeterministicCritics, ["critics", "critics_target", "actor_target", "hyper"], []
-)
 
 
 def deterministic(

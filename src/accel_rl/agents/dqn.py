@@ -21,7 +21,7 @@ from accel_rl.agents.spaces import (
     require_observations,
 )
 from accel_rl.networks import MLP, QNetwork
-from accel_rl.networks.checks import require_widths
+from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 HYPERPARAMETERS = {
@@ -32,6 +32,7 @@ HYPERPARAMETERS = {
 }
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DQNState:
     """State of a DQN agent; a pytree."""
@@ -43,18 +44,13 @@ class DQNState:
     hyper: dict[str, Array]  # [] float32 each
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DQNPolicy:
     """Part of the state that acting reads; a pytree."""
 
     params: PyTree
     exploration: EpsilonGreedy
-
-
-jax.tree_util.register_dataclass(
-    DQNState, ["params", "target", "optimiser", "updates", "hyper"], []
-)
-jax.tree_util.register_dataclass(DQNPolicy, ["params", "exploration"], [])
 
 
 def dqn(

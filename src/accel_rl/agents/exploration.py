@@ -21,6 +21,7 @@ EPSILON = {
 }
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class EpsilonGreedy:
     """Probability of random actions, linear in the steps taken; a pytree."""
@@ -38,9 +39,6 @@ class EpsilonGreedy:
         """Return epsilon after `step` steps of all environments; shape as of `start`."""
         done = jnp.minimum(jnp.asarray(step).astype(jnp.float32) / self.steps, 1)
         return self.start + (self.end - self.start) * done
-
-
-jax.tree_util.register_dataclass(EpsilonGreedy, ["start", "end", "steps"], [])
 
 
 def epsilon_greedy(

@@ -11,6 +11,7 @@ from accel_rl.arguments import within
 from accel_rl.types import Array, ArrayLike, Batch, Box, PyTree
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Statistics:
     """Running mean and variance of each element of the observations; a pytree."""
@@ -58,16 +59,13 @@ class Statistics:
         return jnp.clip(apart * jax.lax.rsqrt(self.variance + np.float32(1e-8)), -clip, clip)
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Normalised:
     """State, policy or critics of the wrapped agent, with the statistics; a pytree."""
 
     inner: PyTree  # the agent's state, policy or critics
     statistics: Statistics
-
-
-jax.tree_util.register_dataclass(Statistics, ["count", "mean", "variance"], [])
-jax.tree_util.register_dataclass(Normalised, ["inner", "statistics"], [])
 
 
 def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:

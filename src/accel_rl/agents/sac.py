@@ -32,10 +32,11 @@ from accel_rl.agents.spaces import (
 )
 from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, GaussianActor
-from accel_rl.networks.checks import require_widths
+from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SACState:
     """State of an SAC agent; a pytree."""
@@ -50,6 +51,7 @@ class SACState:
     hyper: dict[str, Array]  # [] float32 each
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SACPolicy:
     """Part of the state that acting reads; a pytree."""
@@ -58,6 +60,7 @@ class SACPolicy:
     random_steps: Array  # [] float32
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SACCritics:
     """Part of the state that TD errors depend on; a pytree."""
@@ -66,20 +69,6 @@ class SACCritics:
     critics: PyTree
     critics_target: PyTree
     log_temperature: Array  # [] float32
-
-
-jax.tree_util.register_dataclass(
-    SACState,
-    [
-        *("actor", "critics", "critics_target", "log_temperature"),
-        *("actor_optimiser", "critics_optimiser", "temperature_optimiser", "hyper"),
-    ],
-    [],
-)
-jax.tree_util.register_dataclass(SACPolicy, ["actor", "random_steps"], [])
-jax.tree_util.register_dataclass(
-    SACCritics, ["actor", "critics", "critics_target", "log_temperature"], []
-)
 
 
 def sac(

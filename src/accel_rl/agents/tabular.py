@@ -25,6 +25,7 @@ HYPERPARAMETERS = {
 }
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TabularState:
     """State of a tabular agent; a pytree."""
@@ -33,16 +34,13 @@ class TabularState:
     hyper: dict[str, Array]  # [] float32 each
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TabularPolicy:
     """Part of the state that acting reads; a pytree."""
 
     tables: Array  # [K, S, A] of the rule's numerics
     exploration: EpsilonGreedy
-
-
-jax.tree_util.register_dataclass(TabularState, ["tables", "hyper"], [])
-jax.tree_util.register_dataclass(TabularPolicy, ["tables", "exploration"], [])
 
 
 def tabular(rule: TabularRule, observation_space: Space, action_space: Space) -> Agent:

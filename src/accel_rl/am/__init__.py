@@ -5,9 +5,9 @@ lines, then `count`, `pack` and `draw` from the lines. `draw_by_rejection` draws
 all keys.
 """
 
-from accel_rl.am.checks import key_dtype
 from accel_rl.am.keys import decode, encode
 from accel_rl.am.lines import count, count_packed, draw, nth, pack, unpack
+from accel_rl.am.operands import key_dtype
 from accel_rl.am.pallas import search_packed
 from accel_rl.am.ranked import best_match, nearest
 from accel_rl.am.rejection import draw_by_rejection

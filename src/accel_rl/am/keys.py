@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
 
-from accel_rl.am.checks import as_keys, is_traced, key_dtype
+from accel_rl.am.operands import as_keys, is_traced, key_dtype
 from accel_rl.types import Array, ArrayLike
 
 FORMS = ("fixed", "float")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.checks import as_lines, as_static
+from accel_rl.am.operands import as_lines, as_static
 from accel_rl.am.words import high_product
 from accel_rl.types import Array, ArrayLike
 

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.checks import as_keys, as_valid
 from accel_rl.am.lines import count_packed, pack
+from accel_rl.am.operands import as_keys, as_valid
 from accel_rl.am.search import any_match, any_radius, as_query_pairs, ball
 from accel_rl.types import Array, ArrayLike
 

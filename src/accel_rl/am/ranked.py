@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.checks import as_count, as_key_words, as_keys, as_valid
 from accel_rl.am.lines import count, nth, pack
+from accel_rl.am.operands import as_count, as_key_words, as_keys, as_valid
 from accel_rl.types import Array, ArrayLike
 
 

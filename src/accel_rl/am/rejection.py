@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.checks import as_count, as_lines, as_static
 from accel_rl.am.lines import count_packed, nth, pack
+from accel_rl.am.operands import as_count, as_lines, as_static
 from accel_rl.am.words import high_product, mixed_words, stream_seeds
 from accel_rl.types import Array, ArrayLike
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.checks import as_count, as_key_words, as_keys, as_valid, key_dtype
+from accel_rl.am.operands import as_count, as_key_words, as_keys, as_valid, key_dtype
 from accel_rl.types import Array, ArrayLike
 
 

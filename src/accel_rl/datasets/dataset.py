@@ -30,6 +30,7 @@ class DatasetInfo:
     format_version: int = FORMAT_VERSION  # of the columns and their meaning
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TabularDataset:
     """Dataset of N transitions, ordered by episode, then by time.
@@ -40,7 +41,7 @@ class TabularDataset:
 
     transitions: TabularTransition  # every column [N]
     episode: Array  # [N] int32: 0, 1, 2, ..., the same for all rows of an episode
-    info: DatasetInfo
+    info: DatasetInfo = dataclasses.field(metadata={"static": True})
 
     def __len__(self) -> int:
         return self.episode.shape[0]
@@ -63,6 +64,3 @@ class TabularDataset:
     def _episode_changes(self) -> Array:
         episode = jnp.asarray(self.episode)
         return episode[1:] != episode[:-1]
-
-
-jax.tree_util.register_dataclass(TabularDataset, ["transitions", "episode"], ["info"])

@@ -24,6 +24,7 @@ from accel_rl.types import MDP, Array
 _WORD = 2**32
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class MDPSampler:
     """Tables of an MDP, prepared for sampling from 32-bit words.
@@ -41,9 +42,6 @@ class MDPSampler:
     start: Array  # [M] int32, the possible first states
     start_last: Array | None  # [M] uint32, as `last`
     start_stretch: Array | None  # [M, 2] uint32, as `stretch`
-
-
-jax.tree_util.register_dataclass(MDPSampler)
 
 
 def make_sampler(mdp: MDP) -> MDPSampler:

@@ -8,7 +8,7 @@ from flax import struct
 from gymnax.environments import environment, spaces
 
 from accel_rl.envs.dynamics import MDPSampler, check_next_state, make_sampler, reset, step
-from accel_rl.envs.wrappers.checks import require_count
+from accel_rl.envs.wrappers.spaces import require_count
 from accel_rl.types import MDP, Array, PyTree
 
 _NO_LIMIT = 2**31 - 1  # the step counter's largest value

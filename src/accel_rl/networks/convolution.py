@@ -6,9 +6,9 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from accel_rl.arguments import whole
-from accel_rl.networks.checks import require_widths
 from accel_rl.networks.dense import Dense
 from accel_rl.networks.mlp import MLP
+from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 
-from accel_rl.networks.checks import require_widths
 from accel_rl.networks.dense import Dense
+from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array
 
 

@@ -1,7 +1,6 @@
 """Partition of logged experience over DPUs."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,19 +12,15 @@ from accel_rl.tabular.rows import MAX_ACTIONS
 from accel_rl.types import Array, TabularTransition
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["transitions", "lengths"],
-    meta_fields=["num_states", "num_actions"],
-)
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Chunks:
     """Log cut into one contiguous chunk for each of D DPUs, padded to T transitions each."""
 
     transitions: TabularTransition  # columns [D, T]
     lengths: Array  # [D] int32, transitions of each chunk; the rest is padding
-    num_states: int  # S, static
-    num_actions: int  # A, static
+    num_states: int = dataclasses.field(metadata={"static": True})  # S
+    num_actions: int = dataclasses.field(metadata={"static": True})  # A
 
     @property
     def num_dpus(self) -> int:

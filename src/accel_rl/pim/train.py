@@ -11,13 +11,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from accel_rl.arguments import whole
-from accel_rl.pim.backends import Backend, select_backend
-from accel_rl.pim.checks import (
+from accel_rl.pim.arguments import (
     check_arguments,
     check_counter,
     check_initial,
     check_memory,
 )
+from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.merge import merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks
 from accel_rl.pim.rows import encode_chunks

@@ -22,8 +22,8 @@ from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
-from accel_rl.replay.checks import require_small
 from accel_rl.replay.index import importance_weights
+from accel_rl.replay.validation import require_small
 from accel_rl.train.pipeline.buffer_ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 

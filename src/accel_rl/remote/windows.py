@@ -11,6 +11,7 @@ from accel_rl.arguments import whole
 from accel_rl.types import ArrayLike, PyTree, Transition
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Window:
     """Table item made from n consecutive transitions; a pytree.
@@ -26,11 +27,6 @@ class Window:
     truncated: Any  # [n] bool
     next_observation: PyTree  # of the last transition in the first one's episode
     extras: PyTree  # of the first transition
-
-
-jax.tree_util.register_dataclass(
-    Window, [field.name for field in dataclasses.fields(Window)], []
-)  # fmt: skip
 
 
 def window_of(example: Transition, n_step: int) -> Window:

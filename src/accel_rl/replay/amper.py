@@ -25,12 +25,12 @@ from accel_rl.arguments import real, whole
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
-from accel_rl.replay.checks import require
 from accel_rl.replay.members import draw_members, in_this_loop, key_of
 from accel_rl.replay.prioritised import exponent, power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
+from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, PyTree
 
 MODES = ("exact", "prefix", "dithered")
@@ -39,6 +39,7 @@ KEY_BITS = (16, 32)
 LEAST_INCLUDED = np.float32(1e-6)
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Amper:
     """State of AMPER-fr; a pytree."""
@@ -46,9 +47,6 @@ class Amper:
     blocks: Blocks
     alpha: Array  # float32, exponent of priorities
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
-
-
-jax.tree_util.register_dataclass(Amper, ["blocks", "alpha", "csp_ratio"], [])
 
 
 class Search(NamedTuple):

@@ -16,15 +16,16 @@ import numpy as np
 from accel_rl.arguments import meant, real, whole
 from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
-from accel_rl.replay.checks import known, require, sound_priorities
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
+from accel_rl.replay.validation import known, require, sound_priorities
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 WEIGHTS_OVER = ("batch", "buffer")
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class IndexState:
     """State of an index; a pytree. E environments, windows of w rows."""
@@ -33,9 +34,6 @@ class IndexState:
     cursor: Cursor
     pending: Array | None  # [w - 1, E] float32, weights of the newest rows, whose windows are not
     # complete; None if w is 1
-
-
-jax.tree_util.register_dataclass(IndexState, ["sampler", "cursor", "pending"], [])
 
 
 class Index(NamedTuple):

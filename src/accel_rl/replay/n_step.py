@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.checks import require_share
+from accel_rl.replay.validation import require_share
 from accel_rl.types import Array, ArrayLike
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.checks import require_share, require_small
+from accel_rl.replay.validation import require_share, require_small
 from accel_rl.types import Array, ArrayLike
 
 

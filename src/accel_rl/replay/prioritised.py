@@ -10,9 +10,9 @@ import numpy as np
 from accel_rl import native
 from accel_rl.arguments import real
 from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
-from accel_rl.replay.checks import require
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
+from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, PyTree
 
 MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
@@ -23,15 +23,13 @@ FORMS = ("auto", *MODULES)
 LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Prioritised:
     """State of proportional prioritisation; a pytree."""
 
     sums: PyTree  # sum_tree.SumTree, or weights of wide_sum
     alpha: Array  # float32, >= 0
-
-
-jax.tree_util.register_dataclass(Prioritised, ["sums", "alpha"], [])
 
 
 def prioritised(form: str = "auto") -> MakeSampler:

@@ -28,6 +28,7 @@ Redraw = tuple[Array, Array, Array, Array]
 ROUNDS = 8  # attempts to redraw items whose priority became 0 since the sort
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RankBased:
     """State of rank-based prioritisation; a pytree."""
@@ -37,11 +38,6 @@ class RankBased:
     ranked: Array  # int32, slots that then had a priority above 0
     changed: Array  # int32, priorities changed since the last sort
     alpha: Array  # float32, exponent of ranks
-
-
-jax.tree_util.register_dataclass(
-    RankBased, [field.name for field in dataclasses.fields(RankBased)], []
-)
 
 
 def rank_based(sort_after: float = 0.25) -> MakeSampler:

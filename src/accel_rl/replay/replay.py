@@ -11,13 +11,13 @@ from accel_rl.arguments import integer, one_of, shown, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
-from accel_rl.replay.checks import require
 from accel_rl.replay.index import Index, IndexState, as_priorities, make_index
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.sampler import MakeSampler
 from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
+from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 # Sampler factories, by the names that `make` accepts.
@@ -32,6 +32,7 @@ SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
 OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ReplayState:
     """State of a replay buffer; a pytree. Save all leaves to restore it exactly."""
@@ -40,19 +41,14 @@ class ReplayState:
     store: StoreState
 
 
-jax.tree_util.register_dataclass(ReplayState, ["index", "store"], [])
-
-
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Added:
     """Metadata of new rows that the store passes to the index; a pytree."""
 
-    steps: int  # static
+    steps: int = dataclasses.field(metadata={"static": True})
     priorities: Array | None  # [steps, E] float32, as given to `add`
     drawable: Array | None  # [steps, E] bool; None: all
-
-
-jax.tree_util.register_dataclass(Added, ["priorities", "drawable"], ["steps"])
 
 
 class Apart(NamedTuple):

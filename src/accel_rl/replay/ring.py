@@ -62,15 +62,13 @@ class Ring:
         return self.window + self.history
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Cursor:
     """Position of the next row; a pytree of scalars."""
 
     row: Array  # int32 in [0, rows), the row to write next
     laps: Array  # uint32, times that the ring was filled, modulo 2**32
-
-
-jax.tree_util.register_dataclass(Cursor, ["row", "laps"], [])
 
 
 def wrap(slots: Array, capacity: int) -> Array:

@@ -12,10 +12,10 @@ import numpy as np
 
 from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
-from accel_rl.replay.checks import require
 from accel_rl.replay.index import importance_weights
 from accel_rl.replay.random import positions_of, random_words, uniform
 from accel_rl.replay.replay import Replay, ReplayState
+from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, Sample
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.checks import same_structure
+from accel_rl.replay.validation import same_structure
 from accel_rl.types import Array, ArrayLike, PyTree
 
 NUMBERS = "biuf"  # kinds of NumPy dtypes; bfloat16 and similar dtypes have another kind

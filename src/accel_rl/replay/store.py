@@ -18,15 +18,13 @@ from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.types import Array, ArrayLike, PyTree
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StoreState:
     """State of a store; a pytree."""
 
     data: PyTree  # the example's pytree, leaves [capacity, *leaf]
     cursor: Cursor
-
-
-jax.tree_util.register_dataclass(StoreState, ["data", "cursor"], [])
 
 
 class Store(NamedTuple):

@@ -25,6 +25,7 @@ NUM_WORDS = 2  # rows of random words that a draw takes
 STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its node's sum
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SumTree:
     """Weights and their sums; a pytree. H heap leaves, M middle rows under each."""
@@ -35,9 +36,6 @@ class SumTree:
     peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
     total: Array  # float32, root of the heap; reading it there would make XLA copy the heap
     highest: Array  # float32, root of the peaks, for the same reason
-
-
-jax.tree_util.register_dataclass(SumTree, [field.name for field in dataclasses.fields(SumTree)], [])
 
 
 def init(capacity: int) -> SumTree:

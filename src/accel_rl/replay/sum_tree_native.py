@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import DTypeLike
 
 from accel_rl import native
+from accel_rl.arguments import require_array
 from accel_rl.replay.sum_tree import NUM_WORDS, SumTree, highest, init, leaves, total
-from accel_rl.types import Array, PyTree
+from accel_rl.types import Array
 
 __all__ = [
     "NUM_WORDS",
@@ -33,8 +33,8 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
       TypeError: if a dtype is wrong.
       ValueError: if a shape is wrong.
     """
-    _expect("weights", weights, np.float32, (jnp.size(weights),))
-    _expect("slots", slots, np.int32, weights.shape)
+    require_array("weights", weights, np.float32, (jnp.size(weights),))
+    require_array("slots", slots, np.int32, weights.shape)
     return _assign("accel_rl_sum_tree_assign", tree, slots, weights)
 
 
@@ -51,8 +51,8 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
       TypeError: if a dtype is wrong.
       ValueError: if a shape is wrong.
     """
-    _expect("weights", weights, np.float32, (jnp.size(weights),))
-    _expect("first", first, np.int32, ())
+    require_array("weights", weights, np.float32, (jnp.size(weights),))
+    require_array("first", first, np.int32, ())
     return _assign("accel_rl_sum_tree_assign_range", tree, first, weights, capacity=capacity)
 
 
@@ -73,8 +73,8 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
       ValueError: if a shape is wrong.
     """
     n = jnp.size(positions)
-    _expect("positions", positions, np.float32, (n,))
-    _expect("words", words, np.uint32, (2, n))
+    require_array("positions", positions, np.float32, (n,))
+    require_array("words", words, np.uint32, (2, n))
     call = jax.ffi.ffi_call(
         native.target("accel_rl_sum_tree_draw"),
         [jax.ShapeDtypeStruct((n,), jnp.int32), jax.ShapeDtypeStruct((n,), jnp.float32)],
@@ -93,10 +93,3 @@ def _assign(symbol: str, tree: SumTree, *operands: Array, **attributes: int) -> 
         input_output_aliases={k: k for k in range(len(state))},
     )
     return SumTree(*call(*state, *operands, **attributes))
-
-
-def _expect(name: str, array: PyTree, dtype: DTypeLike, shape: tuple[int, ...]) -> None:
-    if array.dtype != dtype:
-        raise TypeError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

@@ -16,15 +16,13 @@ from accel_rl.types import Array, PyTree
 CHUNKS = 1024  # parts of a span that one float32 position can resolve
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Open:
     """State of uniform replay if some slots of a span cannot be drawn; a pytree."""
 
     flags: Array  # [capacity] bool
     size: Array  # int32, flags that are set
-
-
-jax.tree_util.register_dataclass(Open, ["flags", "size"], [])
 
 
 def uniform() -> MakeSampler:

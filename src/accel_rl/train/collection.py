@@ -9,6 +9,7 @@ from accel_rl.agents import Agent
 from accel_rl.types import Array, ArrayLike, Environment, PyTree, Transition
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ActorState:
     """State of E environments, and of the agent's episodes in them; a pytree."""
@@ -21,6 +22,7 @@ class ActorState:
     episode_length: Array  # [E] int32, its steps so far
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Episodes:
     """Sums over the episodes that stopped; a pytree."""
@@ -28,14 +30,6 @@ class Episodes:
     count: Array  # [] int32
     episode_return: Array  # [] float32
     episode_length: Array  # [] float32
-
-
-jax.tree_util.register_dataclass(
-    ActorState,
-    ["env", "observation", "memory", "action", "episode_return", "episode_length"],
-    [],
-)
-jax.tree_util.register_dataclass(Episodes, ["count", "episode_return", "episode_length"], [])
 
 
 def example(env: Environment, agent: Agent) -> Transition:

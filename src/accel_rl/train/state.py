@@ -9,6 +9,7 @@ from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.types import Array, PyTree
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainState:
     """Everything needed to continue training: save it whole to resume exactly. A pytree."""
@@ -23,22 +24,7 @@ class TrainState:
     hyper: dict[str, Array]  # [] float32 each
 
 
-jax.tree_util.register_dataclass(
-    TrainState,
-    [
-        "agent",
-        "replay",
-        "actor",
-        "delayed_policies",
-        "delayed_priorities",
-        "key",
-        "iteration",
-        "hyper",
-    ],
-    [],
-)
-
-
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SegmentSums:
     """Sums over the iterations of a segment; a pytree."""
@@ -46,9 +32,6 @@ class SegmentSums:
     episodes: Episodes
     updates: Array  # [] int32
     learned: dict[str, Array]  # [] float32 each, the agent's metrics
-
-
-jax.tree_util.register_dataclass(SegmentSums, ["episodes", "updates", "learned"], [])
 
 
 class Keys(NamedTuple):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.agents.losses.checks import require_shapes
+from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.arguments import whole
 from accel_rl.types import Array
 

@@ -6,7 +6,7 @@ Actions are in [-1, 1]. With several critics, targets use the minimum of their v
 import jax
 import jax.numpy as jnp
 
-from accel_rl.agents.losses.checks import require_shapes
+from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from accel_rl.agents.losses.checks import require_shapes
+from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.agents.losses.checks import require_shapes
 from accel_rl.agents.losses.deterministic_policy import clipped_double_q
+from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 _LOG_2 = np.float32(math.log(2))

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.envs.wrappers.checks import require_count, require_environment
 from accel_rl.envs.wrappers.normalisation import gathers_statistics
+from accel_rl.envs.wrappers.spaces import require_count, require_environment
 from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TimeLimitState:
     """State of an environment and the step count of its episode; a pytree."""
@@ -19,6 +20,7 @@ class TimeLimitState:
     time: Array  # [] int32, steps taken in the episode
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StatisticsState:
     """State of an environment with return and length of its episode; a pytree."""
@@ -26,10 +28,6 @@ class StatisticsState:
     env: PyTree  # state of the wrapped environment
     episode_return: Array  # [] float32, so far
     episode_length: Array  # [] int32, so far
-
-
-jax.tree_util.register_dataclass(TimeLimitState, ["env", "time"], [])
-jax.tree_util.register_dataclass(StatisticsState, ["env", "episode_return", "episode_length"], [])
 
 
 def time_limit(env: Environment, steps: int) -> Environment:

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import within
-from accel_rl.envs.wrappers.checks import require_box
+from accel_rl.envs.wrappers.spaces import require_box
 from accel_rl.types import Array, ArrayLike, Box, Environment, EnvStep, PyTree
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RunningStatistics:
     """Running mean and variance of observations; a pytree.
@@ -54,17 +55,15 @@ class RunningStatistics:
         return RunningStatistics(total, mean, jnp.sum(share * spread, axis=0))
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class NormaliseState:
     """State of an environment and the statistics of its observations; a pytree."""
 
     env: PyTree  # state of the wrapped environment
     statistics: RunningStatistics
-    gathered: bool  # True if updated while stepping, False if given; static
-
-
-jax.tree_util.register_dataclass(RunningStatistics, ["count", "mean", "variance"], [])
-jax.tree_util.register_dataclass(NormaliseState, ["env", "statistics"], ["gathered"])
+    # True if updated while stepping, False if given.
+    gathered: bool = dataclasses.field(metadata={"static": True})
 
 
 def gathers_statistics(env: Environment) -> bool:

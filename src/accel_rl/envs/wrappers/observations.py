@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from accel_rl.arguments import function as function_of
-from accel_rl.envs.wrappers.checks import require_box, require_count, require_environment
+from accel_rl.envs.wrappers.spaces import require_box, require_count, require_environment
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
@@ -108,15 +108,13 @@ def cast_observations(env: Environment, dtype: DTypeLike) -> Environment:
     )
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class FrameStackState:
     """State of an environment and its latest observations; a pytree."""
 
     env: PyTree  # state of the wrapped environment
     stack: Array  # [*observation[:-1], frames * observation[-1]], the newest last
-
-
-jax.tree_util.register_dataclass(FrameStackState, ["env", "stack"], [])
 
 
 def frame_stack(env: Environment, frames: int) -> Environment:

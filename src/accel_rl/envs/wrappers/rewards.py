@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from accel_rl.arguments import function as function_of
 from accel_rl.arguments import real
-from accel_rl.envs.wrappers.checks import require_environment
+from accel_rl.envs.wrappers.spaces import require_environment
 from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
 
 

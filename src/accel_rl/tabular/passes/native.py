@@ -15,6 +15,7 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 
 from accel_rl import native
+from accel_rl.arguments import require_array
 from accel_rl.tabular.orders import MAX_RANDOM_ROWS, NAMES
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
@@ -72,11 +73,7 @@ def kernel_names(program: PassProgram) -> tuple[str | None, str | None]:
     )
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["words", "lengths", "dpus", "verdict"],
-    meta_fields=["tables"],
-)
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class NativeRows:
     """Examined rows of D chunks; made by `examine`."""
@@ -85,7 +82,8 @@ class NativeRows:
     lengths: Array  # int32 [D], real rows of each chunk
     dpus: Array  # uint32 [D], global DPU indices
     verdict: Array  # int32 [1, 4]: DPU, fault (0 if there is none), row and value
-    tables: tuple[int, int]  # (S, A) of the tables that the verdict is about, static
+    # (S, A) of the tables that the verdict is about.
+    tables: tuple[int, int] = dataclasses.field(metadata={"static": True})
 
 
 def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> NativeRows:
@@ -110,9 +108,9 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
     if reason:
         raise ValueError(reason)
     chunks, capacity = words.shape[0], words.shape[1] if words.ndim > 1 else 0
-    _expect("words", words, np.dtype(np.int32), (chunks, capacity, 4))
-    _expect("lengths", lengths, np.dtype(np.int32), (chunks,))
-    _expect("dpus", dpus, np.dtype(np.uint32), (chunks,))
+    require_array("words", words, np.dtype(np.int32), (chunks, capacity, 4))
+    require_array("lengths", lengths, np.dtype(np.int32), (chunks,))
+    require_array("dpus", dpus, np.dtype(np.uint32), (chunks,))
     if program.order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
         raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
     call = jax.ffi.ffi_call(
@@ -162,9 +160,9 @@ def launch(
     """
     _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
-    _expect("table", table, dtype, (program.entries,))
+    require_array("table", table, dtype, (program.entries,))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
-    _expect("coefficients", rates, dtype, (3,))
+    require_array("coefficients", rates, dtype, (3,))
     seeds = seeds_of(program, coefficients, seed, first_pass)
     run = _launcher(program, num_passes)
     return run(rows, seeds, table[None], rates[:, None])[0]
@@ -257,10 +255,3 @@ def _check_rows(program: PassProgram, rows: NativeRows) -> None:
     expected = (program.num_states, program.num_actions)
     if rows.tables != expected:
         raise ValueError(f"rows were examined for tables of {rows.tables}, not of {expected}")
-
-
-def _expect(name: str, array: Array, dtype: np.dtype, shape: tuple[int, ...]) -> None:
-    if array.dtype != dtype:
-        raise TypeError(f"{name} must be {dtype}, got {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
