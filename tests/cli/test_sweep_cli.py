@@ -28,8 +28,8 @@ def test_plot_draws_all_runs_in_one_picture(training, sweep, tmp_path):
         ((path, sweep), "--out"),
         ((path, "--metric", "los"), "no metric 'los'"),
         ((path, "--metric", "seconds"), "no metric 'seconds' of each seed"),
-        ((path, "--confidence", 2), "confidence must be in (0, 1)"),
-        ((path, "--confidence", 0), "confidence must be in (0, 1)"),
+        ((path, "--confidence", 2), "confidence must be above 0"),
+        ((path, "--confidence", 0), "confidence must be above 0"),
         ((path, tmp_path, "--out", out), "is no agent's run"),
     ):
         refused = invoke("plot", *words)
