@@ -5,6 +5,7 @@ shape and dtype are known. This module does not import JAX or NumPy, for callers
 """
 
 import difflib
+import functools
 import operator
 import reprlib
 from collections.abc import Iterable, Mapping
@@ -51,6 +52,8 @@ def real(name: str, value: Any) -> Any:
       TypeError: if it is not a real number, or a bool.
       ValueError: if it is not a scalar.
     """
+    if type(value) in (int, float):  # without NumPy, which takes microseconds
+        return value
     import numpy as np
 
     if np.shape(value) != ():
@@ -69,13 +72,19 @@ def within(name: str, value: Any, interval: str) -> Any:
       TypeError: if it is not a real number, or a bool.
       ValueError: if it is not a scalar, outside of the interval, or NaN.
     """
-    real(name, value)
-    low, high = (float(end) for end in interval[1:-1].split(","))
-    above = value > low if interval[0] == "(" else value >= low
-    below = value < high if interval[-1] == ")" else value <= high
+    number = float(real(name, value))  # comparing a JAX array would trace it under jit
+    low, high = _ends(interval)
+    above = number > low if interval[0] == "(" else number >= low
+    below = number < high if interval[-1] == ")" else number <= high
     if not (above and below):
         raise ValueError(f"{name} must be {_in_words(interval)}, got {value}")
     return value
+
+
+@functools.cache
+def _ends(interval: str) -> tuple[float, float]:
+    low, high = interval[1:-1].split(",")
+    return float(low), float(high)
 
 
 def _in_words(interval: str) -> str:

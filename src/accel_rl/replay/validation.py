@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jax.experimental import checkify
 
-from accel_rl.arguments import real
+from accel_rl.arguments import real, within
 from accel_rl.types import ArrayLike, PyTree
 
 
@@ -32,9 +32,10 @@ def require_share(name: str, value: ArrayLike) -> None:
     Raises:
       ValueError: if it is no scalar, or known and out of range.
     """
-    real(name, value)
-    if known(value) and not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, got {value}")
+    if known(value):
+        within(name, value, "[0, 1]")
+    else:
+        real(name, value)
 
 
 def require_small(name: str, value: ArrayLike) -> None:
@@ -43,9 +44,10 @@ def require_small(name: str, value: ArrayLike) -> None:
     Raises:
       ValueError: if it is no scalar, or known and out of range.
     """
-    real(name, value)
-    if known(value) and not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be finite and at least 0, got {value}")
+    if known(value):
+        within(name, value, "[0, inf)")
+    else:
+        real(name, value)
 
 
 def sound_priorities(priorities: PyTree, checked: bool = False) -> PyTree:
