@@ -28,12 +28,6 @@ from accel_rl.train.pipeline.arguments import initial_state
 from accel_rl.train.pipeline.batching import group_size, prioritised
 from accel_rl.train.pipeline.profiling import StepHarness
 
-
-def check_seconds(seconds: float) -> None:
-    """Raise ValueError unless `seconds` is a valid measurement time."""
-    within("seconds", seconds, "(0, inf)")
-
-
 Progress = Callable[[str, int, int], None]
 """progress(present measurement, number done, total number)."""
 
@@ -67,7 +61,7 @@ def profile(
     Raises:
       ValueError: if `seconds` is not above 0 and finite.
     """
-    check_seconds(seconds)
+    within("seconds", seconds, "(0, inf)")
     tell = progress or (lambda *_: None)
     if known is None:
         handoff, bookkeeping = timing.handing_off(), timing.around_a_step()
@@ -204,7 +198,8 @@ def _trial(
     bare = dataclasses.replace(costs, stretch={}, trials={})
     simulated = estimate(mapping, bare, schedule, 1).seconds
     # Learning starts as early as possible, because rows before it are not used.
-    batches = -(-workload(experiment).batch_size // schedule.steps)
+    batch_size = experiment.program.require_replay().parts[0].batch_size
+    batches = -(-batch_size // schedule.steps)
     start = schedule.steps * (config.replay.n_step + batches + 1)
     early = min(config.schedule.learning_starts, start)
     short = experiment.with_settings({"schedule.learning_starts": early})

@@ -38,8 +38,7 @@ def workload(experiment: Experiment) -> Workload:
         )
     policy = jax.eval_shape(lambda: program.agent.policy(program.agent.init(jax.random.key(0))))
     action, schedule = program.env.action_space, program.schedule
-    assert config.replay.capacity is not None  # `assemble` fills in both
-    assert config.replay.batch_size is not None
+    index = program.require_replay().parts[0]
     return Workload(
         algorithm=name,
         sampler=config.replay.sampler,
@@ -48,8 +47,8 @@ def workload(experiment: Experiment) -> Workload:
         outputs=action.n if isinstance(action, Discrete) else _size(action),
         hidden=tuple(options["hidden"]),
         networks=NETWORKS[name],
-        capacity=config.replay.capacity,
-        batch_size=config.replay.batch_size,
+        capacity=index.ring.capacity,
+        batch_size=index.batch_size,
         rows=schedule.num_envs * schedule.rollout,
         updates=schedule.updates,
         policy_bytes=sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(policy)),

@@ -11,10 +11,10 @@ from collections.abc import Mapping as Table
 import jax
 
 from accel_rl import pim
+from accel_rl.arguments import within
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import Infeasible
 from accel_rl.compose.costs import Cost
-from accel_rl.compose.profile import check_seconds
 from accel_rl.datasets import TabularDataset
 from accel_rl.tabular import Order, TabularRule, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK
@@ -80,7 +80,7 @@ def plan_log(
       Infeasible: if no device can run it; the message has the reason of each.
       ValueError: if a device is unknown, or an argument out of its range.
     """
-    check_seconds(seconds)
+    within("seconds", seconds, "(0, inf)")
     for name in devices:
         if name not in BACKENDS:
             raise ValueError(f"devices must be of {', '.join(BACKENDS)}, got {name!r}")

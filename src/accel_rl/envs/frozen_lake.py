@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel_rl.arguments import real
-from accel_rl.envs.tables import Outcome, build_mdp, check_probability
+from accel_rl.arguments import real, within
+from accel_rl.envs.tables import Outcome, build_mdp
 from accel_rl.types import MDP, GridLayout
 
 MAPS = {
@@ -59,7 +59,7 @@ def frozen_lake(
             probability, reward or limit is out of range.
     """
     rows = _rows(map_name, desc)
-    check_probability("success_rate", success_rate)
+    within("success_rate", success_rate, "[0, 1]")
     if not isinstance(reward_schedule, Sequence) or isinstance(reward_schedule, str):
         raise TypeError(f"reward_schedule must be 3 rewards, got {reward_schedule!r}")
     for reward in reward_schedule:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real, whole, within
+from accel_rl.arguments import whole
 from accel_rl.envs.dynamics import check_tables
 from accel_rl.types import MDP
 
@@ -56,13 +56,3 @@ def build_mdp(
     mdp = MDP(**columns, time_limit=time_limit)
     check_tables(mdp)  # before conversion to jax arrays, which are traced under `jit`
     return jax.tree.map(jnp.asarray, mdp)
-
-
-def check_probability(name: str, value: float) -> None:
-    """Check that a probability is in [0, 1].
-
-    Raises:
-        ValueError: it is outside [0, 1].
-    """
-    real(name, value)
-    within(name, value, "[0, 1]")

@@ -6,7 +6,8 @@ decomposition, Journal of Artificial Intelligence Research 13, 2000.
 
 import numpy as np
 
-from accel_rl.envs.tables import Outcome, build_mdp, check_probability
+from accel_rl.arguments import within
+from accel_rl.envs.tables import Outcome, build_mdp
 from accel_rl.types import MDP, GridLayout
 
 ROWS = ("R...G", ".....", ".....", ".....", "Y..B.")
@@ -65,7 +66,7 @@ def taxi(
             "fickle_passenger=True is not supported: the change of destination depends on a flag"
             " drawn at reset that the 500 states do not hold, so it has no transition table"
         )
-    check_probability("rainy_probability", rainy_probability)
+    within("rainy_probability", rainy_probability, "[0, 1]")
     astray = (1.0 - rainy_probability) / 2.0
 
     def outcomes(state: int, action: int) -> list[Outcome]:

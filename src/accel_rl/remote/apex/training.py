@@ -15,6 +15,7 @@ from accel_rl.experiment import Experiment, assemble
 from accel_rl.experiment.configuration import from_mapping, to_mapping
 from accel_rl.remote.port import RemotePort
 from accel_rl.remote.shard import Address
+from accel_rl.replay.index import Index
 from accel_rl.train import Program, Schedule
 
 
@@ -115,9 +116,11 @@ class ApexTraining:
     @property
     def batch_size(self) -> int:
         """Transitions of an update."""
-        size = self.experiment.configuration.replay.batch_size
-        assert size is not None  # `assemble` fills it in
-        return size
+        return self._index.batch_size
+
+    @property
+    def _index(self) -> Index:
+        return self.experiment.program.require_replay().parts[0]
 
     @property
     def key(self) -> jax.Array:
@@ -159,13 +162,12 @@ class ApexTraining:
         number, learners = replica
         self.check_learners(learners)
         schedule, config = self.schedule, self.experiment.configuration.replay
-        assert config.capacity is not None  # `assemble` fills it in
         samples = schedule.updates * self.batch_size
         return RemotePort(
             address,
             train.example(self.experiment.env, self.experiment.program.agent),
             # The port subtracts this term: the table has the same capacity for every `num_envs`.
-            config.capacity + (self.n_step - 1) * num_envs,
+            self._index.ring.capacity + (self.n_step - 1) * num_envs,
             self.batch_size // learners,
             num_envs=num_envs,
             n_step=self.n_step,
