@@ -107,7 +107,7 @@ test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (ho
 test-long: $(VENV)/.dev ## Run the long tests: who learns, what is killed, fuzzed, shipped (minutes)
 	$(PYTEST) -m "long and not slow"
 
-native: $(VENV)/.dev ## Test the native kernels by themselves, under sanitizers (minutes)
+native: $(VENV)/.dev ## Test the native kernels under sanitizers, and run clang-tidy (minutes)
 	sh .ci/native $(BIN)
 
 check-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings (minutes)

@@ -207,9 +207,10 @@ static void test_mean(uint32_t count, uint32_t stride, const arl_entry *edges, i
   X(8192) X(9000) X(9500) X(9900) X(9999) X(10000)
 // clang-format on
 #else
-#define FOUR(X, c) X(c) X(c + 1) X(c + 2) X(c + 3)
-#define SIXTEEN(X, c) FOUR(X, c) FOUR(X, c + 4) FOUR(X, c + 8) FOUR(X, c + 12)
-#define SIXTY_FOUR(X, c) SIXTEEN(X, c) SIXTEEN(X, c + 16) SIXTEEN(X, c + 32) SIXTEEN(X, c + 48)
+#define FOUR(X, c) X(c) X((c) + 1) X((c) + 2) X((c) + 3)
+#define SIXTEEN(X, c) FOUR(X, c) FOUR(X, (c) + 4) FOUR(X, (c) + 8) FOUR(X, (c) + 12)
+#define SIXTY_FOUR(X, c) \
+  SIXTEEN(X, c) SIXTEEN(X, (c) + 16) SIXTEEN(X, (c) + 32) SIXTEEN(X, (c) + 48)
 #define CONSTANTS(X) SIXTY_FOUR(X, 0) SIXTY_FOUR(X, 64) SIXTY_FOUR(X, 128) SIXTY_FOUR(X, 192) X(256)
 #endif
 

@@ -24,6 +24,7 @@ bool Buffer::allocate(size_t bytes, bool dense) {
     // Advice only: without large pages it is slower, not wrong.
     const uintptr_t first = (aligned + page_bytes - 1) / page_bytes * page_bytes;
     const size_t length = (aligned + bytes - first) / page_bytes * page_bytes;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): whole pages are a matter of the address.
     (void)madvise(reinterpret_cast<void *>(first), length, MADV_HUGEPAGE);
   }
 #endif

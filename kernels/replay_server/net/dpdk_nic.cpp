@@ -56,6 +56,7 @@ const accel_rl_dpdk_driver *load_dpdk(std::string *why) {
 bool start_dpdk(const accel_rl_dpdk_driver *driver, const std::vector<std::string> &arguments,
                 std::string *why) {
   std::vector<const char *> all;
+  all.reserve(arguments.size());
   for (const std::string &each : arguments) all.push_back(each.c_str());
   char reason[why_bytes] = "";
   if (driver->start(all.data(), all.size(), reason, sizeof reason) == 0) return true;

@@ -53,7 +53,7 @@ struct ArpMessage {
 };
 
 // Of IPv4 over Ethernet, requests and replies; everything else is malformed.
-Defect read_arp(const Part &bytes, ArpMessage *out);
+Defect read_arp(const Part &part, ArpMessage *out);
 // `target_mac`: of a reply.
 void write_arp(uint8_t *to, const ArpMessage &arp, const Mac &target_mac);
 
@@ -64,7 +64,7 @@ struct Ipv4Header {
 };
 
 // What follows the packet's own length is not the packet's: Ethernet fills short ones up.
-Defect read_ipv4(const Part &bytes, Ipv4Header *out);
+Defect read_ipv4(const Part &part, Ipv4Header *out);
 // The header of `payload_bytes`, which are at most 65,515.
 void write_ipv4(uint8_t *to, uint32_t source, uint32_t destination, Protocol protocol,
                 size_t payload_bytes);
@@ -76,7 +76,7 @@ struct UdpHeader {
 
 // The checksum is not looked at: a kernel may leave it to a device that there is not, and a
 // datagram of the replay protocol has a better one of its own.
-Defect read_udp(const Part &bytes, UdpHeader *out);
+Defect read_udp(const Part &part, UdpHeader *out);
 // Without a checksum, as IPv4 allows.
 void write_udp(uint8_t *to, uint16_t source, uint16_t destination, size_t payload_bytes);
 

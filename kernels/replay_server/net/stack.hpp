@@ -61,7 +61,7 @@ class Stack {
 
  private:
   void handle(const Part &packet, uint64_t now_ms, const Take &take, const Foreign &foreign);
-  void arp(const ArpMessage &arp, uint64_t now_ms);
+  void arp(const ArpMessage &message, uint64_t now_ms);
   void ipv4(const EthernetHeader &ethernet, uint64_t now_ms, const Take &take);
   void echo(const EthernetHeader &ethernet, const Ipv4Header &packet);
   void count(Defect defect);

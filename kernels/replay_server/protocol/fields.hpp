@@ -31,8 +31,9 @@ void write_at(uint8_t *to, T value) {
 // A field of a frame: its offset from the frame's first byte.
 template <typename T>
 struct Field {
-  using Value =
-      T;  // not deduced where a value is an argument, so that the field alone sets the type
+  // An argument of this type takes no part in deduction: the field alone says how many bytes it
+  // has.
+  using Value = T;
   size_t offset;
 
   constexpr size_t end() const { return offset + sizeof(T); }

@@ -125,6 +125,7 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
                       " are in use",
                   reply);
     std::vector<size_t> column_bytes;
+    column_bytes.reserve(request.config.columns.size());
     for (const Column &column : request.config.columns) column_bytes.push_back(column.bytes());
     std::unique_ptr<Table> table;
     const Status made = Table::make(request.config, &table, &why);
@@ -228,6 +229,7 @@ Status Handler::begin_snapshot(std::string *why) {
     return Status::unavailable;
   }
   std::vector<Table *> tables;
+  tables.reserve(tables_.size());
   for (const auto &table : tables_) tables.push_back(table.get());
   return snapshots_.begin(settings_.snapshot_path, tables, &mailbox_, why);
 }

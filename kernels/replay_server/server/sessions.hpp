@@ -3,6 +3,7 @@
 #ifndef ACCEL_RL_REPLAY_SERVER_SESSIONS_HPP
 #define ACCEL_RL_REPLAY_SERVER_SESSIONS_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -43,7 +44,7 @@ class Recent {
     std::memcpy(end.fixed.data(), fixed, fixed_bytes);
     next_ = (next_ + 1) % kept;
     if (count_ < kept) ++count_;
-    if (request > highest_) highest_ = request;
+    highest_ = std::max(highest_, request);
   }
 
  private:

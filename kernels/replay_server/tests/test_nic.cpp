@@ -43,6 +43,7 @@ class Serving {
   explicit Serving(const std::vector<Cable *> &cables, bool forwards = false)
       : handler_(settings()) {
     std::vector<std::unique_ptr<Nic>> nics;
+    nics.reserve(cables.size());
     for (size_t k = 0; k < cables.size(); ++k)
       nics.push_back(cables[k]->near(static_cast<uint8_t>(0xA0 + k)));
     transport_ = std::make_unique<NicTransport>(&handler_, std::move(nics), server_at, forwards,

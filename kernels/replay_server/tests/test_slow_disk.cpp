@@ -22,8 +22,9 @@ extern "C" ssize_t __real_write(int file, const void *bytes, size_t count);
 extern "C" ssize_t __wrap_write(int file, const void *bytes, size_t count) {
   if (count > 1000 && std::this_thread::get_id() == serving) ++writes_here;
   if (slow && count > 1000) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  if (writes_until_full >= 0 && writes_until_full-- == 0) {
-    writes_until_full = 0;
+  if (writes_until_full > 0) {
+    --writes_until_full;
+  } else if (writes_until_full == 0) {
     errno = ENOSPC;
     return -1;
   }

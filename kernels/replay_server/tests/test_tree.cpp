@@ -80,6 +80,7 @@ static void test_exact_places() {
   }
   tree.refresh();
   std::vector<double> positions;
+  positions.reserve(owner.size());
   for (size_t k = 0; k < owner.size(); ++k) positions.push_back(static_cast<double>(k) + 0.5);
   std::vector<uint32_t> slots(owner.size());
   tree.find(positions.data(), static_cast<uint32_t>(owner.size()), slots.data());

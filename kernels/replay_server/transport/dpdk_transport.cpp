@@ -53,6 +53,7 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
   if (!all_memif || found.empty())
     found.push_back("udp://" + settings.address + ":" + std::to_string(settings.port));
   std::vector<std::unique_ptr<Nic>> ports;
+  ports.reserve(nics.size());
   for (auto &nic : nics) ports.push_back(std::move(nic));
   addresses->insert(addresses->end(), found.begin(), found.end());
   return std::make_unique<NicTransport>(handler, std::move(ports), own, settings.forwards,
