@@ -214,7 +214,7 @@ class Server {
       if (status == Status::ok) end = handler_->snapshots().last();
       while (end && !end->over) {
         if (!running_) {
-          handler_->go_on(0, [](Peer &, FrameBuffer &) {});
+          handler_->serve_waiting(0, [](Peer &, FrameBuffer &) {});
           continue;
         }
         lock.unlock();

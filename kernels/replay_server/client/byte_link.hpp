@@ -15,16 +15,17 @@ namespace accel_rl::replay {
 class ByteLink : public Link {
  public:
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
-                 const GoOn &go_on) final;
+                 const KeepWaiting &keep_waiting) final;
   const uint8_t *reply() const final { return reply_; }
   size_t reply_bytes() const final { return reply_bytes_; }
   void set_frame_bytes(uint32_t bytes) final { frame_bytes_ = bytes; }
 
  protected:
   // How long a call may wait. The clock is asked only once there is nothing to do.
-  class Patience {
+  class Deadline {
    public:
-    Patience(uint64_t timeout_us, const GoOn &go_on) : timeout_us_(timeout_us), go_on_(go_on) {}
+    Deadline(uint64_t timeout_us, const KeepWaiting &keep_waiting)
+        : timeout_us_(timeout_us), keep_waiting_(keep_waiting) {}
 
     // Some microseconds have passed: why the call should end, if it should.
     Fault fault();
@@ -35,7 +36,7 @@ class ByteLink : public Link {
     using Clock = std::chrono::steady_clock;
 
     uint64_t timeout_us_, left_us_ = 0;
-    const GoOn &go_on_;
+    const KeepWaiting &keep_waiting_;
     bool waits_ = false;
     Clock::time_point begin_, asked_;
   };
@@ -43,12 +44,12 @@ class ByteLink : public Link {
   // How many bytes went through at once; 0: none now; below 0: the connection is at its end.
   virtual ssize_t put(const uint8_t *from, size_t count) = 0;
   virtual ssize_t take(uint8_t *to, size_t room) = 0;
-  // Until put(), or else take(), may do something, or the patience is over.
-  virtual Fault wait(bool to_put, Patience *patience) = 0;
+  // Until put(), or else take(), may do something, or the deadline is over.
+  virtual Fault wait(bool to_put, Deadline *deadline) = 0;
 
  private:
-  Fault put_all(const uint8_t *from, size_t count, Patience *patience);
-  Fault take_up_to(size_t wanted, uint8_t *to, size_t room, size_t *got, Patience *patience);
+  Fault put_all(const uint8_t *from, size_t count, Deadline *deadline);
+  Fault take_up_to(size_t wanted, uint8_t *to, size_t room, size_t *got, Deadline *deadline);
 
   uint32_t frame_bytes_ = 4096;
   FrameBuffer memory_;

@@ -18,11 +18,11 @@ namespace accel_rl::replay {
 namespace {
 
 int connect_to(const sockaddr *address, socklen_t length, const std::string &name,
-               uint64_t timeout_us, const Link::GoOn &go_on, std::string *why) {
+               uint64_t timeout_us, const Link::KeepWaiting &keep_waiting, std::string *why) {
   const int file = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (file >= 0) {
     limit_waiting(file, timeout_us);
-    const Retry retry(timeout_us, go_on);
+    const Retry retry(timeout_us, keep_waiting);
     do {
       if (connect(file, address, length) == 0 || errno == EISCONN) return file;
     } while (retry());
@@ -34,21 +34,21 @@ int connect_to(const sockaddr *address, socklen_t length, const std::string &nam
 
 }  // namespace
 
-Retry::Retry(uint64_t timeout_us, const Link::GoOn &go_on)
-    : end_us_(timeout_us > 0 ? clock_us() + timeout_us : UINT64_MAX), go_on_(go_on) {}
+Retry::Retry(uint64_t timeout_us, const Link::KeepWaiting &keep_waiting)
+    : end_us_(timeout_us > 0 ? clock_us() + timeout_us : UINT64_MAX), keep_waiting_(keep_waiting) {}
 
 bool Retry::operator()() const {
   const bool late = errno == EINTR ? clock_us() >= end_us_
                                    : errno == EAGAIN || errno == EINPROGRESS || errno == EALREADY;
   if (late) errno = ETIMEDOUT;
   if (errno != EINTR) return false;
-  if (!go_on_ || go_on_()) return true;
+  if (!keep_waiting_ || keep_waiting_()) return true;
   errno = EINTR;
   return false;
 }
 
-int connect_unix(const std::string &path, uint64_t timeout_us, const Link::GoOn &go_on,
-                 std::string *why) {
+int connect_unix(const std::string &path, uint64_t timeout_us,
+                 const Link::KeepWaiting &keep_waiting, std::string *why) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
@@ -58,11 +58,11 @@ int connect_unix(const std::string &path, uint64_t timeout_us, const Link::GoOn 
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return connect_to(reinterpret_cast<const sockaddr *>(&address), sizeof address, path, timeout_us,
-                    go_on, why);
+                    keep_waiting, why);
 }
 
 int connect_tcp(const std::string &host, uint16_t port, uint64_t timeout_us,
-                const Link::GoOn &go_on, std::string *why) {
+                const Link::KeepWaiting &keep_waiting, std::string *why) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
@@ -72,7 +72,7 @@ int connect_tcp(const std::string &host, uint16_t port, uint64_t timeout_us,
     return -1;
   }
   const int file = connect_to(found->ai_addr, found->ai_addrlen, host + " port " + number,
-                              timeout_us, go_on, why);
+                              timeout_us, keep_waiting, why);
   freeaddrinfo(found);
   const int on = 1;
   if (file >= 0) setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -15,20 +15,20 @@ namespace accel_rl::replay {
 class Retry {
  public:
   // 0 microseconds: there is always time.
-  Retry(uint64_t timeout_us, const Link::GoOn &go_on);
+  Retry(uint64_t timeout_us, const Link::KeepWaiting &keep_waiting);
   bool operator()() const;
 
  private:
   uint64_t end_us_;
-  const Link::GoOn &go_on_;
+  const Link::KeepWaiting &keep_waiting_;
 };
 
 // A blocking stream socket, whose calls end after so many microseconds; 0: never. -1 with `why`.
 // The host is an address in numbers.
-int connect_unix(const std::string &path, uint64_t timeout_us, const Link::GoOn &go_on,
-                 std::string *why);
+int connect_unix(const std::string &path, uint64_t timeout_us,
+                 const Link::KeepWaiting &keep_waiting, std::string *why);
 int connect_tcp(const std::string &host, uint16_t port, uint64_t timeout_us,
-                const Link::GoOn &go_on, std::string *why);
+                const Link::KeepWaiting &keep_waiting, std::string *why);
 // Microseconds after which a call on it ends without a byte; 0: never.
 void limit_waiting(int file, uint64_t timeout_us);
 

@@ -15,7 +15,8 @@ constexpr const char *environment[] = {"--no-huge", "--no-pci", "-m", "256"};
 }  // namespace
 
 std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uint64_t timeout_us,
-                                       const Link::GoOn &go_on, Fault *fault, std::string *why) {
+                                       const Link::KeepWaiting &keep_waiting, Fault *fault,
+                                       std::string *why) {
   static std::atomic<uint32_t> made{0};
   *fault = Fault::none;
   if (id > most_memif_id) {
@@ -47,7 +48,7 @@ std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uin
   auto link =
       std::make_unique<NicLink>(std::move(nic), Udp4Endpoint{memif_server + 1 + id, usual_port},
                                 Udp4Endpoint{memif_server, usual_port}, greeting);
-  *fault = link->reach(timeout_us, go_on);
+  *fault = link->await_server(timeout_us, keep_waiting);
   if (*fault == Fault::none) return link;
   *why = "no server answers on interface " + std::to_string(id) + " of the memif socket " + path;
   return nullptr;

@@ -32,18 +32,18 @@ bool NicLink::poll() {
 }
 
 // There was nothing to do. Asks the caller, and whether the line is up, a few times a second.
-Fault NicLink::pause(uint64_t end_us, const GoOn &go_on) {
+Fault NicLink::pause(uint64_t end_us, const KeepWaiting &keep_waiting) {
   if (end_us > 0 && now_us_ >= end_us) return Fault::timed_out;
   if (now_us_ - looked_us_ >= look_us) {
     looked_us_ = now_us_;
     if (!nic_->link()) return Fault::closed;
-    if (go_on && !go_on()) return Fault::interrupted;
+    if (keep_waiting && !keep_waiting()) return Fault::interrupted;
   }
   sched_yield();
   return Fault::none;
 }
 
-Fault NicLink::reach(uint64_t timeout_us, const GoOn &go_on) {
+Fault NicLink::await_server(uint64_t timeout_us, const KeepWaiting &keep_waiting) {
   poll();
   const uint64_t end_us = now_us_ + timeout_us;
   for (uint64_t asked_us = now_us_;;) {
@@ -54,7 +54,7 @@ Fault NicLink::reach(uint64_t timeout_us, const GoOn &go_on) {
     if (timeout_us > 0 && now_us_ >= end_us) return Fault::timed_out;
     if (now_us_ - asked_us >= look_us) {
       asked_us = now_us_;
-      if (go_on && !go_on()) return Fault::interrupted;
+      if (keep_waiting && !keep_waiting()) return Fault::interrupted;
     }
     const timespec wait = {0, static_cast<long>(reach_us * 1000)};
     nanosleep(&wait, nullptr);
@@ -63,16 +63,16 @@ Fault NicLink::reach(uint64_t timeout_us, const GoOn &go_on) {
 }
 
 Fault NicLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t room,
-                        uint64_t timeout_us, const GoOn &go_on) {
+                        uint64_t timeout_us, const KeepWaiting &keep_waiting) {
   now_us_ = looked_us_ = clock_us();
   const uint64_t end_us = timeout_us > 0 ? now_us_ + timeout_us : 0;
   if (!caller_.begin(parts, count, into, room, now_us_)) return Fault::malformed;
-  caller_.go_on(now_us_);
+  caller_.pump(now_us_);
   while (caller_.busy()) {
     const bool came = poll();
-    if (came || now_us_ >= caller_.next_us()) caller_.go_on(now_us_);
+    if (came || now_us_ >= caller_.next_us()) caller_.pump(now_us_);
     if (came || !caller_.busy()) continue;
-    const Fault fault = pause(end_us, go_on);
+    const Fault fault = pause(end_us, keep_waiting);
     if (fault != Fault::none) caller_.abandon(fault);
   }
   return caller_.fault();

@@ -19,16 +19,16 @@ class NicLink : public Link, private Wire {
           uint64_t greeting);
 
   // Waits until the server's port is there and has told its address: before anything else.
-  Fault reach(uint64_t timeout_us, const GoOn &go_on);
+  Fault await_server(uint64_t timeout_us, const KeepWaiting &keep_waiting);
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
-                 const GoOn &go_on) override;
+                 const KeepWaiting &keep_waiting) override;
   const uint8_t *reply() const override { return caller_.reply(); }
   size_t reply_bytes() const override { return caller_.reply_bytes(); }
   void set_frame_bytes(uint32_t bytes) override { caller_.set_frame_bytes(bytes); }
 
  private:
   bool poll();
-  Fault pause(uint64_t end_us, const GoOn &go_on);
+  Fault pause(uint64_t end_us, const KeepWaiting &keep_waiting);
 
   bool send(const Address &to, const uint8_t *header, const Part *parts, size_t count) override;
   void flush() override { nic_->flush(); }
@@ -50,7 +50,8 @@ constexpr uint16_t usual_port = 7077;
 // Null with `why`: without DPDK, or where no server has been within `timeout_us`. `fault` says
 // which: none of the former.
 std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uint64_t timeout_us,
-                                       const Link::GoOn &go_on, Fault *fault, std::string *why);
+                                       const Link::KeepWaiting &keep_waiting, Fault *fault,
+                                       std::string *why);
 
 }  // namespace accel_rl::replay
 

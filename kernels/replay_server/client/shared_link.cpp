@@ -55,12 +55,12 @@ int receive_greeting(int file, const Retry &retry, SharedGreeting *greeting) {
 }  // namespace
 
 std::unique_ptr<SharedLink> SharedLink::open(const std::string &path, bool busy,
-                                             uint64_t timeout_us, const GoOn &go_on,
+                                             uint64_t timeout_us, const KeepWaiting &keep_waiting,
                                              std::string *why) {
-  const int file = connect_unix(path, timeout_us, go_on, why);
+  const int file = connect_unix(path, timeout_us, keep_waiting, why);
   if (file < 0) return nullptr;
   SharedGreeting greeting = {};
-  const int memory = receive_greeting(file, Retry(timeout_us, go_on), &greeting);
+  const int memory = receive_greeting(file, Retry(timeout_us, keep_waiting), &greeting);
   void *mapped = MAP_FAILED;
   if (memory >= 0) {
     struct stat there;
@@ -100,18 +100,18 @@ SharedLink::~SharedLink() {
 ssize_t SharedLink::put(const uint8_t *from, size_t count) {
   const size_t done = requests_.write(from, count);
   if (requests_.broken()) return -1;
-  if (done > 0) ring_bell(wants_bytes);
+  if (done > 0) wake_server(wants_bytes);
   return static_cast<ssize_t>(done);
 }
 
 ssize_t SharedLink::take(uint8_t *to, size_t room) {
   const size_t done = replies_.read(to, room);
   if (replies_.broken()) return -1;
-  if (done > 0) ring_bell(wants_room);
+  if (done > 0) wake_server(wants_room);
   return static_cast<ssize_t>(done);
 }
 
-void SharedLink::ring_bell(uint32_t wanted) {
+void SharedLink::wake_server(uint32_t wanted) {
   if (!(words_->server_wants.load(std::memory_order_seq_cst) & wanted)) return;
   const uint8_t bell = 0;  // where there is no room for it, enough of them are on their way
   if (send(file_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
@@ -125,11 +125,11 @@ bool SharedLink::spin(bool to_put) {
   return false;
 }
 
-Fault SharedLink::wait(bool to_put, Patience *patience) {
+Fault SharedLink::wait(bool to_put, Deadline *deadline) {
   if (spin(to_put)) return Fault::none;
   for (;;) {
     if (requests_.broken() || replies_.broken()) return Fault::closed;
-    if (const Fault fault = patience->fault(); fault != Fault::none) return fault;
+    if (const Fault fault = deadline->fault(); fault != Fault::none) return fault;
     // What was there before it hung up is still taken.
     if (hung_up()) return ready(to_put) ? Fault::none : Fault::closed;
     if (busy_) {
@@ -141,7 +141,7 @@ Fault SharedLink::wait(bool to_put, Patience *patience) {
     }
     const uint32_t wanted = to_put ? wants_room : wants_bytes;
     words_->client_wants.store(wanted, std::memory_order_seq_cst);
-    if (!ready(to_put)) futex_wait(&words_->client_wants, wanted, patience->slice_us());
+    if (!ready(to_put)) futex_wait(&words_->client_wants, wanted, deadline->slice_us());
     words_->client_wants.store(0, std::memory_order_relaxed);
     if (ready(to_put)) return Fault::none;
   }

@@ -19,7 +19,7 @@ class SocketLink : public ByteLink {
  protected:
   ssize_t put(const uint8_t *from, size_t count) override;
   ssize_t take(uint8_t *to, size_t room) override;
-  Fault wait(bool, Patience *patience) override { return patience->fault(); }
+  Fault wait(bool, Deadline *deadline) override { return deadline->fault(); }
 
  private:
   int file_, flags_;

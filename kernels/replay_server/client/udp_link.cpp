@@ -73,13 +73,13 @@ int UdpLink::take(uint64_t until_us, uint64_t *now_us) {
 }
 
 Fault UdpLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t room,
-                        uint64_t timeout_us, const GoOn &go_on) {
+                        uint64_t timeout_us, const KeepWaiting &keep_waiting) {
   uint64_t now = clock_us();
   const uint64_t end = timeout_us > 0 ? now + timeout_us : UINT64_MAX;
   uint64_t asked = now;
   if (!caller_.begin(parts, count, into, room, now)) return Fault::malformed;
   for (;;) {
-    caller_.go_on(now);
+    caller_.pump(now);
     wire_.push();
     if (wire_.refused()) caller_.abandon(Fault::closed);  // nobody is there
     if (!caller_.busy()) return caller_.fault();
@@ -90,7 +90,7 @@ Fault UdpLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t r
     if (now >= end && caller_.busy()) caller_.abandon(Fault::timed_out);
     if (now >= asked + slice_us && caller_.busy()) {
       asked = now;
-      if (go_on && !go_on()) caller_.abandon(Fault::interrupted);
+      if (keep_waiting && !keep_waiting()) caller_.abandon(Fault::interrupted);
     }
   }
 }

@@ -21,7 +21,7 @@ class UdpLink : public Link {
   ~UdpLink() override;
 
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
-                 const GoOn &go_on) override;
+                 const KeepWaiting &keep_waiting) override;
   const uint8_t *reply() const override { return caller_.reply(); }
   size_t reply_bytes() const override { return caller_.reply_bytes(); }
   void set_frame_bytes(uint32_t bytes) override { caller_.set_frame_bytes(bytes); }

@@ -23,7 +23,7 @@ bool Amper::allocate(const AmperConfig &config, uint32_t capacity) {
   return members_.allocate(size_t{capacity} * sizeof(uint32_t), false);
 }
 
-void Amper::ask(const SumTree &tree, uint32_t size, uint64_t seed) {
+void Amper::begin_query(const SumTree &tree, uint32_t size, uint64_t seed) {
   const uint32_t groups = config_.groups;
   query_.highest = static_cast<double>(tree.highest());
   const double mean = tree.total() / size;
@@ -76,7 +76,7 @@ uint32_t Amper::list(const SumTree &tree, uint32_t size, bool matching) {
 
 void Amper::draw(const SumTree &tree, uint32_t size, uint64_t seed, uint32_t batch, uint32_t *slots,
                  double *probabilities) {
-  ask(tree, size, seed);
+  begin_query(tree, size, seed);
   const uint64_t round = proposals * batch;
   uint64_t next = config_.groups, accepted = 0, tried = 0;  // next: number of the next draw
   while (accepted < batch && tried < rounds * round) {

@@ -28,7 +28,7 @@ class Amper {
     double low[most_groups], high[most_groups];  // what each group finds, of weight / highest
   };
 
-  void ask(const SumTree &tree, uint32_t size, uint64_t seed);
+  void begin_query(const SumTree &tree, uint32_t size, uint64_t seed);
   bool matches(float weight) const;
   double included(float weight) const;
   // Slots whose weight is above 0 and, if `matching`, matches, to members_; how many.

@@ -18,7 +18,7 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
       !Fragments::cut(header.length, wire_->slice_bytes(server_), &fragments_))
     return false;
   std::memcpy(header_, parts[0].bytes, header_bytes);
-  whole_header(header_);
+  restore_frame_header(header_);
   op_ = static_cast<Op>(header.op);
   const bool greets = op_ == Op::hello || op_ == Op::auth;
   numbered_ = greets && header.session == 0;
@@ -29,7 +29,7 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
   acked_ = {};
   acked_.credit = fragments_.window();
   sent_ = 0;
-  mend_ = acknowledge_ = demand_ = false;
+  retransmit_ = acknowledge_ = demand_ = false;
   into_ = into, room_ = room, reply_ = nullptr;
   reply_fragments_ = {};
   fault_ = Fault::none;
@@ -51,11 +51,11 @@ bool Caller::expected(const Header &header) const {
 void Caller::receive(const uint8_t *bytes, size_t count, uint64_t now_us) {
   ++counts_.in;
   Header header;
-  if (read_datagram(bytes, count, &header) != Sound::yes || !busy() || !expected(header)) {
+  if (read_datagram(bytes, count, &header) != DatagramCheck::ok || !busy() || !expected(header)) {
     ++counts_.ignored;
     return;
   }
-  if (header.op == static_cast<uint8_t>(Op::reset)) return over(Fault::closed);
+  if (header.op == static_cast<uint8_t>(Op::reset)) return finish(Fault::closed);
   if (header.op != static_cast<uint8_t>(Op::ack))
     return take_fragment(bytes, count, header, now_us);
   Ack ack;
@@ -77,13 +77,13 @@ void Caller::take_ack(const Ack &ack, uint64_t now_us) {
   const uint32_t credit = std::max(acked_.credit, ack.credit);
   acked_ = ack;
   acked_.credit = credit;
-  if ((ack.beyond[0] | ack.beyond[1]) && clock_.may_mend(now_us)) mend_ = true;
+  if ((ack.beyond[0] | ack.beyond[1]) && clock_.may_retransmit(now_us)) retransmit_ = true;
 }
 
 // The first fragment that comes says what the reply is like.
 bool Caller::begin_reply(const uint8_t *bytes, const Fragments &fragments) {
   if (fragments.length > frame_bytes_) {
-    over(Fault::malformed);
+    finish(Fault::malformed);
     return false;
   }
   if (fragments.length <= room_) {
@@ -91,11 +91,11 @@ bool Caller::begin_reply(const uint8_t *bytes, const Fragments &fragments) {
   } else if (own_.resize(fragments.length)) {
     reply_ = own_.data();
   } else {
-    over(Fault::no_memory);
+    finish(Fault::no_memory);
     return false;
   }
   std::memcpy(first_, bytes, header_bytes);
-  whole_header(first_);
+  restore_frame_header(first_);
   std::memcpy(reply_, first_, header_bytes);
   if (numbered_ && get(reply_, field::header::session) == greeting_)
     set(reply_, field::header::session, uint64_t{0});
@@ -120,7 +120,7 @@ void Caller::take_fragment(const uint8_t *bytes, size_t count, const Header &hea
   } else {
     uint8_t same[header_bytes];
     std::memcpy(same, bytes, header_bytes);
-    whole_header(same);
+    restore_frame_header(same);
     if (!(fragments == reply_fragments_) || std::memcmp(same, first_, header_bytes) != 0) {
       ++counts_.ignored;
       return;
@@ -136,12 +136,12 @@ void Caller::take_fragment(const uint8_t *bytes, size_t count, const Header &hea
     acknowledge_ = fragments.count > 1 || header.op == static_cast<uint8_t>(Op::welcome);
     session_ = header.session;
     if (checked_) check_reply();
-    return over(Fault::none);
+    return finish(Fault::none);
   }
   const bool last = fragment + 1 == std::min<uint32_t>(fragments.count, granted_);
   if (received_.next() - acknowledged_ >= (granted_ - acknowledged_) / 4 || last)
     acknowledge_ = true;
-  if (received_.any_beyond() && acknowledge_ && clock_.may_mend(now_us)) demand_ = true;
+  if (received_.any_beyond() && acknowledge_ && clock_.may_retransmit(now_us)) demand_ = true;
 }
 
 // As a server does it for a stream, where the checksum is the whole frame's.
@@ -150,29 +150,29 @@ void Caller::check_reply() {
   set(reply_, field::header::checksum, crc32c(reply_, reply_fragments_.length));
 }
 
-void Caller::go_on(uint64_t now_us) {
+void Caller::pump(uint64_t now_us) {
   if (stage_ == Stage::sending) {
-    if (mend_) {
+    if (retransmit_) {
       uint32_t highest = acked_.next;
       for (uint32_t k = acked_.next + 1; k < sent_ && k <= acked_.next + 128; ++k)
         if (acked_.has(k)) highest = k;
       send_again(highest, fragments_.window());
-      mend_ = false;
+      retransmit_ = false;
     }
     const uint32_t most = std::min<uint32_t>(fragments_.count, acked_.credit);
     for (; sent_ < most; ++sent_)
       if (!send_fragment(sent_)) break;
   }
   if (acknowledge_ || demand_)
-    ask(demand_);
+    request_ack(demand_);
   else if (busy() && now_us >= clock_.next_us())
     expire(now_us);
   wire_->flush();
 }
 
 void Caller::expire(uint64_t now_us) {
-  if (!clock_.expire(now_us)) return over(Fault::closed);
-  if (stage_ != Stage::sending) return ask(true);
+  if (!clock_.expire(now_us)) return finish(Fault::closed);
+  if (stage_ != Stage::sending) return request_ack(true);
   constexpr uint32_t few = 8;  // the way may be crowded
   if (acked_.next < sent_) return send_again(sent_, few);
   if (sent_ == 0) return;
@@ -184,8 +184,8 @@ bool Caller::send_fragment(uint32_t fragment) {
   uint8_t header[header_bytes];
   const size_t offset = fragments_.offset(fragment) - header_bytes;
   const std::vector<Part> &parts = body_.piece(offset, fragments_.bytes(fragment));
-  seal(header_, static_cast<uint16_t>(fragment), fragments_.count, parts.data(), parts.size(),
-       header);
+  write_fragment_header(header_, static_cast<uint16_t>(fragment), fragments_.count, parts.data(),
+                        parts.size(), header);
   if (!wire_->send(server_, header, parts.data(), parts.size())) return false;
   ++counts_.out;
   return true;
@@ -202,7 +202,7 @@ void Caller::send_again(uint32_t below, uint32_t most) {
 }
 
 // Say which fragments of the reply are here; `again`: those that are missing shall come again.
-void Caller::ask(bool again) {
+void Caller::request_ack(bool again) {
   Ack ack;
   ack.complete = stage_ == Stage::idle;
   ack.again = again && !ack.complete;
@@ -219,7 +219,7 @@ void Caller::ask(bool again) {
   if (send_whole(wire_, server_, control_, sizeof control_)) ++counts_.out;
 }
 
-void Caller::over(Fault fault) {
+void Caller::finish(Fault fault) {
   fault_ = fault;
   stage_ = Stage::idle;
   if (fault != Fault::none) acknowledge_ = demand_ = false;

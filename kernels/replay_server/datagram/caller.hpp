@@ -31,11 +31,11 @@ class Caller {
 
   // Begin a request, given in parts that stay as they are until it is over; the first part has
   // body_offset bytes at least. The reply is written to `into` [room] if it fits there. False if
-  // the parts are no frame, or one that is too large. Then call go_on().
+  // the parts are no frame, or one that is too large. Then call pump().
   bool begin(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t now_us);
   void receive(const uint8_t *bytes, size_t count, uint64_t now_us);
   // Send what may be sent now: after begin(), after receive() and at next_us().
-  void go_on(uint64_t now_us);
+  void pump(uint64_t now_us);
   uint64_t next_us() const { return clock_.next_us(); }
 
   bool busy() const { return stage_ != Stage::idle; }
@@ -48,7 +48,7 @@ class Caller {
   void set_frame_bytes(uint32_t bytes) { frame_bytes_ = bytes; }
   // Give up the request, if there is one.
   void abandon(Fault fault) {
-    if (busy()) over(fault);
+    if (busy()) finish(fault);
   }
   const CallerCounts &counts() const { return counts_; }
 
@@ -63,8 +63,8 @@ class Caller {
   void expire(uint64_t now_us);
   bool send_fragment(uint32_t fragment);
   void send_again(uint32_t below, uint32_t most);
-  void ask(bool again);
-  void over(Fault fault);
+  void request_ack(bool again);
+  void finish(Fault fault);
 
   Address server_;
   Wire *wire_;
@@ -82,9 +82,9 @@ class Caller {
   bool numbered_ = false;  // with the greeting
   bool checked_ = false;   // as a whole, and so shall the reply be
   Fragments fragments_;
-  Ack acked_;          // what the server said last
-  uint32_t sent_ = 0;  // fragments that were sent once
-  bool mend_ = false;  // what the server misses is to be sent again
+  Ack acked_;                // what the server said last
+  uint32_t sent_ = 0;        // fragments that were sent once
+  bool retransmit_ = false;  // what the server misses is to be sent again
   // The reply.
   uint8_t *into_ = nullptr, *reply_ = nullptr;
   size_t room_ = 0;

@@ -25,19 +25,19 @@ void begin_control(Op op, uint64_t session, uint64_t request, uint16_t flags, ui
 
 }  // namespace
 
-Sound read_datagram(const uint8_t *bytes, size_t count, Header *header) {
-  if (count <= header_bytes || count > most_datagram) return Sound::malformed;
+DatagramCheck read_datagram(const uint8_t *bytes, size_t count, Header *header) {
+  if (count <= header_bytes || count > most_datagram) return DatagramCheck::malformed;
   if (read_header(bytes, UINT32_MAX, header) != Status::ok || !(header->flags & flag_checked) ||
       (header->flags & ~known_flags))
-    return Sound::malformed;
+    return DatagramCheck::malformed;
   uint32_t sum = crc32c(bytes, field::header::checksum.offset);
   sum = crc32c(&no_checksum, sizeof no_checksum, sum);
   sum = crc32c(bytes + header_bytes, count - header_bytes, sum);
-  return sum == header->checksum ? Sound::yes : Sound::bad_checksum;
+  return sum == header->checksum ? DatagramCheck::ok : DatagramCheck::bad_checksum;
 }
 
-void seal(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments, const Part *parts,
-          size_t count, uint8_t *out) {
+void write_fragment_header(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments,
+                           const Part *parts, size_t count, uint8_t *out) {
   std::memcpy(out, frame_header, header_bytes);
   set(out, field::header::flags, get(out, field::header::flags) | flag_checked);
   set(out, field::header::fragment, fragment);
@@ -48,7 +48,7 @@ void seal(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments, co
   set(out, field::header::checksum, sum);
 }
 
-void whole_header(uint8_t *header) {
+void restore_frame_header(uint8_t *header) {
   set(header, field::header::flags, get(header, field::header::flags) & ~flag_checked);
   set(header, field::header::fragment, 0);
   set(header, field::header::fragments, 1);

@@ -24,16 +24,16 @@ struct Ack {
   }
 };
 
-enum class Sound : uint8_t { yes, malformed, bad_checksum };
+enum class DatagramCheck : uint8_t { ok, malformed, bad_checksum };
 // Whether bytes are a datagram: a header that fits them, and a right checksum.
-Sound read_datagram(const uint8_t *bytes, size_t count, Header *header);
+DatagramCheck read_datagram(const uint8_t *bytes, size_t count, Header *header);
 
 // The header of one fragment, from its frame's header, with the checksum over it and the parts.
-void seal(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments, const Part *parts,
-          size_t count, uint8_t *out);
+void write_fragment_header(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments,
+                           const Part *parts, size_t count, uint8_t *out);
 
 // Make the header of any fragment that of the whole frame, as if a stream had brought it.
-void whole_header(uint8_t *header);
+void restore_frame_header(uint8_t *header);
 
 // Both are whole datagrams of body_offset bytes. `flags` is 0 or flag_reply.
 void write_ack(uint64_t session, uint64_t request, uint16_t flags, const Ack &ack, uint8_t *out);

@@ -17,19 +17,19 @@ void Datagrams::receive(const Address &from, const uint8_t *bytes, size_t count,
   ++counts_.in;
   handler_->counters().bytes_in += count;
   try {
-    take(from, bytes, count);
+    dispatch(from, bytes, count);
   } catch (const std::bad_alloc &) {  // as if it had been lost
   }
   wire_->flush();
 }
 
-void Datagrams::take(const Address &from, const uint8_t *bytes, size_t count) {
+void Datagrams::dispatch(const Address &from, const uint8_t *bytes, size_t count) {
   Header header;
-  const Sound sound = read_datagram(bytes, count, &header);
-  if (sound == Sound::bad_checksum) ++counts_.bad_checksums;
-  if (sound != Sound::yes || header.flags & flag_reply) return malformed();
+  const DatagramCheck check = read_datagram(bytes, count, &header);
+  if (check == DatagramCheck::bad_checksum) ++counts_.bad_checksums;
+  if (check != DatagramCheck::ok || header.flags & flag_reply) return malformed();
   if (header.op == static_cast<uint8_t>(Op::hello) || header.op == static_cast<uint8_t>(Op::auth))
-    return greet(from, bytes, count, header);
+    return handle_handshake(from, bytes, count, header);
   const auto found = by_token_.find(header.session);
   if (found == by_token_.end()) return reset(from, header, count);
   Remote &remote = *found->second;
@@ -46,8 +46,8 @@ void Datagrams::malformed() {
 }
 
 // HELLO and AUTH, which one datagram holds, as their replies.
-void Datagrams::greet(const Address &from, const uint8_t *bytes, size_t count,
-                      const Header &header) {
+void Datagrams::handle_handshake(const Address &from, const uint8_t *bytes, size_t count,
+                                 const Header &header) {
   if (header.session == 0 || header.fragments != 1 || header.length != count) return malformed();
   const auto found = remotes_.find(header.session);
   Remote *remote = found == remotes_.end() ? nullptr : found->second.get();
@@ -58,33 +58,33 @@ void Datagrams::greet(const Address &from, const uint8_t *bytes, size_t count,
     if (send_whole(wire_, from, remote->welcome.data(), remote->welcome.size())) ++counts_.out;
     return;
   }
-  if (remote && (hello || is_over(*remote) || remote->token != 0)) {
+  if (remote && (hello || is_closed(*remote) || remote->token != 0)) {
     ++counts_.duplicates;  // it came late
     return;
   }
   if (header.length > handler_->most_bytes(Peer()) || !whole_.resize(count)) return;
   if (!remote) remote = admit(from, header.session);
   std::memcpy(whole_.data(), bytes, count);
-  whole_header(whole_.data());
+  restore_frame_header(whole_.data());
   Frame frame{whole_.data(), {}};
   read_header(frame.bytes, UINT32_MAX, &frame.header);
-  answer_greeting(*remote, header.op, handler_->handle(*remote, frame, &reply_, now_ms_));
+  send_handshake_reply(*remote, header.op, handler_->handle(*remote, frame, &reply_, now_ms_));
 }
 
-void Datagrams::answer_greeting(Remote &remote, uint8_t op, Outcome outcome) {
+void Datagrams::send_handshake_reply(Remote &remote, uint8_t op, Outcome outcome) {
   if (outcome == Outcome::close || outcome == Outcome::waits) return remove(remote);
   remote.greeted = op;
   remote.welcome.swap(reply_);
   uint8_t *welcome = remote.welcome.data();
   const Part rest{welcome + header_bytes, remote.welcome.size() - header_bytes};
-  seal(welcome, 0, 1, &rest, 1, welcome);
+  write_fragment_header(welcome, 0, 1, &rest, 1, welcome);
   if (wire_->send(remote.address, welcome, &rest, 1)) ++counts_.out;
   handler_->counters().bytes_out += remote.welcome.size();
-  if (outcome == Outcome::reply_and_close) return leave(remote);
+  if (outcome == Outcome::reply_and_close) return disconnect(remote);
   if (remote.state != Peer::State::ready) return;
   remote.token = remote.session->token;
   const auto before = by_token_.find(remote.token);
-  if (before != by_token_.end()) leave(*before->second);  // the session goes on here
+  if (before != by_token_.end()) disconnect(*before->second);  // the session goes on here
   by_token_[remote.token] = &remote;
   if (op == static_cast<uint8_t>(Op::auth)) confirm(remote);
 }
@@ -97,7 +97,7 @@ void Datagrams::confirm(Remote &remote) {
 }
 
 Datagrams::Remote *Datagrams::admit(const Address &from, uint64_t greeting) {
-  make_way();
+  evict_half_open();
   auto made = std::make_unique<Remote>();
   Remote *remote = made.get();
   remote->transport = transport_;
@@ -112,7 +112,7 @@ Datagrams::Remote *Datagrams::admit(const Address &from, uint64_t greeting) {
 
 // Those that only say hello take the places of each other, not those of clients, as long as there
 // are such.
-void Datagrams::make_way() {
+void Datagrams::evict_half_open() {
   uint32_t count = 0;
   Remote *gone = nullptr, *oldest = nullptr, *idlest = nullptr;
   const auto longer = [](const Remote &each, const Remote *than) {
@@ -138,20 +138,20 @@ void Datagrams::make_way() {
 }
 
 // Whether it is a client no longer, here or because its session went on elsewhere.
-bool Datagrams::is_over(const Remote &remote) const {
+bool Datagrams::is_closed(const Remote &remote) const {
   return remote.gone || remote.state == Peer::State::closed;
 }
 
-void Datagrams::leave(Remote &remote) {
+void Datagrams::disconnect(Remote &remote) {
   if (remote.gone) return;
-  handler_->leave(remote, now_ms_);
+  handler_->disconnect(remote, now_ms_);
   remote.gone = true;
   remote.heard_ms = now_ms_;
   --handler_->counters().open;
 }
 
 void Datagrams::remove(Remote &remote) {
-  leave(remote);
+  disconnect(remote);
   for (Exchange &each : remote.exchanges) release(remote, each);
   const auto found = by_token_.find(remote.token);
   if (found != by_token_.end() && found->second == &remote) by_token_.erase(found);
@@ -166,13 +166,13 @@ void Datagrams::reset(const Address &to, const Header &header, size_t count) {
   if (send_whole(wire_, to, control_, sizeof control_)) ++counts_.out;
 }
 
-void Datagrams::sweep(uint64_t now_ms) {
+void Datagrams::close_idle(uint64_t now_ms) {
   now_ms_ = now_ms;
   std::vector<Remote *> old;
   const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
   for (auto &each : remotes_) {
     Remote &remote = *each.second;
-    if (remote.state == Peer::State::closed) leave(remote);
+    if (remote.state == Peer::State::closed) disconnect(remote);
     const bool client = remote.state == Peer::State::ready && remote.confirmed;
     const uint32_t most_ms = remote.gone          ? settings_.linger_ms
                              : remote.waiting > 0 ? settings_.silent_ms

@@ -62,7 +62,7 @@ class Datagrams {
   void receive(const Address &from, const uint8_t *bytes, size_t count, uint64_t now_ms);
   // Send a reply that had to wait, to one of its own peers. It may keep the frame's memory.
   void deliver(Peer &peer, FrameBuffer &frame);
-  void sweep(uint64_t now_ms);
+  void close_idle(uint64_t now_ms);
   // Every peer leaves the handler.
   void close(uint64_t now_ms);
 
@@ -113,21 +113,22 @@ class Datagrams {
   using Stage = Exchange::Stage;
 
   // Peers.
-  void take(const Address &from, const uint8_t *bytes, size_t count);
-  void greet(const Address &from, const uint8_t *bytes, size_t count, const Header &header);
+  void dispatch(const Address &from, const uint8_t *bytes, size_t count);
+  void handle_handshake(const Address &from, const uint8_t *bytes, size_t count,
+                        const Header &header);
   Remote *admit(const Address &from, uint64_t greeting);
-  void answer_greeting(Remote &remote, uint8_t op, Outcome outcome);
+  void send_handshake_reply(Remote &remote, uint8_t op, Outcome outcome);
   void confirm(Remote &remote);
-  void make_way();
-  void leave(Remote &remote);
+  void evict_half_open();
+  void disconnect(Remote &remote);
   void remove(Remote &remote);
   void malformed();
-  bool is_over(const Remote &remote) const;
+  bool is_closed(const Remote &remote) const;
   void reset(const Address &to, const Header &header, size_t count);
   // Their requests.
   bool is_late(const Remote &remote, uint64_t request) const;
   void take_request(Remote &remote, const uint8_t *bytes, size_t count, const Header &header);
-  void take_again(Remote &remote, Exchange &exchange);
+  void resend(Remote &remote, Exchange &exchange);
   void take_whole(Remote &remote, Exchange &exchange, const uint8_t *bytes, size_t count);
   void take_fragment(Remote &remote, Exchange &exchange, const uint8_t *bytes, size_t count,
                      const Header &header);
@@ -137,7 +138,7 @@ class Datagrams {
   // And replies.
   void finish(Remote &remote, Exchange &exchange, Outcome outcome, FrameBuffer *reply);
   bool keep(Remote &remote, Exchange &exchange, FrameBuffer *reply);
-  bool spare(Remote &remote, const Exchange &exchange, uint64_t bytes);
+  bool evict_replies(Remote &remote, const Exchange &exchange, uint64_t bytes);
   bool drop_oldest(Remote &remote, const Exchange &but);
   void take_ack(Remote &remote, const uint8_t *bytes, size_t count, const Header &header);
   bool send_fragment(Remote &remote, const Exchange &exchange, uint32_t fragment);

@@ -24,9 +24,9 @@ void Datagrams::take_request(Remote &remote, const uint8_t *bytes, size_t count,
     return take_fragment(remote, exchange, bytes, count, header);
   if (known && exchange.stage != Stage::lost) {
     ++counts_.duplicates;
-    return take_again(remote, exchange);
+    return resend(remote, exchange);
   }
-  if (known || is_over(remote)) return reset(remote.address, header, count);
+  if (known || is_closed(remote)) return reset(remote.address, header, count);
   if (is_late(remote, header.request) || exchange.stage == Stage::waiting) {
     ++counts_.duplicates;  // it came late, or too many are on their way
     return;
@@ -55,7 +55,7 @@ bool Datagrams::is_late(const Remote &remote, uint64_t request) const {
 }
 
 // A part of a request that is here already: the client does not know how far it is.
-void Datagrams::take_again(Remote &remote, Exchange &exchange) {
+void Datagrams::resend(Remote &remote, Exchange &exchange) {
   if (exchange.stage == Stage::waiting) acknowledge(remote, exchange);
   if (exchange.stage != Stage::replied) return;
   ++counts_.retransmitted;  // the first is enough: it asks for others itself
@@ -75,7 +75,7 @@ void Datagrams::take_fragment(Remote &remote, Exchange &exchange, const uint8_t 
   Fragments fragments;
   uint8_t whole[header_bytes];
   std::memcpy(whole, bytes, header_bytes);
-  whole_header(whole);
+  restore_frame_header(whole);
   const bool first = exchange.frame.size() == 0;
   if (!Fragments::infer(header, size, &fragments) || !(fragments == exchange.fragments) ||
       (!first && std::memcmp(whole, exchange.frame.data(), header_bytes) != 0) ||
@@ -129,7 +129,7 @@ bool Datagrams::make_room(Remote &remote, Exchange &exchange, size_t bytes) {
 
 // A whole request, at an address as the handler wants it. What `remote` is may be gone afterwards.
 void Datagrams::handle(Remote &remote, Exchange &exchange, uint8_t *bytes) {
-  whole_header(bytes);
+  restore_frame_header(bytes);
   Frame frame{bytes, {}};
   Outcome outcome = Outcome::close;
   read_header(bytes, UINT32_MAX, &frame.header);

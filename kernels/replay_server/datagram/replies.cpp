@@ -36,7 +36,7 @@ void Datagrams::finish(Remote &remote, Exchange &exchange, Outcome outcome, Fram
   } else {
     ++counts_.dropped_replies;
   }
-  if (outcome == Outcome::reply_and_close) leave(remote);
+  if (outcome == Outcome::reply_and_close) disconnect(remote);
 }
 
 bool Datagrams::keep(Remote &remote, Exchange &exchange, FrameBuffer *reply) {
@@ -50,7 +50,8 @@ bool Datagrams::keep(Remote &remote, Exchange &exchange, FrameBuffer *reply) {
   }
   // No copy, unless that would keep the memory of a far larger one.
   const bool swaps = reply->capacity() <= 2 * reply->size() + slack_bytes;
-  if (!spare(remote, exchange, swaps ? reply->capacity() : aligned(reply->size()))) return false;
+  if (!evict_replies(remote, exchange, swaps ? reply->capacity() : aligned(reply->size())))
+    return false;
   if (swaps) {
     exchange.frame.swap(*reply);
     if (reply->capacity() < spare_.capacity()) reply->swap(spare_);
@@ -64,7 +65,7 @@ bool Datagrams::keep(Remote &remote, Exchange &exchange, FrameBuffer *reply) {
 }
 
 // Whether so much more may be kept: older replies are given up for it, those of whoever has most.
-bool Datagrams::spare(Remote &remote, const Exchange &exchange, uint64_t bytes) {
+bool Datagrams::evict_replies(Remote &remote, const Exchange &exchange, uint64_t bytes) {
   while (remote.kept + bytes > settings_.reply_bytes)
     if (!drop_oldest(remote, exchange)) return false;
   while (kept_ + bytes > settings_.unread_bytes) {
@@ -135,7 +136,7 @@ bool Datagrams::send_fragment(Remote &remote, const Exchange &exchange, uint32_t
   const uint8_t *frame = exchange.frame.data();
   const Part slice{frame + fragments.offset(fragment), fragments.bytes(fragment)};
   uint8_t header[header_bytes];
-  seal(frame, static_cast<uint16_t>(fragment), fragments.count, &slice, 1, header);
+  write_fragment_header(frame, static_cast<uint16_t>(fragment), fragments.count, &slice, 1, header);
   if (!wire_->send(remote.address, header, &slice, 1)) return false;
   ++counts_.out;
   handler_->counters().bytes_out += header_bytes + slice.count;

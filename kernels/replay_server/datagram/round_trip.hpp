@@ -45,10 +45,10 @@ class RoundTrip {
     return ++tries_ <= settings_.tries;
   }
   // Whether what seems to be missing may be asked for again: once in a round trip.
-  bool may_mend(uint64_t now_us) {
+  bool may_retransmit(uint64_t now_us) {
     const auto round_us = std::max<uint64_t>(static_cast<uint64_t>(mean_us_), 200);
-    if (now_us < mended_us_ + round_us) return false;
-    mended_us_ = now_us;
+    if (now_us < retransmitted_us_ + round_us) return false;
+    retransmitted_us_ = now_us;
     return true;
   }
   uint64_t next_us() const { return next_us_; }
@@ -70,7 +70,7 @@ class RoundTrip {
   RoundTripSettings settings_;
   double mean_us_ = 0, deviation_us_ = 0;
   uint64_t usual_us_, wait_us_ = 0;  // for a new request; for this one now
-  uint64_t began_us_ = 0, next_us_ = 0, mended_us_ = 0;
+  uint64_t began_us_ = 0, next_us_ = 0, retransmitted_us_ = 0;
   uint32_t tries_ = 0;
   bool clean_ = true, heard_ = false;  // nothing was sent again; the server has said something
 };

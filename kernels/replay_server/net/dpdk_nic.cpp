@@ -88,7 +88,7 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
   std::string arguments = comma < device.size() ? device.substr(comma + 1) : "";
   const bool is_memif = name.compare(0, 9, "net_memif") == 0;
   const bool serves = argument_of(device, "role") == "server";
-  std::shared_ptr<MemifDoor> door;
+  std::shared_ptr<MemifProxy> proxy;
   if (is_memif && !serves && argument_of(device, "role") != "client") {
     *why = "role=server is missing, without which DPDK's memif is a client; got " + device;
     return nullptr;
@@ -103,9 +103,9 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
           device;
       return nullptr;
     }
-    door = MemifDoor::at(path, why);
-    if (!door) return nullptr;
-    arguments.replace(arguments.find(key + path) + key.size(), path.size(), door->inner());
+    proxy = MemifProxy::at(path, why);
+    if (!proxy) return nullptr;
+    arguments.replace(arguments.find(key + path) + key.size(), path.size(), proxy->inner());
   }
   char reason[why_bytes] = "";
   uint16_t number = 0;
@@ -114,7 +114,7 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
     return nullptr;
   }
   std::unique_ptr<DpdkNic> nic = open(driver, number, promiscuous, device, why);
-  if (nic) nic->door_ = std::move(door);
+  if (nic) nic->proxy_ = std::move(proxy);
   return nic;
 }
 

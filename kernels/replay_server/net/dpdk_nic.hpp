@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../dpdk/dpdk.h"
-#include "memif_door.hpp"
+#include "memif_proxy.hpp"
 #include "nic.hpp"
 
 namespace accel_rl::replay {
@@ -51,7 +51,7 @@ class DpdkNic : public Nic {
   const accel_rl_dpdk_driver *driver_;
   accel_rl_dpdk_port *port_;
   std::string device_;
-  std::shared_ptr<MemifDoor> door_;  // of a memif server; the port goes before it
+  std::shared_ptr<MemifProxy> proxy_;  // of a memif server; the port goes before it
   Mac mac_;
   accel_rl_dpdk_part received_[ACCEL_RL_DPDK_BURST];
   size_t received_count_ = 0, taken_ = 0;

@@ -23,9 +23,9 @@ const Mac *Neighbours::find(uint32_t address) const {
   return found != entries_.end() && found->second.known ? &found->second.mac : nullptr;
 }
 
-bool Neighbours::may_ask(uint32_t address, uint64_t now_ms) {
+bool Neighbours::may_request(uint32_t address, uint64_t now_ms) {
   const auto found = entries_.find(address);
-  if (found != entries_.end() && now_ms - found->second.heard_ms < ask_ms) return false;
+  if (found != entries_.end() && now_ms - found->second.heard_ms < request_ms) return false;
   entry(address).heard_ms = now_ms;
   return true;
 }

@@ -16,11 +16,11 @@ class Neighbours {
 
   void learn(uint32_t address, const Mac &mac, uint64_t now_ms);
   const Mac *find(uint32_t address) const;
-  // Whether ARP shall ask for an address now: not again within `ask_ms`.
-  bool may_ask(uint32_t address, uint64_t now_ms);
+  // Whether ARP shall ask for an address now: not again within `request_ms`.
+  bool may_request(uint32_t address, uint64_t now_ms);
   size_t size() const { return entries_.size(); }
 
-  static constexpr uint64_t ask_ms = 20;
+  static constexpr uint64_t request_ms = 20;
 
  private:
   struct Entry {

@@ -73,7 +73,7 @@ void Stack::arp(const ArpMessage &message, uint64_t now_ms) {
 
 bool Stack::resolve(uint32_t address, uint64_t now_ms) {
   if (neighbours_.find(address)) return true;
-  if (!neighbours_.may_ask(address, now_ms)) return false;
+  if (!neighbours_.may_request(address, now_ms)) return false;
   uint8_t request[least_packet_bytes] = {};
   write_ethernet(request, broadcast_mac, nic_->mac(), EtherType::arp);
   write_arp(request + ethernet_bytes, {true, nic_->mac(), own_.address, address}, Mac{});

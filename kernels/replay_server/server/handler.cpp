@@ -178,7 +178,7 @@ Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
 
 Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   Outcome outcome;
-  if (answer_again(peer, frame.header, reply, &outcome)) return outcome;
+  if (replay_reply(peer, frame.header, reply, &outcome)) return outcome;
   Publish request;
   const Status parsed = parse_publish(frame, &request);
   if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
@@ -191,7 +191,7 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (status != Status::ok) return fail(frame.header, status, request.name, reply);
   set(reply->data(), field::publish_reply::version, request.version);
   finish_reply(reply);
-  remember(peer, frame.header, reply);
+  record_reply(peer, frame.header, reply);
   return Outcome::reply;
 }
 

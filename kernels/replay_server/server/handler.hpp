@@ -22,7 +22,7 @@ namespace accel_rl::replay {
 
 class Transport;
 
-// One connection, as the handler sees it. Its transport owns it, and calls leave() at its end.
+// One connection, as the handler sees it. Its transport owns it, and calls disconnect() at its end.
 struct Peer {
   enum class State : uint8_t { fresh, challenged, ready, closed };
 
@@ -55,12 +55,12 @@ class Handler {
   Outcome refuse(const Header &header, Status status, FrameBuffer *reply);
   Outcome handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   // Try again what waits, and give up what has waited long enough.
-  void go_on(uint64_t now_ms, const Deliver &deliver);
-  // Whether go_on() has something to do by now, and when at the latest it will (0: never).
+  void serve_waiting(uint64_t now_ms, const Deliver &deliver);
+  // Whether serve_waiting() has something to do by now, and when at the latest it will (0: never).
   bool pending() const { return changed_ || snapshots_.writing(); }
   uint64_t deadline_ms() const;
-  void leave(Peer &peer, uint64_t now_ms);
-  void sweep(uint64_t now_ms) { sessions_.sweep(now_ms, settings_.session_timeout_ms); }
+  void disconnect(Peer &peer, uint64_t now_ms);
+  void expire_sessions(uint64_t now_ms) { sessions_.expire(now_ms, settings_.session_timeout_ms); }
 
   // Begin a snapshot unless one is being written; snapshots() tells how it went.
   Status begin_snapshot(std::string *why);
@@ -103,14 +103,14 @@ class Handler {
 
   Table *table_of(const Header &header);
   // Answer from memory a request that was done before; false if it was not.
-  bool answer_again(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
-  void remember(Peer &peer, const Header &header, FrameBuffer *reply);
+  bool replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
+  void record_reply(Peer &peer, const Header &header, FrameBuffer *reply);
   Outcome do_push(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome do_sample(const Header &header, const SampleRequest &request, FrameBuffer *reply);
   Status park(Peer &peer, Waiting waiting, std::deque<Waiting> *queue);
   bool serve_first(std::deque<Waiting> *queue, bool is_push, const Deliver &deliver);
   void expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver &deliver);
-  void forget(std::deque<Waiting> *queue, const Peer &peer);
+  void drop_queued(std::deque<Waiting> *queue, const Peer &peer);
   void unpark(const Waiting &waiting);
   void drop_waiting(Peer &peer);
 

@@ -84,7 +84,7 @@ Outcome Handler::bye(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   return Outcome::reply_and_close;
 }
 
-void Handler::leave(Peer &peer, uint64_t now_ms) {
+void Handler::disconnect(Peer &peer, uint64_t now_ms) {
   if (peer.session) {
     peer.session->peer = nullptr;
     peer.session->left_ms = now_ms;

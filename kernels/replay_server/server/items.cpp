@@ -24,7 +24,7 @@ Table *Handler::table_of(const Header &header) {
   return header.table < tables_.size() ? tables_[header.table].get() : nullptr;
 }
 
-bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *reply,
+bool Handler::replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply,
                            Outcome *outcome) {
   const Recent &recent = peer.session->recent;
   if (const Recent::End *end = recent.find(header.request)) {
@@ -37,7 +37,7 @@ bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *
     *outcome = Outcome::reply;
     return true;
   }
-  if (!recent.forgotten(header.request)) return false;
+  if (!recent.is_too_old(header.request)) return false;
   *outcome = fail(header, Status::repeated,
                   header.request == 0 ? "changes are numbered from 1 on"
                                       : "request " + std::to_string(header.request) +
@@ -46,7 +46,7 @@ bool Handler::answer_again(const Peer &peer, const Header &header, FrameBuffer *
   return true;
 }
 
-void Handler::remember(Peer &peer, const Header &header, FrameBuffer *reply) {
+void Handler::record_reply(Peer &peer, const Header &header, FrameBuffer *reply) {
   peer.session->recent.add(header.request,
                            static_cast<Status>(get(reply->data(), field::header::status)),
                            reply->data() + header_bytes);
@@ -57,7 +57,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
   Table *table = table_of(header);
   if (!table) return fail(header, Status::no_such_table, "", reply);
   Outcome outcome;
-  if (answer_again(peer, header, reply, &outcome)) return outcome;
+  if (replay_reply(peer, header, reply, &outcome)) return outcome;
   const Status parsed = parse_push(frame, settings_.limits, column_bytes_[header.table], &push_);
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
   if (parsed != Status::ok) {
@@ -99,7 +99,7 @@ Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   set(reply->data(), field::push_reply::items, push_.items);
   set(reply->data(), field::push_reply::held, table.size());
   finish_reply(reply);
-  remember(peer, header, reply);
+  record_reply(peer, header, reply);
   return Outcome::reply;
 }
 
@@ -180,7 +180,7 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   Table *table = table_of(header);
   if (!table) return fail(header, Status::no_such_table, "", reply);
   Outcome outcome;
-  if (answer_again(peer, header, reply, &outcome)) return outcome;
+  if (replay_reply(peer, header, reply, &outcome)) return outcome;
   Update request;
   const Status parsed = parse_update(frame, settings_.limits, &request);
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
@@ -198,7 +198,7 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   set(reply->data(), field::update_reply::applied, counts.applied);
   set(reply->data(), field::update_reply::stale, counts.stale);
   finish_reply(reply);
-  remember(peer, header, reply);
+  record_reply(peer, header, reply);
   return Outcome::reply;
 }
 

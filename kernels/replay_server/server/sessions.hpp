@@ -34,7 +34,7 @@ class Recent {
     return nullptr;
   }
   // Whether it may be one of those that were forgotten; 0, which no change has, always is.
-  bool forgotten(uint64_t request) const { return request <= forgotten_; }
+  bool is_too_old(uint64_t request) const { return request <= forgotten_; }
 
   void add(uint64_t request, Status status, const uint8_t *fixed) {
     End &end = ends_[next_];
@@ -87,7 +87,7 @@ class Sessions {
   }
 
   // Forget those that have been without a connection for too long.
-  void sweep(uint64_t now_ms, uint64_t timeout_ms) {
+  void expire(uint64_t now_ms, uint64_t timeout_ms) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
       const Session &session = *each->second;
       const bool over = !session.peer && now_ms - session.left_ms >= timeout_ms;

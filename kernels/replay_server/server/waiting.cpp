@@ -24,7 +24,7 @@ void Handler::unpark(const Waiting &waiting) {
   waiting_bytes_ -= waiting.frame.size();
 }
 
-void Handler::forget(std::deque<Waiting> *queue, const Peer &peer) {
+void Handler::drop_queued(std::deque<Waiting> *queue, const Peer &peer) {
   for (const Waiting &each : *queue)
     if (each.peer == &peer) unpark(each);
   queue->erase(std::remove_if(queue->begin(), queue->end(),
@@ -35,8 +35,8 @@ void Handler::forget(std::deque<Waiting> *queue, const Peer &peer) {
 void Handler::drop_waiting(Peer &peer) {
   if (peer.waiting == 0) return;
   for (Queues &each : queues_) {
-    forget(&each.pushes, peer);
-    forget(&each.samples, peer);
+    drop_queued(&each.pushes, peer);
+    drop_queued(&each.samples, peer);
   }
   for (size_t k = for_snapshot_.size(); k-- > 0;)
     if (for_snapshot_[k].peer == &peer) {
@@ -82,7 +82,7 @@ void Handler::expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver 
   }
 }
 
-void Handler::go_on(uint64_t now_ms, const Deliver &deliver) {
+void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
   if (snapshots_.active() && snapshots_.work()) {
     const std::shared_ptr<const SnapshotEnd> end = snapshots_.last();
     if (end->status == Status::ok) ++statistics_.snapshots;

@@ -108,7 +108,7 @@ struct Talk {
   uint64_t next = 1;
 
   explicit Talk(Settings wanted = settings()) : handler(std::move(wanted)) {}
-  ~Talk() { handler.leave(peer, now_ms); }
+  ~Talk() { handler.disconnect(peer, now_ms); }
 
   // The status of the reply; malformed where there is none.
   Status send(Peer &from, const uint8_t *bytes, size_t size) {

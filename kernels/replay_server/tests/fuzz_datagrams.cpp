@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint64_t token = 0;
   const auto put = [&world](uint8_t *frame, size_t length) {
     const Part rest{frame + header_bytes, length - header_bytes};
-    seal(frame, get(frame, field::header::fragment), get(frame, field::header::fragments), &rest, 1,
-         frame);
+    write_fragment_header(frame, get(frame, field::header::fragment),
+                          get(frame, field::header::fragments), &rest, 1, frame);
     world.server.receive(address_of(1), frame, length, world.now_ms());
   };
   if (data[0] & 2) {
@@ -59,10 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     data += 1 + body, size -= 1 + body;
     world.network.now_us += most_ms * 1000;
-    world.handler.go_on(world.now_ms(), [&world](Peer &peer, FrameBuffer &reply) {
+    world.handler.serve_waiting(world.now_ms(), [&world](Peer &peer, FrameBuffer &reply) {
       world.server.deliver(peer, reply);
     });
-    world.server.sweep(world.now_ms());
+    world.server.close_idle(world.now_ms());
   }
   world.server.close(world.now_ms());
   if (world.server.assembling_bytes() != 0 || world.server.kept_bytes() != 0) abort();

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     talk.send(talk.peer, frame, length);
     std::free(exact);
-    talk.handler.go_on(talk.now_ms += 10, deliver);
+    talk.handler.serve_waiting(talk.now_ms += 10, deliver);
     if (talk.outcome == Outcome::close || talk.outcome == Outcome::reply_and_close) break;
   }
   return 0;

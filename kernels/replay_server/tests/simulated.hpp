@@ -125,7 +125,7 @@ struct Client {
     const bool begun =
         caller.begin(parts.data(), parts.size(), room.data(), room.size(), network->now_us);
     CHECK(begun, "request %u cannot be sent", static_cast<unsigned>(done));
-    caller.go_on(network->now_us);
+    caller.pump(network->now_us);
   }
   Status status() const {
     return caller.fault() == Fault::none
@@ -167,13 +167,13 @@ struct World {
       else if (!dead)
         server.receive(address_of(each.client), each.bytes.data(), each.bytes.size(), now_ms());
     }
-    handler.go_on(now_ms(),
-                  [this](Peer &peer, FrameBuffer &frame) { server.deliver(peer, frame); });
+    handler.serve_waiting(now_ms(),
+                          [this](Peer &peer, FrameBuffer &frame) { server.deliver(peer, frame); });
     if (network.now_us >= swept_us_ + 250000) {
       swept_us_ = network.now_us;
-      server.sweep(now_ms());
+      server.close_idle(now_ms());
     }
-    for (const auto &each : clients) each->caller.go_on(network.now_us);
+    for (const auto &each : clients) each->caller.pump(network.now_us);
   }
 
   // All scripts to their end, or to a fault; at most so many seconds.

@@ -29,7 +29,8 @@ int main() {
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, nullptr);
-  const auto open = [&path](uint64_t timeout_us, const Link::GoOn &go_on, std::string *why) {
+  const auto open = [&path](uint64_t timeout_us, const Link::KeepWaiting &keep_waiting,
+                            std::string *why) {
     std::atomic<bool> over{false};
     std::thread teaser([&over, waits = pthread_self()] {
       while (!over) {
@@ -38,7 +39,7 @@ int main() {
       }
     });
     const auto begin = std::chrono::steady_clock::now();
-    CHECK(!SharedLink::open(path, false, timeout_us, go_on, why), "there is memory");
+    CHECK(!SharedLink::open(path, false, timeout_us, keep_waiting, why), "there is memory");
     const auto took = std::chrono::steady_clock::now() - begin;
     over = true;
     teaser.join();

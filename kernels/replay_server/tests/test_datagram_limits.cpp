@@ -25,7 +25,7 @@ struct Hand {
                                 const uint8_t *from, size_t bytes) {
     const Part part{from, bytes};
     std::vector<uint8_t> made(header_bytes + bytes);
-    seal(header, number, count, &part, 1, made.data());
+    write_fragment_header(header, number, count, &part, 1, made.data());
     std::memcpy(made.data() + header_bytes, from, bytes);
     return made;
   }
@@ -38,7 +38,7 @@ struct Hand {
   Header last() const {
     Header header;
     const std::vector<uint8_t> &bytes = world.end.sent.back();
-    CHECK(read_datagram(bytes.data(), bytes.size(), &header) == Sound::yes, "no datagram");
+    CHECK(read_datagram(bytes.data(), bytes.size(), &header) == DatagramCheck::ok, "no datagram");
     return header;
   }
   size_t replies() const { return world.end.sent.size(); }
@@ -148,7 +148,7 @@ static void test_pieces() {
   Request half = push(numbers(2000, 0));
   hand.put(hand.fragment(hand.numbered(half, 3), 0, slice, count));
   hand.world.network.now_us += 20000000;
-  hand.world.server.sweep(hand.world.now_ms());
+  hand.world.server.close_idle(hand.world.now_ms());
   CHECK(hand.world.server.assembling_bytes() == 0 && hand.counts().dropped_requests == 1, "kept");
   hand.put(hand.fragment(half, 1, slice, count));
   CHECK(hand.last_is(Op::reset), "it is waited for");
@@ -210,9 +210,9 @@ static void test_crowds() {
   hand.ask(Request(Op::ping), 2);
   CHECK(hand.last_is(Op::ping), "the newest had to go");
   hand.world.network.now_us += uint64_t{3601} * 1000000;
-  hand.world.server.sweep(hand.world.now_ms());
+  hand.world.server.close_idle(hand.world.now_ms());
   hand.world.network.now_us += 11000000;
-  hand.world.server.sweep(hand.world.now_ms());
+  hand.world.server.close_idle(hand.world.now_ms());
   CHECK(hand.world.server.peers() == 0, "idle clients stay");
   CHECK(hand.world.handler.statistics().open == 0, "open");
 }
@@ -281,7 +281,7 @@ static void test_unused() {
   hand.ask(Request(Op::ping), 1);
   hand.greet(6, 2);
   hand.world.network.now_us += 6000000;
-  hand.world.server.sweep(hand.world.now_ms());
+  hand.world.server.close_idle(hand.world.now_ms());
   CHECK(hand.world.server.peers() == 1, "%d peers", int(hand.world.server.peers()));
   CHECK(hand.world.handler.statistics().timed_out == 1, "it was not counted");
 }

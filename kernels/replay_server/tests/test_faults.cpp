@@ -68,14 +68,14 @@ static void test_lost_wake() {
   other.set(field::header::table, 1);
   CHECK(send_as(talk, second, std::move(other), 2) == Status::ok, "what it waits for");
   int delivered = 0;
-  talk.handler.go_on(talk.now_ms, [&](Peer &peer, FrameBuffer &) {
+  talk.handler.serve_waiting(talk.now_ms, [&](Peer &peer, FrameBuffer &) {
     ++delivered;
-    if (&peer == &talk.peer) talk.handler.leave(peer, talk.now_ms);
+    if (&peer == &talk.peer) talk.handler.disconnect(peer, talk.now_ms);
   });
   CHECK(delivered == 2, "%d replies", delivered);
   CHECK(talk.handler.tables()[0]->size() == 4, "the push behind it still waits");
   CHECK(!talk.handler.pending(), "there is more to do");
-  talk.handler.leave(second, talk.now_ms);
+  talk.handler.disconnect(second, talk.now_ms);
 }
 
 // Without memory for the reply nothing is done: sent again, it would be done twice.
@@ -124,21 +124,21 @@ static void test_sessions() {
   const uint64_t tokens[] = {peers[0].session->token, peers[1].session->token};
   Request hello(Op::hello);
   CHECK(talk.send(peers[2], hello.bytes.data(), hello.bytes.size()) == Status::limit, "a third");
-  talk.handler.leave(peers[1], 1000), talk.handler.leave(peers[0], 2000);
+  talk.handler.disconnect(peers[1], 1000), talk.handler.disconnect(peers[0], 2000);
   peers[2] = Peer();
   greet(talk, peers[2]);
   CHECK(talk.handler.statistics().sessions == 2, "too many sessions");
   Peer back;
-  talk.handler.leave(peers[2], 3000);
+  talk.handler.disconnect(peers[2], 3000);
   hello.set(field::hello::resume, tokens[0]);
   talk.send(back, hello.bytes.data(), hello.bytes.size());
   CHECK(talk.get(field::welcome::resumed) == 1, "the newer one is gone");
-  talk.handler.leave(back, 4000);
+  talk.handler.disconnect(back, 4000);
   back = Peer();
   hello.set(field::hello::resume, tokens[1]);
   talk.send(back, hello.bytes.data(), hello.bytes.size());
   CHECK(talk.get(field::welcome::resumed) == 0, "the older one is left");
-  talk.handler.leave(back, 5000);
+  talk.handler.disconnect(back, 5000);
 }
 
 static void test_names() {
@@ -206,12 +206,12 @@ static void test_snapshots() {
   const auto nobody = [](Peer &, FrameBuffer &) {};
   CHECK(talk.handler.begin_snapshot(&why) == Status::ok, "%s", why.c_str());
   const auto first = talk.handler.snapshots().last();
-  while (talk.handler.snapshots().active()) talk.handler.go_on(talk.now_ms, nobody);
+  while (talk.handler.snapshots().active()) talk.handler.serve_waiting(talk.now_ms, nobody);
   CHECK(first->over && first->status == Status::ok, "%s", first->why.c_str());
   CHECK(talk.handler.begin_snapshot(&why) == Status::ok, "%s", why.c_str());
   CHECK(talk.handler.snapshots().last() != first && first->over, "the second is the first");
   CHECK(!talk.handler.snapshots().last()->over, "it has ended");
-  while (talk.handler.snapshots().active()) talk.handler.go_on(talk.now_ms, nobody);
+  while (talk.handler.snapshots().active()) talk.handler.serve_waiting(talk.now_ms, nobody);
   // What was restored is not restored again over itself.
   Talk again(wanted);
   CHECK(again.handler.restore(wanted.snapshot_path, &why) == Status::ok, "%s", why.c_str());

@@ -49,7 +49,7 @@ static void test_once() {
   Request request = push({1, 2});
   CHECK(talk.send(request) == Status::ok && talk.get(field::push_reply::held) == 2, "push");
   const uint64_t token = talk.peer.session->token;
-  talk.handler.leave(talk.peer, talk.now_ms);
+  talk.handler.disconnect(talk.peer, talk.now_ms);
   Peer second;
   Request again(Op::hello);
   again.set(field::hello::resume, token);
@@ -69,10 +69,10 @@ static void test_once() {
   Peer third;
   talk.send(third, again.bytes.data(), again.bytes.size());
   CHECK(second.state == Peer::State::closed && !second.session, "two connections of a session");
-  talk.handler.leave(third, talk.now_ms);
-  talk.handler.sweep(talk.now_ms + 59999);
+  talk.handler.disconnect(third, talk.now_ms);
+  talk.handler.expire_sessions(talk.now_ms + 59999);
   CHECK(talk.handler.statistics().sessions == 1, "forgotten too early");
-  talk.handler.sweep(talk.now_ms + 60000);
+  talk.handler.expire_sessions(talk.now_ms + 60000);
   CHECK(talk.handler.statistics().sessions == 0, "not forgotten");
 }
 
@@ -93,17 +93,17 @@ static void test_waiting() {
     ++delivered;
     status = static_cast<Status>(get(frame.data(), field::header::status));
   };
-  talk.handler.go_on(talk.now_ms + 49, nobody);
+  talk.handler.serve_waiting(talk.now_ms + 49, nobody);
   CHECK(talk.send(push({1, 2, 3, 4})) == Status::ok, "push");
-  talk.handler.go_on(talk.now_ms, deliver);
+  talk.handler.serve_waiting(talk.now_ms, deliver);
   CHECK(delivered == 1 && status == Status::ok, "the sample did not go on");
   talk.send(push({5, 6, 7}, {}, 50));
   CHECK(talk.outcome == Outcome::waits, "a push above max_diff");
-  talk.handler.go_on(talk.now_ms + 50, deliver);
+  talk.handler.serve_waiting(talk.now_ms + 50, deliver);
   CHECK(delivered == 2 && status == Status::retry, "its time is over");
   talk.send(push({5, 6, 7}, {}, 50));
-  talk.handler.leave(talk.peer, talk.now_ms);
-  talk.handler.go_on(talk.now_ms + 100, nobody);
+  talk.handler.disconnect(talk.peer, talk.now_ms);
+  talk.handler.serve_waiting(talk.now_ms + 100, nobody);
   CHECK(talk.handler.tables()[0]->stats().inserts == 4, "a push of one who has left");
   CHECK(talk.handler.statistics().waiting == 0, "somebody waits");
 }

@@ -44,20 +44,20 @@ class Letters : public Transport {
     there_ = true;
     changed_.notify_one();
   }
-  bool rest() override {
+  bool arm_wakeup() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     asleep_ = true;
     return requests_.empty();
   }
-  void awake() override {
+  void disarm_wakeup() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     asleep_ = false;
     uint64_t times;
     if (file_ >= 0 && read(file_, &times, sizeof times) < 0) return;
   }
-  void sweep(uint64_t) override { ++sweeps; }
+  void close_idle(uint64_t) override { ++sweeps; }
   void close(uint64_t now_ms) override {
-    handler_->leave(peer_, now_ms);
+    handler_->disconnect(peer_, now_ms);
     closed = true;
   }
 

@@ -1,7 +1,7 @@
 // A server and its clients over lines in memory: whole exchanges over the network stacks of both, a
-// server that stands in a network's path, one that goes, and the door of a memif socket.
+// server that stands in a network's path, one that goes, and the proxy of a memif socket.
 
-#include "memif_door.hpp"
+#include "memif_proxy.hpp"
 #include "nic_link.hpp"
 #include "nic_transport.hpp"
 
@@ -56,8 +56,8 @@ class Serving {
       const auto began = std::chrono::steady_clock::now();
       for (uint64_t now_ms = 1, swept_ms = 0; !over_;) {
         if (!transport_->poll(now_ms)) sched_yield();
-        handler_.go_on(now_ms, deliver);
-        if (now_ms >= swept_ms + 256) transport_->sweep(swept_ms = now_ms);
+        handler_.serve_waiting(now_ms, deliver);
+        if (now_ms >= swept_ms + 256) transport_->close_idle(swept_ms = now_ms);
         const std::chrono::duration<double, std::milli> passed =
             std::chrono::steady_clock::now() - began;
         now_ms = 1 + static_cast<uint64_t>(passed.count());
@@ -94,7 +94,7 @@ struct Client {
   }
   Status status() { return static_cast<Status>(get(link.reply(), field::header::status)); }
   void hello() {
-    CHECK(link.reach(20 * second, {}) == Fault::none, "nobody is there");
+    CHECK(link.await_server(20 * second, {}) == Fault::none, "nobody is there");
     CHECK(ask(Request(Op::hello)) == Fault::none && status() == Status::ok, "hello");
     token = get(link.reply(), field::header::session);
     link.set_frame_bytes(1u << 20);
@@ -166,8 +166,8 @@ void test_faults() {
   Cable cable;
   {
     NicLink alone(cable.far(1), client_at, server_at, 1);
-    CHECK(alone.reach(20000, {}) == Fault::timed_out, "nobody is there");
-    CHECK(alone.reach(0, [] { return false; }) == Fault::interrupted, "the caller gave up");
+    CHECK(alone.await_server(20000, {}) == Fault::timed_out, "nobody is there");
+    CHECK(alone.await_server(0, [] { return false; }) == Fault::interrupted, "the caller gave up");
     cable.to_server.packets.clear();
   }
   Serving serving({&cable});
@@ -190,7 +190,7 @@ void test_faults() {
   CHECK(cut.ask(Request(Op::ping)) == Fault::closed, "a line that was cut");
 }
 
-// Like the one of DPDK that the door is for.
+// Like the one of DPDK that the proxy is for.
 int inner_listener(const std::string &path) {
   const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   sockaddr_un address = {};
@@ -207,7 +207,7 @@ int dial(const std::string &path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  CHECK(connect(made, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0, "no door");
+  CHECK(connect(made, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0, "no proxy");
   return made;
 }
 
@@ -244,15 +244,15 @@ void test_door() {
   CHECK(mkdtemp(folder) != nullptr, "no folder");
   const std::string path = std::string(folder) + "/socket";
   std::string why;
-  CHECK(!MemifDoor::at(path + std::string(100, 'x'), &why), "a path that is too long");
-  std::shared_ptr<MemifDoor> door = MemifDoor::at(path, &why);
-  CHECK(door && MemifDoor::at(path, &why) == door, "one door: %s", why.c_str());
-  const int listener = inner_listener(door->inner());
+  CHECK(!MemifProxy::at(path + std::string(100, 'x'), &why), "a path that is too long");
+  std::shared_ptr<MemifProxy> proxy = MemifProxy::at(path, &why);
+  CHECK(proxy && MemifProxy::at(path, &why) == proxy, "one proxy: %s", why.c_str());
+  const int listener = inner_listener(proxy->inner());
   // One who goes at once is still there for the listener until it was greeted.
   close(dial(path));
   const int early = accept(listener, nullptr, nullptr);
   pollfd gone = {early, POLLIN, 0};
-  CHECK(poll(&gone, 1, 100) == 0, "the door did not wait for the greeting");
+  CHECK(poll(&gone, 1, 100) == 0, "the proxy did not wait for the greeting");
   char text[8];
   CHECK(send(early, "hello", 5, MSG_NOSIGNAL) == 5, "the greeting");
   CHECK(recv(early, text, sizeof text, 0) == 0, "and then it stayed");
@@ -267,8 +267,8 @@ void test_door() {
   close(client);
   CHECK(recv(served, text, sizeof text, 0) == 0, "the client's end");
   for (const int each : {served, came, ends[0], ends[1], listener}) close(each);
-  door.reset();
-  CHECK(rmdir(folder) == 0, "the door left something");
+  proxy.reset();
+  CHECK(rmdir(folder) == 0, "the proxy left something");
 }
 
 }  // namespace

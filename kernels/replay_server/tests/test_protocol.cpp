@@ -123,10 +123,10 @@ static void test_changed() {
     talk.send(peer, exact, size);
     std::free(exact);
     CHECK(&peer == &other || talk.peer.session || talk.peer.state == Peer::State::closed, "peer");
-    talk.handler.leave(other, 0);
+    talk.handler.disconnect(other, 0);
     if (talk.peer.state != Peer::State::ready) {
-      talk.handler.leave(talk.peer, 0);
-      talk.handler.sweep(1000000);  // forget the session
+      talk.handler.disconnect(talk.peer, 0);
+      talk.handler.expire_sessions(1000000);  // forget the session
       talk.peer = Peer();
       talk.hello();
     }

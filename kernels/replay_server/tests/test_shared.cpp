@@ -74,9 +74,9 @@ struct Client {
     token = get(link->reply(), field::header::session);
   }
   Fault exchange(const Request &request, uint64_t timeout_us = 20000000,
-                 const Link::GoOn &go_on = {}) {
+                 const Link::KeepWaiting &keep_waiting = {}) {
     const Part part = {request.bytes.data(), request.bytes.size()};
-    return link->exchange(&part, 1, reply, sizeof reply, timeout_us, go_on);
+    return link->exchange(&part, 1, reply, sizeof reply, timeout_us, keep_waiting);
   }
   Status status() const { return static_cast<Status>(get(link->reply(), field::header::status)); }
   bool echoes(size_t count, uint64_t number) {

@@ -107,7 +107,7 @@ void test_sending() {
   wanted.resize(60);
   CHECK(out.packets.front() == wanted, "a request for an address is not as Linux has it");
   out.packets.clear();
-  CHECK(!stack.send({self, port}, header, parts, 2, 1000 + Neighbours::ask_ms) &&
+  CHECK(!stack.send({self, port}, header, parts, 2, 1000 + Neighbours::request_ms) &&
             out.packets.size() == 1,
         "asks again");
   out.packets.clear();
@@ -225,8 +225,8 @@ void test_forwarding() {
 void test_neighbours() {
   Neighbours some(2);
   const Mac a{2, 0, 0, 0, 0, 1}, b{2, 0, 0, 0, 0, 2};
-  CHECK(!some.find(1) && some.may_ask(1, 10) && !some.find(1), "one that was only asked for");
-  CHECK(!some.may_ask(1, 29) && some.may_ask(1, 30), "when to ask again");
+  CHECK(!some.find(1) && some.may_request(1, 10) && !some.find(1), "one that was only asked for");
+  CHECK(!some.may_request(1, 29) && some.may_request(1, 30), "when to ask again");
   some.learn(1, a, 40), some.learn(2, b, 50), some.learn(1, b, 60);
   CHECK(*some.find(1) == b && *some.find(2) == b, "what was heard last");
   some.learn(3, a, 70);

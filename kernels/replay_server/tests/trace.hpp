@@ -11,9 +11,9 @@
 namespace frames {
 
 inline Fault exchange(Link &link, const Request &request, uint64_t timeout_us = 20000000,
-                      const Link::GoOn &go_on = {}) {
+                      const Link::KeepWaiting &keep_waiting = {}) {
   const Part part = {request.bytes.data(), request.bytes.size()};
-  return link.exchange(&part, 1, nullptr, 0, timeout_us, go_on);
+  return link.exchange(&part, 1, nullptr, 0, timeout_us, keep_waiting);
 }
 
 // Requests "> hex" and replies "< hex".

@@ -16,7 +16,7 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr uint64_t last_words_ms = 1000, release_ms = 5000;
+constexpr uint64_t closing_ms = 1000, release_ms = 5000;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void EventLoop::accept_from(const Listener &listener) {
     const int file = accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (file < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        for (const Listener *each : listeners_)  // sweep() takes it up again
+        for (const Listener *each : listeners_)  // close_idle() takes it up again
           epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file(), nullptr);
         accepting_ = false;
       }
@@ -36,7 +36,7 @@ void EventLoop::accept_from(const Listener &listener) {
       ::close(file);
       continue;
     }
-    make_way();
+    evict_half_open();
     try {
       admit(file, listener);
     } catch (const std::bad_alloc &) {
@@ -67,7 +67,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   }
   connection.opened_ms = connection.read_ms = now_ms_;
   connection.watched = EPOLLIN;
-  dead_.reserve(connections_.size() + 1);  // so that end() needs no memory
+  closed_.reserve(connections_.size() + 1);  // so that disconnect() needs no memory
   shared_.reserve(connections_.size() + 1);
   connections_.emplace(&connection.peer, std::move(made));
   epoll_event wanted = {};
@@ -107,52 +107,52 @@ bool EventLoop::open_stream(Connection &connection, const Listener &listener) {
 }
 
 // Those that only open connections take the places of each other, not those of clients.
-void EventLoop::make_way() {
+void EventLoop::evict_half_open() {
   uint32_t count = 0;
   Connection *oldest = nullptr;
   for (auto &each : connections_) {
     Connection &connection = *each.second;
     const Peer::State state = connection.peer.state;
-    if (connection.dead || (state != Peer::State::fresh && state != Peer::State::challenged))
+    if (connection.closed || (state != Peer::State::fresh && state != Peer::State::challenged))
       continue;
     ++count;
     if (!oldest || connection.opened_ms < oldest->opened_ms) oldest = &connection;
   }
   if (!oldest || count < settings_.handshakes) return;
   ++handler_->counters().turned_away;
-  end(*oldest, false);
+  disconnect(*oldest, false);
 }
 
-void EventLoop::sweep(Connection &connection) {
+void EventLoop::close_idle(Connection &connection) {
   Statistics &statistics = handler_->counters();
   const Peer::State state = connection.peer.state;
   const auto since = [this](uint64_t ms) { return now_ms_ - ms; };
-  if (connection.last_words) {
-    if (since(connection.opened_ms) >= last_words_ms) end(connection, false);
+  if (connection.closing) {
+    if (since(connection.opened_ms) >= closing_ms) disconnect(connection, false);
   } else if (state == Peer::State::closed) {  // its session went on over another one
-    end(connection, false);
+    disconnect(connection, false);
   } else if (state != Peer::State::ready && since(connection.opened_ms) >= settings_.handshake_ms) {
     ++statistics.timed_out;
-    end(connection, false);
+    disconnect(connection, false);
   } else if (connection.sent < connection.out.size()) {
     if (since(connection.write_ms) < settings_.write_ms) return;
     ++statistics.slow;
-    end(connection, false);
+    disconnect(connection, false);
   } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
              (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
               since(connection.read_ms) >= settings_.idle_ms)) {
     ++statistics.timed_out;
-    end(connection, false);
+    disconnect(connection, false);
   } else if (connection.in.size() == 0 && since(connection.read_ms) >= release_ms) {
     release(connection);
   }
 }
 
-void EventLoop::sweep() {
-  swept_ms_ = now_ms_;
-  for (auto &each : connections_) sweep(*each.second);
-  for (Transport *each : transports_) each->sweep(now_ms_);
-  handler_->sweep(now_ms_);
+void EventLoop::close_idle() {
+  idle_checked_ms_ = now_ms_;
+  for (auto &each : connections_) close_idle(*each.second);
+  for (Transport *each : transports_) each->close_idle(now_ms_);
+  handler_->expire_sessions(now_ms_);
   if (accepting_) return;
   accepting_ = true;
   std::vector<Listener *> again;
@@ -161,8 +161,8 @@ void EventLoop::sweep() {
   for (Listener *each : again) add(each, &why);
 }
 
-void EventLoop::bury() {
-  for (Connection *each : dead_) {
+void EventLoop::free_closed() {
+  for (Connection *each : closed_) {
     // A process that was forked meanwhile has the socket, too: close() alone would leave it open,
     // and epoll would go on to report what is freed here.
     epoll_ctl(epoll_, EPOLL_CTL_DEL, each->file, nullptr);
@@ -177,7 +177,7 @@ void EventLoop::bury() {
     --handler_->counters().open;
     connections_.erase(&each->peer);
   }
-  dead_.clear();
+  closed_.clear();
 }
 
 }  // namespace accel_rl::replay

@@ -38,10 +38,10 @@ std::unique_ptr<Link> Embedded::open(std::string *why) {
   return made;
 }
 
-void Embedded::leave(EmbeddedLink *link) {
+void Embedded::disconnect(EmbeddedLink *link) {
   const auto lock = loop_->hold();
   if (links_.erase(&link->peer_) == 0) return;
-  handler_->leave(link->peer_, clock_ms());
+  handler_->disconnect(link->peer_, clock_ms());
   --handler_->counters().open;
   if (handler_->pending()) wake();
 }
@@ -70,7 +70,7 @@ void Embedded::deliver(Peer &peer, FrameBuffer &frame) {
   link.changed_.notify_one();
 }
 
-void Embedded::sweep(uint64_t) {
+void Embedded::close_idle(uint64_t) {
   for (const auto &each : links_)  // its session went on over another connection
     if (each.first->state == Peer::State::closed) each.second->end();
 }
@@ -78,7 +78,7 @@ void Embedded::sweep(uint64_t) {
 void Embedded::close(uint64_t now_ms) {
   closed_ = true;
   for (const auto &each : links_) {
-    handler_->leave(*each.first, now_ms);
+    handler_->disconnect(*each.first, now_ms);
     --handler_->counters().open;
     each.second->end();
   }
@@ -110,13 +110,13 @@ Fault EmbeddedLink::handle(bool *waits) {
   // The loop lets others go on, and ends this request's waiting in time.
   if (*waits || handler.pending()) server_->wake();
   if (outcome == Outcome::close || outcome == Outcome::reply_and_close)
-    handler.leave(peer_, clock_ms());
+    handler.disconnect(peer_, clock_ms());
   if (outcome == Outcome::close) return Fault::closed;
   if (!*waits) handler.counters().bytes_out += answer_.size();
   return Fault::none;
 }
 
-Fault EmbeddedLink::wait(uint64_t timeout_us, const GoOn &go_on) {
+Fault EmbeddedLink::wait(uint64_t timeout_us, const KeepWaiting &keep_waiting) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::microseconds(timeout_us);
   for (;;) {
@@ -129,12 +129,12 @@ Fault EmbeddedLink::wait(uint64_t timeout_us, const GoOn &go_on) {
       if (ended_) return Fault::closed;
     }
     if (timeout_us > 0 && Clock::now() >= end) return Fault::timed_out;
-    if (go_on && !go_on()) return Fault::interrupted;
+    if (keep_waiting && !keep_waiting()) return Fault::interrupted;
   }
 }
 
 Fault EmbeddedLink::exchange(const Part *parts, size_t count, uint8_t *into, size_t room,
-                             uint64_t timeout_us, const GoOn &go_on) {
+                             uint64_t timeout_us, const KeepWaiting &keep_waiting) {
   reply_ = nullptr, reply_bytes_ = 0;
   request_.clear();
   for (size_t k = 0; k < count; ++k)
@@ -143,7 +143,7 @@ Fault EmbeddedLink::exchange(const Part *parts, size_t count, uint8_t *into, siz
   there_ = false;  // nothing is delivered that was not asked for
   bool waits = false;
   Fault fault = handle(&waits);
-  if (fault == Fault::none && waits) fault = wait(timeout_us, go_on);
+  if (fault == Fault::none && waits) fault = wait(timeout_us, keep_waiting);
   if (fault != Fault::none) return fault;
   reply_bytes_ = answer_.size();
   reply_ = answer_.data();

@@ -31,15 +31,15 @@ class Embedded : public Transport {
   int file() const override { return event_; }
   bool poll(uint64_t now_ms) override;
   void deliver(Peer &peer, FrameBuffer &frame) override;
-  bool rest() override { return true; }
-  void awake() override {}
-  void sweep(uint64_t now_ms) override;
+  bool arm_wakeup() override { return true; }
+  void disarm_wakeup() override {}
+  void close_idle(uint64_t now_ms) override;
   void close(uint64_t now_ms) override;
 
  private:
   friend class EmbeddedLink;
 
-  void leave(EmbeddedLink *link);
+  void disconnect(EmbeddedLink *link);
   void wake();
 
   Handler *handler_;
@@ -53,12 +53,12 @@ class Embedded : public Transport {
 class EmbeddedLink : public Link {
  public:
   explicit EmbeddedLink(Embedded *server) : server_(server) { peer_.transport = server; }
-  ~EmbeddedLink() override { server_->leave(this); }
+  ~EmbeddedLink() override { server_->disconnect(this); }
   EmbeddedLink(const EmbeddedLink &) = delete;
   EmbeddedLink &operator=(const EmbeddedLink &) = delete;
 
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
-                 const GoOn &go_on) override;
+                 const KeepWaiting &keep_waiting) override;
   const uint8_t *reply() const override { return reply_; }
   size_t reply_bytes() const override { return reply_bytes_; }
   void set_frame_bytes(uint32_t) override {}  // the server is trusted as this process is
@@ -67,7 +67,7 @@ class EmbeddedLink : public Link {
   friend class Embedded;
 
   Fault handle(bool *waits);
-  Fault wait(uint64_t timeout_us, const GoOn &go_on);
+  Fault wait(uint64_t timeout_us, const KeepWaiting &keep_waiting);
   void end();
 
   Embedded *server_;

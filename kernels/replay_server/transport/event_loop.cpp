@@ -17,7 +17,7 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr uint64_t sweep_ms = 250;
+constexpr uint64_t idle_check_ms = 250;
 constexpr int most_events = 64;
 constexpr uint32_t turns_per_look = 8;  // at sockets, by a loop that polls transports all the time
 constexpr int most_yields = 64;         // for others who want the handler
@@ -95,19 +95,19 @@ void EventLoop::run() {
   now_ms_ = clock_ms();
   int wait = 0;
   while (!stopping_) {
-    const int count = look(events, wait);
-    give_way();
+    const int count = wait_for_events(events, wait);
+    yield_to_waiters();
     const std::lock_guard<std::mutex> lock(mutex_);
     now_ms_ = clock_ms();
-    awake();
+    disarm_wakeup();
     bool busy = true;
     try {
-      busy = turn(events, count, deliver);
+      busy = run_once(events, count, deliver);
     } catch (const std::exception &) {  // no memory now: what was not done is tried again
     }
-    bury();
+    free_closed();
     wait = busy ? 0 : wait_ms();
-    if (wait > 0 && settings_.idle == Idle::block && !rest()) wait = 0;
+    if (wait > 0 && settings_.idle == Idle::block && !arm_wakeup()) wait = 0;
   }
   close();
 }
@@ -117,19 +117,19 @@ void EventLoop::close() {
   now_ms_ = clock_ms();
   for (Transport *each : transports_) each->close(now_ms_);
   transports_.clear();
-  for (auto &each : connections_) end(*each.second, false);
-  bury();
+  for (auto &each : connections_) disconnect(*each.second, false);
+  free_closed();
 }
 
 // What the sockets have, once there was time for others as the policy says.
-int EventLoop::look(epoll_event *events, int wait) {
+int EventLoop::wait_for_events(epoll_event *events, int wait) {
   if (settings_.idle == Idle::block) {
     int count = 0;
     // To be woken costs more than a client needs for its next request.
     if (wait > 0 && served_) {
       const uint64_t wait_us = static_cast<uint64_t>(wait) * 1000;
       const uint64_t most_us = std::min<uint64_t>(settings_.linger_us, wait_us);
-      count = linger(events, most_us);
+      count = busy_poll(events, most_us);
       wait -= static_cast<int>(most_us / 1000);
     }
     if (count == 0) count = epoll_wait(epoll_, events, most_events, wait);
@@ -146,7 +146,7 @@ int EventLoop::look(epoll_event *events, int wait) {
   return epoll_wait(epoll_, events, most_events, 0);
 }
 
-int EventLoop::linger(epoll_event *events, uint64_t most_us) const {
+int EventLoop::busy_poll(epoll_event *events, uint64_t most_us) const {
   const uint64_t until = clock_us() + most_us;
   while (clock_us() < until) {
     const int count = epoll_wait(epoll_, events, most_events, 0);
@@ -156,31 +156,31 @@ int EventLoop::linger(epoll_event *events, uint64_t most_us) const {
   return 0;
 }
 
-void EventLoop::give_way() const {
-  for (int k = 0; k < most_yields && wanted_ > 0; ++k) sched_yield();
+void EventLoop::yield_to_waiters() const {
+  for (int k = 0; k < most_yields && waiters_ > 0; ++k) sched_yield();
 }
 
-bool EventLoop::rest() {
-  resting_ = true;  // even if only some are told
+bool EventLoop::arm_wakeup() {
+  armed_ = true;  // even if only some are told
   bool all = true;
-  for (Transport *each : transports_) all = each->rest() && all;
+  for (Transport *each : transports_) all = each->arm_wakeup() && all;
   for (Connection *each : shared_) {
     const uint32_t wants = (each->watched & EPOLLIN ? uint32_t{wants_bytes} : 0u) |
                            (each->watched & EPOLLOUT ? uint32_t{wants_room} : 0u);
-    all = each->shared->rest(wants) && all;
+    all = each->shared->arm_wakeup(wants) && all;
   }
   return all;
 }
 
-void EventLoop::awake() {
-  if (!resting_) return;
-  resting_ = false;
-  for (Transport *each : transports_) each->awake();
-  for (Connection *each : shared_) each->shared->awake();
+void EventLoop::disarm_wakeup() {
+  if (!armed_) return;
+  armed_ = false;
+  for (Transport *each : transports_) each->disarm_wakeup();
+  for (Connection *each : shared_) each->shared->disarm_wakeup();
 }
 
 // Whether there may be more to do at once. Of sockets, one that blocks is told by the kernel.
-bool EventLoop::turn(const epoll_event *events, int count, const Handler::Deliver &deliver) {
+bool EventLoop::run_once(const epoll_event *events, int count, const Handler::Deliver &deliver) {
   bool busy = count > 0 && settings_.idle != Idle::block;
   for (int k = 0; k < count; ++k) {
     void *source = events[k].data.ptr;
@@ -191,31 +191,31 @@ bool EventLoop::turn(const epoll_event *events, int count, const Handler::Delive
       accept_from(*static_cast<Listener *>(source));
     } else if (std::find(transports_.begin(), transports_.end(), source) == transports_.end()) {
       auto *connection = static_cast<Connection *>(source);
-      if (connection->dead) continue;
+      if (connection->closed) continue;
       if (connection->shared) {
-        hear(*connection);
+        on_wakeup(*connection);
         continue;
       }
       if (events[k].events & EPOLLOUT) flush(*connection);
-      if (!connection->dead && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+      if (!connection->closed && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         receive(*connection);
     }
   }
   for (Transport *each : transports_) busy = each->poll(now_ms_) || busy;
   for (Connection *each : shared_) busy = poll(*each) || busy;
-  handler_->go_on(now_ms_, deliver);
-  if (now_ms_ - swept_ms_ >= sweep_ms) sweep();
+  handler_->serve_waiting(now_ms_, deliver);
+  if (now_ms_ - idle_checked_ms_ >= idle_check_ms) close_idle();
   return busy;
 }
 
 // What there is to do for a client that shares memory, and whether there was anything.
 bool EventLoop::poll(Connection &connection) {
   bool busy = false;
-  if (!connection.dead && connection.watched & EPOLLOUT && connection.shared->writable()) {
+  if (!connection.closed && connection.watched & EPOLLOUT && connection.shared->writable()) {
     flush(connection);
     busy = true;
   }
-  if (!connection.dead && connection.watched & EPOLLIN && connection.shared->readable()) {
+  if (!connection.closed && connection.watched & EPOLLIN && connection.shared->readable()) {
     receive(connection);
     busy = true;
   }
@@ -223,15 +223,15 @@ bool EventLoop::poll(Connection &connection) {
 }
 
 // It rang, or is gone: then what it sent before is all there is, and nobody reads the replies.
-void EventLoop::hear(Connection &connection) {
-  if (connection.shared->hear()) return;
+void EventLoop::on_wakeup(Connection &connection) {
+  if (connection.shared->drain_wakeups()) return;
   receive(connection);
-  end(connection, false);
+  disconnect(connection, false);
 }
 
 int EventLoop::wait_ms() const {
   if (handler_->pending()) return 0;
-  uint64_t wait = sweep_ms;
+  uint64_t wait = idle_check_ms;
   if (handler_->snapshots().active()) wait = 2;  // until the disk is done
   if (const uint64_t deadline = handler_->deadline_ms())
     wait = std::min(wait, deadline > now_ms_ ? deadline - now_ms_ : 0);

@@ -65,9 +65,9 @@ class EventLoop {
   // The handler, for another thread: nothing is handled as long as the lock is held. A loop that
   // spins would hardly ever leave a mutex to others, so it is told that somebody waits.
   std::unique_lock<std::mutex> hold() {
-    ++wanted_;
+    ++waiters_;
     std::unique_lock<std::mutex> lock(mutex_);
-    --wanted_;
+    --waiters_;
     return lock;
   }
 
@@ -82,57 +82,57 @@ class EventLoop {
     size_t sent = 0;                                    // of out
     size_t counted = 0;                                 // of out's memory, in unread_
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
-    bool last_words = false;  // ends when out is sent and the peer has seen it
-    bool dead = false;
+    bool closing = false;  // ends when out is sent and the peer has seen it
+    bool closed = false;
   };
 
   void accept_from(const Listener &listener);
   void admit(int file, const Listener &listener);
   bool open_stream(Connection &connection, const Listener &listener);
   bool poll(Connection &connection);
-  void hear(Connection &connection);
-  void make_way();
+  void on_wakeup(Connection &connection);
+  void evict_half_open();
   void receive(Connection &connection);
-  void drain(Connection &connection);
+  void discard_input(Connection &connection);
   void release(Connection &connection);
   void reclaim(const Connection &except);
   bool make_room(Connection &connection);
   void handle_frames(Connection &connection);
   void send_frame(Connection &connection, FrameBuffer *frame);
   bool keep(Connection &connection, FrameBuffer *frame, size_t sent);
-  bool spare_unread(const Connection &connection, size_t more);
+  bool evict_slow_readers(const Connection &connection, size_t more);
   void count_unread(Connection &connection);
   void flush(Connection &connection);
-  void watch(Connection &connection);
-  void end(Connection &connection, bool with_last_words);
-  bool turn(const epoll_event *events, int count, const Handler::Deliver &deliver);
-  void give_way() const;
-  int look(epoll_event *events, int wait);
-  int linger(epoll_event *events, uint64_t most_us) const;
-  bool rest();
-  void awake();
-  void sweep();
-  void sweep(Connection &connection);
-  void bury();
+  void update_epoll(Connection &connection);
+  void disconnect(Connection &connection, bool flush_first);
+  bool run_once(const epoll_event *events, int count, const Handler::Deliver &deliver);
+  void yield_to_waiters() const;
+  int wait_for_events(epoll_event *events, int wait);
+  int busy_poll(epoll_event *events, uint64_t most_us) const;
+  bool arm_wakeup();
+  void disarm_wakeup();
+  void close_idle();
+  void close_idle(Connection &connection);
+  void free_closed();
   int wait_ms() const;
-  bool paused(const Connection &connection) const;
+  bool applies_backpressure(const Connection &connection) const;
 
   Handler *handler_;
   LoopSettings settings_;
   int epoll_ = -1, event_ = -1;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
-  std::atomic<uint32_t> wanted_{0};  // threads that wait for the mutex
+  std::atomic<uint32_t> waiters_{0};  // threads that wait for the mutex
   std::vector<Listener *> listeners_;
   std::vector<Transport *> transports_;
   std::vector<Connection *> shared_;  // those through memory
-  bool resting_ = false;              // transports were told so
+  bool armed_ = false;                // transports were told so
   uint32_t turns_ = 0;
   bool served_ = false;  // sockets, in the last turn
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;
   bool accepting_ = true;
-  std::vector<Connection *> dead_;
-  uint64_t now_ms_ = 0, swept_ms_ = 0;
+  std::vector<Connection *> closed_;
+  uint64_t now_ms_ = 0, idle_checked_ms_ = 0;
   uint64_t buffered_ = 0, unread_ = 0;  // memory of what came, and of replies
   FrameBuffer reply_, aligned_;
 };

@@ -40,9 +40,9 @@ bool NicTransport::poll(uint64_t now_ms) {
 
 void NicTransport::deliver(Peer &peer, FrameBuffer &frame) { datagrams_.deliver(peer, frame); }
 
-void NicTransport::sweep(uint64_t now_ms) {
+void NicTransport::close_idle(uint64_t now_ms) {
   now_ms_ = now_ms;
-  datagrams_.sweep(now_ms);
+  datagrams_.close_idle(now_ms);
   flush();
 }
 

@@ -23,9 +23,9 @@ class NicTransport : public Transport, private Wire {
   int file() const override { return -1; }
   bool poll(uint64_t now_ms) override;
   void deliver(Peer &peer, FrameBuffer &frame) override;
-  bool rest() override { return false; }  // nothing would wake it
-  void awake() override {}
-  void sweep(uint64_t now_ms) override;
+  bool arm_wakeup() override { return false; }  // nothing would wake it
+  void disarm_wakeup() override {}
+  void close_idle(uint64_t now_ms) override;
   void close(uint64_t now_ms) override { datagrams_.close(now_ms); }
 
   NetCounters counters() const;  // of all ports

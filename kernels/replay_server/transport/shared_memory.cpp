@@ -79,7 +79,7 @@ SharedStream::~SharedStream() { munmap(words_, bytes_); }
 ssize_t SharedStream::receive(uint8_t *to, size_t room) {
   const size_t got = requests_.read(to, room);
   if (got > 0) {
-    wake(wants_room);
+    wake_client(wants_room);
     return static_cast<ssize_t>(got);
   }
   if (gone_) return 0;
@@ -90,7 +90,7 @@ ssize_t SharedStream::receive(uint8_t *to, size_t room) {
 ssize_t SharedStream::send(const uint8_t *from, size_t count) {
   const size_t put = replies_.write(from, count);
   if (put > 0) {
-    wake(wants_bytes);
+    wake_client(wants_bytes);
     return static_cast<ssize_t>(put);
   }
   errno = replies_.broken() ? EPROTO : EAGAIN;
@@ -99,19 +99,19 @@ ssize_t SharedStream::send(const uint8_t *from, size_t count) {
 
 void SharedStream::end_sending() { shutdown(file_, SHUT_WR); }
 
-bool SharedStream::hear() {
+bool SharedStream::drain_wakeups() {
   uint8_t bells[256];  // of one who rings without end others come first, too
   const ssize_t got = recv(file_, bells, sizeof bells, MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) gone_ = true;
   return !gone_;
 }
 
-bool SharedStream::rest(uint32_t wants) {
+bool SharedStream::arm_wakeup(uint32_t wants) {
   words_->server_wants.store(wants, std::memory_order_seq_cst);
   return !((wants & wants_bytes && readable()) || (wants & wants_room && writable()));
 }
 
-void SharedStream::wake(uint32_t wanted) {
+void SharedStream::wake_client(uint32_t wanted) {
   if (words_->client_wants.load(std::memory_order_seq_cst) != wanted) return;
   words_->client_wants.store(0, std::memory_order_seq_cst);
   futex_wake(&words_->client_wants);

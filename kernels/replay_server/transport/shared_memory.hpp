@@ -32,15 +32,16 @@ class SharedStream : public Stream {
   bool readable() { return requests_.held() > 0 || requests_.broken() || gone_; }
   bool writable() { return replies_.room() > 0 || replies_.broken(); }
   // The socket is readable: whether the client still lives.
-  bool hear();
-  // Have the client wake us by what is wanted of `wants`, until awake(). False if it is there.
-  bool rest(uint32_t wants);
-  void awake() { words_->server_wants.store(0, std::memory_order_relaxed); }
+  bool drain_wakeups();
+  // Have the client wake us by what is wanted of `wants`, until disarm_wakeup(). False if it is
+  // there.
+  bool arm_wakeup(uint32_t wants);
+  void disarm_wakeup() { words_->server_wants.store(0, std::memory_order_relaxed); }
 
  private:
   SharedStream(int file, void *memory, uint64_t ring_bytes);
 
-  void wake(uint32_t wanted);
+  void wake_client(uint32_t wanted);
 
   int file_;
   SharedWords *words_;

@@ -12,9 +12,10 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr size_t first_bytes = size_t{64} << 10;   // of a connection's buffer
-constexpr size_t turn_bytes = size_t{1} << 20;     // received before others have their turn
-constexpr size_t pause_bytes = size_t{256} << 10;  // of replies, before requests are left waiting
+constexpr size_t first_bytes = size_t{64} << 10;  // of a connection's buffer
+constexpr size_t turn_bytes = size_t{1} << 20;    // received before others have their turn
+constexpr size_t backpressure_bytes = size_t{256}
+                                      << 10;  // of replies, before requests are left waiting
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -29,7 +30,7 @@ void EventLoop::release(Connection &connection) {
 void EventLoop::reclaim(const Connection &except) {
   for (auto &each : connections_) {
     Connection &other = *each.second;
-    if (&other != &except && (other.in.size() == 0 || other.dead || other.last_words))
+    if (&other != &except && (other.in.size() == 0 || other.closed || other.closing))
       release(other);
   }
 }
@@ -49,7 +50,7 @@ bool EventLoop::make_room(Connection &connection) {
       if (write_error(&reply_, header, Status::limit, "the server has no room for the frame"))
         send_frame(connection, &reply_);
     }
-    end(connection, true);
+    disconnect(connection, true);
     release(connection);
     return false;
   }
@@ -58,12 +59,12 @@ bool EventLoop::make_room(Connection &connection) {
 }
 
 // Reads what nobody will look at, so that the peer is not cut off from the last words.
-void EventLoop::drain(Connection &connection) {
+void EventLoop::discard_input(Connection &connection) {
   uint8_t nowhere[16 << 10];
   for (size_t taken = 0; taken < turn_bytes;) {
     const ssize_t got = connection.stream->receive(nowhere, sizeof nowhere);
     if (got <= 0) {
-      if (got == 0 || !would_block()) end(connection, false);
+      if (got == 0 || !would_block()) disconnect(connection, false);
       return;
     }
     taken += static_cast<size_t>(got);
@@ -73,8 +74,8 @@ void EventLoop::drain(Connection &connection) {
 
 void EventLoop::receive(Connection &connection) {
   for (size_t taken = 0; taken < turn_bytes || connection.stream->holds();) {
-    if (connection.dead || paused(connection)) return;
-    if (connection.last_words) return drain(connection);
+    if (connection.closed || applies_backpressure(connection)) return;
+    if (connection.closing) return discard_input(connection);
     FrameBuffer &in = connection.in;
     if (!make_room(connection)) return;
     const size_t before = in.size(), room = in.capacity() - before;
@@ -82,7 +83,7 @@ void EventLoop::receive(Connection &connection) {
     if (got <= 0) {
       if (got < 0 && would_block()) return;
       if (got < 0 && errno == EPROTO) ++handler_->counters().malformed;
-      end(connection, false);
+      disconnect(connection, false);
       return;
     }
     const auto bytes = static_cast<size_t>(got);
@@ -95,15 +96,15 @@ void EventLoop::receive(Connection &connection) {
   }
 }
 
-bool EventLoop::paused(const Connection &connection) const {
-  return connection.out.size() - connection.sent > pause_bytes;
+bool EventLoop::applies_backpressure(const Connection &connection) const {
+  return connection.out.size() - connection.sent > backpressure_bytes;
 }
 
 void EventLoop::handle_frames(Connection &connection) {
   FrameBuffer &in = connection.in;
   size_t at = 0;
-  while (in.size() - at >= header_bytes && !connection.dead && !connection.last_words &&
-         !paused(connection)) {
+  while (in.size() - at >= header_bytes && !connection.closed && !connection.closing &&
+         !applies_backpressure(connection)) {
     Frame frame{in.data() + at, {}};
     const uint32_t most = handler_->most_bytes(connection.peer);
     const Status status = read_header(frame.bytes, most, &frame.header);
@@ -115,7 +116,7 @@ void EventLoop::handle_frames(Connection &connection) {
       if (in.size() - at < length) break;
       if (at % section_align != 0) {  // sent before the reply to another one
         aligned_.clear();
-        if (!aligned_.append(frame.bytes, length)) return end(connection, false);
+        if (!aligned_.append(frame.bytes, length)) return disconnect(connection, false);
         frame.bytes = aligned_.data();
       }
       try {
@@ -128,26 +129,26 @@ void EventLoop::handle_frames(Connection &connection) {
     if (outcome == Outcome::reply || outcome == Outcome::reply_and_close)
       send_frame(connection, &reply_);
     if (outcome == Outcome::close || outcome == Outcome::reply_and_close)
-      end(connection, outcome == Outcome::reply_and_close);
+      disconnect(connection, outcome == Outcome::reply_and_close);
   }
   in.consume(at);
 }
 
 void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
-  if (connection.dead) return;
+  if (connection.closed) return;
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
     const ssize_t put = connection.stream->send(frame->data(), frame->size());
-    if (put < 0 && !would_block()) return end(connection, false);
+    if (put < 0 && !would_block()) return disconnect(connection, false);
     sent = put < 0 ? 0 : static_cast<size_t>(put);
     handler_->counters().bytes_out += sent;
     if (sent == frame->size()) return;
     connection.write_ms = now_ms_;
   }
-  if (keep(connection, frame, sent)) return watch(connection);
+  if (keep(connection, frame, sent)) return update_epoll(connection);
   ++handler_->counters().slow;
-  end(connection, false);
+  disconnect(connection, false);
 }
 
 // Keep for later what is not sent of a frame; false where that would be too much.
@@ -155,9 +156,9 @@ bool EventLoop::keep(Connection &connection, FrameBuffer *frame, size_t sent) {
   FrameBuffer &out = connection.out;
   const size_t left = frame->size() - sent;
   const size_t unread = out.size() - connection.sent;
-  if (unread + left > settings_.reply_bytes || !spare_unread(connection, left)) return false;
+  if (unread + left > settings_.reply_bytes || !evict_slow_readers(connection, left)) return false;
   // No copy of a large reply, unless that would keep the memory of a far larger one.
-  const bool swaps = unread == 0 && frame->capacity() <= 2 * left + pause_bytes;
+  const bool swaps = unread == 0 && frame->capacity() <= 2 * left + backpressure_bytes;
   if (swaps) {
     out.clear();
     out.swap(*frame);
@@ -174,14 +175,14 @@ bool EventLoop::keep(Connection &connection, FrameBuffer *frame, size_t sent) {
 }
 
 // Whether all may leave so much more unread: connections that leave most unread end for it.
-bool EventLoop::spare_unread(const Connection &connection, size_t more) {
+bool EventLoop::evict_slow_readers(const Connection &connection, size_t more) {
   while (unread_ + more > settings_.unread_bytes) {
     Connection *worst = nullptr;
     for (auto &each : connections_)
       if (!worst || each.second->counted > worst->counted) worst = each.second.get();
     if (!worst || worst->counted <= connection.counted + more) return false;
     ++handler_->counters().slow;
-    end(*worst, false);
+    disconnect(*worst, false);
     worst->out.release();
     worst->sent = 0;
     count_unread(*worst);
@@ -197,12 +198,13 @@ void EventLoop::count_unread(Connection &connection) {
 
 void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
-  if (paused(connection)) connection.read_ms = now_ms_;  // it could not send anything meanwhile
+  if (applies_backpressure(connection))
+    connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
     const ssize_t put =
         connection.stream->send(out.data() + connection.sent, out.size() - connection.sent);
     if (put < 0) {
-      if (!would_block()) return end(connection, false);
+      if (!would_block()) return disconnect(connection, false);
       break;
     }
     connection.sent += static_cast<size_t>(put);
@@ -213,19 +215,19 @@ void EventLoop::flush(Connection &connection) {
     out.release();
     count_unread(connection);
     connection.sent = 0;
-    if (connection.last_words) connection.stream->end_sending();
+    if (connection.closing) connection.stream->end_sending();
   }
-  if (!connection.last_words && !paused(connection)) {
+  if (!connection.closing && !applies_backpressure(connection)) {
     handle_frames(connection);
     if (connection.stream->holds()) receive(connection);
   }
-  if (!connection.dead) watch(connection);
+  if (!connection.closed) update_epoll(connection);
 }
 
-void EventLoop::watch(Connection &connection) {
+void EventLoop::update_epoll(Connection &connection) {
   const bool writes = connection.sent < connection.out.size();
-  const uint32_t events =
-      (paused(connection) ? 0u : uint32_t{EPOLLIN}) | (writes ? uint32_t{EPOLLOUT} : 0u);
+  const uint32_t events = (applies_backpressure(connection) ? 0u : uint32_t{EPOLLIN}) |
+                          (writes ? uint32_t{EPOLLOUT} : 0u);
   if (events == connection.watched) return;
   connection.watched = events;
   if (connection.shared) return;  // poll() looks at it; its socket only says that it should
@@ -235,18 +237,18 @@ void EventLoop::watch(Connection &connection) {
   epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.file, &wanted);
 }
 
-void EventLoop::end(Connection &connection, bool with_last_words) {
-  if (connection.dead || (with_last_words && connection.last_words)) return;
-  handler_->leave(connection.peer, now_ms_);
-  if (with_last_words) {
+void EventLoop::disconnect(Connection &connection, bool flush_first) {
+  if (connection.closed || (flush_first && connection.closing)) return;
+  handler_->disconnect(connection.peer, now_ms_);
+  if (flush_first) {
     // Closed at once with input unread, the kernel would drop the reply with the connection.
-    connection.last_words = true;
+    connection.closing = true;
     connection.opened_ms = now_ms_;
     if (connection.sent == connection.out.size()) connection.stream->end_sending();
     return;
   }
-  connection.dead = true;
-  dead_.push_back(&connection);
+  connection.closed = true;
+  closed_.push_back(&connection);
 }
 
 }  // namespace accel_rl::replay

@@ -25,11 +25,11 @@ class Transport {
   // Send a reply that had to wait, to one of its own peers. It may keep the frame's memory.
   virtual void deliver(Peer &peer, FrameBuffer &frame) = 0;
   // The loop is about to block: have file() become readable by what comes from now on. False if
-  // something has come already. awake() follows, whatever woke the loop.
-  virtual bool rest() = 0;
-  virtual void awake() = 0;
+  // something has come already. disarm_wakeup() follows, whatever woke the loop.
+  virtual bool arm_wakeup() = 0;
+  virtual void disarm_wakeup() = 0;
   // A few times a second: drop peers that are gone, too slow or idle.
-  virtual void sweep(uint64_t now_ms) = 0;
+  virtual void close_idle(uint64_t now_ms) = 0;
   // The end of the loop: every peer leaves the handler.
   virtual void close(uint64_t now_ms) = 0;
 };

@@ -48,7 +48,7 @@ void Udp::deliver(Peer &peer, FrameBuffer &frame) {
   wire_.push();
 }
 
-void Udp::sweep(uint64_t now_ms) { datagrams_.sweep(now_ms); }
+void Udp::close_idle(uint64_t now_ms) { datagrams_.close_idle(now_ms); }
 
 void Udp::close(uint64_t now_ms) {
   datagrams_.close(now_ms);

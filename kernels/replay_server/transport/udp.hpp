@@ -26,9 +26,9 @@ class Udp : public Transport {
   int file() const override { return file_; }
   bool poll(uint64_t now_ms) override;
   void deliver(Peer &peer, FrameBuffer &frame) override;
-  bool rest() override { return true; }  // the kernel says when something has come
-  void awake() override {}
-  void sweep(uint64_t now_ms) override;
+  bool arm_wakeup() override { return true; }  // the kernel says when something has come
+  void disarm_wakeup() override {}
+  void close_idle(uint64_t now_ms) override;
   void close(uint64_t now_ms) override;
 
  private:

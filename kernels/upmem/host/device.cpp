@@ -42,14 +42,14 @@ Device &Device::instance() {
 Device::Device()
     : owner_(getpid()), token_(static_cast<uint64_t>(std::random_device{}()) << 32 | 1) {}
 
-void Device::disown() {
+void Device::detach_after_fork() {
   if (owner_ == getpid()) return;
   owner_ = getpid();
   (void)trainer_.release();
-  give_back();
+  free_dpus();
 }
 
-void Device::give_back() {
+void Device::free_dpus() {
   collect();
   trainer_.reset();
   resident_ = 0;
@@ -78,10 +78,10 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
                  const void *table, void *tables) {
   const Registered wanted = find(id);
   const std::lock_guard lock(mutex_);
-  disown();
+  detach_after_fork();
   try {
     if (!trainer_ || loaded_ != id || trainer_->dpus() != rows.chunks) {
-      give_back();  // before others are asked for
+      free_dpus();  // before others are asked for
       trainer_ = std::make_unique<Trainer>(wanted.program, rows.chunks, wanted.profile, wanted.mode,
                                            wanted.count_instructions);
       loaded_ = id;
@@ -93,20 +93,20 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
     }
     trainer_->run(launch, table, tables);
   } catch (...) {
-    give_back();
+    free_dpus();
     throw;
   }
 }
 
 void Device::release() {
   const std::lock_guard lock(mutex_);
-  disown();
-  give_back();
+  detach_after_fork();
+  free_dpus();
 }
 
 uint32_t Device::held() {
   const std::lock_guard lock(mutex_);
-  disown();
+  detach_after_fork();
   return trainer_ ? trainer_->dpus() : 0;
 }
 

@@ -55,9 +55,9 @@ class Device {
  private:
   Device();
   void collect();    // the trainer's report
-  void give_back();  // the DPUs
+  void free_dpus();  // the DPUs
   // After a fork: the DPUs are the parent's.
-  void disown();
+  void detach_after_fork();
 
   std::mutex mutex_;
   int owner_;  // process

@@ -1,4 +1,4 @@
-#include "memif_door.hpp"
+#include "memif_proxy.hpp"
 
 #include <poll.h>
 #include <signal.h>
@@ -77,29 +77,29 @@ bool pass(int from, int to) {
 
 }  // namespace
 
-MemifDoor::MemifDoor(const std::string &path)
+MemifProxy::MemifProxy(const std::string &path)
     : path_(path), folder_(path + ".dpdk"), inner_(folder_ + "/s"), owner_(getpid()) {
   pairs_.reserve(most_pairs);
 }
 
-std::shared_ptr<MemifDoor> MemifDoor::at(const std::string &path, std::string *why) {
+std::shared_ptr<MemifProxy> MemifProxy::at(const std::string &path, std::string *why) {
   static std::mutex finding;
-  static std::map<std::string, std::weak_ptr<MemifDoor>> doors;
+  static std::map<std::string, std::weak_ptr<MemifProxy>> proxies;
   if (path.empty() || path.size() > most_path_bytes) {
     *why = "a memif socket's path must have 1 to " + std::to_string(most_path_bytes) +
            " bytes, got \"" + path + "\"";
     return nullptr;
   }
   const std::lock_guard<std::mutex> lock(finding);
-  std::shared_ptr<MemifDoor> door = doors[path].lock();
-  if (door) return door;
-  door.reset(new MemifDoor(path));
-  if (!door->open(why)) return nullptr;
-  doors[path] = door;
-  return door;
+  std::shared_ptr<MemifProxy> proxy = proxies[path].lock();
+  if (proxy) return proxy;
+  proxy.reset(new MemifProxy(path));
+  if (!proxy->open(why)) return nullptr;
+  proxies[path] = proxy;
+  return proxy;
 }
 
-bool MemifDoor::open(std::string *why) {
+bool MemifProxy::open(std::string *why) {
   const std::lock_guard<std::mutex> lock(opening);
   remove_dead(path_);
   const sockaddr_un address = address_of(path_);
@@ -122,7 +122,7 @@ bool MemifDoor::open(std::string *why) {
     return false;
   }
   try {
-    thread_ = std::thread(&MemifDoor::run, this);
+    thread_ = std::thread(&MemifProxy::run, this);
   } catch (const std::system_error &) {
     *why = "no thread for the memif socket " + path_;
     return false;
@@ -130,7 +130,7 @@ bool MemifDoor::open(std::string *why) {
   return true;
 }
 
-MemifDoor::~MemifDoor() {
+MemifProxy::~MemifProxy() {
   const bool is_owner = getpid() == owner_;  // a child after fork() has neither thread nor socket
   std::unique_lock<std::mutex> lock(opening, std::defer_lock);
   if (is_owner) lock.lock();
@@ -153,7 +153,7 @@ MemifDoor::~MemifDoor() {
   rmdir(folder_.c_str());
 }
 
-void MemifDoor::accept_client() {
+void MemifProxy::accept_client() {
   const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (client < 0) {
     if (errno == EMFILE || errno == ENFILE) poll(nullptr, 0, 10);  // until there are files again
@@ -172,7 +172,7 @@ void MemifDoor::accept_client() {
 }
 
 // False if the pair is at its end.
-bool MemifDoor::serve(Pair *pair, bool of_client, bool of_dpdk) {
+bool MemifProxy::serve(Pair *pair, bool of_client, bool of_dpdk) {
   if (of_dpdk && pair->client < 0) {  // the greeting of one who is gone
     char greeting[most_message];
     return recv(pair->dpdk, greeting, sizeof greeting, MSG_DONTWAIT) < 0 && errno == EAGAIN;
@@ -188,7 +188,7 @@ bool MemifDoor::serve(Pair *pair, bool of_client, bool of_dpdk) {
   return true;
 }
 
-void MemifDoor::run() {
+void MemifProxy::run() {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are the main thread's

@@ -1,9 +1,9 @@
-// The door of a server's memif socket. DPDK 22.11 ends the whole process if a client connects to
+// The proxy of a server's memif socket. DPDK 22.11 ends the whole process if a client connects to
 // its listener and is gone before that has greeted it, so clients connect here: a thread passes on
 // what both say, and stays with DPDK's listener until it has its greeting.
 
-#ifndef ACCEL_RL_REPLAY_NET_MEMIF_DOOR_HPP
-#define ACCEL_RL_REPLAY_NET_MEMIF_DOOR_HPP
+#ifndef ACCEL_RL_REPLAY_NET_MEMIF_PROXY_HPP
+#define ACCEL_RL_REPLAY_NET_MEMIF_PROXY_HPP
 
 #include <sys/types.h>
 
@@ -14,15 +14,15 @@
 
 namespace accel_rl::replay {
 
-class MemifDoor {
+class MemifProxy {
  public:
   // Listens at `path`, which only this user may open. All who have the same path share one. Null
   // with `why`.
-  static std::shared_ptr<MemifDoor> at(const std::string &path, std::string *why);
+  static std::shared_ptr<MemifProxy> at(const std::string &path, std::string *why);
   // After the last port of DPDK's behind it is gone.
-  ~MemifDoor();
-  MemifDoor(const MemifDoor &) = delete;
-  MemifDoor &operator=(const MemifDoor &) = delete;
+  ~MemifProxy();
+  MemifProxy(const MemifProxy &) = delete;
+  MemifProxy &operator=(const MemifProxy &) = delete;
 
   // Where DPDK has to listen: in a folder of this user's beside `path`.
   const std::string &inner() const { return inner_; }
@@ -35,7 +35,7 @@ class MemifDoor {
     bool greeted = false;
   };
 
-  explicit MemifDoor(const std::string &path);
+  explicit MemifProxy(const std::string &path);
   bool open(std::string *why);
   void run();
   void accept_client();
