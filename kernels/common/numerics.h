@@ -122,7 +122,8 @@ ARL_INLINE uint32_t arl_times(uint32_t c, uint32_t x) {
 #endif
 _Static_assert(ARL_SCALE < 1 << 15, "arl_times wants coefficients below 2^15");
 
-// Values that the factory's bounds allow do not overflow; others wrap, as in JAX.
+// Values that the factory's bounds allow do not overflow; others wrap, as in JAX. Sums are
+// unsigned: signed overflow is undefined, and the sanitisers stop at it.
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) {
   return (arl_value)((arl_bits)x + (arl_bits)y);
 }
@@ -138,18 +139,20 @@ ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
 #else
 #if ARL_VECTOR_BYTES == 0
   const uint32_t size = x < 0 ? 0 - (uint32_t)x : (uint32_t)x;
-  // Of UINT32_MAX gcc would make a product of 64 bits that is tested for overflow.
+  // With UINT32_MAX as the limit, gcc computes a 64-bit product and tests it for overflow.
   if (size <= arl_most(UINT32_MAX - 1, c, ARL_SCALE)) {
     const uint32_t product = arl_times((uint32_t)c, size) / ARL_SCALE;
     return (arl_value)(x < 0 ? 0 - product : product);
   }
 #endif
+  // Exact: `whole * c` has no fraction, and the remainder has the sign of x, so that truncating its
+  // part truncates the whole.
   arl_value whole = x / ARL_SCALE;
   return whole * c + (x - whole * ARL_SCALE) * c / ARL_SCALE;
 #endif
 }
 
-// What a mean adds to its remainder before the last division: nothing, it rounds toward zero.
+// Term that a mean adds to its remainder before the last division: 0, it rounds toward zero.
 ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
   (void)count;
   return rest - rest;
@@ -180,6 +183,7 @@ ARL_INLINE arl_value arl_subtract(arl_value x, arl_value y) { return arl_add(x, 
 ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
 #if ARL_WIDE
   int64_t product = (int64_t)c * x;
+  // The shift rounds down. -1 for negative products turns a half up into a half away from zero.
   return (arl_value)((product + 128 + (product >> 63)) >> 8);
 #else
 #if ARL_VECTOR_BYTES == 0
@@ -196,7 +200,7 @@ ARL_INLINE arl_value arl_multiply(arl_value c, arl_value x) {
 #endif
 }
 
-// What a mean adds to its remainder before the last division: it rounds half away from zero.
+// Term that a mean adds to its remainder before the last division, to round half away from zero.
 ARL_INLINE arl_value arl_half(arl_value rest, arl_entry count) {
   return arl_select(rest < 0, arl_splat(-(count / 2)), arl_splat(count / 2));
 }

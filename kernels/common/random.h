@@ -27,8 +27,8 @@ ARL_INLINE uint32_t arl_draw(uint32_t *state) {
   return *state = *state * arl_lcg_factor + arl_lcg_offset;
 }
 
-// By which a state goes 1, 2, 4, ... draws on: state * factor + offset. Each pair makes the next:
-// factor * factor, and offset * factor + offset.
+// Constants that advance a state by 1, 2, 4, ... draws: state * factor + offset. Each pair yields
+// the next: factor * factor, and offset * factor + offset.
 static const struct {
   uint32_t factor[32], offset[32];
 } arl_jumps = {

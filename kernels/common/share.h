@@ -26,13 +26,14 @@ ARL_INLINE arl_span arl_share_of(uint32_t count, uint32_t worker, uint32_t worke
   return (arl_span){first, count - first < rows ? count : first + rows};
 }
 
-// Who applies updates of an entry: neither a division nor a long product. 25 spreads consecutive
-// entries over the high bits of a byte.
+// Worker that applies updates of an entry, without a division or a long product, which DPUs lack.
+// 25 spreads consecutive entries over the high bits of a byte.
 ARL_INLINE uint32_t arl_owner(uint32_t entry, uint32_t workers) {
   return (entry * 25 & 255) * workers >> 8;
 }
 
-// List the updates of a share. From its end, so that lists run in row order.
+// List the updates of a share. The loop runs backwards: heads are pushed in front, so lists end up
+// in row order, on which FP32 results depend.
 ARL_INLINE void arl_list(arl_lists lists, arl_updates updates, arl_span share, uint32_t worker,
                          uint32_t workers) {
   for (uint32_t k = share.end; k-- > share.first;) {

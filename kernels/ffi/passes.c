@@ -39,6 +39,8 @@ static int allocate(const arl_launch *launch, scratch_t *scratch) {
   bytes += block * sizeof(uint32_t) + blocks * sizeof(uint16_t);
   scratch->memory = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
   if (!scratch->memory) return -1;
+  // From the strictest alignment to the loosest, so that each array is aligned where the last one
+  // ends.
   scratch->rates = scratch->memory;
   scratch->tile = scratch->rates + 4 * groups;
   scratch->updates.targets = scratch->tile + tile;

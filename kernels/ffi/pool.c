@@ -33,6 +33,7 @@ static void take_parts(shared_t *shared) {
   }
 }
 
+// Sequentially consistent, so that the last to leave sees what all others did before it frees.
 static void leave(shared_t *shared) {
   if (atomic_fetch_sub(&shared->users, 1) > 1) return;
   pthread_cond_destroy(&shared->all_done);
@@ -67,6 +68,7 @@ int arl_share(const arl_pool *pool, int64_t items, int64_t grain,
   shared_t *shared = helpers > 0 ? share(items, grain, work, argument) : NULL;
   if (!shared) return items > 0 ? work(argument, 0, items) : 0;
   for (int64_t k = 0; k < helpers; ++k) {
+    // Counted before it is scheduled: a task may run and leave before schedule() returns.
     atomic_fetch_add(&shared->users, 1);
     if (pool->schedule(pool->context, help, shared)) {
       atomic_fetch_sub(&shared->users, 1);

@@ -18,7 +18,7 @@ DECLARE(avx2)
 DECLARE(avx512)
 #endif
 
-// By level, numerics and whether values are vectors.
+// Functions by level, numerics and form: entries or vectors.
 static arl_run *const forms[ARL_LEVELS][3][2] = {
     FORMS(base),
 #ifdef ARL_X86_LEVELS

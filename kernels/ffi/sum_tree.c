@@ -167,11 +167,13 @@ static void assign(const tree_t *tree, const changes_t *changes) {
 
 // Draw.
 
+// 24 bits, which a float holds exactly, as replay/sum_tree.py computes it. The detour through
+// int32_t is one instruction of SSE2, which converts no unsigned numbers.
 static inline float uniform(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
 
-// What is left of `rest` to the right of `left`, or all of it; and whether it goes there. Without
-// branches, which nothing could predict. Rounding may leave a rest that is too large: never go
-// where there is nothing.
+// Choose a child: returns 1 and subtracts `left` from `rest` if the position lies in the right one.
+// Branches would be mispredicted, so the subtrahend is masked. Rounding may leave a rest above the
+// sum of both: a child of weight 0 is never entered.
 static inline int32_t go(float *rest, float left, float right) {
   const int32_t goes_right = (*rest >= left) & (right > 0);
   uint32_t bits;

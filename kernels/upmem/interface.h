@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-// Of a launch, the same for all DPUs. Host variable `parameters`.
+// Parameters of a launch, the same for all DPUs. Host variable `parameters`.
 typedef struct {
   uint32_t seed, first_pass, num_passes;
   uint32_t alpha, gamma, epsilon;  // bits of table entries
@@ -15,7 +15,7 @@ typedef struct {
   uint32_t unused;
 } arl_parameters;
 
-// Of one DPU. Host variable `chunk`.
+// Chunk of one DPU. Host variable `chunk`.
 typedef struct {
   uint32_t length;  // rows
   uint32_t dpu;     // global index

@@ -46,7 +46,7 @@ typedef struct {
   uint32_t unused;
 } arl_match_parameters;
 
-// Of one DPU. Host variable `pending`.
+// Pending updates of one DPU. Host variable `pending`.
 typedef struct {
   uint32_t updates, unused;
 } arl_match_pending;

@@ -13,7 +13,7 @@ constexpr const char *statistics_names[statistics_count] = {
     "unauthenticated", "slow",    "timed_out", "turned_away", "bytes_in",
     "bytes_out",       "waiting", "repeated",  "snapshots"};
 
-// Of counts that lie one behind the other.
+// Dict of consecutive counters.
 template <size_t count, typename Counts>
 nb::dict named(const char *const (&names)[count], const Counts &counts) {
   uint64_t values[count];

@@ -42,7 +42,7 @@ Fault ByteLink::put_all(const uint8_t *from, size_t count, Deadline *deadline) {
   return Fault::none;
 }
 
-// At least `wanted` bytes, and more if they are there.
+// Read at least `wanted` bytes, and more if available.
 Fault ByteLink::take_up_to(size_t wanted, uint8_t *to, size_t room, size_t *got,
                            Deadline *deadline) {
   while (*got < wanted) {

@@ -21,15 +21,16 @@ class ByteLink : public Link {
   void set_frame_bytes(uint32_t bytes) final { frame_bytes_ = bytes; }
 
  protected:
-  // How long a call may wait. The clock is asked only once there is nothing to do.
+  // Deadline of a call. The clock is read only when there is nothing to do.
   class Deadline {
    public:
     Deadline(uint64_t timeout_us, const KeepWaiting &keep_waiting)
         : timeout_us_(timeout_us), keep_waiting_(keep_waiting) {}
 
-    // Some microseconds have passed: why the call should end, if it should.
+    // Check the clock and the callback after some microseconds; the reason to end the call, or
+    // none.
     Fault fault();
-    // At most so long may it wait for now.
+    // Longest wait before the next check.
     uint32_t slice_us() const;
 
    private:
@@ -41,10 +42,10 @@ class ByteLink : public Link {
     Clock::time_point begin_, asked_;
   };
 
-  // How many bytes went through at once; 0: none now; below 0: the connection is at its end.
+  // Bytes moved without blocking; 0: none now; below 0: the connection has ended.
   virtual ssize_t put(const uint8_t *from, size_t count) = 0;
   virtual ssize_t take(uint8_t *to, size_t room) = 0;
-  // Until put(), or else take(), may do something, or the deadline is over.
+  // Wait until put() (or take()) can make progress, or the deadline has passed.
   virtual Fault wait(bool to_put, Deadline *deadline) = 0;
 
  private:

@@ -1,5 +1,5 @@
-// A client's way to a server where that takes more than a stream socket. It carries frames, whole,
-// and knows nothing of what they say.
+// Client side of a transport that takes more than a stream socket. Carries whole frames without
+// interpreting them.
 
 #ifndef ACCEL_RL_REPLAY_CLIENT_LINK_HPP
 #define ACCEL_RL_REPLAY_CLIENT_LINK_HPP
@@ -30,7 +30,7 @@ class Link {
  public:
   virtual ~Link() = default;
 
-  // Asked a few times a second while a call waits, from the calling thread.
+  // Polled a few times a second while a call waits, from the calling thread; false interrupts it.
   using KeepWaiting = std::function<bool()>;
 
   // Sends a frame, given in parts, and waits at most `timeout_us` (0: for ever) for a whole reply

@@ -18,7 +18,7 @@ class NicLink : public Link, private Wire {
   NicLink(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, const Udp4Endpoint &server,
           uint64_t greeting);
 
-  // Waits until the server's port is there and has told its address: before anything else.
+  // Wait until the server's port answers ARP; call before anything else.
   Fault await_server(uint64_t timeout_us, const KeepWaiting &keep_waiting);
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
                  const KeepWaiting &keep_waiting) override;

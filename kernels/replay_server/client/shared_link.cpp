@@ -113,7 +113,7 @@ ssize_t SharedLink::take(uint8_t *to, size_t room) {
 
 void SharedLink::wake_server(uint32_t wanted) {
   if (!(words_->server_wants.load(std::memory_order_seq_cst) & wanted)) return;
-  const uint8_t bell = 0;  // where there is no room for it, enough of them are on their way
+  const uint8_t bell = 0;  // a full socket holds wake-ups enough
   if (send(file_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
 }
 

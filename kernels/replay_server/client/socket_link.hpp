@@ -9,8 +9,8 @@ namespace accel_rl::replay {
 
 class SocketLink : public ByteLink {
  public:
-  // Of a connected socket, which it closes. `busy`: asks the kernel again and again, which takes a
-  // core, instead of sleeping until something came.
+  // Takes ownership of a connected socket. `busy`: poll the kernel, which takes a core, instead of
+  // sleeping until something arrives.
   SocketLink(int file, bool busy);
   ~SocketLink() override;
   SocketLink(const SocketLink &) = delete;

@@ -39,7 +39,7 @@ uint32_t by_tables(const unsigned char *bytes, size_t count, uint32_t crc) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// What a checksum becomes by so many zero bytes, which is linear in each of its bits.
+// Advances a checksum over zero bytes. The operation is linear in each bit, hence the tables.
 class Shift {
  public:
   explicit Shift(size_t bytes) {
@@ -59,8 +59,8 @@ class Shift {
   std::array<std::array<uint32_t, 256>, 4> by_byte_{};
 };
 
-// The instruction takes three cycles, and may begin in each: so three lanes at a time, put together
-// by shifting the first two over those behind them.
+// The instruction has a latency of three cycles and a throughput of one: three lanes run at a time,
+// and are combined by advancing the first two over those behind them.
 template <size_t lane>
 __attribute__((target("sse4.2"))) uint32_t by_lanes(const unsigned char **bytes, size_t *count,
                                                     uint32_t crc) {

@@ -8,7 +8,7 @@
 
 namespace accel_rl::replay {
 
-// Of bytes that follow those whose checksum is `before`; that of none is 0.
+// Extend the checksum `before` of earlier bytes; 0 for none.
 uint32_t crc32c(const void *bytes, size_t count, uint32_t before = 0);
 
 }  // namespace accel_rl::replay

@@ -13,7 +13,7 @@ struct Description {
   size_t bytes;
 };
 
-// By Dtype's numbers.
+// Indexed by Dtype.
 constexpr Description descriptions[] = {{"b1", 1}, {"i1", 1}, {"i2", 2}, {"i4", 4},
                                         {"i8", 8}, {"u1", 1}, {"u2", 2}, {"u4", 4},
                                         {"u8", 8}, {"f2", 2}, {"f4", 4}, {"f8", 8}};

@@ -21,7 +21,7 @@ class Shadow {
   bool active() const { return active_; }
   void passed(uint32_t slot) { next_ = slot; }  // those below are written
 
-  // To be called before the item, or only the weight, of a slot changes.
+  // Call before the item, or only the weight, of a slot changes.
   void save_item(const Store &store, const SumTree &tree, uint32_t slot);
   void save_weight(const SumTree &tree, uint32_t slot);
 

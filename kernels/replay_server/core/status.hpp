@@ -26,7 +26,7 @@ enum class Status : uint16_t {
   damaged = 18,       // a checksum or a length does not agree
   truncated = 19,     // the file ends too early
   newer_format = 20,  // written by a later version of this program
-  // Of the protocol: docs/replay-protocol.md says which of them end the connection.
+  // Protocol errors: docs/replay-protocol.md says which of them end the connection.
   malformed = 100,        // a length, a count or a field that must be zero is not as specified
   bad_magic = 101,        // not a frame
   bad_protocol = 102,     // a version of the protocol that is not spoken here

@@ -14,7 +14,7 @@ constexpr uint32_t together = 64;  // descents at a time, so that their misses o
 
 uint32_t up(uint32_t count) { return (count + 7) / 8 * 8; }
 
-// The largest number below a positive one.
+// The largest double below a positive one: positive doubles are ordered as their bits are.
 inline double below(double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -23,12 +23,15 @@ inline double below(double x) {
   return x;
 }
 
-// The child in which a position lies, by the children's running sums; the position goes on from
-// that child's start. Some sum is above it, so the child has a weight.
+// Find the child in which a position lies, by the children's running sums, and make the position
+// relative to that child's start. The first running sum above the position belongs to a child with
+// a weight.
 inline uint32_t choose(const double *running, double *position) {
   double at = *position;
+  // A rounded product may reach the sum, past which there is no child.
   if (!(at < running[7])) at = below(running[7]);
 #ifdef __SSE2__
+  // A comparison that holds is -1 in its lane: the lanes add up to minus the number of sums passed.
   const __m128d wanted = _mm_set1_pd(at);
   __m128i passed = _mm_castpd_si128(_mm_cmple_pd(_mm_load_pd(running), wanted));
   for (int k = 2; k < 8; k += 2)
@@ -40,7 +43,8 @@ inline uint32_t choose(const double *running, double *position) {
   uint32_t child = 0;
   for (int k = 0; k < 7; ++k) child += running[k] <= at;
 #endif
-  uint64_t start;  // without a branch, which would be guessed wrongly
+  // Masked to 0 for the first child: a branch would be mispredicted, and index -1 must not be read.
+  uint64_t start;
   std::memcpy(&start, running + (child - (child > 0)), sizeof start);
   start &= -static_cast<uint64_t>(child > 0);
   double from;

@@ -51,6 +51,7 @@ class SumTree {
     uint32_t waiting = 0;  // in pending
   };
 
+  // Writes before it looks: a branch would be mispredicted. `pending` has an entry to spare for it.
   void mark(int level, uint32_t node) {
     Level &at = levels_[static_cast<size_t>(level)];
     uint8_t &is_marked = at.marked.as<uint8_t>()[node];

@@ -21,7 +21,7 @@ Authenticator authenticator(const std::string &secret);
 class TlsAcceptor {
  public:
   virtual ~TlsAcceptor() = default;
-  // Of PEM files: a certificate chain and its unencrypted key. Null with `why`.
+  // Load PEM files: a certificate chain and its unencrypted key. Null with `why`.
   static std::unique_ptr<TlsAcceptor> open(const std::string &certificate, const std::string &key,
                                            std::string *why);
   // TLS over a connected socket that does not block, which its owner closes; the handshake is made

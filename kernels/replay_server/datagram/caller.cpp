@@ -191,7 +191,7 @@ bool Caller::send_fragment(uint32_t fragment) {
   return true;
 }
 
-// At most so many of those below a number that the server is not known to have.
+// Retransmit up to `most` fragments below `below` that the server has not acknowledged.
 void Caller::send_again(uint32_t below, uint32_t most) {
   for (uint32_t k = acked_.next; k < below && most > 0; ++k) {
     if (acked_.has(k)) continue;

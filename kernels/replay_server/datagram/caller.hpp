@@ -1,5 +1,5 @@
-// The client's side of datagrams: one request at a time, sent again until its reply is whole. It
-// knows no socket and no clock.
+// Client side of datagrams: one request at a time, retransmitted until its reply is complete. Uses
+// neither sockets nor a clock.
 
 #ifndef ACCEL_RL_REPLAY_DATAGRAM_CALLER_HPP
 #define ACCEL_RL_REPLAY_DATAGRAM_CALLER_HPP
@@ -29,7 +29,7 @@ class Caller {
   Caller(uint64_t greeting, const Address &server, Wire *wire, RoundTripSettings settings = {})
       : server_(server), wire_(wire), greeting_(greeting), clock_(settings) {}
 
-  // Begin a request, given in parts that stay as they are until it is over; the first part has
+  // Begin a request, given in parts that must not change until it ends; the first part has
   // body_offset bytes at least. The reply is written to `into` [room] if it fits there. False if
   // the parts are no frame, or one that is too large. Then call pump().
   bool begin(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t now_us);
@@ -39,7 +39,7 @@ class Caller {
   uint64_t next_us() const { return clock_.next_us(); }
 
   bool busy() const { return stage_ != Stage::idle; }
-  // Of the last request, once the caller is not busy: none if its reply is there.
+  // Fault of the last request once the caller is idle; none if its reply is there.
   Fault fault() const { return fault_; }
   // The server says that it has the whole request, and no reply yet.
   bool waits() const { return stage_ == Stage::waiting; }

@@ -1,4 +1,4 @@
-// What a datagram is, and the two operations that only datagrams have: ACK and RESET.
+// Headers of datagrams, and the two operations that only datagrams have: ACK and RESET.
 
 #ifndef ACCEL_RL_REPLAY_DATAGRAM_CONTROL_HPP
 #define ACCEL_RL_REPLAY_DATAGRAM_CONTROL_HPP
@@ -25,14 +25,14 @@ struct Ack {
 };
 
 enum class DatagramCheck : uint8_t { ok, malformed, bad_checksum };
-// Whether bytes are a datagram: a header that fits them, and a right checksum.
+// Check that bytes are a datagram: a header that fits them, and the right checksum.
 DatagramCheck read_datagram(const uint8_t *bytes, size_t count, Header *header);
 
-// The header of one fragment, from its frame's header, with the checksum over it and the parts.
+// Write the header of one fragment, from its frame's header, with the checksum of header and parts.
 void write_fragment_header(const uint8_t *frame_header, uint16_t fragment, uint16_t fragments,
                            const Part *parts, size_t count, uint8_t *out);
 
-// Make the header of any fragment that of the whole frame, as if a stream had brought it.
+// Turn the header of a fragment into that of the whole frame, as a stream carries it.
 void restore_frame_header(uint8_t *header);
 
 // Both are whole datagrams of body_offset bytes. `flags` is 0 or flag_reply.

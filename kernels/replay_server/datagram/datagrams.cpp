@@ -110,8 +110,8 @@ Datagrams::Remote *Datagrams::admit(const Address &from, uint64_t greeting) {
   return remote;
 }
 
-// Those that only say hello take the places of each other, not those of clients, as long as there
-// are such.
+// Make room for a peer. Too many half-open ones: evict the oldest of them, so that hellos alone do
+// not displace clients. Too many in all: one that has left, else a half-open one, else the idlest.
 void Datagrams::evict_half_open() {
   uint32_t count = 0;
   Remote *gone = nullptr, *oldest = nullptr, *idlest = nullptr;

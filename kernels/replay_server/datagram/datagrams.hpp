@@ -1,5 +1,5 @@
-// The server's side of datagrams: puts requests together for the handler, and keeps replies until
-// the client has them. It knows no socket and no clock.
+// Server side of datagrams: assembles requests for the handler, and keeps replies until the client
+// acknowledges them. Uses neither sockets nor a clock.
 
 #ifndef ACCEL_RL_REPLAY_DATAGRAM_DATAGRAMS_HPP
 #define ACCEL_RL_REPLAY_DATAGRAM_DATAGRAMS_HPP
@@ -58,12 +58,12 @@ class Datagrams {
   Datagrams(const Datagrams &) = delete;
   Datagrams &operator=(const Datagrams &) = delete;
 
-  // A datagram that came; the bytes are the caller's again on return.
+  // Handle a received datagram; the bytes are not kept.
   void receive(const Address &from, const uint8_t *bytes, size_t count, uint64_t now_ms);
-  // Send a reply that had to wait, to one of its own peers. It may keep the frame's memory.
+  // Send a delayed reply to one of its own peers. May take over the frame's memory.
   void deliver(Peer &peer, FrameBuffer &frame);
   void close_idle(uint64_t now_ms);
-  // Every peer leaves the handler.
+  // Disconnect every peer from the handler.
   void close(uint64_t now_ms);
 
   const DatagramCounts &counts() const { return counts_; }

@@ -10,7 +10,7 @@
 
 namespace accel_rl::replay {
 
-// Of a frame that takes more than one datagram.
+// Bounds on slices of a frame that takes more than one datagram.
 constexpr uint32_t least_slice = 512, most_slice = 32768;
 // With the headers of UDP and IPv6 it fits the 1,500 bytes of Ethernet.
 constexpr uint32_t usual_slice = 1408;
@@ -22,10 +22,9 @@ struct Fragments {
   uint32_t slice = 0;
   uint16_t count = 0;
 
-  // Of a frame to be sent; false if it takes more than 65,535 slices.
+  // Cut a frame to be sent; false if it takes more than 65,535 slices.
   static bool cut(uint32_t length, uint32_t slice, Fragments *out);
-  // As it follows from one datagram with so many bytes behind the header; false if none could have
-  // been cut so.
+  // Infer the cut from one datagram with `bytes` behind the header; false if no cut yields it.
   static bool infer(const Header &header, size_t bytes, Fragments *out);
 
   size_t offset(uint32_t fragment) const { return header_bytes + size_t{fragment} * slice; }

@@ -24,7 +24,7 @@ void arl_end_turn(void);
 // From the first memif port on. In a turn, or before anybody has one.
 int arl_guard_turns(void);
 
-// Of a device that was attached, by the number of its port; null if it was not.
+// Name of an attached device by its port number, or null.
 const char *arl_attached(uint16_t number);
 void arl_detach(uint16_t number);  // locked, in a turn
 

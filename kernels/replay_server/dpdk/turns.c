@@ -1,4 +1,4 @@
-// Who may touch a port: those who use it, or DPDK's interrupt thread.
+// Lock between users of a port and DPDK's interrupt thread.
 
 #include <rte_interrupts.h>
 #include <rte_rwlock.h>

@@ -42,7 +42,7 @@ class DpdkNic : public Nic {
   bool link() override { return driver_->link(port_) != 0; }
 
   const std::string &device() const { return device_; }
-  // Of its device's arguments, "" where there is none of that name.
+  // Argument of the device by name; "" if absent.
   std::string argument(const std::string &name) const;
 
  private:

@@ -40,7 +40,7 @@ struct EthernetHeader {
   Part payload;
 };
 
-// What was wrong with a packet.
+// Defect of a packet.
 enum class Defect : uint8_t { none, malformed, bad_checksum, fragment };
 
 Defect read_ethernet(const Part &packet, EthernetHeader *out);
@@ -52,7 +52,7 @@ struct ArpMessage {
   uint32_t sender, target;  // IPv4
 };
 
-// Of IPv4 over Ethernet, requests and replies; everything else is malformed.
+// Parse an ARP request or reply of IPv4 over Ethernet; everything else is malformed.
 Defect read_arp(const Part &part, ArpMessage *out);
 // `target_mac`: of a reply.
 void write_arp(uint8_t *to, const ArpMessage &arp, const Mac &target_mac);
@@ -63,7 +63,7 @@ struct Ipv4Header {
   Part payload;
 };
 
-// What follows the packet's own length is not the packet's: Ethernet fills short ones up.
+// Bytes behind the packet's own length are Ethernet's padding, and are left out.
 Defect read_ipv4(const Part &part, Ipv4Header *out);
 // The header of `payload_bytes`, which are at most 65,515.
 void write_ipv4(uint8_t *to, uint32_t source, uint32_t destination, Protocol protocol,

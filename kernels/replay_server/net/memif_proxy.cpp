@@ -18,7 +18,7 @@ namespace accel_rl::replay {
 
 namespace {
 
-// Of memif's messages, which have 128 bytes and at most one file.
+// Bounds of memif's messages, which have 128 bytes and at most one file.
 constexpr size_t most_message = 256, control_bytes = CMSG_LEN(sizeof(int));
 constexpr size_t most_pairs = 300;  // more than there are interfaces; others wait in the kernel
 

@@ -1,4 +1,4 @@
-// The proxy of a server's memif socket. DPDK 22.11 ends the whole process if a client connects to
+// Proxy of a server's memif socket. DPDK 22.11 ends the whole process if a client connects to
 // its listener and is gone before that has greeted it, so clients connect here: a thread passes on
 // what both say, and stays with DPDK's listener until it has its greeting.
 

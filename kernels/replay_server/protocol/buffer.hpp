@@ -31,7 +31,7 @@ class FrameBuffer {
   // Room for so many bytes, keeping those that are there; false where there is no memory.
   bool reserve(size_t bytes) {
     if (bytes <= capacity_) return true;
-    const size_t room = aligned(bytes);
+    const size_t room = aligned(bytes);  // aligned_alloc wants a multiple of the alignment
     auto *fresh = static_cast<uint8_t *>(std::aligned_alloc(section_align, room));
     if (!fresh) return false;
     if (size_ > 0) std::memcpy(fresh, memory_.get(), size_);

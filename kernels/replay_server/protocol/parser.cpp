@@ -6,8 +6,9 @@ namespace accel_rl::replay {
 
 namespace {
 
-// Walks over sections of a frame. Sizes are 64-bit products of two 32-bit numbers at most, and the
-// end of what was walked over is never beyond the frame, so no sum can overflow.
+// Cursor over the sections of a frame. Sizes are products of at most two 32-bit numbers in 64 bits,
+// and the cursor never passes the end of the frame, so no sum overflows. Sections begin at
+// multiples of 64 bytes in memory aligned alike, so their pointers may be cast to the element type.
 class Sections {
  public:
   explicit Sections(const Frame &frame) : frame_(frame) {}
@@ -33,7 +34,7 @@ class Sections {
   bool good_ = true;
 };
 
-// Reads small fields one behind the other.
+// Cursor over unaligned fields.
 class Cursor {
  public:
   Cursor(const Frame &frame, size_t from)

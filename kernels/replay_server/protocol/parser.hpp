@@ -1,6 +1,6 @@
-// Everything that reads bytes from a peer, and nothing else. Each function checks every length and
-// count against what was received and against a limit before it uses it; none allocates more than
-// the limits allow. What it returns points into the frame.
+// Parser of bytes from a peer. Each function checks every length and count against the bytes
+// received and against a limit before using it, and none allocates more than the limits allow.
+// Results point into the frame.
 
 #ifndef ACCEL_RL_REPLAY_PROTOCOL_PARSER_HPP
 #define ACCEL_RL_REPLAY_PROTOCOL_PARSER_HPP
@@ -13,7 +13,7 @@
 
 namespace accel_rl::replay {
 
-// Of at least `header_bytes` bytes. A length beyond `most` is too_large, and never waited for.
+// Parse a header from at least `header_bytes` bytes. A length above `most` is too_large.
 Status read_header(const uint8_t *bytes, uint32_t most, Header *header);
 
 // A whole frame of `header.length` bytes at an address that section_align divides.
@@ -32,7 +32,7 @@ struct Hello {
 constexpr size_t nonce_bytes = 16, challenge_bytes = 32, mac_bytes = 32;
 
 enum OpenFlag : uint16_t { open_create = 1, open_described = 2 };
-// Of a table's description: its name, then its columns.
+// Offset of a table's name in its description; the columns follow.
 constexpr size_t names_offset = field::open_table::csp_ratio.end();
 
 struct OpenTable {

@@ -51,12 +51,12 @@ class Handler {
 
   // The most bytes that a frame of this peer may have.
   uint32_t most_bytes(const Peer &peer) const;
-  // What came is no frame: `status` says why.
+  // Reject bytes that are no frame, for the reason `status`.
   Outcome refuse(const Header &header, Status status, FrameBuffer *reply);
   Outcome handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
-  // Try again what waits, and give up what has waited long enough.
+  // Retry waiting requests, and answer those past their deadline.
   void serve_waiting(uint64_t now_ms, const Deliver &deliver);
-  // Whether serve_waiting() has something to do by now, and when at the latest it will (0: never).
+  // True if serve_waiting() has work now; deadline_ms() says when it will at the latest (0: never).
   bool pending() const { return changed_ || snapshots_.writing(); }
   uint64_t deadline_ms() const;
   void disconnect(Peer &peer, uint64_t now_ms);
@@ -102,7 +102,7 @@ class Handler {
   Outcome dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
 
   Table *table_of(const Header &header);
-  // Answer from memory a request that was done before; false if it was not.
+  // Answer a repeated request from the recorded replies; false if it is new.
   bool replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
   void record_reply(Peer &peer, const Header &header, FrameBuffer *reply);
   Outcome do_push(Peer &peer, const Frame &frame, FrameBuffer *reply);
@@ -125,7 +125,7 @@ class Handler {
   Snapshots snapshots_;
   std::vector<Waiting> for_snapshot_;  // requests that wait for its end
   bool changed_ = false;               // something that waits may go on
-  // Of one call, kept for their memory.
+  // Scratch of one call, kept to reuse its memory.
   Layout layout_;
   Push push_;
   std::vector<size_t> offsets_;

@@ -17,7 +17,7 @@ namespace accel_rl::replay {
 constexpr size_t transcript_bytes = 56;
 using Authenticator = std::function<bool(const uint8_t *transcript, const uint8_t *mac,
                                          uint64_t token, uint8_t *own)>;
-// Fills memory with bits that nobody can guess.
+// Fills memory with cryptographically secure random bits.
 using Random = std::function<bool(uint8_t *to, size_t bytes)>;
 
 struct Settings {

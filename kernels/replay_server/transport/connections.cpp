@@ -106,7 +106,8 @@ bool EventLoop::open_stream(Connection &connection, const Listener &listener) {
   return connection.shared != nullptr;
 }
 
-// Those that only open connections take the places of each other, not those of clients.
+// Evict the oldest connection without a session if there are too many, so that connections alone do
+// not displace clients.
 void EventLoop::evict_half_open() {
   uint32_t count = 0;
   Connection *oldest = nullptr;

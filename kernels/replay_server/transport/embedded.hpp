@@ -75,7 +75,7 @@ class EmbeddedLink : public Link {
   FrameBuffer request_, answer_;
   const uint8_t *reply_ = nullptr;
   size_t reply_bytes_ = 0;
-  // Of a reply that comes late, from the loop's thread; also whether none will come any more.
+  // A late reply, delivered by the loop's thread, or the end of the connection.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool there_ = false, ended_ = false;

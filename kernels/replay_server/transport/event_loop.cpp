@@ -121,11 +121,11 @@ void EventLoop::close() {
   free_closed();
 }
 
-// What the sockets have, once there was time for others as the policy says.
+// Collect socket events, after waiting as the idle policy says.
 int EventLoop::wait_for_events(epoll_event *events, int wait) {
   if (settings_.idle == Idle::block) {
     int count = 0;
-    // To be woken costs more than a client needs for its next request.
+    // A wake-up by the kernel takes longer than a client needs to send its next request.
     if (wait > 0 && served_) {
       const uint64_t wait_us = static_cast<uint64_t>(wait) * 1000;
       const uint64_t most_us = std::min<uint64_t>(settings_.linger_us, wait_us);
@@ -151,7 +151,7 @@ int EventLoop::busy_poll(epoll_event *events, uint64_t most_us) const {
   while (clock_us() < until) {
     const int count = epoll_wait(epoll_, events, most_events, 0);
     if (count != 0) return count;
-    sched_yield();  // who has something to do shall do it
+    sched_yield();  // clients may share this core
   }
   return 0;
 }
@@ -161,7 +161,7 @@ void EventLoop::yield_to_waiters() const {
 }
 
 bool EventLoop::arm_wakeup() {
-  armed_ = true;  // even if only some are told
+  armed_ = true;  // set first: a partly armed loop is disarmed as well
   bool all = true;
   for (Transport *each : transports_) all = each->arm_wakeup() && all;
   for (Connection *each : shared_) {
@@ -179,7 +179,8 @@ void EventLoop::disarm_wakeup() {
   for (Connection *each : shared_) each->shared->disarm_wakeup();
 }
 
-// Whether there may be more to do at once. Of sockets, one that blocks is told by the kernel.
+// One turn of the loop. Returns true if more work may be ready; with Idle::block epoll reports that
+// of sockets.
 bool EventLoop::run_once(const epoll_event *events, int count, const Handler::Deliver &deliver) {
   bool busy = count > 0 && settings_.idle != Idle::block;
   for (int k = 0; k < count; ++k) {
@@ -208,7 +209,7 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
   return busy;
 }
 
-// What there is to do for a client that shares memory, and whether there was anything.
+// Serve a client in shared memory; returns true if there was work.
 bool EventLoop::poll(Connection &connection) {
   bool busy = false;
   if (!connection.closed && connection.watched & EPOLLOUT && connection.shared->writable()) {
@@ -222,7 +223,8 @@ bool EventLoop::poll(Connection &connection) {
   return busy;
 }
 
-// It rang, or is gone: then what it sent before is all there is, and nobody reads the replies.
+// A wake-up, or the end of the client: then the rest of its requests is read, and replies are
+// dropped.
 void EventLoop::on_wakeup(Connection &connection) {
   if (connection.shared->drain_wakeups()) return;
   receive(connection);

@@ -1,5 +1,5 @@
-// Serves TCP and Unix sockets, shared memory and other transports from one thread: nothing here
-// ever waits for one client.
+// Event loop over TCP and Unix sockets, shared memory and other transports, on one thread. Nothing
+// here blocks on a single client.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_EVENT_LOOP_HPP
@@ -21,7 +21,7 @@ struct epoll_event;
 
 namespace accel_rl::replay {
 
-// What the serving thread does when there is nothing to do.
+// Idle policy of the serving thread.
 enum class Idle : uint8_t {
   block,  // until the kernel says that something came; but see linger_us
   spin,   // looks again at once: a core of its own
@@ -53,17 +53,17 @@ class EventLoop {
   // Before run(). False with `why`.
   bool open(std::string *why);
   bool add(Listener *listener, std::string *why);
-  // One without a file() cannot wake a loop that blocks: that is refused.
+  // A transport without a file() cannot wake a loop that blocks, and is refused with Idle::block.
   bool add(Transport *transport, std::string *why);
   void run();   // until stop()
   void stop();  // from any thread
-  // Every client leaves, and what was added is not used any more: the end of run(), also of a loop
-  // that never ran. A second time does nothing.
+  // Disconnect every client and drop listeners and transports: the end of run(), also of a loop
+  // that never ran. Idempotent.
   void close();
-  void wake();  // from any thread: there is something to do that no client asked for
+  void wake();  // from any thread: there is work that no client sent
 
-  // The handler, for another thread: nothing is handled as long as the lock is held. A loop that
-  // spins would hardly ever leave a mutex to others, so it is told that somebody waits.
+  // Lock the handler from another thread. A loop that spins would hardly ever release the mutex to
+  // others, so waiting threads are counted and the loop yields to them.
   std::unique_lock<std::mutex> hold() {
     ++waiters_;
     std::unique_lock<std::mutex> lock(mutex_);

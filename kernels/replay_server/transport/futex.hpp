@@ -13,13 +13,13 @@
 
 namespace accel_rl::replay {
 
-// Until it is woken, the word is no longer `expected`, a signal came, or after `most_us`.
+// Sleep until woken, unless the word is not `expected`; ends by a signal or after `most_us`, too.
 inline void futex_wait(std::atomic<uint32_t> *word, uint32_t expected, uint32_t most_us) {
   const timespec most = {most_us / 1000000, static_cast<long>(most_us % 1000000) * 1000};
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT, expected, &most, nullptr, 0);
 }
 
-// How many were woken; below 0: the kernel knows no futex.
+// Number of threads woken; below 0 if the kernel has no futex.
 inline long futex_wake(std::atomic<uint32_t> *word) {
   return syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }

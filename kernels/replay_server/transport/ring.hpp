@@ -14,8 +14,8 @@
 
 namespace accel_rl::replay {
 
-// Positions count the bytes from the beginning; each is written by one side only, and lies in a
-// cache line of its own.
+// Positions count all bytes ever written or read. Each is stored by one side only, and has a cache
+// line of its own, so that the sides do not share one.
 struct RingPositions {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
@@ -30,7 +30,7 @@ class Ring {
       : positions_(positions), bytes_(bytes), size_(size) {}
 
  protected:
-  // Others copy while we do: neither side waits for a whole ring to be copied.
+  // Copy in quarters, so that the other side works on one while this side copies the next.
   size_t step() const { return size_ / 4; }
   size_t offset() const { return static_cast<size_t>(own_) & (size_ - 1); }
 
@@ -41,20 +41,22 @@ class Ring {
   bool broken_ = false;
 };
 
-// Both may be told of what changed by somebody who looks at it, sets a flag and looks once more: so
-// positions are stored, and flags read after it, in the one order that all agree on.
+// Positions are stored sequentially consistent, as the wake-ups of shared_layout.hpp need; release
+// would do for the bytes alone. Each side keeps its own position to itself: the other side could
+// change the shared one.
 class RingWriter : public Ring {
  public:
   using Ring::Ring;
 
-  // The reader's position is none that it can have.
+  // True once the reader stored a position that it cannot have.
   bool broken() const { return broken_; }
   size_t room() {
+    // A position that the reader cannot have makes the difference wrap, above the size.
     const uint64_t held = own_ - positions_->read.load(std::memory_order_seq_cst);
     broken_ = broken_ || held > size_;
     return broken_ ? 0 : size_ - static_cast<size_t>(held);
   }
-  // How many there was room for.
+  // Returns the bytes written, as far as there is room.
   size_t write(const uint8_t *from, size_t count) {
     size_t done = 0;
     while (done < count) {
@@ -74,14 +76,14 @@ class RingReader : public Ring {
  public:
   using Ring::Ring;
 
-  // The writer's position is none that it can have.
+  // True once the writer stored a position that it cannot have.
   bool broken() const { return broken_; }
   size_t held() {
     const uint64_t held = positions_->written.load(std::memory_order_seq_cst) - own_;
     broken_ = broken_ || held > size_;
     return broken_ ? 0 : static_cast<size_t>(held);
   }
-  // How many there were.
+  // Returns the bytes read.
   size_t read(uint8_t *to, size_t room) {
     size_t done = 0;
     while (done < room) {

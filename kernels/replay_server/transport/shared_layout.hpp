@@ -1,13 +1,12 @@
-// Memory that a server shares with one client, and how they tell each other that something came.
-// docs/replay-protocol.md is the definition; the offsets here are its offsets.
+// Layout of the memory that a server shares with one client, as docs/replay-protocol.md defines it.
 //
-// Who is about to wait says so in its word, looks once more whether there is something, and only
-// then waits. Who did something reads the other one's word after it. All four are seq_cst, so in
-// their one order either the word was set before it was read, and a wake-up is sent, or the reading
-// came first, and with it what was done before: then the one who waits sees it when it looks once
-// more. A wake-up that comes between that look and the wait is not lost either: the client's word
-// is cleared by it, and its futex does not wait for a word that has changed; the server's is a byte
-// in its socket, which stays there.
+// Wake-ups: a waiter stores its word, looks at the ring's position again, then sleeps. The other
+// side stores a position, then loads the waiter's word. All four are sequentially consistent, so
+// one order holds for both sides. If the word's store comes before its load, a wake-up is sent. If
+// the load comes first, so does the position's store, and the waiter's second look sees it. Weaker
+// orders would let each side miss the other's store. A wake-up between the second look and the
+// sleep is not lost: the client's word is cleared with it, and a futex does not sleep on a changed
+// word; the server's is a byte in its socket.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_SHARED_LAYOUT_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_SHARED_LAYOUT_HPP

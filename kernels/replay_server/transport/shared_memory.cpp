@@ -14,7 +14,7 @@ namespace accel_rl::replay {
 
 namespace {
 
-// A client that made it smaller could have us killed by a read beyond its end.
+// Sealed: a client that shrank it would have the server killed by SIGBUS.
 int make_memory(size_t bytes) {
   const int memory = memfd_create("accel_rl replay", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memory < 0) return -1;
@@ -100,13 +100,15 @@ ssize_t SharedStream::send(const uint8_t *from, size_t count) {
 void SharedStream::end_sending() { shutdown(file_, SHUT_WR); }
 
 bool SharedStream::drain_wakeups() {
-  uint8_t bells[256];  // of one who rings without end others come first, too
+  uint8_t bells[256];  // bounded: a client that floods the socket must not hold up others
   const ssize_t got = recv(file_, bells, sizeof bells, MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) gone_ = true;
   return !gone_;
 }
 
 bool SharedStream::arm_wakeup(uint32_t wants) {
+  // Store, then look again, both sequentially consistent: see shared_layout.hpp. With weaker orders
+  // the look may pass the store, and a wake-up be lost.
   words_->server_wants.store(wants, std::memory_order_seq_cst);
   return !((wants & wants_bytes && readable()) || (wants & wants_room && writable()));
 }

@@ -1,5 +1,5 @@
-// A client on this machine, through memory that the server shares with it. Its socket is where it
-// came by, what wakes the server, and the sign that it lives; all else goes through two rings.
+// Stream of a client on this machine, through two rings in shared memory. The socket that it
+// connected to carries wake-ups of the server, and its end is the end of the client.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_SHARED_MEMORY_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_SHARED_MEMORY_HPP
@@ -12,7 +12,7 @@
 
 namespace accel_rl::replay {
 
-// Why this machine cannot share memory as it takes; empty: it can.
+// Reason why this machine cannot share memory; empty if it can.
 std::string why_no_shared_memory();
 
 class SharedStream : public Stream {
@@ -28,14 +28,15 @@ class SharedStream : public Stream {
   ssize_t send(const uint8_t *from, size_t count) override;
   void end_sending() override;
 
-  // Whether receive() or send() would do something, if only say that the client is gone.
+  // True if receive() or send() would not return EAGAIN.
   bool readable() { return requests_.held() > 0 || requests_.broken() || gone_; }
   bool writable() { return replies_.room() > 0 || replies_.broken(); }
-  // The socket is readable: whether the client still lives.
+  // Read wake-ups off the socket; false if the client is gone.
   bool drain_wakeups();
-  // Have the client wake us by what is wanted of `wants`, until disarm_wakeup(). False if it is
-  // there.
+  // Ask the client for a wake-up by any of `wants`, until disarm_wakeup(). False if one of them is
+  // there already.
   bool arm_wakeup(uint32_t wants);
+  // Relaxed: a client that still sees the old word sends one wake-up too many.
   void disarm_wakeup() { words_->server_wants.store(0, std::memory_order_relaxed); }
 
  private:

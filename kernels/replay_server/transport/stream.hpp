@@ -1,4 +1,4 @@
-// Bytes from and to one client, in their order, for the event loop.
+// Byte stream of one client, for the event loop.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_STREAM_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_STREAM_HPP
@@ -15,14 +15,14 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  // As recv(2) and send(2) do of a socket that does not block. EPROTO: the client broke the rules.
+  // As recv(2) and send(2) on a non-blocking socket. EPROTO: the client violated the protocol.
   virtual ssize_t receive(uint8_t *to, size_t room) = 0;
   virtual ssize_t send(const uint8_t *from, size_t count) = 0;
-  // Whether bytes are here already that the socket does not know of any more.
+  // True if bytes are buffered that epoll no longer reports.
   virtual bool holds() const { return false; }
-  // Whether receive() gives all there is, if that is less than the room.
+  // True if a short receive() means that nothing is left.
   virtual bool short_is_all() const { return true; }
-  // No more is sent; what was still arrives.
+  // Half-close: what was sent still arrives.
   virtual void end_sending() = 0;
 };
 

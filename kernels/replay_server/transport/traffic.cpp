@@ -26,7 +26,7 @@ void EventLoop::release(Connection &connection) {
   connection.in.release();
 }
 
-// Memory that other connections keep for what they will receive.
+// Release empty receive buffers of other connections.
 void EventLoop::reclaim(const Connection &except) {
   for (auto &each : connections_) {
     Connection &other = *each.second;
@@ -58,7 +58,8 @@ bool EventLoop::make_room(Connection &connection) {
   return true;
 }
 
-// Reads what nobody will look at, so that the peer is not cut off from the last words.
+// Read and discard input: the kernel would reset a connection closed with input unread, and the
+// peer would lose the final reply.
 void EventLoop::discard_input(Connection &connection) {
   uint8_t nowhere[16 << 10];
   for (size_t taken = 0; taken < turn_bytes;) {
@@ -151,7 +152,7 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   disconnect(connection, false);
 }
 
-// Keep for later what is not sent of a frame; false where that would be too much.
+// Queue the unsent rest of a frame; false above the limits.
 bool EventLoop::keep(Connection &connection, FrameBuffer *frame, size_t sent) {
   FrameBuffer &out = connection.out;
   const size_t left = frame->size() - sent;
@@ -174,7 +175,8 @@ bool EventLoop::keep(Connection &connection, FrameBuffer *frame, size_t sent) {
   return true;
 }
 
-// Whether all may leave so much more unread: connections that leave most unread end for it.
+// Make room for `more` unread bytes by closing the connections that leave most unread; false if
+// this one is the worst.
 bool EventLoop::evict_slow_readers(const Connection &connection, size_t more) {
   while (unread_ + more > settings_.unread_bytes) {
     Connection *worst = nullptr;

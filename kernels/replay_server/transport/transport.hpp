@@ -1,4 +1,4 @@
-// A way to clients that the event loop serves beside its own sockets: shared memory, datagrams.
+// Transport that the event loop serves beside its own sockets: datagrams, calls within the process.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_TRANSPORT_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_TRANSPORT_HPP
@@ -16,21 +16,21 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Readable when there may be something to do, for epoll; -1: nothing says so, and only poll()
-  // finds out, so that the loop must not block, and says so when it is added.
+  // File for epoll that is readable when there may be work; -1: only poll() finds out, so the loop
+  // must not block.
   virtual int file() const = 0;
-  // Take what came, a bounded part of it, and send what may be sent: at every turn of the loop,
-  // whether or not file() is readable. Whether there was anything.
+  // Receive a bounded amount and send what can be sent; called at every turn of the loop, whether
+  // or not file() is readable. Returns true if there was work.
   virtual bool poll(uint64_t now_ms) = 0;
-  // Send a reply that had to wait, to one of its own peers. It may keep the frame's memory.
+  // Send a delayed reply to one of its own peers. May take over the frame's memory.
   virtual void deliver(Peer &peer, FrameBuffer &frame) = 0;
-  // The loop is about to block: have file() become readable by what comes from now on. False if
-  // something has come already. disarm_wakeup() follows, whatever woke the loop.
+  // The loop is about to block: make file() readable by whatever arrives from now on. False if
+  // something has arrived already. disarm_wakeup() follows, whatever woke the loop.
   virtual bool arm_wakeup() = 0;
   virtual void disarm_wakeup() = 0;
-  // A few times a second: drop peers that are gone, too slow or idle.
+  // Called a few times a second: drop peers that are gone, too slow or idle.
   virtual void close_idle(uint64_t now_ms) = 0;
-  // The end of the loop: every peer leaves the handler.
+  // End of the loop: disconnect every peer from the handler.
   virtual void close(uint64_t now_ms) = 0;
 };
 

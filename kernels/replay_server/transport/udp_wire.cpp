@@ -24,7 +24,7 @@ void UdpWire::open(int file, bool connected) {
     setsockopt(file, SOL_SOCKET, option, &buffer_bytes, sizeof buffer_bytes);
   int granted = 0;
   socklen_t length = sizeof granted;
-  // Of which the kernel's own records take a part, and others want theirs.
+  // The kernel's bookkeeping takes part of it, and other peers share it.
   if (getsockopt(file, SOL_SOCKET, SO_RCVBUF, &granted, &length) == 0 && granted > 0)
     inbox_bytes_ = static_cast<size_t>(granted) / 4;
 }

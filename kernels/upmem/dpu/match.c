@@ -57,7 +57,8 @@ INLINE __mram_ptr uint8_t *valid_of(uint32_t group) {
   return heap + parameters.groups * (ARL_MATCH_GROUP * KEY_BYTES) + group * 8;
 }
 
-// By adding bits in parallel; a DPU has an instruction for it, but C has no name for that.
+// Population count, by adding bits in parallel: a DPU has an instruction for it, C has no name for
+// it.
 INLINE uint32_t set_bits(uint32_t word) {
   word -= word >> 1 & 0x55555555;
   word = (word & 0x33333333) + (word >> 2 & 0x33333333);
