@@ -6,6 +6,7 @@ from accel_rl.tabular.evaluate import (
     policy_evaluation,
     value_iteration,
 )
+from accel_rl.tabular.fit import fit_mdp
 from accel_rl.tabular.monte_carlo import monte_carlo_return
 from accel_rl.tabular.numerics import Numerics, fp32, int32_pow2, int32_scaled, make_numerics
 from accel_rl.tabular.orders import Order, make_order
@@ -36,6 +37,7 @@ __all__ = [
     "episode_return",
     "epsilon_greedy",
     "expected_sarsa",
+    "fit_mdp",
     "fp32",
     "greedy_policy",
     "independent_learners",
