@@ -31,10 +31,11 @@ def test_devices_and_watts_survive_the_configurations_file():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, "mapping.executor must be an executor's name, got None"),
-        ({"executor": "fused", "actor": 3}, "mapping.actor must be a device's name, got 3"),
-        ({"gpu": "x"}, "must hold only executor, actor, .* got 'gpu'"),
-        (["cpu:0"], "mapping must be a table of roles"),
+        ({}, "mapping.executor is missing"),
+        ({"executor": "fused", "actor": 3}, "mapping.actor must be a valid string, got 3"),
+        (mappings.to_table(SPLIT) | {"actor": ""}, "mapping.actor String should have at least 1"),
+        (mappings.to_table(SPLIT) | {"gpu": "x"}, "mapping.gpu Unexpected keyword argument"),
+        (["cpu:0"], "mapping must be an object"),
         (mappings.to_table(SPLIT) | {"executor": "magic"}, "executor must be one of"),
         (mappings.to_table(SPLIT) | {"learner": "gpu:0+gpu:0"}, "learner must be devices, each"),
     ],

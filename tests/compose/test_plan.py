@@ -73,7 +73,7 @@ def test_watts_that_are_not_known_are_asked_for():
     wanted = loaded(compose={"objective": "efficiency", "power": {"cpu:0": (1.0, 2.0)}})
     with pytest.raises(ValueError, match="power must give watts of cpu:1, native"):
         compose.plan(wanted, costs=made_up())
-    with pytest.raises(ValueError, match=r"compose\.power must be of cpu:0, .* got 'gpu:7'"):
+    with pytest.raises(ValueError, match=r"compose\.power must be one of cpu:0, .* got 'gpu:7'"):
         compose.plan(loaded(compose={"power": {"gpu:7": (1.0, 2.0)}}), costs=made_up())
 
 

@@ -57,9 +57,6 @@ def profile(
       known: earlier costs; only what is missing is measured.
       seconds: of each measurement.
       progress: called before each mapping.
-
-    Raises:
-      ValueError: if `seconds` is not above 0 and finite.
     """
     within("seconds", seconds, "(0, inf)")
     tell = progress or (lambda *_: None)

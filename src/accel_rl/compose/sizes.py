@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from accel_rl.arguments import one_of
 from accel_rl.compose.workload import Workload
 from accel_rl.experiment import Experiment
 from accel_rl.replay import SAMPLERS
@@ -13,12 +14,7 @@ NETWORKS = {"dqn": 1, "ddpg": 2, "td3": 3, "sac": 3}
 
 
 def workload(experiment: Experiment) -> Workload:
-    """Return the sizes of an experiment's training.
-
-    Raises:
-      ValueError: if the experiment has more than one training, or an agent or sampler whose costs
-        are not modelled.
-    """
+    """Return the sizes of an experiment's training; raise ValueError if no model covers it."""
     config, program = experiment.configuration, experiment.program
     name, options = config.agent.name, config.agent.options
     if name not in NETWORKS or options.get("torso", "mlp") != "mlp":
@@ -26,11 +22,7 @@ def workload(experiment: Experiment) -> Workload:
             f"agent must be one of {', '.join(NETWORKS)} with agent.torso=mlp to be placed on "
             f"devices, got {name} {options.get('torso', '')}".rstrip()
         )
-    if config.replay.sampler not in SAMPLERS:
-        raise ValueError(
-            f"replay.sampler must be one of {', '.join(SAMPLERS)} to be placed on devices, got "
-            f"{config.replay.sampler}"
-        )
+    one_of("replay.sampler", config.replay.sampler, SAMPLERS)
     if experiment.trainings > 1:
         raise ValueError(
             f"one training is placed on devices: training.seeds must be 1 and nothing swept, got "

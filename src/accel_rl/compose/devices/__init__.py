@@ -48,11 +48,7 @@ MODELLED: Mapping[str, Callable[[], Device]] = {
 
 
 def available() -> dict[str, Device]:
-    """Return this machine's executable devices by name: `cpu:0`, `gpu:0`, ..., and `native`.
-
-    Raises:
-      ValueError: if JAX has no CPU devices, as with JAX_PLATFORMS=cuda.
-    """
+    """Return this machine's executable devices by name: `cpu:0`, `gpu:0`, ..., and `native`."""
     try:
         hosts = jax.local_devices(backend="cpu")
     except RuntimeError as error:
@@ -70,11 +66,7 @@ def available() -> dict[str, Device]:
 
 
 def find(names: tuple[str, ...] = ()) -> dict[str, Device]:
-    """Return devices by name; without names, the executable ones of this machine.
-
-    Raises:
-      ValueError: if a name is unknown; the message lists the known ones.
-    """
+    """Return devices by name; without names, the executable ones of this machine."""
     here = available()
     if not names:
         return here

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from accel_rl import am, pim
-from accel_rl.arguments import whole
 from accel_rl.compose.devices.device import DeviceLink, Status
 from accel_rl.compose.workload import Workload
 from accel_rl.hardware_models.energy import Power
@@ -29,10 +28,6 @@ class UpmemDevice:
     dpus: int = 64
     name: str = "upmem"
     power: Power | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if `dpus` is no int, ValueError if it is below 1."""
-        whole("dpus", self.dpus, 1)
 
     @property
     def kind(self) -> str:
