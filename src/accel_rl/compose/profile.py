@@ -24,8 +24,8 @@ from accel_rl.compose.sizes import workload
 from accel_rl.compose.workload import STEPS
 from accel_rl.experiment import Experiment
 from accel_rl.train import Program
-from accel_rl.train.pipeline.arguments import initial_state
-from accel_rl.train.pipeline.batching import group_size, prioritised
+from accel_rl.train.compiled import initial_state
+from accel_rl.train.pipeline.learner import group_size, prioritised
 from accel_rl.train.pipeline.profiling import StepHarness
 
 Progress = Callable[[str, int, int], None]
