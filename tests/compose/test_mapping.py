@@ -6,7 +6,7 @@ import pytest
 from tables import loaded
 
 from accel_rl import experiment
-from accel_rl.compose import Mapping, sizes
+from accel_rl.compose import Mapping, workload_of
 from accel_rl.compose import mapping as mappings
 from accel_rl.experiment import configuration
 
@@ -88,13 +88,11 @@ def test_bad_sections_are_refused(words, message):
 def test_trainings_that_have_no_costs_are_refused(agent, environment, words, message):
     wanted = experiment.load(agent=agent, environment=environment, words=words)
     with pytest.raises(ValueError, match=message):
-        sizes.workload(wanted)
+        workload_of(wanted)
 
 
 def test_a_workload_counts_what_the_training_holds():
-    found = sizes.workload(
-        loaded(replay={"batch_size": 16}, schedule={"updates": 2, "num_envs": 2})
-    )
+    found = workload_of(loaded(replay={"batch_size": 16}, schedule={"updates": 2, "num_envs": 2}))
     assert (found.observation_size, found.action_size, found.outputs) == (4, 1, 2)
     assert found.widths == (4, 8, 2)
     assert found.layers == ((4, 8), (8, 2))

@@ -12,7 +12,7 @@ from accel_rl.compose.mapping import EXECUTORS
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.profile import Progress, profile
-from accel_rl.compose.sizes import workload
+from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
@@ -71,7 +71,7 @@ def plan(
         seconds=seconds,
         progress=progress,
     )
-    schedule, samples = experiment.program.schedule, workload(experiment).trained_samples
+    schedule, samples = experiment.program.schedule, workload_of(experiment).trained_samples
     # Profiling visits each of these mappings too, and takes far longer: no search would save time.
     estimates = [
         estimate(each, known, schedule, samples, watts)

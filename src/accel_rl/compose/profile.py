@@ -20,8 +20,7 @@ from accel_rl.compose.model import estimate
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
 from accel_rl.compose.run import run
-from accel_rl.compose.sizes import workload
-from accel_rl.compose.workload import STEPS
+from accel_rl.compose.workload import STEPS, workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.train import Program
 from accel_rl.train.compiled import initial_state
@@ -78,7 +77,7 @@ def profile(
     for name, device in devices.items():
         if device.status == "executable" and name not in costs.links:
             costs.links[name] = _measured_link(executable(devices, name).jax_device, seconds)
-    sizes = workload(experiment)
+    sizes = workload_of(experiment)
     for number, mapping in enumerate(mappings):
         tell(str(mapping), number, len(mappings))
         if mapping.executor == "fused":

@@ -14,7 +14,7 @@ from accel_rl.compose.candidates import in_one_place, learners
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
-from accel_rl.compose.sizes import workload
+from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.hardware_models.energy import Meter, Reading, Unreadable
 from accel_rl.io.values import Json
@@ -130,7 +130,7 @@ def run(
 
 def check(experiment: Experiment, mapping: Mapping, devices: Table[str, Device]) -> None:
     """Raise ValueError, with role, device and reason, if a mapping does not fit the devices."""
-    sizes, schedule = workload(experiment), experiment.program.schedule
+    sizes, schedule = workload_of(experiment), experiment.program.schedule
     for role, names in (
         ("actor", (mapping.actor,)),
         ("replay_manager", (mapping.replay_manager,)),

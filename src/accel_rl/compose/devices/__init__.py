@@ -1,15 +1,12 @@
-"""Devices that roles can be placed on, one module for each kind."""
+"""Devices that roles can be placed on."""
 
 from collections.abc import Callable, Mapping
 
 import jax
 
-from accel_rl.compose.devices.associative import AssociativeMemory
 from accel_rl.compose.devices.device import Device, DeviceLink, Executable, Modelled, Status
-from accel_rl.compose.devices.fpga_device import FpgaDevice
-from accel_rl.compose.devices.jax_device import JaxDevice
-from accel_rl.compose.devices.native import NativeDevice
-from accel_rl.compose.devices.upmem_device import UpmemDevice
+from accel_rl.compose.devices.executable import JaxDevice, NativeDevice
+from accel_rl.compose.devices.modelled import AssociativeMemory, FpgaDevice, UpmemDevice
 from accel_rl.hardware_models import associative_memory as hardware
 from accel_rl.hardware_models import fpga
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from accel_rl.arguments import within
 from accel_rl.replay import Replay, ReplayState
-from accel_rl.replay.replay import Added, Apart
+from accel_rl.replay.replay import Apart
 from accel_rl.train.pipeline.placement import Placement, place
 from accel_rl.train.program import Program
 from accel_rl.train.state import TrainState
@@ -33,7 +33,8 @@ class BufferFunctions(NamedTuple):
 class BufferPort:
     """Replay buffer of this process as a `types.ReplayPort`.
 
-    Thread-safe: a lock serialises calls, which update the state in place.
+    Thread-safe: a lock serialises calls, which update the state in place. After `close` they raise
+    RuntimeError.
 
     Args:
       functions: of the buffer.
@@ -172,21 +173,24 @@ def _compiled(
     update: Callable[..., ReplayState],
     can_sample: Callable[..., Array],
 ) -> BufferFunctions:
-
-    def add_and_check(state: ReplayState, transitions: PyTree, priorities: PyTree) -> PyTree:
-        state = add(state, transitions, priorities)
-        return state, can_sample(state)
-
-    def update_and_check(state: ReplayState, sample: Sample, priorities: Array) -> PyTree:
-        state = update(state, sample, priorities)
-        return state, can_sample(state)
-
     return BufferFunctions(
-        jax.jit(add_and_check, donate_argnums=0),
+        _and_check(add, can_sample),
         jax.jit(for_each_key(sample)),
-        jax.jit(update_and_check, donate_argnums=0),
+        _and_check(update, can_sample),
         jax.jit(can_sample),
     )
+
+
+def _and_check(
+    change: Callable[..., PyTree], can_sample: Callable[..., Array]
+) -> Callable[..., PyTree]:
+    """Compile a function that returns a new state, donating the old; return `can_sample`, too."""
+
+    def changed(state: PyTree, *args: PyTree) -> PyTree:
+        state = change(state, *args)
+        return state, can_sample(state)
+
+    return jax.jit(changed, donate_argnums=0)
 
 
 class SplitPort(BufferPort):
@@ -240,20 +244,11 @@ def _compiled_apart(
     apart: Apart, index_device: jax.Device, store_device: jax.Device
 ) -> BufferFunctions:
     """Compile index and store apart, and move slots and masks between them."""
-
-    def insert_and_check(index: PyTree, added: Added) -> PyTree:
-        index = apart.insert(index, added)
-        return index, apart.can_sample(index)
-
-    def update_and_check(index: PyTree, sample: Sample, priorities: Array) -> PyTree:
-        index = apart.update(index, sample, priorities)
-        return index, apart.can_sample(index)
-
     rows, draw = jax.jit(apart.rows), jax.jit(for_each_key(apart.draw))
     gather = jax.jit(for_each_sample(apart.gather))
-    insert = jax.jit(insert_and_check, donate_argnums=0)
+    insert = _and_check(apart.insert, apart.can_sample)
     write = jax.jit(apart.write, static_argnums=2, donate_argnums=0)
-    change = jax.jit(update_and_check, donate_argnums=0)
+    change = _and_check(apart.update, apart.can_sample)
     can_sample = jax.jit(apart.can_sample)
 
     def add(

@@ -17,7 +17,6 @@ from accel_rl.train.pipeline.placement import (
     local_replica,
     local_shard,
     place,
-    spans_processes,
     to_global,
 )
 from accel_rl.train.program import BLOCK, Program
@@ -54,7 +53,7 @@ class Learner:
         updates: int,
     ) -> None:
         self._replicated, self._sharded = placement.learner(grouped=group_size(program) > 1)
-        self._multi_process = spans_processes(self._replicated)
+        self._multi_process = not self._replicated.is_fully_addressable
         # XLA chooses the results' sharding in one process, where nobody depends on it.
         shardings = (self._replicated, self._sharded) if self._multi_process else None
         self._learn, self._publish = _learner(program, critics, shardings)

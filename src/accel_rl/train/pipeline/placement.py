@@ -69,11 +69,6 @@ def place(tree: PyTree, where: jax.Device | Sharding) -> PyTree:
     return tree
 
 
-def spans_processes(where: Sharding) -> bool:
-    """Return whether some of its devices belong to other processes."""
-    return not where.is_fully_addressable
-
-
 def to_global(tree: PyTree, where: Sharding) -> PyTree:
     """Make arrays over all processes' devices from this process's data.
 
