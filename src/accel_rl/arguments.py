@@ -8,7 +8,7 @@ import difflib
 import functools
 import operator
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 _SHORT = reprlib.Repr()
@@ -32,12 +32,7 @@ def integer(name: str, value: Any) -> int:
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Convert an integer of any type to int, and check its range.
-
-    Raises:
-      TypeError: if it is not an integer, or a bool.
-      ValueError: if it is below `low` or above `high`.
-    """
+    """Convert an integer of any type to int; raise ValueError outside of `low` to `high`."""
     number = integer(name, value)
     if number < low or (high is not None and number > high):
         limits = f"at least {low}" if high is None else f"from {low} to {high}"
@@ -46,12 +41,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def real(name: str, value: Any) -> Any:
-    """Return a real scalar, concrete or traced, unchanged; its range is not checked.
-
-    Raises:
-      TypeError: if it is not a real number, or a bool.
-      ValueError: if it is not a scalar.
-    """
+    """Return a real scalar, concrete or traced, unchanged; raise TypeError for other types."""
     if type(value) in (int, float):  # without NumPy, which takes microseconds
         return value
     import numpy as np
@@ -66,12 +56,7 @@ def real(name: str, value: Any) -> Any:
 
 
 def within(name: str, value: Any, interval: str) -> Any:
-    """Return a real scalar that lies in an interval such as "[0, 1)" or "(0, inf]".
-
-    Raises:
-      TypeError: if it is not a real number, or a bool.
-      ValueError: if it is not a scalar, outside of the interval, or NaN.
-    """
+    """Return a real scalar; raise ValueError outside of an interval like "[0, 1)", or for NaN."""
     number = float(real(name, value))  # comparing a JAX array would trace it under jit
     low, high = _ends(interval)
     above = number > low if interval[0] == "(" else number >= low
@@ -107,37 +92,27 @@ def require_array(name: str, array: Any, dtype: Any, shape: tuple[int, ...]) -> 
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
 
 
-def meant(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
-    """Return a hint for an unknown name: the closest known name, and the list of known names.
-
-    Args:
-      name: as given; case is ignored, and hyphens count as underscores.
-      names: known names.
-      others: aliases, each with the known name that it stands for.
-    """
-    names = list(names)
-    near = _near(name, names, others or {})
+def meant(name: str, names: Collection[str]) -> str:
+    """Return a hint for an unknown name: the closest known name, and the list of known names."""
+    near = _near(name, names)
     hint = f"did you mean {near}? " if near else ""
     return f"{hint}there are {', '.join(names)}"
 
 
-def _near(name: str, names: Iterable[str], others: Mapping[str, str]) -> str | None:
-    spelt = {_plain(each): each for each in names}
-    spelt.update({_plain(each): right for each, right in others.items()})
-    close = difflib.get_close_matches(_plain(name), spelt, n=1)
+def _near(name: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str | None:
+    """Return the closest name; case is ignored, and hyphens count as underscores."""
+    known = {each: each for each in names} | dict(others or {})
+    spelt = {each.lower().replace("-", "_"): right for each, right in known.items()}
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), spelt, n=1)
     return spelt[close[0]] if close else None
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "_")
 
 
 def one_of(
     name: str, value: object, names: Iterable[str], others: Mapping[str, str] | None = None
 ) -> None:
-    """Raise ValueError unless the value is one of the names; `others` is as of `meant`."""
+    """Raise ValueError unless the value is one of the names; `others` maps aliases to names."""
     if value not in tuple(names):
-        near = _near(value, names, others or {}) if isinstance(value, str) else None
+        near = _near(value, names, others) if isinstance(value, str) else None
         hint = f"; did you mean {near}?" if near else ""
         raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")
 

@@ -64,11 +64,7 @@ def why_absent() -> str | None:
 
 
 def instruction_set() -> str:
-    """Return the kernels' instruction set on this CPU: "base", "avx2" or "avx512".
-
-    Raises:
-      KernelsAbsent: if there are no usable kernels.
-    """
+    """Return the kernels' instruction set on this CPU: "base", "avx2" or "avx512"."""
     return library().accel_rl_instruction_set().decode()
 
 
@@ -78,9 +74,6 @@ def target(symbol: str) -> str:
 
     Args:
       symbol: the handler's name in the library.
-
-    Raises:
-      KernelsAbsent: if there are no usable kernels, or none of this name.
     """
     try:
         handler = getattr(library(), symbol)

@@ -8,7 +8,6 @@ import pytest
 from refusals import NAN, check_refused, rows_of
 
 from accel_rl import compose, experiment, pim, tabular, train
-from accel_rl.compose import devices
 from accel_rl.hardware_models import associative_memory as hardware
 from accel_rl.hardware_models.pearl import pearl_mapping
 from accel_rl.hardware_models.portability import performance_portability
@@ -42,19 +41,17 @@ TABLE = {
     "compose.Mapping": [
         (
             lambda: compose.Mapping("x", "a", "a", "a", ("a",)),
-            *(ValueError, "executor must be one of ('fused', 'deterministic', 'asynchronous')"),
+            *(ValueError, "executor must be one of fused, deterministic, asynchronous, got 'x'"),
         ),
         (lambda: compose.Mapping("fused", "a", "a", "a", ()), ValueError, "learner must be device"),
     ],
     "compose.DeviceLink": [
         (lambda: compose.DeviceLink(NAN, 1.0, "declared"), ValueError, "latency must be at least"),
         (lambda: compose.DeviceLink(0.0, 0.0, "declared"), ValueError, "bandwidth must be above"),
-        (lambda: compose.DeviceLink(0.0, 1.0, "guessed"), ValueError, "status must be one of meas"),
     ],
     "compose.Cost": [
         (lambda: compose.Cost(-1.0, 0.0, "measured"), ValueError, "seconds must be at least 0, go"),
         (lambda: compose.Cost(1.0, NAN, "measured"), ValueError, "spread must be at least 0, got "),
-        (lambda: compose.Cost(1.0, 0.0, "x"), ValueError, "source must be one of measured, simul"),
     ],
     "compose.Power": [
         (lambda: compose.Power(2.0, 1.0, "declared", "x"), ValueError, "0 <= idle <= active must"),
@@ -93,14 +90,14 @@ TABLE = {
         (lambda: compose.plan(SMALL, executors=()), compose.Infeasible, "no device offers e"),
         (
             lambda: compose.plan(SMALL, executors=("x",)),
-            *(ValueError, "executor must be one of ('fused', 'deterministic', 'asynchronous')"),
+            *(ValueError, "executor must be one of fused, deterministic, asynchronous, got 'x'"),
         ),
         (lambda: compose.plan(SMALL, seconds=NAN), ValueError, "seconds must be finite and above"),
     ],
     "compose.plan_log": [
         (
             lambda: compose.plan_log(None, RULE, pim.MergeSchedule(2), devices=("x",)),
-            *(ValueError, "devices must be of cpu:0, native, upmem, got 'x'"),
+            *(ValueError, "devices must be one of cpu:0, native, upmem, got 'x'"),
         ),
     ],
     "compose.profile": [
@@ -110,10 +107,6 @@ TABLE = {
         (lambda: run(steps=0), ValueError, "steps must be at least 1, got 0"),
         (lambda: run(steps=2000.5), TypeError, "steps must be an int, got 2000.5"),
         (lambda: run(restarts=1), ValueError, "restarts is for the asynchronous executor, got 1"),
-    ],
-    "compose.devices.UpmemDevice": [
-        (lambda: devices.UpmemDevice(0), ValueError, "dpus must be at least 1, got 0"),
-        (lambda: devices.UpmemDevice(1.5), TypeError, "dpus must be an int, got 1.5"),
     ],
     "hardware_models.associative_memory.Design": [
         (lambda: design(capacity=0), ValueError, "capacity must be at least 1, got 0"),

@@ -184,7 +184,7 @@ def test_bad_folders_are_refused(config, tmp_path):
     for changes, message in (
         ({"actor": "gpu:5"}, "actor must be one of cpu:0, got 'gpu:5'"),
         ({"executor": "magic"}, "executor must be one of"),
-        ({"pilot": "cpu:0"}, "mapping must hold only"),
+        ({"pilot": "cpu:0"}, "mapping.pilot Unexpected keyword argument"),
     ):
         lines = [f'{name} = "{value}"' for name, value in {**table, **changes}.items()]
         (out / "mapping.toml").write_text("\n".join(lines))

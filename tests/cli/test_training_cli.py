@@ -299,7 +299,7 @@ def test_a_folder_of_another_training_is_refused(training, tmp_path):
         ("sweep.json", "{}", "sweep.json is damaged: groups is missing"),
         ("sweep.json", "[]", "sweep.json is damaged: must be an object, got []"),
         ("sweep.json", '{"groups": [{"folder": "1"}]}', "groups.0.settings is missing"),
-        ("config.json", "5", "config.json must hold tables of settings, got 5"),
+        ("config.json", "5", "config.json must be an object, got 5"),
     ],
 )
 def test_a_damaged_folder_is_refused(name, text, part, tmp_path):

@@ -13,8 +13,7 @@ from accel_rl import compose
 from accel_rl.compose.candidates import alike, distinct, enough, mappings_of, offers, options
 from accel_rl.compose.costs import trial_key
 from accel_rl.compose.devices import JaxDevice, NativeDevice, find
-from accel_rl.compose.sizes import workload
-from accel_rl.compose.workload import ROLES
+from accel_rl.compose.workload import ROLES, workload_of
 
 HOSTS = tuple(f"cpu:{number}" for number in range(8))
 
@@ -94,7 +93,7 @@ def test_the_choice_is_that_of_all_mappings(seed, others):
     wanted = with_devices(*names[:3], *others, *names[3:])
     devices = devices_of(wanted)
     few, _ = options(wanted, devices)
-    taken, _ = offers(devices, workload(wanted))
+    taken, _ = offers(devices, workload_of(wanted))
     all_of = {role: tuple(names) for role, names in taken.items()}
     all_of["learner"] = tuple((name,) for name in taken["learner"])
     few, every = (list(mappings_of(each, devices)) for each in (few, few | all_of))

@@ -6,13 +6,13 @@ import pytest
 from tables import loaded
 
 from accel_rl import compose, native, testing
-from accel_rl.compose import sizes
+from accel_rl.compose import workload_of
 
 
 def workload(sampler):
     held = {"sampler": sampler, "batch_size": 32, "capacity": 1024}
     late = {"learning_starts": 100}
-    return sizes.workload(loaded(replay=held, agent={"hidden": [32]}, schedule=late))
+    return workload_of(loaded(replay=held, agent={"hidden": [32]}, schedule=late))
 
 
 @pytest.mark.parametrize(

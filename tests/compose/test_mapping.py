@@ -6,7 +6,7 @@ import pytest
 from tables import loaded
 
 from accel_rl import experiment
-from accel_rl.compose import Mapping, sizes
+from accel_rl.compose import Mapping, workload_of
 from accel_rl.compose import mapping as mappings
 from accel_rl.experiment import configuration
 
@@ -31,10 +31,11 @@ def test_devices_and_watts_survive_the_configurations_file():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, "mapping.executor must be an executor's name, got None"),
-        ({"executor": "fused", "actor": 3}, "mapping.actor must be a device's name, got 3"),
-        ({"gpu": "x"}, "must hold only executor, actor, .* got 'gpu'"),
-        (["cpu:0"], "mapping must be a table of roles"),
+        ({}, "mapping.executor is missing"),
+        ({"executor": "fused", "actor": 3}, "mapping.actor must be a valid string, got 3"),
+        (mappings.to_table(SPLIT) | {"actor": ""}, "mapping.actor String should have at least 1"),
+        (mappings.to_table(SPLIT) | {"gpu": "x"}, "mapping.gpu Unexpected keyword argument"),
+        (["cpu:0"], "mapping must be an object"),
         (mappings.to_table(SPLIT) | {"executor": "magic"}, "executor must be one of"),
         (mappings.to_table(SPLIT) | {"learner": "gpu:0+gpu:0"}, "learner must be devices, each"),
     ],
@@ -87,13 +88,11 @@ def test_bad_sections_are_refused(words, message):
 def test_trainings_that_have_no_costs_are_refused(agent, environment, words, message):
     wanted = experiment.load(agent=agent, environment=environment, words=words)
     with pytest.raises(ValueError, match=message):
-        sizes.workload(wanted)
+        workload_of(wanted)
 
 
 def test_a_workload_counts_what_the_training_holds():
-    found = sizes.workload(
-        loaded(replay={"batch_size": 16}, schedule={"updates": 2, "num_envs": 2})
-    )
+    found = workload_of(loaded(replay={"batch_size": 16}, schedule={"updates": 2, "num_envs": 2}))
     assert (found.observation_size, found.action_size, found.outputs) == (4, 1, 2)
     assert found.widths == (4, 8, 2)
     assert found.layers == ((4, 8), (8, 2))

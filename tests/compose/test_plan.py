@@ -13,8 +13,7 @@ from accel_rl.compose import Estimate, Infeasible, Mapping, Power, estimate, fin
 from accel_rl.compose.candidates import mappings_of, options
 from accel_rl.compose.devices import JaxDevice
 from accel_rl.compose.objectives import efficiency, throughput, weighted
-from accel_rl.compose.sizes import workload
-from accel_rl.compose.workload import ROLES
+from accel_rl.compose.workload import ROLES, workload_of
 
 DEVICES = ("cpu:0", "cpu:1", "native")
 
@@ -43,7 +42,7 @@ def test_no_mapping_is_better_than_the_best(seed):
     power = {name: Power(*each, "declared", "a test") for name, each in watts.items()}
     score = (throughput, efficiency, weighted(0.5))[seed % 3]
     schedule, devices = wanted.program.schedule, devices_of(wanted)
-    samples = workload(wanted).trained_samples
+    samples = workload_of(wanted).trained_samples
     plan = compose.plan(wanted, costs=costs)
     every = list(mappings_of(options(wanted, devices)[0], devices))
     scores = [score(estimate(each, plan.costs, schedule, samples, power)) for each in every]
@@ -73,7 +72,7 @@ def test_watts_that_are_not_known_are_asked_for():
     wanted = loaded(compose={"objective": "efficiency", "power": {"cpu:0": (1.0, 2.0)}})
     with pytest.raises(ValueError, match="power must give watts of cpu:1, native"):
         compose.plan(wanted, costs=made_up())
-    with pytest.raises(ValueError, match=r"compose\.power must be of cpu:0, .* got 'gpu:7'"):
+    with pytest.raises(ValueError, match=r"compose\.power must be one of cpu:0, .* got 'gpu:7'"):
         compose.plan(loaded(compose={"power": {"gpu:7": (1.0, 2.0)}}), costs=made_up())
 
 
@@ -142,7 +141,7 @@ def test_an_associative_memory_is_planned_with_and_not_run():
     found: Estimate = placed[0]
     sample = plan.costs.step(found.mapping, "sample").seconds
     am = find(("am",))["am"]
-    work = workload(wanted)
+    work = workload_of(wanted)
     linked = am.modelled_seconds("sample", work) + am.link.seconds(work.index_bytes)
     assert sample == pytest.approx(linked + costs.step(mapping, "gather").seconds)
     with pytest.raises(ValueError, match="am is modelled"):
@@ -152,7 +151,7 @@ def test_an_associative_memory_is_planned_with_and_not_run():
 def test_an_fpga_takes_the_sum_tree_and_the_learner():
     wanted = loaded(compose={"devices": ["cpu:0", "fpga"]})
     device = find(("fpga",))["fpga"]
-    work = workload(wanted)
+    work = workload_of(wanted)
     assert device.refuses("actor", work).endswith("none for the actor")
     assert device.refuses("replay_manager", dataclasses.replace(work, sampler="uniform"))
     # Memory on the chip is the limit of networks: 2**14 * 2**14 weights are more than there are.
@@ -182,10 +181,10 @@ def test_an_fpga_takes_the_sum_tree_and_the_learner():
 @pytest.mark.long  # builds programs of DPUs
 def test_dpus_search_for_amper_and_learn_no_networks():
     device = find(("upmem",))["upmem"]
-    work = dataclasses.replace(workload(SMALL_DQN), sampler="amper_fr", capacity=4096)
+    work = dataclasses.replace(workload_of(SMALL_DQN), sampler="amper_fr", capacity=4096)
     assert device.status == "simulated"
     assert "learns tables (see pim.train)" in device.refuses("learner", work)
-    assert "not as prioritised" in device.refuses("replay_manager", workload(SMALL_DQN))
+    assert "not as prioritised" in device.refuses("replay_manager", workload_of(SMALL_DQN))
     why = device.refuses("replay_manager", work)
     if why is not None:
         pytest.skip(f"no DPU programs can be built here: {why}")

@@ -167,7 +167,7 @@ def test_devices_that_cannot_run_are_stood_in_for_when_asked():
         (Mapping("fused", "cpu:0", "cpu:0", "cpu:1", ("cpu:1",)), "must have one device of JAX"),
         (
             Mapping("deterministic", *["cpu:0"] * 3, ("cpu:0", "cpu:1", "cpu:2")),
-            "batch_size must be a",
+            "kind whose number divides batch_size, ",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_the_modelled_time_is_that_of_the_cost_model(log):
 
 
 def test_what_no_device_takes_is_explained(log):
-    with pytest.raises(ValueError, match=r"devices must be of cpu:0, native, upmem, got 'tpu'"):
+    with pytest.raises(ValueError, match=r"devices must be one of cpu:0, native, upmem, got 'tpu'"):
         plan(log, devices=("tpu",))
     with pytest.raises(compose.Infeasible, match=r"no device offers learner \(upmem: "):
         plan(log, devices=("upmem",), tasklets=99)

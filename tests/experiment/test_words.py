@@ -1,6 +1,7 @@
 """Values of settings: read from words, checked against types, written back."""
 
 import datetime
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -134,4 +135,5 @@ def test_invalid_values(kind, value, message):
 )
 def test_what_was_meant(name, hint):
     known = ["training.steps", "training.seed", "agent.name"]
-    assert str(words.unknown(name, known)) == f"no setting is named {name!r}; {hint}"
+    with pytest.raises(ValueError, match=f"^no setting is named {name!r}; {re.escape(hint)}$"):
+        words.check_known(name, known)

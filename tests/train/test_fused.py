@@ -123,14 +123,6 @@ class Port:
     can_sample = sample = update = close = add
 
 
-def test_a_port_that_lacks_something_is_refused():
-    class Half:
-        add = can_sample = sample = update = close = Port.add  # and no `limited`
-
-    with pytest.raises(TypeError, match="buffer must be a Replay"):
-        train.make(wander(), line_agent(), Half(), num_envs=2, learning_starts=32)
-
-
 def test_a_replay_port_is_refused_by_name():
     program = train.make(wander(), line_agent(), Port(), num_envs=2, learning_starts=32)
     with pytest.raises(TypeError, match="Port is a replay port, outside the program"):

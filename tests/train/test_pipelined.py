@@ -15,10 +15,9 @@ import walk
 from tiny_training import assert_same
 
 from accel_rl import agents, envs, replay, train
-from accel_rl.train.pipeline import batching
-from accel_rl.train.pipeline.batching import group_size
-from accel_rl.train.pipeline.initial_priorities import initial_priorities
-from accel_rl.train.pipeline.learner import Learner, UpdateInputs
+from accel_rl.train.pipeline import learner
+from accel_rl.train.pipeline.actors import initial_priorities
+from accel_rl.train.pipeline.learner import Learner, UpdateInputs, group_size
 from accel_rl.train.program import BLOCK
 from accel_rl.types import Transition
 
@@ -81,7 +80,7 @@ def test_groups_divide_the_updates_and_are_of_limited_size(monkeypatch):
     )
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(batch))
     for room, wanted in ((0, 1), (2, 2), (5, 3), (100, 6)):
-        monkeypatch.setattr(batching, "MOST_BYTES", room * size)
+        monkeypatch.setattr(learner, "MOST_BYTES", room * size)
         assert group_size.__wrapped__(program) == wanted
     assert group_size(plain("prioritised", updates=4)) == 1
 
@@ -616,8 +615,8 @@ def test_a_host_environment_must_be_given():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_actors": 2}, "num_actors are for the asynchronous executor"),
-        ({"queue_size": 2}, "queue_size and num_actors are for the asynchronous executor"),
+        ({"num_actors": 2}, "are for the asynchronous executor, got None, 2 and 0"),
+        ({"queue_size": 2}, "are for the asynchronous executor, got 2, 1 and 0"),
         ({"queue_size": 0, "executor": "asynchronous"}, "queue_size must be at least 1, got 0"),
         (
             {"num_actors": 3, "executor": "asynchronous"},

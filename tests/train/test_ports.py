@@ -95,5 +95,3 @@ def test_split_is_what_is_together(sampler, n_step):
     with pytest.raises(ValueError, match="steps added at once must be from 1 to"):
         parts.add(steps.rows(0, 40))
     same(parts.state, kept)
-    with pytest.raises(TypeError, match=r"store_device must be a jax\.Device, got 'cpu'"):
-        train.SplitPort(memory, index_device=jax.devices()[0], store_device="cpu")

@@ -19,8 +19,8 @@ from accel_rl import agents, envs, io, train
 from accel_rl.io.leaves import to_host
 from accel_rl.train import compiled
 from accel_rl.train.compiled import compile_program
-from accel_rl.train.interruption import deferred
 from accel_rl.train.metrics import divergence, row
+from accel_rl.train.stopping import deferred_signals
 
 EVALUATION = train.Evaluation(episodes=5, every=300, max_steps=100)
 
@@ -191,7 +191,7 @@ class TestStopping:
         assert self.first(rule, 1, math.nan, 4.9, 5, 6) == 4
         assert self.first(rule, 1, 2) is None
         assert rule(self.rows(5)) == "score is 5, 5 or more"
-        with pytest.raises(ValueError, match="no 'evaluation' in the rows; there are steps, score"):
+        with pytest.raises(KeyError, match="evaluation"):
             train.stop_at("evaluation", 5)(self.rows(1))
 
     def test_at_a_value_for_every_seed(self):
@@ -263,7 +263,7 @@ def test_the_second_interruption_is_heard_at_once(one):
 def test_signals_that_are_ignored_stay_ignored():
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        with deferred() as came:
+        with deferred_signals() as came:
             os.kill(os.getpid(), signal.SIGTERM)
             assert not came()
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
@@ -275,7 +275,7 @@ def test_other_threads_hear_no_signals():
     heard = []
 
     def run():
-        with deferred() as came:
+        with deferred_signals() as came:
             heard.append((came(), signal.getsignal(signal.SIGINT)))
 
     before = signal.getsignal(signal.SIGINT)

@@ -117,7 +117,7 @@ def test_rates_are_swept_with_seeds():
         ({"strategy": "pmap"}, "strategy must be one of auto, vmap, batched, sharded, got 'pmap'"),
         ({"strategy": "batched"}, "strategy 'batched' needs seed_batch"),
         ({"strategy": "batched", "seed_batch": 0}, "seed_batch must be at least 1"),
-        ({"strategy": "vmap", "seed_batch": 2}, "goes with batched and sharded"),
+        ({"strategy": "vmap", "seed_batch": 2}, "got 'vmap' with seed_batch=2"),
     ],
 )
 def test_bad_strategies(options, match):
@@ -131,9 +131,6 @@ def test_bad_strategies(options, match):
         ((0, 0), (jnp.ones(4),), "in_axes must be 0, or 0 or None for each of 1"),
         ((None,), (jnp.ones(4),), "in_axes must be 0"),
         ((1,), (jnp.ones((4, 4)),), "in_axes must be 0"),
-        (0, (jnp.ones(4), jnp.ones(3)), "must share a leading axis of seeds"),
-        (0, (jnp.float32(1),), "must share a leading axis of seeds"),
-        (0, (jnp.ones(0),), "must share a leading axis of seeds"),
     ],
 )
 def test_bad_arguments(in_axes, args, match):

@@ -18,7 +18,7 @@ from accel_rl.compose.plan import Plan, plan
 from accel_rl.compose.profile import profile
 from accel_rl.compose.run import Ran, run
 from accel_rl.compose.tabular import LogPlan, plan_log
-from accel_rl.compose.workload import ROLES, STEPS, Workload
+from accel_rl.compose.workload import ROLES, STEPS, Workload, workload_of
 from accel_rl.hardware_models.energy import Meter, Power
 
 __all__ = [
@@ -49,4 +49,5 @@ __all__ = [
     "plan_log",
     "profile",
     "run",
+    "workload_of",
 ]

@@ -8,8 +8,7 @@ from typing import Any, cast
 from accel_rl.compose.costs import Alike, trial_key
 from accel_rl.compose.devices import Device, Executable, JaxDevice
 from accel_rl.compose.mapping import EXECUTORS, Mapping
-from accel_rl.compose.sizes import workload
-from accel_rl.compose.workload import ROLES, Workload
+from accel_rl.compose.workload import ROLES, Workload, workload_of
 from accel_rl.experiment import Experiment
 
 Watts = tuple[float, float]  # idle and active
@@ -41,7 +40,7 @@ def options(
     Returns:
       The options, and the reasons why others are not offered, by role and device.
     """
-    sizes, schedule = workload(experiment), experiment.program.schedule
+    sizes, schedule = workload_of(experiment), experiment.program.schedule
     taken, refused = offers(devices, sizes)
     few = enough(devices, alike(devices, experiment.configuration.compose.power))
     if not (schedule.policy_lag and schedule.priority_lag):

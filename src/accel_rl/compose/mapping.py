@@ -6,13 +6,26 @@ import re
 import tomllib
 from collections.abc import Mapping as Table
 from pathlib import Path
+from typing import Annotated
 
+import pydantic
+
+from accel_rl.arguments import one_of
 from accel_rl.compose.workload import ROLES
+from accel_rl.io.validation import STRICT, validated
 from accel_rl.io.values import Json
 
 EXECUTORS = ("fused", "deterministic", "asynchronous")
 """`fused`: the program as one compiled function on one device. `deterministic` and `asynchronous`:
 the pipelined executors, see `train.pipelined`."""
+
+
+def _parts(names: object) -> object:
+    """Split the names of learners, which files join by `+`."""
+    return tuple(map(str.strip, names.split("+"))) if isinstance(names, str) else names
+
+
+_Name = Annotated[str, pydantic.Field(min_length=1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +35,17 @@ class Mapping:
     Several learners, joined by `+` in files, take equal parts of each batch (PEARL's sub-batches).
     """
 
-    executor: str
-    actor: str
-    replay_manager: str
-    data_storage: str
-    learner: tuple[str, ...]
+    __pydantic_config__ = STRICT
+
+    executor: _Name
+    actor: _Name
+    replay_manager: _Name
+    data_storage: _Name
+    learner: Annotated[tuple[_Name, ...], pydantic.BeforeValidator(_parts)]
 
     def __post_init__(self) -> None:
         """Raise ValueError if executor or learner is invalid."""
-        if self.executor not in EXECUTORS:
-            raise ValueError(f"executor must be one of {EXECUTORS}, got {self.executor!r}")
+        one_of("executor", self.executor, EXECUTORS)
         if not self.learner or len(set(self.learner)) != len(self.learner):
             raise ValueError(f"learner must be devices, each once, got {self.learner}")
 
@@ -89,37 +103,15 @@ def to_table(mapping: Mapping) -> dict[str, str]:
 
 
 def from_table(table: object) -> Mapping:
-    """Make a mapping from a table of `to_table`.
-
-    Raises:
-      ValueError: if a role is missing or unknown, or its value is no name.
-    """
-    if not isinstance(table, Table):
-        raise ValueError(f"mapping must be a table of roles, got {table!r}")
-    wanted = ("executor", *ROLES)
-    for name in table:
-        if name not in wanted:
-            raise ValueError(f"mapping must hold only {', '.join(wanted)}, got {name!r}")
-    for name in wanted:
-        if not isinstance(table.get(name), str) or not table[name]:
-            raise ValueError(
-                f"mapping.{name} must be {'an executor' if name == 'executor' else 'a device'}'s "
-                f"name, got {table.get(name)!r}"
-            )
-    learner = tuple(each.strip() for each in table["learner"].split("+"))
-    return Mapping(**{**table, "learner": learner})
+    """Make a mapping from a table of `to_table`; raise ValueError for any other value."""
+    return validated(pydantic.TypeAdapter(Mapping), table, "mapping")
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_toml(path: Path) -> dict[str, Json]:
-    """Read a TOML file.
-
-    Raises:
-      OSError: if it cannot be read.
-      ValueError: if it is not valid TOML; the message names the file.
-    """
+    """Read a TOML file; raise ValueError, with its path, if it is not valid TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

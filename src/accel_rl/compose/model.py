@@ -56,10 +56,6 @@ def estimate(
       samples: trained in an iteration.
       power: of every device of the platform, used or not. The joules are None if it is None or
         lacks a device of the mapping.
-
-    Raises:
-      ValueError: if `samples` is below 1.
-      KeyError: if a step's cost is missing.
     """
     whole("samples", samples, 1)
     if mapping.executor == "fused":

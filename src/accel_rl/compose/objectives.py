@@ -12,11 +12,7 @@ def throughput(estimate: Estimate) -> float:
 
 
 def efficiency(estimate: Estimate) -> float:
-    """Return joules per trained sample, to be minimised: the inverse of samples per joule.
-
-    Raises:
-      ValueError: if the joules are unknown.
-    """
+    """Return joules per trained sample, to be minimised: the inverse of samples per joule."""
     if estimate.joules is None:
         raise ValueError("joules must be known to compare efficiency, got None: state the power")
     return estimate.joules / estimate.samples
@@ -29,9 +25,6 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
 
     Args:
       weight: 0 is `throughput` alone, 1 is `efficiency` alone.
-
-    Raises:
-      ValueError: if `weight` is outside 0 and 1.
     """
     within("weight", weight, "[0, 1]")
     if weight == 0:
@@ -47,9 +40,6 @@ def pareto(estimates: Sequence[Estimate]) -> list[Estimate]:
 
     Returns:
       The optimal estimates in the order given; the first of equal ones.
-
-    Raises:
-      ValueError: if the joules of one are unknown.
     """
     points = [(throughput(e), efficiency(e), index) for index, e in enumerate(estimates)]
     kept: list[tuple[float, float, int]] = []

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping as Table
 from typing import cast
 
+from accel_rl.arguments import one_of
 from accel_rl.compose.candidates import Infeasible, alike, distinct, mappings_of, options
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
@@ -11,7 +12,7 @@ from accel_rl.compose.mapping import EXECUTORS
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.profile import Progress, profile
-from accel_rl.compose.sizes import workload
+from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
@@ -54,8 +55,6 @@ def plan(
 
     Raises:
       Infeasible: if no mapping is possible; the message has the reasons.
-      ValueError: if a device is unknown, a number out of range, or the objective needs watts that
-        are unknown.
     """
     wanted = experiment.configuration.compose
     devices = find(wanted.devices) if devices is None else devices
@@ -72,7 +71,7 @@ def plan(
         seconds=seconds,
         progress=progress,
     )
-    schedule, samples = experiment.program.schedule, workload(experiment).trained_samples
+    schedule, samples = experiment.program.schedule, workload_of(experiment).trained_samples
     # Profiling visits each of these mappings too, and takes far longer: no search would save time.
     estimates = [
         estimate(each, known, schedule, samples, watts)
@@ -93,14 +92,12 @@ def _power(wanted: ComposeConfig, devices: Table[str, Device]) -> dict[str, Powe
         for name, watts in wanted.power.items()
     }
     for name in given:
-        if name not in devices:
-            raise ValueError(f"compose.power must be of {', '.join(devices)}, got {name!r}")
+        one_of("compose.power", name, devices)
     known = {name: given.get(name) or device.power for name, device in devices.items()}
     missing = [name for name, watts in known.items() if watts is None]
     if missing and wanted.objective != "throughput":
         raise ValueError(
             f"compose.power must give watts of {', '.join(missing)} for the objective "
-            f"{wanted.objective}: "
-            "no figure of theirs is known"
+            f"{wanted.objective}: no figure of theirs is known"
         )
     return None if missing else cast(dict[str, Power], known)

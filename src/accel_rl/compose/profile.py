@@ -20,12 +20,11 @@ from accel_rl.compose.model import estimate
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
 from accel_rl.compose.run import run
-from accel_rl.compose.sizes import workload
-from accel_rl.compose.workload import STEPS
+from accel_rl.compose.workload import STEPS, workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.train import Program
-from accel_rl.train.pipeline.arguments import initial_state
-from accel_rl.train.pipeline.batching import group_size, prioritised
+from accel_rl.train.compiled import initial_state
+from accel_rl.train.pipeline.learner import group_size, prioritised
 from accel_rl.train.pipeline.profiling import StepHarness
 
 Progress = Callable[[str, int, int], None]
@@ -57,9 +56,6 @@ def profile(
       known: earlier costs; only what is missing is measured.
       seconds: of each measurement.
       progress: called before each mapping.
-
-    Raises:
-      ValueError: if `seconds` is not above 0 and finite.
     """
     within("seconds", seconds, "(0, inf)")
     tell = progress or (lambda *_: None)
@@ -81,7 +77,7 @@ def profile(
     for name, device in devices.items():
         if device.status == "executable" and name not in costs.links:
             costs.links[name] = _measured_link(executable(devices, name).jax_device, seconds)
-    sizes = workload(experiment)
+    sizes = workload_of(experiment)
     for number, mapping in enumerate(mappings):
         tell(str(mapping), number, len(mappings))
         if mapping.executor == "fused":

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from accel_rl import train
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of
 from accel_rl.compose.candidates import in_one_place, learners
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.mapping import Mapping
 from accel_rl.compose.placing import placement, program_for, stand_ins
-from accel_rl.compose.sizes import workload
+from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.hardware_models.energy import Meter, Reading, Unreadable
 from accel_rl.io.values import Json
@@ -67,14 +67,7 @@ def run(
         program, whose iterations may take microseconds.
       on_row: called with each row.
       restarts: of failing actors, asynchronous executor only; see `train.pipelined`.
-
-    Raises:
-      ValueError: if a number is out of range; if the mapping names a device that is unknown,
-        refuses its role, or cannot run and `simulate` is False; if `restarts` is not 0 for another
-        executor.
     """
-    whole("steps", steps, 1)
-    whole("restarts", restarts, 0)
     devices = find(experiment.configuration.compose.devices) if devices is None else devices
     check(experiment, mapping, devices)
     absent = [name for name in mapping.devices if devices[name].status != "executable"]
@@ -137,7 +130,7 @@ def run(
 
 def check(experiment: Experiment, mapping: Mapping, devices: Table[str, Device]) -> None:
     """Raise ValueError, with role, device and reason, if a mapping does not fit the devices."""
-    sizes, schedule = workload(experiment), experiment.program.schedule
+    sizes, schedule = workload_of(experiment), experiment.program.schedule
     for role, names in (
         ("actor", (mapping.actor,)),
         ("replay_manager", (mapping.replay_manager,)),
@@ -145,21 +138,14 @@ def check(experiment: Experiment, mapping: Mapping, devices: Table[str, Device])
         ("learner", mapping.learner),
     ):
         for name in names:
-            if name not in devices:
-                raise ValueError(f"{role} must be one of {', '.join(devices)}, got {name!r}")
+            one_of(role, name, devices)
             why = devices[name].refuses(role, sizes)
             if why is not None:
                 raise ValueError(f"{role} cannot be {name}: {why}")
-    if sizes.batch_size % len(mapping.learner):
+    if mapping.learner not in learners(list(mapping.learner), devices, sizes.batch_size):
         raise ValueError(
-            f"batch_size must be a multiple of the {len(mapping.learner)} learners, got "
-            f"{sizes.batch_size}"
-        )
-    team = learners(list(dict.fromkeys(mapping.learner)), devices, sizes.batch_size)
-    if len(mapping.learner) > 1 and mapping.learner not in team:
-        raise ValueError(
-            "learner must be one device, or all accelerators of a kind, got "
-            f"{'+'.join(mapping.learner)}"
+            "learner must be one device, or all accelerators of a kind whose number divides "
+            f"batch_size, {sizes.batch_size}, got {'+'.join(mapping.learner)}"
         )
     if mapping.executor == "asynchronous" and not (schedule.policy_lag and schedule.priority_lag):
         raise ValueError(

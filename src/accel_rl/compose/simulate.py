@@ -67,9 +67,6 @@ def simulate(
 
     Returns:
       Spans in the order of their ends; a hand-off is a span of the step "handoff".
-
-    Raises:
-      RuntimeError: if the workers are deadlocked.
     """
     now, spans = 0.0, []
     running: list[_Running] = []

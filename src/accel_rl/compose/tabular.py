@@ -11,7 +11,7 @@ from collections.abc import Mapping as Table
 import jax
 
 from accel_rl import pim
-from accel_rl.arguments import within
+from accel_rl.arguments import one_of, within
 from accel_rl.compose import timing
 from accel_rl.compose.candidates import Infeasible
 from accel_rl.compose.costs import Cost
@@ -78,12 +78,10 @@ def plan_log(
 
     Raises:
       Infeasible: if no device can run it; the message has the reason of each.
-      ValueError: if a device is unknown, or an argument out of its range.
     """
     within("seconds", seconds, "(0, inf)")
     for name in devices:
-        if name not in BACKENDS:
-            raise ValueError(f"devices must be of {', '.join(BACKENDS)}, got {name!r}")
+        one_of("devices", name, BACKENDS)
     info = dataset.info
     chunks = pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions)
     chosen = make_order(order) if isinstance(order, str) else order

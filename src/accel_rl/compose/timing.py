@@ -35,11 +35,7 @@ def once(call: Callable[[], object]) -> float:
 def together(
     first: Callable[[], object], second: Callable[[], object], seconds: float = 0.2
 ) -> tuple[float, float]:
-    """Return mean seconds of two calls that repeat concurrently, each in its own thread.
-
-    Raises:
-      Exception: if a call raises it.
-    """
+    """Return mean seconds of two calls that repeat concurrently, each in its own thread."""
     calls = first, second
     start, stop = threading.Barrier(2), threading.Event()
     means, errors = [0.0, 0.0], []

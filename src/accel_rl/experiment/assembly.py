@@ -46,11 +46,7 @@ class Experiment:
         return math.prod(self.key.shape)
 
     def with_settings(self, settings: Mapping[str, Json]) -> "Experiment":
-        """Assemble the experiment again with other values of some settings, by dotted name.
-
-        Raises:
-          ValueError: as `load`.
-        """
+        """Assemble the experiment again with other values of some settings, by dotted name."""
         tables = configuration.to_mapping(self.configuration)
         changed = layers.shares(layers.merge(tables, layers.tables(settings)))
         swept = {configuration.SWEEP: self.configuration.sweep}
@@ -83,9 +79,6 @@ def assemble(wanted: Configuration) -> Experiment:
 
     Args:
       wanted: the configuration; settings of agent and sampler may be left out.
-
-    Raises:
-      ValueError: if a name is unknown, a value is out of range, or parts do not match.
     """
     with _as_value_errors():
         scored, env = _environments(wanted.environment)
@@ -98,7 +91,8 @@ def assemble(wanted: Configuration) -> Experiment:
             replay=replay_config,
         )
         paths = _paths(agent, buffer)
-        _check_sweep(complete, paths)
+        for name in complete.sweep:
+            words.check_known(name, paths, "hyper-parameter that is an array")
         for combination in complete.combinations():
             hyper = _hyper(complete, paths, combination)
             jax.eval_shape(lambda hyper=hyper: program.init(jax.random.key(0), **hyper))
@@ -134,8 +128,7 @@ def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment,
 
 def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Json]]:
     name, given = wanted.agent.name, wanted.agent.options
-    if name not in catalogue.AGENTS:
-        raise words.unknown(name, catalogue.AGENTS, "agent")
+    words.check_known(name, catalogue.AGENTS, "agent")
     factory = catalogue.AGENTS[name]
     static = catalogue.static_settings(factory)
     arguments = catalogue.chosen("agent", given, static)
@@ -150,8 +143,7 @@ def _buffer(
 ) -> tuple[replay.Replay, configuration.ReplayConfig]:
     config, num_envs = wanted.replay, wanted.schedule.num_envs
     name, given, own = config.sampler, config.options, configuration.fields("replay")
-    if name not in catalogue.SAMPLERS:
-        raise words.unknown(name, catalogue.SAMPLERS, "sampler")
+    words.check_known(name, catalogue.SAMPLERS, "sampler")
     example = train.example(env, agent)
     online = name == catalogue.NEWEST
     default_capacity, default_batch = (num_envs, num_envs) if online else (_CAPACITY, _BATCH)
@@ -208,14 +200,6 @@ def _hyper(
         value = (instead or {}).get(dotted, tables[section][name])
         (hyper if len(path) == 1 else hyper[path[0]])[path[-1]] = value
     return hyper
-
-
-def _check_sweep(complete: Configuration, paths: Mapping[str, Json]) -> None:
-    for name, each in complete.sweep.items():
-        if name not in paths:
-            raise words.unknown(name, paths, "hyper-parameter that is an array")
-        if not each:
-            raise ValueError(f"sweep.{name} must have at least one value")
 
 
 def _swept(complete: Configuration, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Json]:

@@ -116,11 +116,7 @@ def sampler_leaves(buffer: replay.Replay) -> dict[str, Setting]:
 def chosen(
     section: str, given: Mapping[str, Json], static: Mapping[str, Setting]
 ) -> dict[str, Json]:
-    """Return the arguments of a factory: given values over defaults; other names are ignored.
-
-    Raises:
-      ValueError: if a value is of the wrong type.
-    """
+    """Return the arguments of a factory: given values over defaults; other names are ignored."""
     return check(section, "", {each: given[each] for each in given if each in static}, static, ())
 
 
@@ -139,14 +135,10 @@ def check(
       given: values by name.
       known: settings by name.
       own: names of the section's own fields, for the message.
-
-    Raises:
-      ValueError: if a name is unknown or a value is of the wrong type.
     """
+    names = [f"{section}.{each}" for each in (*known, *own)]
     for name in given:
-        if name not in known:
-            names = [f"{section}.{each}" for each in (*known, *own)]
-            raise words.unknown(f"{section}.{name}", names, f"setting of {what}")
+        words.check_known(f"{section}.{name}", names, f"setting of {what}")
     adapter = pydantic.TypeAdapter(model(what, known))
     found = validated(adapter, {name: whole(given[name]) for name in given}, section)
     return {name: _tuple(getattr(found, name)) for name in known}
@@ -194,13 +186,11 @@ def accepted(agent: str) -> list[str]:
 def describe_agent(name: str) -> dict[str, Setting]:
     """Return all settings of an agent, made for example spaces that it supports."""
     factory = AGENTS[name]
-    for actions in (Discrete(2), Box((-1.0,), (1.0,), (1,))):
-        try:
-            agent = factory(Discrete(2), actions)
-        except TypeError:
-            continue
-        return {**static_settings(factory), **agent_leaves(agent)}
-    raise AssertionError(name)
+    try:
+        agent = factory(Discrete(2), Discrete(2))
+    except TypeError:
+        agent = factory(Discrete(2), Box((-1.0,), (1.0,), (1,)))
+    return {**static_settings(factory), **agent_leaves(agent)}
 
 
 def describe_sampler(name: str) -> dict[str, Setting]:

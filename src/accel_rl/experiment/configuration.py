@@ -224,7 +224,9 @@ class Configuration:
     checkpoints: CheckpointsConfig
     compose: ComposeConfig
     apex: ApexConfig
-    sweep: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    sweep: Mapping[str, Annotated[tuple[float, ...], pydantic.Field(min_length=1)]] = (
+        dataclasses.field(default_factory=dict)
+    )
     """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
     all seeds; the values of the last name change fastest."""
 
@@ -255,15 +257,9 @@ def settings() -> Iterator[str]:
 
 
 def from_mapping(mapping: Mapping[str, Json]) -> Configuration:
-    """Build a configuration from nested tables, the format of files.
-
-    Raises:
-      ValueError: if a name is unknown (the message suggests a known one) or missing, or a value is
-        of the wrong type.
-    """
+    """Build a configuration from nested tables, the format of files."""
     for name in mapping:
-        if name not in (*SECTIONS, SWEEP):
-            raise words.unknown(name, SECTIONS, "section")
+        words.check_known(name, (*SECTIONS, SWEEP), "section")
     tables = {name: _nested(name, mapping.get(name, {})) for name in SECTIONS}
     return validated(ADAPTER, {**tables, SWEEP: mapping.get(SWEEP, {})}, "")
 
@@ -291,5 +287,5 @@ def _nested(section: str, table: object) -> dict[str, Json]:
     if section in ("agent", "replay"):
         return {**given, "options": options}
     for name in options:
-        raise words.unknown(f"{section}.{name}", settings())
+        words.check_known(f"{section}.{name}", settings())
     return given

@@ -134,11 +134,7 @@ def unscaled(row: Mapping[str, Json], scale: float) -> Row:
 
 
 def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logger]:
-    """Make the loggers that the configuration names, and a progress bar if `bar` is True.
-
-    Raises:
-      ValueError: if a package that a logger needs is not installed.
-    """
+    """Make the loggers that the configuration names, and a progress bar if `bar` is True."""
     make: dict[str, Json] = {
         "console": io.Console,
         "jsonl": lambda: io.JsonLines(directory / METRICS),
@@ -173,21 +169,13 @@ def writing(directory: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def read(directory: Path) -> Configuration:
-    """Read the configuration of a training's folder.
-
-    Raises:
-      ValueError: if it is not such a folder, or its configuration is damaged.
-    """
+    """Read the configuration of a training's folder."""
     require_kind(directory, "training")
     return configuration.from_mapping(layers.read(directory / CONFIG))
 
 
 def read_rows(directory: Path) -> list[Row]:
-    """Read the rows of `metrics.jsonl`, without a last line that a crash cut short.
-
-    Raises:
-      ValueError: if the file is absent or damaged.
-    """
+    """Read the rows of `metrics.jsonl`, without a last line that a crash cut short."""
     import json
 
     path = directory / METRICS

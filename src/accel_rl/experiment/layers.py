@@ -18,6 +18,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import pydantic
+
+from accel_rl.arguments import one_of
 from accel_rl.experiment import catalogue, configuration, words
 from accel_rl.io import validation
 from accel_rl.io.values import Json
@@ -25,6 +28,7 @@ from accel_rl.replay.replay import OTHER_NAMES
 
 Tables = dict[str, dict[str, Json]]
 Command = Literal["apex", "compose"]
+_TABLES = pydantic.TypeAdapter(Tables)
 
 SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _NAMES = {"agent": "name", "replay": "sampler", "environment": "name"}
@@ -47,10 +51,6 @@ def resolve(
       options: command options that were given, by dotted name.
       overrides: words of the form `a.b=c`.
       command: for its presets over those of the agent.
-
-    Raises:
-      ValueError: if the file or a word is malformed, or no agent or environment is named.
-      OSError: if the file cannot be read.
     """
     upper: list[Tables] = [{} if file is None else read(file)]
     upper[0] = _spelt(upper[0])
@@ -72,8 +72,8 @@ def resolve(
     name = over.get("environment", {}).get("name")
     if name is None:
         raise ValueError("no environment is named: give ENV, or environment.name in the file")
-    if command is not None and command not in get_args(Command):
-        raise ValueError(f"command must be one of {', '.join(get_args(Command))}, got {command!r}")
+    if command is not None:
+        one_of("command", command, get_args(Command))
     below = [*preset(agent, name), *(preset(command, name) if command else [])]
     found = functools.reduce(merge, [*below, over])
     swept = upper[0].get(configuration.SWEEP)
@@ -81,27 +81,18 @@ def resolve(
 
 
 def read(path: Path) -> Tables:
-    """Read the tables of a TOML or JSON file.
-
-    Raises:
-      ValueError: if it is neither, or does not hold a table of tables.
-      OSError: if it cannot be read.
-    """
+    """Read the tables of a TOML or JSON file."""
     text = path.read_text(encoding="utf-8")
     try:
         found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except ValueError as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ValueError(f"{path} is not a {kind} file: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} must hold tables of settings, got {found!r}")
-    for section, table in found.items():
+    checked = validation.validated(_TABLES, found, str(path))
+    for section in checked:
         known = (*configuration.SECTIONS, configuration.SWEEP)
-        if section not in known:
-            raise words.unknown(section, known, f"section of {path}")
-        if not isinstance(table, dict):
-            raise ValueError(f"{path}: {section} must be a table of settings, got {table!r}")
-    return found
+        words.check_known(section, known, f"section of {path}")
+    return checked
 
 
 def preset(agent: str, environment: str) -> list[Tables]:
@@ -146,16 +137,12 @@ def tables(flat: Mapping[str, Json], agent: str = "") -> Tables:
     Args:
       flat: values by dotted name.
       agent: its settings are suggested where a name is unknown.
-
-    Raises:
-      ValueError: if a name has no section, or an unknown one.
     """
     found: Tables = {}
     for name, value in flat.items():
         section, *path = name.split(".")
         if section not in configuration.SECTIONS or not path:
-            known = [*configuration.settings(), *catalogue.accepted(agent)]
-            raise words.unknown(name, known)
+            words.check_known(name, [*configuration.settings(), *catalogue.accepted(agent)])
         table = found.setdefault(section, {})
         for part in path[:-1]:
             table = table.setdefault(part, {})
@@ -187,11 +174,7 @@ def merge(lower: Mapping[str, Json], upper: Mapping[str, Json]) -> Tables:
 
 
 def shares(merged: Tables) -> Tables:
-    """Replace shares of `training.steps` by numbers of steps, at least 1.
-
-    Raises:
-      ValueError: if there is a share and `training.steps` is no integer.
-    """
+    """Replace shares of `training.steps` by numbers of steps, at least 1."""
     default = configuration.TrainingConfig().steps
     steps = merged.get("training", {}).get("steps", default)
 

@@ -35,25 +35,21 @@ def score(
       Scores of each combination of settings, with its checkpoint and steps. The top level repeats
       values that all combinations share, with None where they differ. "unfinished" lists trainings
       that have not ended, and those of a sweep without scores because they lack the checkpoint.
-
-    Raises:
-      ValueError: if there is no such training or checkpoint, or it is damaged.
     """
-    if kind_of(directory) != "sweep":
-        complete = folder.read(directory)
-        figures = _training(directory, which, episodes, seed)
-        if figures is None:
-            raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")
-        return {**figures, "unfinished": _unfinished(directory, {}, complete, scored=True)}
     found, unfinished = [], []
-    for group in sweep.read(directory):
-        inner = directory / group.name
+    if kind_of(directory) == "sweep":
+        groups = [
+            (directory / group.name, group.settings, group.configuration)
+            for group in sweep.read(directory)
+        ]
+    else:
+        groups = [(directory, {}, folder.read(directory))]
+    for inner, settings, wanted in groups:
         figures = _training(inner, which, episodes, seed) if kind_of(inner) == "training" else None
-        scored = figures is not None
-        unfinished += _unfinished(inner, group.settings, group.configuration, scored=scored)
+        unfinished += _unfinished(inner, settings, wanted, scored=figures is not None)
         if figures is not None:
             for each in figures["trainings"]:
-                each["settings"] = {**group.settings, **each["settings"]}
+                each["settings"] = {**settings, **each["settings"]}
             found.append(figures)
     if not found:
         raise ValueError(f"{directory} has no checkpoint yet: accel-rl resume {directory}")

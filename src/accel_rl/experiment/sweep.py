@@ -68,9 +68,6 @@ def plan(settings: Sequence[str], make: Make) -> list[tuple[SweepGroup, Experime
     Args:
       settings: words `a.b=c`, with comma-separated values for swept settings.
       make: as `Make`.
-
-    Raises:
-      ValueError: if no word has several values, or a value is empty or invalid.
     """
     fixed, axes = [], {}
     for word in settings:
@@ -99,11 +96,7 @@ def plan(settings: Sequence[str], make: Make) -> list[tuple[SweepGroup, Experime
 
 
 def write(directory: Path, groups: Sequence[SweepGroup], command: str) -> None:
-    """Write the manifest and `sweep.json`.
-
-    Raises:
-      OSError: if it cannot be written.
-    """
+    """Write the manifest and `sweep.json`."""
     if kind_of(directory) == "sweep":
         continue_run(directory, command)
     else:
@@ -122,11 +115,7 @@ def write(directory: Path, groups: Sequence[SweepGroup], command: str) -> None:
 
 
 def read(directory: Path) -> list[SweepGroup]:
-    """Read the groups of a sweep's folder.
-
-    Raises:
-      ValueError: if `sweep.json` is damaged.
-    """
+    """Read the groups of a sweep's folder."""
     try:
         saved = validated(_SAVED, read_json(directory, SWEEP), "")
     except ValueError as error:

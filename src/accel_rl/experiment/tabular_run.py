@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import pim, tabular
+from accel_rl.arguments import whole
 from accel_rl.datasets import TabularDataset
 from accel_rl.datasets.validation import columns
 from accel_rl.io.values import Json
@@ -83,11 +84,7 @@ def describe(dataset: TabularDataset) -> dict[str, Json]:
 
 
 def chunks_of(dataset: TabularDataset, dpus: int) -> pim.Chunks:
-    """Split a dataset over `dpus` DPUs.
-
-    Raises:
-        ValueError: there are fewer transitions than DPUs.
-    """
+    """Split a dataset over `dpus` DPUs."""
     info = dataset.info
     return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions)
 
@@ -133,9 +130,6 @@ def train(
 
     Returns:
         The outcome.
-
-    Raises:
-        ValueError: a setting is out of range, or the backend is absent.
     """
     rule = tabular.make_rule(settings.rule, tabular.make_numerics(settings.numerics))
     run = functools.partial(
@@ -179,8 +173,7 @@ def segments(passes: int, period: int) -> list[int]:
     Each length is compiled separately, so a number of calls without remainder is preferred.
     """
     for name, value in (("passes", passes), ("period", period)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        whole(name, value, 1)
     periods = passes // period
     if periods == 0:
         return [passes]

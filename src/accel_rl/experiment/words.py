@@ -1,6 +1,7 @@
 """Values of settings: parsed from words, validated, and formatted as words."""
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,11 +27,7 @@ def parse(text: str) -> Any:
 
 
 def split(text: str) -> list[str]:
-    """Split text at commas outside brackets and quotes: `[64,64],[32]` has two parts.
-
-    Raises:
-      ValueError: if a part is empty.
-    """
+    """Split text at commas outside brackets and quotes: `[64,64],[32]` has two parts."""
     parts, depth, quote = [""], 0, ""
     for character in text:
         if quote:
@@ -52,31 +49,28 @@ def split(text: str) -> list[str]:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """Split `a.b=c` into the dotted name and the value's text.
-
-    Raises:
-      ValueError: if the text is not of that form.
-    """
+    """Split `a.b=c` into the dotted name and the value's text."""
     name, equals, value = text.partition("=")
     if not equals or not all(name.split(".")) or not value:
         raise ValueError(f"settings are written section.name=value, got {text!r}")
     return name.strip(), value.strip()
 
 
-def unknown(name: str, known: Iterable[str], what: str = "setting") -> ValueError:
-    """Return the error for an unknown name; it suggests a similar name, or lists all names."""
+def check_known(name: str, known: Iterable[str], what: str = "setting") -> None:
+    """Raise ValueError for an unknown name; suggest a similar name, or list all names."""
     names = list(known)
+    if name in names:
+        return
     section, _, last = name.rpartition(".")
     near = [each for each in names if section and each.startswith(f"{section}.")] or names
     hint = f"there are {', '.join(near)}"
     # An equal last part before a similar one; names of the same section before others.
-    for least in (1.0, 0.6):
-        for some in (near, names):
-            lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
-            close = difflib.get_close_matches(last, lasts, n=1, cutoff=least)
-            if close:
-                return ValueError(f"no {what} is named {name!r}; did you mean {lasts[close[0]]}?")
-    return ValueError(f"no {what} is named {name!r}; {hint}")
+    for least, some in itertools.product((1.0, 0.6), (near, names)):
+        lasts = {each.rpartition(".")[2]: each for each in reversed(some)}
+        if close := difflib.get_close_matches(last, lasts, n=1, cutoff=least):
+            hint = f"did you mean {lasts[close[0]]}?"
+            break
+    raise ValueError(f"no {what} is named {name!r}; {hint}")
 
 
 def text(value: object) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 
 from accel_rl.io import Checkpoint
 from accel_rl.io.values import Json
-from accel_rl.train.compiled import Evaluation, as_arrays, number_of_seeds
+from accel_rl.train.compiled import as_arrays, number_of_seeds
+from accel_rl.train.evaluate import Evaluation
 from accel_rl.train.program import Program
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array
@@ -90,9 +91,6 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
 
     Returns:
       The state, with a leading axis if it holds several seeds.
-
-    Raises:
-      ValueError: if the state belongs to another program; names the first leaf that differs.
     """
     seeds = checkpoint.about.get("training", {}).get("seeds")
     template = jax.eval_shape(program.init, jax.random.key(0))

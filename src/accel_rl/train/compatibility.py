@@ -14,23 +14,13 @@ from accel_rl.types import Batch, Environment, ReplayPort
 def check_compatible(
     env: Environment, agent: Agent, buffer: Replay | ReplayPort, schedule: Schedule
 ) -> None:
-    """Check that the parts of a program are compatible.
-
-    Raises:
-      TypeError: if the buffer is neither a `Replay` nor a replay port.
-      ValueError: if the spaces differ, or the buffer was made for other transitions, another number
-        of environments, a shorter rollout, or samples that are no batch of single observations.
-    """
+    """Raise ValueError if the parts of a program are incompatible."""
     for name in ("observation_space", "action_space"):
         ours, theirs = getattr(env, name), getattr(agent, name)
         if ours != theirs:
             raise ValueError(f"the agent's {name} must be {env.name}'s, {ours}, got {theirs}")
     if isinstance(buffer, Replay):
         _check_buffer(env, agent, buffer, schedule)
-    elif not isinstance(buffer, ReplayPort):
-        raise TypeError(
-            f"buffer must be a Replay (replay.make makes one) or a replay port, got {buffer!r}"
-        )
 
 
 def _check_buffer(env: Environment, agent: Agent, buffer: Replay, schedule: Schedule) -> None:

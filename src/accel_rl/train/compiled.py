@@ -1,6 +1,5 @@
 """Compiled functions of a program, for one seed or a batch of seeds."""
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
 from accel_rl.io.values import Json
-from accel_rl.train.evaluate import evaluator
+from accel_rl.train.evaluate import Evaluation, evaluator
 from accel_rl.train.program import Program
 from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
@@ -19,20 +17,6 @@ from accel_rl.types import Array, PyTree
 
 # Iterations are int32, so no iteration folds this into the key.
 EVALUATION = np.uint32(1 << 31)
-
-
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """Greedy evaluation at the end of training segments."""
-
-    episodes: int = 100  # for each seed
-    every: int = 50_000  # environment steps between two evaluations
-    max_steps: int = 10_000  # an episode counts with its rewards until then
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a number is not an int, ValueError if it is below 1."""
-        for field in dataclasses.fields(self):
-            whole(field.name, getattr(self, field.name), 1)
 
 
 class SegmentResult(NamedTuple):
@@ -75,10 +59,6 @@ def compile_program(
       hyper: arguments of `program.init`; with several keys, leaves are scalars or [seeds].
       seeds: arguments of `over_seeds`; only read where there are several keys.
       evaluation: episodes of `evaluate`; `Evaluation()` if None.
-
-    Raises:
-      ValueError: if a hyper-parameter is out of range, or has another number of seeds.
-      TypeError: if a hyper-parameter is unknown, or the buffer is a replay port.
     """
     program.require_replay()
     number = number_of_seeds(key)
@@ -146,15 +126,31 @@ def _functions(
 
 
 def number_of_seeds(key: Array) -> int | None:
-    """Return the length of the axis of seeds; None for a single key.
-
-    Raises:
-      TypeError: if it is neither a key nor an array [seeds] of keys.
-    """
+    """Return the length of the axis of seeds; None for a single key."""
     dtype = getattr(key, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or key.ndim > 1:
         raise TypeError(f"key must be jax.random.key(...), or an array [seeds] of them, got {key}")
     return None if key.ndim == 0 else key.shape[0]
+
+
+def initial_state(
+    program: Program, start: PyTree, hyper: Mapping[str, PyTree] | None
+) -> TrainState:
+    """Return `start` if it is a state, else initialise one from a key."""
+    if isinstance(start, TrainState):
+        if hyper:
+            raise ValueError(f"hyper must be None where start is a state, got {hyper}")
+        return start
+    if number_of_seeds(start) is not None:
+        raise ValueError(f"start must be a single key, got {start.shape} of them")
+    given = dict(hyper or {})
+    jax.eval_shape(lambda: program.init(start, **given))  # checks ranges, of known values
+    return _init(program)(start, given)
+
+
+@functools.lru_cache(maxsize=16)
+def _init(program: Program) -> Callable[..., TrainState]:
+    return jax.jit(lambda key, given: program.init(key, **given))
 
 
 def as_arrays(hyper: Mapping[str, PyTree]) -> dict[str, Json]:

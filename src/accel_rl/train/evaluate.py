@@ -1,5 +1,6 @@
 """Greedy evaluation of a policy."""
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -8,6 +9,20 @@ import jax.numpy as jnp
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole
 from accel_rl.types import Array, Environment, PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Greedy evaluation at the end of training segments."""
+
+    episodes: int = 100  # for each seed
+    every: int = 50_000  # environment steps between two evaluations
+    max_steps: int = 10_000  # an episode counts with its rewards until then
+
+    def __post_init__(self) -> None:
+        """Raise TypeError if a number is not an int, ValueError if it is below 1."""
+        for field in dataclasses.fields(self):
+            whole(field.name, getattr(self, field.name), 1)
 
 
 def evaluator(

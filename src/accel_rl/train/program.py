@@ -13,13 +13,19 @@ import numpy as np
 
 from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
-from accel_rl.arguments import instance
 from accel_rl.replay import Replay, after, td_priority
-from accel_rl.train import collection, fifo
+from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.compatibility import check_compatible
 from accel_rl.train.schedule import Schedule
-from accel_rl.train.state import Keys, SegmentSums, TrainState
+from accel_rl.train.state import (
+    Keys,
+    SegmentSums,
+    TrainState,
+    fill_fifo,
+    oldest_of,
+    push_into,
+)
 from accel_rl.types import Array, ArrayLike, Environment, PyTree, ReplayPort, Sample
 
 HYPERPARAMETERS = {
@@ -57,10 +63,6 @@ class Program:
           agent: hyper-parameters of the agent's `init`.
           replay: hyper-parameters of the buffer's `init`, such as alpha.
           **hyperparameters: of `HYPERPARAMETERS`: gamma, beta, beta_end, beta_steps.
-
-        Raises:
-          TypeError: if a name is unknown.
-          ValueError: if a value is known and out of its range.
         """
         hyper = resolve(HYPERPARAMETERS, hyperparameters, _OTHERS)
         agent_key, actor_key, run_key = jax.random.split(key, 3)
@@ -73,7 +75,7 @@ class Program:
             agent=agent_state,
             replay=buffer,
             actor=collection.start(self.env, self.agent, schedule.num_envs, policy, actor_key),
-            delayed_policies=fifo.init(policy, schedule.policy_lag),
+            delayed_policies=fill_fifo(policy, schedule.policy_lag),
             delayed_priorities=self._empty_updates(buffer),
             key=jax.random.key_data(run_key),
             iteration=jnp.int32(0),
@@ -125,7 +127,7 @@ class Program:
                 )
         agent, buffer, delayed, sums = carry
         newest = self.agent.policy(agent)
-        policy = fifo.oldest(state.delayed_policies, newest)
+        policy = oldest_of(state.delayed_policies, newest)
         actor, transitions, episodes = self.collect(state.actor, policy, keys, state.iteration)
         sums = dataclasses.replace(sums, episodes=jax.tree.map(jnp.add, sums.episodes, episodes))
         state = dataclasses.replace(
@@ -133,7 +135,7 @@ class Program:
             agent=agent,
             replay=self.require_replay().add(buffer, transitions),
             actor=actor,
-            delayed_policies=fifo.push(state.delayed_policies, newest),
+            delayed_policies=push_into(state.delayed_policies, newest),
             delayed_priorities=delayed,
             iteration=state.iteration + np.int32(1),
         )
@@ -198,14 +200,14 @@ class Program:
         sample = replay.sample(buffer, sample_key, beta, hyper["gamma"])
         agent, learned = self.agent.learn(agent, sample.batch, sample.weights, key)
         newest = (without_batch(sample), td_priority(learned.td_error), jnp.bool_(True))
-        oldest, priorities, valid = fifo.oldest(delayed, newest)
+        oldest, priorities, valid = oldest_of(delayed, newest)
         buffer = after(replay.update(buffer, oldest, priorities, valid), learned.td_error)
         sums = dataclasses.replace(
             sums,
             updates=sums.updates + np.int32(1),
             learned=jax.tree.map(jnp.add, sums.learned, learned.metrics),
         )
-        return agent, buffer, fifo.push(delayed, newest), sums
+        return agent, buffer, push_into(delayed, newest), sums
 
     def require_replay(self) -> Replay:
         """Return the buffer's functions; raise TypeError if it is a replay port."""
@@ -226,7 +228,7 @@ class Program:
         priorities = jax.ShapeDtypeStruct(sample.indices.shape, jnp.float32)
         item = (without_batch(sample), priorities, jax.ShapeDtypeStruct((), bool))
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), item)
-        return fifo.init(zeros, self.schedule.priority_lag)
+        return fill_fifo(zeros, self.schedule.priority_lag)
 
     def _zeros(self, state: TrainState) -> SegmentSums:
         def learn() -> dict[str, Array]:
@@ -254,12 +256,7 @@ def make(
       agent: made for the environment's spaces.
       buffer: made for `example(env, agent)` and the same num_envs; or a replay port.
       **schedule: fields of `Schedule`.
-
-    Raises:
-      ValueError: if the parts are incompatible, or a number is out of range.
     """
-    instance("env", env, Environment, "envs.environment makes one")
-    instance("agent", agent, Agent, "agents.dqn and others make one")
     plan = Schedule(**schedule)
     check_compatible(env, agent, buffer, plan)
     return Program(env, agent, buffer, plan)

@@ -58,10 +58,6 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
 
     Returns:
       (iterations, learning) of each segment; `learning` is a bool.
-
-    Raises:
-      ValueError: if `steps` or `period` is below 1, steps cannot be counted in an int32, or there
-        would be no update.
     """
     whole("steps", steps, 1)
     period = default_period(steps) if period is None else whole("period", period, 1)

@@ -7,7 +7,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
-from accel_rl.arguments import integer, one_of
+from accel_rl.arguments import one_of, whole
 from accel_rl.types import PyTree
 
 STRATEGIES = ("auto", "vmap", "batched", "sharded")
@@ -41,31 +41,23 @@ def over_seeds(
 
     Returns:
       The function; its results have the leading axis.
-
-    Raises:
-      ValueError: if there is no device, no strategy has the name, or `seed_batch` is below 1 or
-        does not go with it.
     """
-    check_strategy(strategy)
-    if devices is not None and not devices:
-        raise ValueError("devices must be one or more, or None, got none")
-    if seed_batch is not None and (
-        integer("seed_batch", seed_batch) < 1 or strategy not in ("batched", "sharded")
-    ):
+    one_of("strategy", strategy, STRATEGIES)
+    if seed_batch is not None:
+        whole("seed_batch", seed_batch, 1)
+    if strategy != "sharded" and (strategy == "batched") != (seed_batch is not None):
         raise ValueError(
-            f"seed_batch must be at least 1, and goes with batched and sharded, got {seed_batch}, "
-            f"{strategy}"
+            "strategy 'batched' needs seed_batch, the trainings at a time, and 'sharded' may have "
+            f"it; got {strategy!r} with seed_batch={seed_batch}"
         )
-    if seed_batch is None and strategy == "batched":
-        raise ValueError("strategy 'batched' needs seed_batch, the trainings at a time")
 
     def mapped(*args: PyTree) -> PyTree:
         axes = _axes(in_axes, args)
-        num = _number(axes, args)
         batched = jax.vmap(fn, axes) if seed_batch is None else _in_batches(fn, axes, seed_batch)
         if strategy in ("vmap", "batched"):
             return batched(*args)
-        mesh = _mesh(num, devices)
+        leaves = jax.tree.leaves([arg for arg, axis in zip(args, axes, strict=True) if axis == 0])
+        mesh = _mesh(np.shape(leaves[0])[0], devices)
         if mesh.size == 1 and strategy == "auto":
             return batched(*args)
         specs = tuple(P() if axis is None else P("seeds") for axis in axes)
@@ -76,11 +68,6 @@ def over_seeds(
     return mapped
 
 
-def check_strategy(strategy: str) -> None:
-    """Raise ValueError for an unknown strategy."""
-    one_of("strategy", strategy, STRATEGIES)
-
-
 def _axes(in_axes: int | Sequence[int | None], args: Sequence[PyTree]) -> tuple[int | None, ...]:
     axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
     if len(axes) != len(args) or set(axes) - {0, None} or 0 not in axes:
@@ -88,14 +75,6 @@ def _axes(in_axes: int | Sequence[int | None], args: Sequence[PyTree]) -> tuple[
             f"in_axes must be 0, or 0 or None for each of {len(args)} arguments, got {in_axes}"
         )
     return axes
-
-
-def _number(axes: Sequence[int | None], args: Sequence[PyTree]) -> int:
-    mapped = [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
-    sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(mapped)}
-    if len(sizes) != 1 or () in sizes or (0,) in sizes:
-        raise ValueError(f"mapped arguments must share a leading axis of seeds, got {sizes}")
-    return int(sizes.pop()[0])
 
 
 def _in_batches(

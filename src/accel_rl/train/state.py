@@ -1,9 +1,10 @@
-"""State of a training program, sums over a segment, and the keys of an iteration."""
+"""State of a training program with its fifos, sums over a segment, and keys of an iteration."""
 
 import dataclasses
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.types import Array, PyTree
@@ -40,3 +41,24 @@ class Keys(NamedTuple):
     collect: Array  # [rollout, 1 + E]
     sample: Array  # [updates]
     learn: Array  # [updates]
+
+
+def fill_fifo(item: PyTree, length: int) -> PyTree:
+    """Fill a fifo with `length` copies of an item, leaves [length, ...]; None for length 0."""
+    if length == 0:
+        return None
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (length, *jnp.shape(leaf))), item)
+
+
+def oldest_of(fifo: PyTree, newest: PyTree) -> PyTree:
+    """Return the next item out, which is `newest` for a fifo of length 0."""
+    return newest if fifo is None else jax.tree.map(lambda leaf: leaf[0], fifo)
+
+
+def push_into(fifo: PyTree, item: PyTree) -> PyTree:
+    """Drop the oldest item and append a new one."""
+    if fifo is None:
+        return None
+    return jax.tree.map(
+        lambda leaf, new: jnp.concatenate([leaf[1:], jnp.asarray(new)[None]]), fifo, item
+    )

@@ -1,13 +1,17 @@
-"""Early stopping: rules over the rows logged so far.
+"""Early ends of a training: rules over the rows logged so far, Ctrl-C and SIGTERM.
 
 A rule is a function of all rows that returns a reason to stop, or None. It keeps no state, so a
 resumed training decides as an uninterrupted one does.
 """
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 
-from accel_rl.arguments import real, whole, within
+from accel_rl.arguments import whole, within
 from accel_rl.io.loggers import Row
 
 Rule = Callable[[Sequence[Row]], str | None]
@@ -20,20 +24,12 @@ def stop_at(metric: str, value: float, *, every_seed: bool = False) -> Rule:
       metric: an entry of the rows, such as "evaluation".
       value: threshold.
       every_seed: require every seed to reach it, rather than their mean.
-
-    Returns:
-      A rule; it raises ValueError where rows have no such entry.
-
-    Raises:
-      TypeError: if the metric is no text, or the value no number.
-      ValueError: if the value is NaN.
     """
-    if math.isnan(real("value", value)):
-        raise ValueError(f"value must be a number to reach, got {value}")
+    within("value", value, "[-inf, inf]")  # NaN would never be reached
 
     def rule(rows: Sequence[Row]) -> str | None:
         row = rows[-1]
-        reached = [_entry(row, metric)]
+        reached = [row[metric]]
         if every_seed and "per_seed" in row:
             reached = row["per_seed"][metric]
         if all(each >= value for each in reached):
@@ -50,13 +46,6 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
       metric: an entry of the rows, such as "evaluation". Rows in which it is NaN do not count.
       patience: consecutive rows without a rise.
       least: a rise exceeds the highest earlier row by more than this.
-
-    Returns:
-      A rule; it raises ValueError where rows have no such entry.
-
-    Raises:
-      TypeError: if the metric is no text, `patience` no int or `least` no number.
-      ValueError: if `patience` is below 1, or `least` below 0.
     """
     whole("patience", patience, 1)
     within("least", least, "[0, inf]")
@@ -64,7 +53,7 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
     def rule(rows: Sequence[Row]) -> str | None:
         highest, since = -math.inf, 0
         for row in rows:
-            value = _entry(row, metric)
+            value = row[metric]
             if value > highest + least:
                 highest, since = value, 0
             elif not math.isnan(value):
@@ -77,13 +66,7 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
 
 
 def first_of(*rules: Rule) -> Rule:
-    """Stop where any of several rules does.
-
-    Raises:
-      ValueError: if there is none.
-    """
-    if not rules:
-        raise ValueError("rules must be one or more, got none")
+    """Stop where any of several rules does."""
 
     def rule(rows: Sequence[Row]) -> str | None:
         return next((why for each in rules if (why := each(rows))), None)
@@ -91,7 +74,34 @@ def first_of(*rules: Rule) -> Rule:
     return rule
 
 
-def _entry(row: Row, metric: str) -> float:
-    if metric not in row:
-        raise ValueError(f"no {metric!r} in the rows; there are {', '.join(row)}")
-    return row[metric]
+@contextlib.contextmanager
+def deferred_signals() -> Iterator[Callable[[], bool]]:
+    """Defer the first SIGINT or SIGTERM; the second one has its usual effect.
+
+    A signal that the parent ignores stays ignored, as SIGINT behind `&` in a script: SIGTERM stops
+    such a training. Outside the main thread, where Python runs no handlers, this does nothing.
+
+    Yields:
+      A function that returns whether a signal has come.
+    """
+    came: list[int] = []
+    before: dict[int, signal.Handlers | Callable[[int, FrameType | None], object] | int | None] = {}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        restore()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler not in (signal.SIG_IGN, None):
+                before[number] = handler
+                signal.signal(number, hear)
+    try:
+        yield lambda: bool(came)
+    finally:
+        restore()

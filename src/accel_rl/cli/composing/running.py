@@ -15,7 +15,7 @@ from accel_rl.compose import Estimate, Mapping, Ran
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose.profile import Progress
-from accel_rl.compose.sizes import workload
+from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.io import JsonLines, run_folder
 from accel_rl.io.values import Json
@@ -95,7 +95,7 @@ def _predicted(experiment: Experiment, mapping: Mapping) -> Estimate | None:
     known = costs.load(experiment)
     if known is None:
         return None
-    samples = workload(experiment).trained_samples
+    samples = workload_of(experiment).trained_samples
     try:
         return compose.estimate(mapping, known, experiment.program.schedule, samples)
     except KeyError:

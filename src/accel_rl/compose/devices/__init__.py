@@ -1,15 +1,12 @@
-"""Devices that roles can be placed on, one module for each kind."""
+"""Devices that roles can be placed on."""
 
 from collections.abc import Callable, Mapping
 
 import jax
 
-from accel_rl.compose.devices.associative import AssociativeMemory
 from accel_rl.compose.devices.device import Device, DeviceLink, Executable, Modelled, Status
-from accel_rl.compose.devices.fpga_device import FpgaDevice
-from accel_rl.compose.devices.jax_device import JaxDevice
-from accel_rl.compose.devices.native import NativeDevice
-from accel_rl.compose.devices.upmem_device import UpmemDevice
+from accel_rl.compose.devices.executable import JaxDevice, NativeDevice
+from accel_rl.compose.devices.modelled import AssociativeMemory, FpgaDevice, UpmemDevice
 from accel_rl.hardware_models import associative_memory as hardware
 from accel_rl.hardware_models import fpga
 
@@ -48,11 +45,7 @@ MODELLED: Mapping[str, Callable[[], Device]] = {
 
 
 def available() -> dict[str, Device]:
-    """Return this machine's executable devices by name: `cpu:0`, `gpu:0`, ..., and `native`.
-
-    Raises:
-      ValueError: if JAX has no CPU devices, as with JAX_PLATFORMS=cuda.
-    """
+    """Return this machine's executable devices by name: `cpu:0`, `gpu:0`, ..., and `native`."""
     try:
         hosts = jax.local_devices(backend="cpu")
     except RuntimeError as error:
@@ -70,11 +63,7 @@ def available() -> dict[str, Device]:
 
 
 def find(names: tuple[str, ...] = ()) -> dict[str, Device]:
-    """Return devices by name; without names, the executable ones of this machine.
-
-    Raises:
-      ValueError: if a name is unknown; the message lists the known ones.
-    """
+    """Return devices by name; without names, the executable ones of this machine."""
     here = available()
     if not names:
         return here

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import jax
 
-from accel_rl.arguments import one_of, within
+from accel_rl.arguments import within
 from accel_rl.compose.workload import Workload
 from accel_rl.hardware_models.energy import Power
 
@@ -23,10 +23,9 @@ class DeviceLink:
     status: Literal["measured", "declared"]
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a figure or the status is invalid."""
+        """Raise ValueError if a figure is out of range."""
         within("latency", self.latency, "[0, inf]")
         within("bandwidth", self.bandwidth, "(0, inf]")
-        one_of("status", self.status, ("measured", "declared"))
 
     def seconds(self, size: float) -> float:
         """Return the seconds to transfer `size` bytes; 0 for none."""

@@ -1,4 +1,4 @@
-"""Actors: step environments with a published policy."""
+"""Actors: step environments with a published policy, and compute initial priorities."""
 
 import dataclasses
 import functools
@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.agents import Agent
 from accel_rl.agents.exploration import Exploration
+from accel_rl.arguments import whole
+from accel_rl.replay import n_step, td_priority
 from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.train.pipeline.initial_priorities import initial_priorities
 from accel_rl.train.pipeline.placement import place
 from accel_rl.train.program import Program
-from accel_rl.types import Array, ArrayLike, PyTree, Transition
+from accel_rl.types import Array, ArrayLike, Batch, PyTree, Transition
 
 CACHED = 16  # programs whose compiled functions are kept
 
@@ -75,6 +77,13 @@ class ActorConfig:
     actors: int  # that share the environments
     priority_steps: int  # n of the n-step targets of initial priorities; 0: none are computed
     exploration: Exploration | None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless the actors have equal shares of the environments."""
+        whole("actor_priorities", self.priority_steps, 0)
+        num_envs = self.program.schedule.num_envs
+        if num_envs % whole("num_actors", self.actors, 1):
+            raise ValueError(f"num_actors must divide num_envs, {num_envs}, got {self.actors}")
 
     @property
     def num_envs(self) -> int:
@@ -222,3 +231,51 @@ def _start(config: ActorConfig) -> Callable[..., PyTree]:
         return collection.start(program.env, program.agent, config.num_envs, policy, key)
 
     return jax.jit(start)
+
+
+def initial_priorities(
+    agent: Agent, critics: PyTree, transitions: Transition, steps: int, gamma: Array, key: Array
+) -> Array:
+    """Compute priorities from n-step TD errors within a rollout.
+
+    The last steps of a rollout have targets of fewer rewards: what follows is not yet known.
+
+    Args:
+      agent: its `td_error` is called.
+      critics: parameters that `td_error` takes.
+      transitions: leaves [rollout, E, ...], with final observations.
+      steps: n, the most rewards in a target.
+      gamma: discount factor.
+      key: PRNG key.
+
+    Returns:
+      [rollout, E] float32.
+
+    Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018,
+      section 3.
+    """
+    rollout, num_envs = transitions.reward.shape
+    reach = min(steps, rollout)
+    # The rollout ends after its last step: bootstrap there, as at a truncation.
+    truncated = jnp.asarray(transitions.truncated).at[-1].set(True)
+    window = np.arange(rollout)[:, None] + np.arange(reach)  # [rollout, reach]
+    window = np.minimum(window, rollout - 1)  # not read beyond the cut
+    fields = (transitions.reward, transitions.discount, truncated)
+    per_env: PyTree = jax.vmap(n_step, in_axes=(1, 1, 1, None))
+    reward, discount, cut = (each[window] for each in fields)
+    result = jax.vmap(per_env, in_axes=(0, 0, 0, None))(reward, discount, cut, gamma)
+    last = jnp.arange(rollout, dtype=jnp.int32)[:, None] + result.steps - np.int32(1)
+    column = jnp.arange(num_envs, dtype=jnp.int32)
+    batch = Batch(
+        observation=transitions.observation,
+        action=transitions.action,
+        reward=result.reward,
+        discount=result.discount,
+        next_observation=jax.tree.map(
+            lambda leaf: leaf[last, column], transitions.next_observation
+        ),
+        extras=transitions.extras,
+    )
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), batch)
+    errors = agent.td_error(critics, flat, key)
+    return td_priority(errors).reshape(rollout, num_envs)

@@ -14,13 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.train import fifo
 from accel_rl.train.pipeline.actors import Rollout, host_episodes
-from accel_rl.train.pipeline.batching import prioritised
 from accel_rl.train.pipeline.context import Context
+from accel_rl.train.pipeline.learner import prioritised
 from accel_rl.train.pipeline.placement import place
 from accel_rl.train.pipeline.workers import Counter, Queue
-from accel_rl.train.state import TrainState
+from accel_rl.train.state import TrainState, fill_fifo
 from accel_rl.types import PyTree
 
 
@@ -75,7 +74,7 @@ class AsynchronousWorkers:
         delayed = self._state.delayed_priorities
         if delayed is not None:
             delayed = (delayed[0], delayed[1], jnp.zeros_like(delayed[2]))
-        return fifo.init(newest, lag), delayed
+        return fill_fifo(newest, lag), delayed
 
     def _act(self, number: int) -> None:
         context = self._context

@@ -1,4 +1,4 @@
-"""Replay buffers of this process as replay ports."""
+"""Replay buffers of this process as replay ports, on one device or on two."""
 
 import dataclasses
 import functools
@@ -11,7 +11,10 @@ import numpy as np
 
 from accel_rl.arguments import within
 from accel_rl.replay import Replay, ReplayState
-from accel_rl.train.pipeline.placement import place
+from accel_rl.replay.replay import Apart
+from accel_rl.train.pipeline.placement import Placement, place
+from accel_rl.train.program import Program
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array, ArrayLike, PyTree, Sample, Transition
 
 
@@ -30,7 +33,8 @@ class BufferFunctions(NamedTuple):
 class BufferPort:
     """Replay buffer of this process as a `types.ReplayPort`.
 
-    Thread-safe: a lock serialises calls, which update the state in place.
+    Thread-safe: a lock serialises calls, which update the state in place. After `close` they raise
+    RuntimeError.
 
     Args:
       functions: of the buffer.
@@ -53,13 +57,7 @@ class BufferPort:
         return self._state
 
     def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
-        """Add transitions, leaves [E, ...] or [T, E, ...], with priorities [E] or [T, E].
-
-        Raises:
-          ValueError: if shapes differ from the buffer's.
-          TypeError: if dtypes differ.
-          RuntimeError: if the port is closed.
-        """
+        """Add transitions, leaves [E, ...] or [T, E, ...], with priorities [E] or [T, E]."""
         transitions, priorities = place((transitions, priorities), self._store_device)
         with self._changed:
             self._check_open()
@@ -67,11 +65,7 @@ class BufferPort:
             self._changed.notify_all()
 
     def can_sample(self) -> bool:
-        """Return whether `sample` would return at once.
-
-        Raises:
-          RuntimeError: if the port is closed.
-        """
+        """Return whether `sample` would return at once."""
         with self._changed:
             self._check_open()
             return self._is_ready()
@@ -83,9 +77,6 @@ class BufferPort:
           key: PRNG key; or keys [n] for n samples, leaves [n, ...].
           beta: exponent of importance-sampling weights, finite, at least 0.
           gamma: discount factor, 0 to 1.
-
-        Raises:
-          RuntimeError: if the port is closed, also while waiting.
         """
         check_sampling(beta, gamma)
         if key.devices() != {self._index_device}:
@@ -99,12 +90,7 @@ class BufferPort:
             return self._functions.sample(self._state, key, np.float32(beta), np.float32(gamma))
 
     def update(self, sample: Sample, priorities: ArrayLike) -> None:
-        """Update the priorities [B] of a sample, whose batch may be None.
-
-        Raises:
-          ValueError: if shapes differ.
-          RuntimeError: if the port is closed.
-        """
+        """Update the priorities [B] of a sample, whose batch may be None."""
         sample = dataclasses.replace(sample, batch=None)
         sample, priorities = place((sample, priorities), self._index_device)
         with self._changed:
@@ -143,10 +129,6 @@ class LocalPort(BufferPort):
       hyper: of `replay.init`, such as alpha.
       device: of the state; the default device if None.
       state: initial state, which is copied; an empty buffer if None.
-
-    Raises:
-      TypeError: if `replay` is no `Replay`, or `device` no device.
-      ValueError: if hyper-parameters are given with a state.
     """
 
     def __init__(
@@ -191,18 +173,109 @@ def _compiled(
     update: Callable[..., ReplayState],
     can_sample: Callable[..., Array],
 ) -> BufferFunctions:
-
-    def add_and_check(state: ReplayState, transitions: PyTree, priorities: PyTree) -> PyTree:
-        state = add(state, transitions, priorities)
-        return state, can_sample(state)
-
-    def update_and_check(state: ReplayState, sample: Sample, priorities: Array) -> PyTree:
-        state = update(state, sample, priorities)
-        return state, can_sample(state)
-
     return BufferFunctions(
-        jax.jit(add_and_check, donate_argnums=0),
+        _and_check(add, can_sample),
         jax.jit(for_each_key(sample)),
-        jax.jit(update_and_check, donate_argnums=0),
+        _and_check(update, can_sample),
         jax.jit(can_sample),
     )
+
+
+def _and_check(
+    change: Callable[..., PyTree], can_sample: Callable[..., Array]
+) -> Callable[..., PyTree]:
+    """Compile a function that returns a new state, donating the old; return `can_sample`, too."""
+
+    def changed(state: PyTree, *args: PyTree) -> PyTree:
+        state = change(state, *args)
+        return state, can_sample(state)
+
+    return jax.jit(changed, donate_argnums=0)
+
+
+class SplitPort(BufferPort):
+    """Replay buffer on two devices of this process, as a `types.ReplayPort`.
+
+    The index (insertion, sampling and priority updates over slots) is on one device, and the store
+    (transitions) on the other. Only slots and masks move between them. Results equal those of a
+    `LocalPort`. A sample's batch is on the store's device, the rest on the index's.
+
+    Thread-safe: a lock serialises calls, which update the state in place.
+
+    Args:
+      replay: functions of the buffer.
+      hyper: of `replay.init`, such as alpha.
+      index_device: draws slots and holds priorities.
+      store_device: holds transitions and gathers batches.
+      state: initial state on any device, which is copied; an empty buffer if None.
+    """
+
+    def __init__(
+        self,
+        replay: Replay,
+        hyper: Mapping[str, ArrayLike] | None = None,
+        *,
+        index_device: jax.Device,
+        store_device: jax.Device,
+        state: ReplayState | None = None,
+    ) -> None:
+        given = first_state(replay, hyper, state)
+        # A copy: donated buffers must not be aliased.
+        own = ReplayState(
+            jax.device_put(given.index, index_device, may_alias=False),
+            jax.device_put(given.store, store_device, may_alias=False),
+        )
+        super().__init__(_compiled_apart(replay.apart, index_device, store_device), own)
+
+
+def for_each_sample(gather: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """Let gather(store, slots [B], gamma) also take slots [n, B], and return [n, B, ...]."""
+
+    def call(store: PyTree, slots: Array, gamma: PyTree) -> PyTree:
+        if slots.ndim == 1:
+            return gather(store, slots, gamma)
+        return jax.vmap(lambda each: gather(store, each, gamma))(slots)
+
+    return call
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled_apart(
+    apart: Apart, index_device: jax.Device, store_device: jax.Device
+) -> BufferFunctions:
+    """Compile index and store apart, and move slots and masks between them."""
+    rows, draw = jax.jit(apart.rows), jax.jit(for_each_key(apart.draw))
+    gather = jax.jit(for_each_sample(apart.gather))
+    insert = _and_check(apart.insert, apart.can_sample)
+    write = jax.jit(apart.write, static_argnums=2, donate_argnums=0)
+    change = _and_check(apart.update, apart.can_sample)
+    can_sample = jax.jit(apart.can_sample)
+
+    def add(
+        state: ReplayState, transitions: PyTree, priorities: PyTree
+    ) -> tuple[ReplayState, Array]:
+        items, added = rows(state.store, transitions, priorities)
+        # The index first: it refuses too many steps, and then neither part has changed.
+        index, ready = insert(state.index, place(added, index_device))
+        return ReplayState(index, write(state.store, items, added.steps)), ready
+
+    def sample(state: ReplayState, key: Array, beta: PyTree, gamma: PyTree) -> Sample:
+        drawn = draw(state.index, key, beta)
+        slots = place(drawn.indices, store_device)
+        return dataclasses.replace(drawn, batch=gather(state.store, slots, gamma))
+
+    def update(state: ReplayState, sample: Sample, priorities: PyTree) -> tuple[ReplayState, Array]:
+        index, ready = change(state.index, sample, priorities)
+        return ReplayState(index, state.store), ready
+
+    return BufferFunctions(add, sample, update, lambda state: can_sample(state.index))
+
+
+def port_of(program: Program, state: TrainState, placement: Placement) -> PyTree:
+    """Return the buffer as a port on its device or devices."""
+    buffer, index, store = program.buffer, placement.index(), placement.storage()
+    if not isinstance(buffer, Replay):
+        return buffer
+    if index == store:
+        return LocalPort(buffer, state=state.replay, device=index)
+    return SplitPort(buffer, state=state.replay, index_device=index, store_device=store)

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.train.pipeline.actors import Published, Version
-from accel_rl.train.pipeline.batching import prioritised
 from accel_rl.train.pipeline.context import Context, updates_until
+from accel_rl.train.pipeline.learner import prioritised
 from accel_rl.train.pipeline.workers import Queue
 from accel_rl.train.state import TrainState
 from accel_rl.types import PyTree

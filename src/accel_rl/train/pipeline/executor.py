@@ -1,6 +1,7 @@
 """Pipelined executors: acting, replay and learning side by side, each on its devices."""
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -9,15 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.exploration import Exploration
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.io.loggers import Row
+from accel_rl.replay import Replay
+from accel_rl.train.compiled import initial_state
 from accel_rl.train.pipeline.actors import Actor, ActorConfig, ActorSlot, DeviceActor, Version
-from accel_rl.train.pipeline.arguments import check_sizes, ends_of, initial_state, port_of
 from accel_rl.train.pipeline.asynchronous import AsynchronousWorkers
+from accel_rl.train.pipeline.buffer_ports import port_of
 from accel_rl.train.pipeline.context import Context, metric_names, updates_until
 from accel_rl.train.pipeline.deterministic import DeterministicWorkers
-from accel_rl.train.pipeline.host_actor import HostActor
-from accel_rl.train.pipeline.host_environments import HostEnvironments, HostEnvironmentSource
+from accel_rl.train.pipeline.host_actor import HostActor, HostEnvironments, HostEnvironmentSource
 from accel_rl.train.pipeline.learner import Learner, UpdateInputs
 from accel_rl.train.pipeline.metrics import MetricsRecorder
 from accel_rl.train.pipeline.placement import Placement
@@ -103,22 +105,23 @@ def pipelined(
       on_row: called with each row.
       on_publish: called by the learner with each version of the policy, before it continues.
       timeline: number of latest worker steps to return.
-
-    Raises:
-      ValueError: if a number is out of range, or arguments are incompatible.
-      TypeError: if `start` is neither a key nor a state; if the program's environment steps on the
-        host, and `env` is None.
     """
-    size = check_sizes(program, executor, queue_size, num_actors, actor_priorities, restarts)
+    _check_executor(program, executor, queue_size, num_actors, restarts)
     deterministic = executor == "deterministic"
-    hosts = HostEnvironments(program, env, max(1, num_actors))
+    size = max(1, program.schedule.policy_lag) if queue_size is None else queue_size
+    config = ActorConfig(program, num_actors or 1, actor_priorities, exploration)
+    hosts = HostEnvironments(program, env, config.actors)
     placement = Placement() if placement is None else placement
-    whole("timeline", timeline, 0)
-    segments(program.schedule, steps, period)  # checks the numbers before anything is compiled
+    plan = segments(program.schedule, steps, period)  # checked before anything is compiled
     state = initial_state(program, start, hyper)
     schedule = program.schedule
     first = int(state.iteration)
-    ends = ends_of(program, steps, period, first)
+    # Of each row still to come, one past its last iteration.
+    ends = [end for end in itertools.accumulate(length for length, _ in plan) if end > first]
+    if not ends:
+        raise ValueError(
+            f"steps must be more than the {first * schedule.steps} of the state, got {steps}"
+        )
     port = port_of(program, state, placement)
     done = updates_until(schedule, first - 1)
     learner = Learner(program, state, placement, actor_priorities > 0, done)
@@ -130,7 +133,6 @@ def pipelined(
         workers, schedule.priority_lag + 1 if deterministic else max(1, schedule.priority_lag)
     )
     inputs = UpdateInputs(program, state, placement.index())
-    config = ActorConfig(program, max(1, num_actors), actor_priorities, exploration)
 
     def actor(number: int) -> Actor:
         device, gamma = placement.actor(number), np.float32(inputs.gamma)
@@ -190,6 +192,33 @@ def pipelined(
         hyper=state.hyper,
     )
     return PipelineResult(final, rows, list(workers.timeline))
+
+
+def _check_executor(
+    program: Program, executor: str, queue_size: int | None, num_actors: int, restarts: int
+) -> None:
+    """Raise ValueError for arguments that the executor or the program does not take."""
+    one_of("executor", executor, ("deterministic", "asynchronous"))
+    if queue_size is not None:
+        whole("queue_size", queue_size, 1)
+    whole("restarts", restarts, 0)
+    if executor == "deterministic":
+        if queue_size is not None or num_actors != 1 or restarts:
+            raise ValueError(
+                "queue_size, num_actors and restarts are for the asynchronous executor, got "
+                f"{queue_size}, {num_actors} and {restarts}: in the deterministic one, the "
+                "schedule's lags set how far its one actor is ahead, and new episodes would not "
+                "depend on the key alone"
+            )
+        if not isinstance(program.buffer, Replay) and program.buffer.limited:
+            raise ValueError(
+                "the buffer must not limit samples per insert (samples_per_insert) with the "
+                "deterministic executor, whose schedule does that: both could wait for ever"
+            )
+    if num_actors == 0 and isinstance(program.buffer, Replay):
+        raise ValueError(
+            "num_actors may be 0 only for a program whose buffer is a port, to which others add"
+        )
 
 
 def _run(

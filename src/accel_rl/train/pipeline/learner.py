@@ -1,6 +1,7 @@
-"""Learner: updates the agent and publishes its policy."""
+"""Learner: updates the agent, one batch or a group of them a call, and publishes its policy."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,20 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Sharding
 
-from accel_rl.replay import td_priority
+from accel_rl.replay import Replay, td_priority
 from accel_rl.train.pipeline.actors import CACHED, Published, Version
-from accel_rl.train.pipeline.batching import group_size
 from accel_rl.train.pipeline.placement import (
     Placement,
     local_replica,
     local_shard,
     place,
-    spans_processes,
     to_global,
 )
 from accel_rl.train.program import BLOCK, Program
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array, PyTree, Sample
+
+MOST_BYTES = 2**24  # of the batches sampled in one call
 
 
 class LearnerBatch(NamedTuple):
@@ -52,7 +53,7 @@ class Learner:
         updates: int,
     ) -> None:
         self._replicated, self._sharded = placement.learner(grouped=group_size(program) > 1)
-        self._multi_process = spans_processes(self._replicated)
+        self._multi_process = not self._replicated.is_fully_addressable
         # XLA chooses the results' sharding in one process, where nobody depends on it.
         shardings = (self._replicated, self._sharded) if self._multi_process else None
         self._learn, self._publish = _learner(program, critics, shardings)
@@ -105,6 +106,29 @@ class Learner:
     def _version(self) -> Version:
         published = self._publish(self._state)
         return Version(local_replica(published) if self._multi_process else published, self.updates)
+
+
+def prioritised(program: Program) -> bool:
+    """Return whether sampling depends on priorities; assumed so for a replay port."""
+    buffer = program.buffer
+    return not isinstance(buffer, Replay) or buffer.parts[0].sampler.prioritised
+
+
+@functools.lru_cache(maxsize=CACHED)
+def group_size(program: Program) -> int:
+    """Return the number of updates whose batches are sampled, and learned from, in one call.
+
+    Without priorities no batch depends on what was learned from another, so the batches of an
+    iteration are drawn together: the largest divisor of `updates` that stays below `MOST_BYTES`.
+    """
+    updates = program.schedule.updates
+    if updates == 1 or prioritised(program):
+        return 1
+    replay = program.require_replay()
+    batch = jax.eval_shape(lambda: replay.sample(replay.init(), jax.random.key(0), 1.0, 1.0).batch)
+    size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(batch))
+    divisors = (n for n in range(1, updates + 1) if updates % n == 0)
+    return max((n for n in divisors if n * size <= MOST_BYTES), default=1)
 
 
 class _Block(NamedTuple):

@@ -28,30 +28,30 @@ class Placement:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no device, or several where there is to be one."""
-        for name in ("act", "learn"):
-            if getattr(self, name) is not None:
-                _devices(name, getattr(self, name))
-        for name in ("replay", "store"):
-            device = getattr(self, name)
-            if device is not None and not isinstance(device, jax.Device):
-                raise ValueError(f"placement.{name} must be a device, got {device!r}")
+        for name in ("act", "replay", "learn", "store"):
+            given = getattr(self, name)
+            devices = given if isinstance(given, Sequence) and name in ("act", "learn") else [given]
+            if given is not None and not (
+                devices and all(isinstance(each, jax.Device) for each in devices)
+            ):
+                raise ValueError(f"placement.{name} must be of jax.Device, got {given!r}")
 
     def actor(self, number: int) -> jax.Device:
         """Return the device of an actor."""
-        devices = _devices("act", self.act)
+        devices = _devices(self.act)
         return devices[number % len(devices)]
 
     def index(self) -> jax.Device:
         """Return the device of the replay buffer, or of its index if the store has another."""
-        return _devices("replay", self.replay)[0]
+        return _devices(self.replay)[0]
 
     def storage(self) -> jax.Device:
         """Return the device of the replay buffer's store."""
-        return self.index() if self.store is None else _devices("store", self.store)[0]
+        return self.index() if self.store is None else self.store
 
     def learner(self, grouped: bool = False) -> tuple[Sharding, Sharding]:
         """Return the shardings of the learner's state and of its batches, or groups of batches."""
-        devices = _devices("learn", self.learn)
+        devices = _devices(self.learn)
         if len(devices) == 1:
             return (SingleDeviceSharding(devices[0]),) * 2
         mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
@@ -67,11 +67,6 @@ def place(tree: PyTree, where: jax.Device | Sharding) -> PyTree:
         if not isinstance(leaf, jax.Array) or not leaf.committed or leaf.sharding != there:
             return jax.device_put(tree, where)
     return tree
-
-
-def spans_processes(where: Sharding) -> bool:
-    """Return whether some of its devices belong to other processes."""
-    return not where.is_fully_addressable
 
 
 def to_global(tree: PyTree, where: Sharding) -> PyTree:
@@ -97,10 +92,7 @@ def local_shard(array: jax.Array) -> np.ndarray:
     return np.concatenate([np.asarray(part.data) for part in parts], axis=-1)
 
 
-def _devices(name: str, devices: Devices) -> list[jax.Device]:
+def _devices(devices: Devices) -> Sequence[jax.Device]:
     if devices is None:
         return list(jnp.zeros(()).devices())
-    found = list(devices) if isinstance(devices, Sequence) else [devices]
-    if not found or not all(isinstance(each, jax.Device) for each in found):
-        raise ValueError(f"placement.{name} must be a device or several, got {devices!r}")
-    return found
+    return devices if isinstance(devices, Sequence) else [devices]

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 import jax
 import numpy as np
 
+from accel_rl.train.compiled import initial_state
 from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Rollout
-from accel_rl.train.pipeline.arguments import initial_state, port_of
-from accel_rl.train.pipeline.batching import group_size, prioritised
-from accel_rl.train.pipeline.learner import Learner
+from accel_rl.train.pipeline.buffer_ports import for_each_sample, port_of
+from accel_rl.train.pipeline.learner import Learner, group_size, prioritised
 from accel_rl.train.pipeline.placement import Placement
-from accel_rl.train.pipeline.split_buffer_port import for_each_sample
 from accel_rl.train.program import Program, without_batch
 from accel_rl.types import PyTree
 
@@ -21,7 +20,7 @@ class StepHarness:
 
     Each step does what the pipelined executors do: transfers between devices are part of the step
     whose worker makes them, and a step ends when its results are computed. `sample` and `learn` are
-    for a group of updates where the executors group them, see `batching.group_size`.
+    for a group of updates where the executors group them, see `learner.group_size`.
 
     Args:
       program: its buffer must be a `Replay`, its environment pure functions.

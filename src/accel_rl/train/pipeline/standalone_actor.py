@@ -7,10 +7,10 @@ import jax
 import numpy as np
 
 from accel_rl.agents.exploration import Exploration
-from accel_rl.arguments import integer, whole
+from accel_rl.arguments import whole
 from accel_rl.train.collection import Episodes
+from accel_rl.train.compiled import initial_state
 from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, Version
-from accel_rl.train.pipeline.arguments import initial_state
 from accel_rl.train.pipeline.placement import Placement
 from accel_rl.train.program import Program
 from accel_rl.types import Array, PyTree, ReplayPort
@@ -60,23 +60,11 @@ def act(
       exploration: see `pipelined`.
       placement: its `act` is the device.
       on_acted: called after each iteration; returns whether to continue.
-
-    Raises:
-      TypeError: if the environment steps on the host.
     """
-    if integer("num_actors", num_actors) < 1 or program.schedule.num_envs % num_actors:
-        raise ValueError(
-            f"num_actors must divide num_envs, {program.schedule.num_envs}, got {num_actors}"
-        )
-    for name, value, most in (
-        ("number", number, num_actors - 1),
-        ("first", first, 2**29),
-        ("restarts", restarts, 2**29),
-    ):
-        whole(name, value, 0, most)
+    config = ActorConfig(program, num_actors, actor_priorities, exploration)
+    whole("number", number, 0, num_actors - 1)
     placement = Placement() if placement is None else placement
     state = initial_state(program, key, hyper)
-    config = ActorConfig(program, num_actors, actor_priorities, exploration)
     gamma = np.float32(jax.device_get(state.hyper["gamma"]))
     slot = ActorSlot(config, number, placement.actor(number), jax.device_get(state.key), gamma)
     own = slice(int(slot.first), int(slot.first) + config.num_envs)

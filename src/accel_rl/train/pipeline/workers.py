@@ -109,11 +109,7 @@ class Workers:
         return time.perf_counter() - self._began
 
     def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
-        """Wait in a worker until `ready`; `changed`, from `condition`, must be held.
-
-        Raises:
-          Stopped: if the workers stop.
-        """
+        """Wait in a worker until `ready`; `changed`, from `condition`, must be held."""
         began = time.perf_counter()
         # `stop` wakes every condition, so a worker that waits for a dead one ends, too.
         changed.wait_for(lambda: self._stopped or ready())
