@@ -174,8 +174,6 @@ def test_unknown_names_are_refused():
         agents.ddpg(*SPACES, noise="pink")
     with pytest.raises(ValueError, match="loss must be one of"):
         agents.ddpg(*SPACES, loss="cubic")
-    with pytest.raises(ValueError, match="hidden"):
-        agents.ddpg(*SPACES, hidden=())
 
 
 @pytest.mark.long

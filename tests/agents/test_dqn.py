@@ -296,20 +296,17 @@ def test_pictures_are_read_by_a_convolutional_torso():
     ("options", "message"),
     [
         ({"loss": "cubic"}, "loss must be one of squared, huber, got 'cubic'"),
-        ({"distributional": "iqn"}, "distributional must be None or one of 'c51', 'quantile'"),
+        ({"distributional": "iqn"}, "distributional must be one of c51, quantile, got 'iqn'"),
         ({"distributional": "c51", "loss": "huber"}, "loss must be 'cross_entropy'"),
         ({"distributional": "quantile", "loss": "squared"}, "loss must be 'huber'"),
         ({"distributional": "c51", "num_atoms": 1}, "num_atoms must be at least 2, got 1"),
-        ({"distributional": "c51", "value_range": (1, 1)}, r"value_range must rise, got \(1, 1\)"),
+        ({"distributional": "c51", "value_range": (1, 1)}, "must be two finite, rising"),
         ({"distributional": "c51", "value_range": (0, np.inf)}, "value_range must be two finite"),
-        ({"distributional": "c51", "value_range": (0, 1, 2)}, "value_range must be two finite"),
         ({"max_gradient_norm": 0}, "max_gradient_norm must be above 0, got 0"),
         (
             {"max_gradient_norm": 1.0, "optimiser": optax.identity()},
             r"max_gradient_norm \(1.0\) must be None where an optimiser is given",
         ),
-        ({"hidden": ()}, "hidden must have at least one width"),
-        ({"hidden": (8, 0)}, "hidden must be at least 1, got 0"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options, message):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from accel_rl import agents
-from accel_rl.agents import noise
+from accel_rl.agents.continuous import gaussian, ornstein_uhlenbeck, uniform_at_first
 from accel_rl.train import collection
 from accel_rl.types import Box, Environment
 
@@ -37,7 +37,7 @@ def assert_correlation(a, b, correlation):
 @pytest.fixture(scope="module")
 def drifts():
     """Noise of ENVS environments after steps 1, 2, ...: [120, ENVS]."""
-    process = noise.ornstein_uhlenbeck()
+    process = ornstein_uhlenbeck()
 
     @jax.jit
     def run(key, theta, sigma, dt):
@@ -74,7 +74,7 @@ def test_shorter_steps_drift_as_far(drifts):
 
 
 def test_gaussian_noise_has_its_scale_and_no_memory():
-    process = noise.gaussian()
+    process = gaussian()
     keys = jax.random.split(jax.random.key(1))
     hyper = {"noise_scale": jnp.float32(0.4)}
     first, second = (process.draw(hyper, (), key, (ENVS, 1))[0] for key in keys)
@@ -86,9 +86,9 @@ def test_gaussian_noise_has_its_scale_and_no_memory():
 def test_first_steps_are_uniform():
     action = jnp.full((ENVS, 1), 0.25, jnp.float32)
     key, steps = jax.random.key(2), jnp.float32(100)
-    uniform = noise.uniform_at_first(action, key, jnp.int32(99), steps)
+    uniform = uniform_at_first(action, key, jnp.int32(99), steps)
     assert stats.kstest(np.asarray(uniform)[:, 0], stats.uniform(-1, 2).cdf).pvalue > ALARM
-    after = noise.uniform_at_first(action, key, jnp.int32(100), steps)
+    after = uniform_at_first(action, key, jnp.int32(100), steps)
     np.testing.assert_array_equal(after, action)
 
 

@@ -297,7 +297,6 @@ def test_rules_that_read_the_next_action_are_found():
 @pytest.mark.parametrize(
     ("rule", "observations", "actions", "match"),
     [
-        ("q_learning", Discrete(S), Discrete(A), "rule must be a tabular.TabularRule"),
         (tabular.q_learning(), Box((0.0,), (1.0,), (1,)), Discrete(A), "Discrete observation"),
         (tabular.q_learning(), Discrete(S), Box((0.0,), (1.0,), (1,)), "Discrete action space"),
     ],

@@ -135,8 +135,7 @@ def test_vmap_and_other_dtypes():
         (ValueError, "form must be one of", lambda: am.decode(np.uint8([1]), form="log")),
         (ValueError, "values must be non-negative numbers, got -2", lambda: am.encode([1.0, -2.0])),
         (ValueError, "values must be non-negative numbers, got nan", lambda: am.encode(np.nan)),
-        (TypeError, "values must be of real numbers, got bool", lambda: am.encode(True)),
-        (TypeError, "values must be of real numbers, got complex", lambda: am.encode(1j)),
+        (TypeError, "not 'complex'", lambda: am.encode(1j)),
         (
             ValueError,
             ".* positive and finite in float32, got 0",

@@ -101,21 +101,13 @@ WORDS = np.ones(2, np.uint32)
 @pytest.mark.parametrize(
     ("error", "message", "call"),
     [
-        (TypeError, "matches must be an array of bool, got uint8", lambda: am.count(np.uint8([1]))),
-        (TypeError, "matches must be an array of bool, got list", lambda: am.pack([True])),
-        (ValueError, r"matches must be \[N\]", lambda: am.pack(np.ones((2, 2), bool))),
-        (ValueError, r"matches must be \[N\] with N >= 1", lambda: am.count(np.ones(0, bool))),
-        (TypeError, "words must be an array of uint32, got list", lambda: am.count_packed([1])),
-        (
-            TypeError,
-            "words must be an array of uint32, got int64",
-            lambda: am.nth(np.ones(2, int), 0),
-        ),
-        (ValueError, r"words must be \[W\] with W >= 1", lambda: am.nth(WORDS[:0], 0)),
-        (TypeError, "rank must be of int32, got uint32", lambda: am.nth(WORDS, np.uint32(1))),
+        (TypeError, "matches must be bool, got uint8", lambda: am.count(np.uint8([1]))),
+        (ValueError, r"matches must have shape \(4,\)", lambda: am.pack(np.ones((2, 2), bool))),
+        (TypeError, "words must be uint32, got int64", lambda: am.nth(np.ones(2, int), 0)),
+        (TypeError, "rank must be int32, got uint32", lambda: am.nth(WORDS, np.uint32(1))),
         (ValueError, "n must be of 2 words of 32 lines, got 65", lambda: am.unpack(WORDS, 65)),
         (ValueError, "n must be of 2 words of 32 lines, got 32", lambda: am.unpack(WORDS, 32)),
-        (TypeError, "n must be a static integer, got 33.0", lambda: am.unpack(WORDS, 33.0)),
+        (TypeError, "n must be an int, got 33.0", lambda: am.unpack(WORDS, 33.0)),
         (ValueError, "num must be at least 1, got 0", lambda: am.draw(jax.random.key(0), WORDS, 0)),
     ],
 )

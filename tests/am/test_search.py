@@ -221,13 +221,9 @@ BAD = {
         TypeError,
         lambda: am.exact([1, 2], 1),
     ),
-    r"keys must be \[N\] with N >= 1, got shape \(5, 1\)": (
+    r"matches must have shape \(5,\), got \(5, 1\)": (
         ValueError,
         lambda: am.nearest(KEYS[:, None], 1, 1),
-    ),
-    r"keys must be \[N\] with N >= 1, got shape \(0,\)": (
-        ValueError,
-        lambda: am.best_match(KEYS[:0], 1),
     ),
     r"query must be in \[0, 255\] for uint8 keys, got 256": (
         ValueError,
@@ -237,14 +233,10 @@ BAD = {
         ValueError,
         lambda: am.radius(KEYS, -1, 1),
     ),
-    r"query must be in \[0, 255\] for uint8 keys, got 18446744073709551616": (
-        ValueError,
-        lambda: am.exact(KEYS, 2**64),
-    ),
-    "query must be of integers, got float64": (TypeError, lambda: am.exact(KEYS, 1.0)),
-    "query must be of integers, got bool": (TypeError, lambda: am.exact(KEYS, True)),
+    "query must be of integers, .* got float64": (TypeError, lambda: am.exact(KEYS, 1.0)),
+    "query must be of integers, .* got bool": (TypeError, lambda: am.exact(KEYS, True)),
     r"query must have shape \(\), got \(2,\)": (ValueError, lambda: am.exact(KEYS, [1, 2])),
-    "query must be uint8 as the keys where it is traced, got int32": (
+    "query must be of integers, of uint8 if traced, got int32": (
         TypeError,
         lambda: jax.jit(lambda q: am.exact(KEYS, q))(np.int32(1)),
     ),
@@ -253,25 +245,25 @@ BAD = {
         ValueError,
         lambda: am.radius(KEYS, 1, -2),
     ),
-    r"low_bits must be in \[0, 8\], got 9": (ValueError, lambda: am.prefix(KEYS, 1, 9)),
-    r"low_bits must be in \[0, 8\], got -1": (ValueError, lambda: am.prefix(KEYS, 1, -1)),
-    "low_bits must be an integer, got 1.5": (TypeError, lambda: am.prefix(KEYS, 1, 1.5)),
+    "low_bits must be from 0 to 8, got 9": (ValueError, lambda: am.prefix(KEYS, 1, 9)),
+    "low_bits must be from 0 to 8, got -1": (ValueError, lambda: am.prefix(KEYS, 1, -1)),
+    "low_bits must be an int, got 1.5": (TypeError, lambda: am.prefix(KEYS, 1, 1.5)),
     r"bits must be one of \(8, 16, 32\), got 9": (ValueError, lambda: am.low_mask(1, 9)),
-    r"k must be in \[0, 2147483647\], got -1": (ValueError, lambda: am.nearest(KEYS, 1, -1)),
-    "k must be an integer, got 1.0": (TypeError, lambda: am.nearest(KEYS, 1, 1.0)),
-    r"k must be a scalar, got shape \(1,\)": (
-        ValueError,
+    "k must be from 0 to 2147483647, got -1": (ValueError, lambda: am.nearest(KEYS, 1, -1)),
+    "k must be an int, got 1.0": (TypeError, lambda: am.nearest(KEYS, 1, 1.0)),
+    r"k must be an int, got array\(\[1\]\)": (
+        TypeError,
         lambda: am.nearest(KEYS, 1, np.array([1])),
     ),
-    r"valid must have the keys' shape \(5,\), got \(4,\)": (
+    r"valid must have shape \(5,\), got \(4,\)": (
         ValueError,
         lambda: am.exact(KEYS, 1, valid=FOUR),
     ),
-    "valid must be an array of bool, got int64": (
+    "valid must be bool, got int64": (
         TypeError,
         lambda: am.nearest(KEYS, 1, 1, valid=np.ones(5, np.int64)),
     ),
-    r"queries must be \[M\], got shape \(\)": (ValueError, lambda: am.any_match(KEYS, 1, 0)),
+    r"queries must have shape \(1,\), got \(\)": (ValueError, lambda: am.any_match(KEYS, 1, 0)),
     r"dont_cares must have shape \(2,\), got \(1,\)": (
         ValueError,
         lambda: am.any_match(KEYS, [1, 2], [0]),

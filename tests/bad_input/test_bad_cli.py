@@ -47,7 +47,7 @@ ROWS = [
     (f"{DQN} --config absent.json", "absent.json: No such file or directory"),
     (f"{DQN} --config text", "text is not a TOML file"),
     (f"{DQN} --config folder", "folder: Is a directory"),
-    (f"{DQN} agent.hidden=[]", "hidden must have at least one width, got ()"),
+    (f"{DQN} agent.hidden=[0]", "hidden must be at least 1, got 0"),
     (f"{DQN} replay.batch_size=0", "batch_size must be at least 1, got 0"),
     ("train ddpg CartPole-v1 --out new", "ddpg needs a Box action space of floats"),
     ("resume folder", "RUN_DIR: folder is not the folder of a run: no run.json"),

@@ -50,10 +50,9 @@ TABLE = {
     ],
     "envs.frozen_lake": [
         (lambda: envs.frozen_lake("5x5"), ValueError, "map_name must be one of 4x4, 8x8, got '5x5"),
-        (lambda: envs.frozen_lake(desc="SG"), TypeError, "desc must be a sequence of strings"),
         (lambda: envs.frozen_lake(success_rate=NAN), ValueError, "success_rate must be from 0"),
         (lambda: envs.frozen_lake(success_rate="x"), TypeError, "success_rate must be a number"),
-        (lambda: envs.frozen_lake(reward_schedule=3), TypeError, "reward_schedule must be 3 rewar"),
+        (lambda: envs.frozen_lake(reward_schedule=(1, 0, NAN)), ValueError, "finite, got nan"),
         (lambda: envs.frozen_lake(time_limit=1.5), TypeError, "time_limit must be an int, got 1.5"),
     ],
     "envs.cliff_walking": [
@@ -66,7 +65,7 @@ TABLE = {
     ],
     "envs.render_ansi": [
         (lambda: envs.render_ansi(layout(), state=99), ValueError, "state 99 is not in this layou"),
-        (lambda: envs.render_ansi(layout(), action=9), ValueError, "action must be 0 to 3, got 9"),
+        (lambda: envs.render_ansi(layout(), action=9), ValueError, "must be from 0 to 3, got 9"),
         (lambda: envs.render_ansi(layout(), action=1.5), TypeError, "action must be an int, got 1"),
     ],
     "envs.space_of": [
@@ -79,12 +78,8 @@ TABLE = {
         ),
         (lambda: envs.action_of(Discrete(2), 1.0), TypeError, "the environment must be an integer"),
     ],
-    "envs.from_gymnax": [
-        (lambda: envs.from_gymnax(None), TypeError, "env must be a gymnax environment, got None"),
-    ],
     "envs.host_environment": [
         (lambda: envs.host_environment("CartPole-v9"), ValueError, "no Gymnasium environment is n"),
-        (lambda: envs.host_environment(3), TypeError, "name must be text, or a function that make"),
         (lambda: envs.host_environment("CartPole-v1", 1.5), TypeError, "num_envs must be an int"),
         (lambda: envs.host_environment("x", 2, "process"), ValueError, "backend must be one of sy"),
     ],
@@ -93,20 +88,10 @@ TABLE = {
     ],
     "envs.wrappers.clip_rewards": [
         (lambda: wrappers.clip_rewards(cart(), NAN, 1), ValueError, "low must be below high, got"),
-        (lambda: wrappers.clip_rewards(cart(), "x", 1), TypeError, "low must be a number, got 'x'"),
     ],
     "envs.wrappers.frame_stack": [
         (lambda: wrappers.frame_stack(cart(), 2.0), TypeError, "frames must be an int, got 2"),
-        (lambda: wrappers.frame_stack(cart(), 0), ValueError, "frames must be from 1 to 21474836"),
-    ],
-    "envs.wrappers.map_observations": [
-        (
-            lambda: wrappers.map_observations(cart(), None, Box((0.0,), (1.0,), (1,))),
-            *(TypeError, "function must be a function, got None"),
-        ),
-    ],
-    "envs.wrappers.map_rewards": [
-        (lambda: wrappers.map_rewards(cart(), None), TypeError, "function must be a function, go"),
+        (lambda: wrappers.frame_stack(cart(), 0), ValueError, "frames must be at least 1, got 0"),
     ],
     "envs.wrappers.normalise_observations": [
         (
@@ -116,11 +101,6 @@ TABLE = {
     ],
     "envs.wrappers.one_hot": [
         (lambda: wrappers.one_hot(cart()), TypeError, "one_hot needs Discrete observations, CartP"),
-    ],
-    "envs.wrappers.scale_rewards": [
-        (lambda: wrappers.scale_rewards(cart(), NAN), ValueError, "factor must be finite and not"),
-        (lambda: wrappers.scale_rewards(cart(), "x"), TypeError, "factor must be a number, got 'x"),
-        (lambda: wrappers.scale_rewards(cart(), [1.0]), ValueError, "factor must be a scalar, got"),
     ],
     "envs.wrappers.time_limit": [
         (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an int, got Tru"),

@@ -27,7 +27,6 @@ def n_step(reward=STEPS, discount=ONES, truncated=None, gamma=0.9):
 TABLE = {
     "replay.make": [
         (lambda: replay.make(ITEM, True, 2), TypeError, "capacity must be an int, got True"),
-        (lambda: replay.make(ITEM, 8, 2, None), TypeError, "sampler must be one of uniform, prio"),
         (lambda: replay.make(STEP, 8, 2, n_step=1.5), TypeError, "n_step must be an int, got 1.5"),
         (lambda: replay.make(STEP, 8, 2, frame_stack=True), TypeError, "frame_stack must be an in"),
         (lambda: replay.make(ITEM, 8, 2, least_size=1.5), TypeError, "least_size must be an int"),
@@ -38,11 +37,7 @@ TABLE = {
         (lambda: replay.make(ITEM, 8, 2, "prioritized"), ValueError, "did you mean prioritised?"),
         (lambda: replay.make(ITEM, 8, 2, "amper-fr"), ValueError, "did you mean amper_fr?"),
         (lambda: made().init(alpha="x"), TypeError, "alpha must be a number, got 'x'"),
-        (
-            lambda: made().init(alhpa=0.6),
-            TypeError,
-            "no hyper-parameter 'alhpa' of the buffer; did you mean alpha? there are alpha",
-        ),
+        (lambda: made().init(alhpa=0.6), TypeError, "unexpected keyword argument 'alhpa'"),
     ],
     "replay.Ring": [
         (lambda: replay.Ring(8.0), TypeError, "capacity must be an int, got 8.0"),
@@ -50,17 +45,17 @@ TABLE = {
         (lambda: replay.Ring(8, window=0), ValueError, "window must be at least 1, got 0"),
     ],
     "replay.amper_fr": [
-        (lambda: replay.amper_fr("x"), ValueError, "mode must be one of ('exact', 'prefix', 'dit"),
+        (lambda: replay.amper_fr("x"), ValueError, "mode must be one of exact, prefix, dither"),
         (lambda: replay.amper_fr(groups=20.5), TypeError, "groups must be an int, got 20.5"),
         (lambda: replay.amper_fr(key_bits=12), ValueError, "key_bits must be one of (16, 32), got"),
-        (lambda: replay.amper_fr(form="x"), ValueError, "form must be one of ('auto', 'rejection'"),
+        (lambda: replay.amper_fr(form="x"), ValueError, "form must be one of auto, rejection, mat"),
     ],
     "replay.amper_k": [
         (lambda: replay.amper_k(groups=0), ValueError, "groups must be from 4 to 256, got 0"),
-        (lambda: replay.amper_k(form=None), ValueError, "form must be one of ('auto', 'rejection'"),
+        (lambda: replay.amper_k(form=None), ValueError, "form must be one of auto, rejection, mat"),
     ],
     "replay.prioritised": [
-        (lambda: replay.prioritised(None), ValueError, "form must be one of ('auto', 'tree', 'n"),
+        (lambda: replay.prioritised(None), ValueError, "form must be one of auto, tree, native, "),
     ],
     "replay.rank_based": [
         (lambda: replay.rank_based(0), ValueError, "sort_after must be finite and above 0, got 0"),
@@ -68,14 +63,8 @@ TABLE = {
         (lambda: replay.rank_based("x"), TypeError, "sort_after must be a number, got 'x'"),
     ],
     "replay.newest": [
-        (lambda: replay.newest(ITEM, 2), TypeError, "example must be a types.Transition, got dict"),
         (lambda: replay.newest(STEP, 2), TypeError, "example must have a next_observation, got N"),
         (lambda: replay.newest(FINAL, 0), ValueError, "num_envs must be at least 1, got 0"),
-        (lambda: replay.newest(FINAL, 1.5), TypeError, "num_envs must be an int, got 1.5"),
-    ],
-    "replay.compose": [
-        (lambda: replay.compose(*made().parts, least_size=0), ValueError, "least_size must be at"),
-        (lambda: replay.compose(*made().parts, least_size=1.5), TypeError, "least_size must be an"),
     ],
     "replay.make_index": [
         (
@@ -84,8 +73,7 @@ TABLE = {
         ),
     ],
     "replay.make_store": [
-        (lambda: replay.make_store(ITEM, 0), ValueError, "capacity must be at least 1, got 0"),
-        (lambda: replay.make_store(None, 8), TypeError, "example must have at least one array"),
+        (lambda: replay.make_store(ITEM, 0), ValueError, "capacity must be from 1 to 10737"),
     ],
     "replay.importance_weights": [
         (lambda: replay.importance_weights(ONES, -1), ValueError, "beta must be finite and at lea"),
@@ -93,9 +81,9 @@ TABLE = {
         (lambda: replay.importance_weights(ONES, [1, 2]), ValueError, "beta must be a scalar, got"),
     ],
     "replay.n_step": [
-        (lambda: n_step(discount=ONES[:2]), ValueError, "discount must have 3 steps, as reward"),
-        (lambda: n_step(truncated=VALID[:1]), ValueError, "truncated must have 3 steps, as reward"),
-        (lambda: n_step(STEPS[:0], ONES[:0]), ValueError, "reward must be [n] with n >= 1"),
+        (lambda: n_step(discount=ONES[:2]), AssertionError, "assert_equal_shape_prefix failed"),
+        (lambda: n_step(truncated=VALID[:1]), AssertionError, "assert_equal_shape_prefix failed"),
+        (lambda: n_step(STEPS[:0], ONES[:0]), AssertionError, "assert_axis_dimension_gt failed"),
         (lambda: n_step(gamma=NAN), ValueError, "gamma must be from 0 to 1, got nan"),
         (lambda: n_step(gamma=1.5), ValueError, "gamma must be from 0 to 1, got 1.5"),
         (lambda: n_step(gamma="x"), TypeError, "gamma must be a number, got 'x'"),
@@ -107,9 +95,9 @@ TABLE = {
     "replay.sequence_priority": [
         (
             lambda: replay.sequence_priority(STEPS.T, VALID[:, :2]),
-            *(ValueError, "valid must have the shape of td_error, [..., L] with L >= 1, (2, 3)"),
+            *(AssertionError, "Arrays have different shapes: [(2, 2), (2, 3)]"),
         ),
-        (lambda: replay.sequence_priority(STEPS, ONES), TypeError, "valid must be an array of boo"),
+        (lambda: replay.sequence_priority(STEPS, ONES), AssertionError, "has type float32 bu"),
         (
             lambda: replay.sequence_priority(STEPS.T, VALID, eta=2.0),
             *(ValueError, "eta must be from 0 to 1, got 2.0"),

@@ -74,9 +74,6 @@ def test_parameters_may_be_given_and_traced():
 
     np.testing.assert_allclose(velocity(jnp.asarray([0.001, 0.004])), [0.001, 0.004], rtol=1e-5)
 
-    with pytest.raises(ValueError, match="must not depend on traced parameters"):
-        jax.jit(lambda speed: envs.from_gymnax(car, params.replace(max_speed=speed))[0])(0.1)
-
 
 @pytest.mark.parametrize(
     "name", ["CartPole-v1", "Pendulum-v1", pytest.param("Breakout-MinAtar", marks=pytest.mark.slow)]
@@ -178,10 +175,6 @@ def test_integers_of_any_kind_are_actions(action):
 def test_names_and_environments_are_checked():
     with pytest.raises(ValueError, match="did you mean CartPole-v1"):
         envs.environment("CartPole-v7")
-    with pytest.raises(TypeError, match="env must be a gymnax environment"):
-        envs.from_gymnax(gymnasium.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="env must be a gymnax environment"):
-        envs.from_gymnax(None)
     assert envs.from_gymnax(envs.make("Pendulum-v1")[0], name="mine").name == "mine"
     assert envs.environment("FrozenLake-v1", is_slippery=False).name == "FrozenLake-v1"
 

@@ -139,10 +139,10 @@ def test_samplers_stack_and_map():
 @pytest.mark.parametrize(
     ("probability", "initial", "message"),
     [
-        ([[0.5, 0.4, 0.0]], None, r"probability\[0, 0\] sums to 0.9"),
-        ([[1.5, -0.5, 0.0]], None, r"probability\[0, 0, 1\] is -0.5"),
-        ([[1.0, 0.0, float("nan")]], None, r"probability\[0, 0, 2\] is nan"),
-        ([[1.0, 0.0, 0.0]], [0.5, 0.0, 0.0], r"initial\[\] sums to 0.5"),
+        ([[0.5, 0.4, 0.0]], None, r"sum of probability\[0, 0\] must be 1, got 0.9"),
+        ([[1.5, -0.5, 0.0]], None, r"probability\[0, 0, 1\] must be a probability, got -0.5"),
+        ([[1.0, 0.0, float("nan")]], None, r"probability\[0, 0, 2\] must be .* got nan"),
+        ([[1.0, 0.0, 0.0]], [0.5, 0.0, 0.0], r"sum of initial\[\] must be 1, got 0.5"),
     ],
 )
 def test_tables_that_are_no_probabilities(probability, initial, message):
@@ -171,12 +171,12 @@ def changed(name, value):
         (changed("next_state", -1), r"next_state\[2, 1, 0\] must be in \[0, 3\), got -1"),
         (changed("reward", np.nan), r"reward\[2, 1, 0\] must be finite, got nan"),
         (changed("reward", -np.inf), r"reward\[2, 1, 0\] must be finite, got -inf"),
-        ({"next_state": np.zeros((3, 2, 1), int)}, r"next_state must have shape \(3, 2, 3\)"),
-        ({"reward": np.zeros((3, 2))}, r"reward must have shape .* got \(3, 2\)"),
-        ({"terminated": np.zeros((3, 1, 3), bool)}, r"terminated must have shape"),
-        ({"initial": np.eye(4)[0]}, r"initial must have shape \(3,\), .* got \(4,\)"),
-        ({"probability": np.ones((3, 2))}, r"probability must have shape \[S, A, K\]"),
-        ({"probability": np.ones((0, 2, 3))}, r"probability must have shape .* got \(0, 2, 3\)"),
+        ({"next_state": np.zeros((3, 2, 1), int)}, r"must have one shape \[S, A, K\]"),
+        ({"reward": np.zeros((3, 2))}, r"must have one shape .* got .*\(3, 2\),"),
+        ({"terminated": np.zeros((3, 1, 3), bool)}, r"must have one shape"),
+        ({"initial": np.eye(4)[0]}, r"initial \[S\], none of them 0, got .* \(4,\)\]"),
+        ({"probability": np.ones((3, 2))}, r"must have one shape \[S, A, K\]"),
+        ({"probability": np.ones((0, 2, 3))}, r"none of them 0, got \[\(0, 2, 3\)"),
     ],
 )
 def test_tables_that_do_not_fit(changes, message):

@@ -14,7 +14,6 @@ import pytest
 from optional import require
 
 from accel_rl import envs
-from accel_rl.envs import host_worker
 from accel_rl.types import Box, Discrete
 
 BACKENDS = ("sync", "threads", "processes")
@@ -193,8 +192,8 @@ def test_all_are_closed_if_spaces_differ():
             self.observation_space = gymnasium.spaces.Discrete(3)
 
     makes = [functools.partial(host_envs.Closer, [1], closed), Other]
-    with pytest.raises(ValueError, match=r"the same spaces, .*of number 6.*Discrete\(3\)"):
-        host_worker.WorkerGroup(makes, first=5)
+    with pytest.raises(ValueError, match=r"the same spaces, got .*Discrete\(3\)"):
+        envs.HostEnvironment("closer", makes, "sync", 1)
     assert closed == [1, 1]
 
 
@@ -212,8 +211,11 @@ def test_all_are_closed_if_closing_one_fails():
     [
         ({"name": "CartPole-v1", "backend": "fork"}, "backend must be one of sync, threads"),
         ({"name": "CartPole-v1", "num_envs": 0}, "num_envs must be at least 1, got 0"),
-        ({"name": "CartPole-v1", "workers": 2}, "workers go with threads and processes"),
-        ({"name": "CartPole-v1", "backend": "threads", "workers": 2}, "got 2 for 1"),
+        ({"name": "CartPole-v1", "workers": 2}, "from 1 to 1, got 2"),
+        (
+            {"name": "CartPole-v1", "backend": "threads", "workers": 2},
+            "workers must be from 1 to 1, got 2",
+        ),
         ({"name": "CartPol-v1"}, "no Gymnasium environment is named 'CartPol-v1'.*CartPole"),
         ({"name": host_envs.Dictionary}, "Dictionary's observation space must be Discrete"),
     ],

@@ -178,12 +178,6 @@ def test_space_of_mapped_observations_is_checked():
         wrappers.map_observations(counting(), lambda x: x, Discrete(2))
 
 
-def test_an_observation_without_axes_cannot_be_stacked():
-    scalar = wrappers.map_observations(counting(), jnp.sum, Box((0.0,), (9.0,), ()))
-    with pytest.raises(ValueError, match="one axis or more"):
-        wrappers.frame_stack(scalar, 2)
-
-
 @pytest.mark.parametrize(
     "wrap",
     [

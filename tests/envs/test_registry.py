@@ -128,7 +128,7 @@ def test_colors_only_add_escapes():
 def test_text_refuses():
     with pytest.raises(ValueError, match="state 16 is not in this layout"):
         envs.render_ansi(envs.layout("FrozenLake-v1"), 16)
-    with pytest.raises(ValueError, match="action must be 0 to 3, got 4"):
+    with pytest.raises(ValueError, match="action must be from 0 to 3, got 4"):
         envs.render_ansi(envs.layout("FrozenLake-v1"), 0, 4)
     with pytest.raises(ValueError, match="destination must be one of R, G, Y, B"):
         envs.layout("Taxi-v3", destination="taxi")
@@ -159,17 +159,19 @@ def test_no_environment_is_replaced(monkeypatch, name):
     envs.register("Mine-v0", envs.taxi)
     with pytest.raises(ValueError, match="'Mine-v0' is registered already"):
         envs.register("Mine-v0", envs.taxi)
-    with pytest.raises(TypeError, match="build must be a function, got MDP"):
-        envs.register("Other-v0", envs.make_mdp("FrozenLake-v1"))
 
 
 @pytest.mark.parametrize(
     ("outcome", "initial", "message"),
     [
-        ((0.5, 0, 0.0, False), np.ones(3), r"probability\[0, 0\] sums to 0.5, not to 1"),
+        ((0.5, 0, 0.0, False), np.ones(3), r"sum of probability\[0, 0\] must be 1, got 0.5"),
         ((1.0, 3, 0.0, False), np.ones(3), r"next_state\[0, 0, 0\] must be in \[0, 3\), got 3"),
         ((1.0, 0, np.nan, False), np.ones(3), r"reward\[0, 0, 0\] must be finite"),
-        ((1.0, 0, 0.0, False), np.array([2.0, -1.0, 0.0]), r"initial\[1\] is -1.0, not a probabil"),
+        (
+            (1.0, 0, 0.0, False),
+            np.array([2.0, -1.0, 0.0]),
+            r"initial\[1\] must be a probab",
+        ),
     ],
 )
 def test_tables_that_are_no_mdp_are_refused_where_they_are_made(
@@ -192,9 +194,6 @@ def test_tables_that_are_no_mdp_are_refused_where_they_are_made(
     envs.register("ByHand-v0", by_hand)
     with pytest.raises(ValueError, match=message):
         envs.make_mdp("ByHand-v0")
-    envs.register("None-v0", lambda: None)
-    with pytest.raises(TypeError, match="what None-v0 is built of must be a MDP"):
-        envs.make_mdp("None-v0")
 
 
 OWN = """

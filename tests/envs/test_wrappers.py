@@ -10,7 +10,6 @@ from counting import ENVS, STEPS, counting, play
 from accel_rl import envs
 from accel_rl.envs import wrappers
 from accel_rl.testing.environment import check_environment
-from accel_rl.types import Discrete
 
 WRAPPED = {
     "time_limit": lambda: wrappers.time_limit(envs.environment("CartPole-v1"), 9),
@@ -145,20 +144,6 @@ def test_mapped_rewards_stay_float32(function):
     assert (reward.dtype, reward.weak_type, float(reward)) == (jnp.float32, False, 3.0)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda reward: reward > 0,
-        lambda reward: reward.astype(jnp.int32),
-        lambda reward: reward[None],
-        lambda reward: (reward, reward),
-    ],
-)
-def test_mapped_rewards_must_be_float_scalars(function):
-    with pytest.raises(TypeError, match="function must give a float scalar, got "):
-        wrappers.map_rewards(counting(), function)
-
-
 def test_a_scale_may_be_swept():
     def second(factor):
         env = wrappers.scale_rewards(counting(), factor)
@@ -191,11 +176,9 @@ def test_statistics_count_whole_episodes(truncates):
         (lambda env: wrappers.time_limit(env, 2**31), ValueError, "steps must be from 1"),
         (lambda env: wrappers.time_limit(env, 2.0), TypeError, "steps must be an int, got 2.0"),
         (lambda env: wrappers.time_limit(env, True), TypeError, "steps must be an int"),
-        (lambda env: wrappers.scale_rewards(env, 0), ValueError, "factor must be .* got 0"),
-        (lambda env: wrappers.scale_rewards(env, np.nan), ValueError, "factor must be finite"),
         (lambda env: wrappers.clip_rewards(env, 1, 1), ValueError, "low must be below high"),
         (lambda env: wrappers.clip_rewards(env, np.nan), ValueError, "low must be below high"),
-        (lambda env: wrappers.frame_stack(env, 0), ValueError, "frames must be from 1"),
+        (lambda env: wrappers.frame_stack(env, 0), ValueError, "frames must be at least 1"),
         (lambda env: wrappers.one_hot(env), TypeError, "one_hot needs Discrete observations"),
         (
             lambda env: wrappers.normalise_observations(env, epsilon=0),
@@ -229,19 +212,3 @@ def test_statistics_count_whole_episodes(truncates):
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call(counting())
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        *(wrappers.flatten_observations, wrappers.normalise_observations, wrappers.one_hot),
-        *(wrappers.episode_statistics, wrappers.clip_rewards),
-        lambda env: wrappers.time_limit(env, 2),
-        lambda env: wrappers.scale_rewards(env, 2),
-        lambda env: wrappers.map_rewards(env, jnp.tanh),
-        lambda env: wrappers.map_observations(env, jnp.tanh, Discrete(2)),
-    ],
-)
-def test_wrappers_refuse_what_is_no_environment(wrap):
-    with pytest.raises(TypeError, match="env must be an Environment"):
-        wrap(envs.make("CartPole-v1")[0])

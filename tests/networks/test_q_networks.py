@@ -124,21 +124,8 @@ def test_a_convolutional_torso_convolves():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: MLP(()), ValueError, "hidden must have at least one width"),
-        (lambda: MLP((8, 0)), ValueError, "hidden must be at least 1, got 0"),
-        (lambda: MLP((8, 2.5)), TypeError, "hidden must be an int, got 2.5"),
-        (lambda: MLP((True,)), TypeError, "hidden must be an int, got True"),
-        (lambda: MLP(8), TypeError, "hidden must be a sequence of ints, got 8"),
-        (lambda: MLP("8"), TypeError, "hidden must be a sequence of ints, got '8'"),
-        (lambda: QNetwork(MLP((8,)), 0), ValueError, "num_actions must be at least 1, got 0"),
-        (
-            lambda: QNetwork(MLP((8,)), 2, num_atoms=1),
-            ValueError,
-            "num_atoms must be at least 2, got 1",
-        ),
-        (lambda: ConvTorso(filters=()), ValueError, "filters must have at least one width"),
-        (lambda: ConvTorso(size=0), ValueError, "size must be at least 1, got 0"),
-        (lambda: ConvTorso(hidden=(0,)), ValueError, "hidden must be at least 1, got 0"),
+        (lambda: Dense(0), ValueError, "features must be at least 1, got 0"),
+        (lambda: Dense(2.5), TypeError, "features must be an int, got 2.5"),
         (lambda: windows(draw(0, 2, 2, 9, 1), 3), ValueError, "H and W at least 3, got"),
         (lambda: windows(draw(0, 9, 9, 1), 3), ValueError, r"pictures must be \[B, H, W, C\]"),
     ],

@@ -15,26 +15,26 @@ STEP = Transition(np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float3
 @pytest.mark.parametrize(
     ("example", "options", "error", "message"),
     [
-        (ITEM, {"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
-        (ITEM, {"capacity": -3}, ValueError, "capacity must be at least 1, got -3"),
+        (ITEM, {"capacity": 0}, ValueError, "capacity must be from 1 to .*, got 0"),
+        (ITEM, {"capacity": -3}, ValueError, "capacity must be from 1 to .*, got -3"),
         (ITEM, {"capacity": 1e3}, TypeError, "capacity must be an int, got 1000.0"),
-        (ITEM, {"capacity": 2**31}, ValueError, r"capacity must be at most 2\*\*30"),
+        (ITEM, {"capacity": 2**31}, ValueError, "capacity must be from 1 to 1073741824"),
         (ITEM, {"num_envs": 3}, ValueError, r"multiple of num_envs \(3\), got 8: try 6"),
         (ITEM, {"num_envs": 0}, ValueError, "num_envs must be at least 1, got 0"),
         (ITEM, {"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
-        (ITEM, {"batch_size": 9}, ValueError, "batch_size .* from 1 to 8, .* of 8 holds, got 9"),
+        (ITEM, {"batch_size": 9}, ValueError, "batch_size must be from 1 to 8, got 9"),
         (ITEM, {"least_size": 0}, ValueError, r"least_size.* from 1 to 8.*got 0"),
         (ITEM, {"least_size": 9}, ValueError, r"least_size.* from 1 to 8.*got 9"),
         (STEP, {"n_step": 2, "batch_size": 7}, ValueError, "from 1 to 6"),
         (ITEM, {"sampler": "best"}, ValueError, "sampler must be one of uniform, pri.*got 'best'"),
-        (ITEM, {"weights_over": "all"}, ValueError, r"weights_over .*'batch', 'buffer'.*got 'all'"),
+        (ITEM, {"weights_over": "all"}, ValueError, "weights_over .*batch, buffer, got 'all'"),
         (ITEM, {"n_step": 2}, TypeError, "n_step and frame_stack need .*Transition, got dict"),
         (ITEM, {"frame_stack": 2}, TypeError, "n_step and frame_stack need .*Transition, got dict"),
         (STEP, {"n_step": 0}, ValueError, "n_step must be at least 1, got 0"),
         (STEP, {"frame_stack": 0}, ValueError, "frame_stack must be at least 1, got 0"),
         (STEP, {"sequence_length": 0}, ValueError, "sequence_length must be at least 1, got 0"),
         (STEP, {"sequence_length": 2, "n_step": 2}, ValueError, "n_step is for single transitions"),
-        (ITEM, {"sequence_period": 2}, ValueError, "sequence_period .* without sequence_length"),
+        (ITEM, {"sequence_period": 2}, ValueError, "sequence_period must be from 1 to 1, got 2"),
         (
             ITEM,
             {"sequence_length": 2, "sequence_period": 0},
@@ -43,30 +43,29 @@ STEP = Transition(np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float3
         ),
         (STEP, {"n_step": 8}, ValueError, "an item's 9 steps of each environment, at least 9"),
         (ITEM, {"sequence_length": 9}, ValueError, "an item's 9 steps .* at least 9, got 8"),
-        ({}, {}, TypeError, "example must have at least one array"),
         (
             Transition(np.float32(0), 0, np.float64(0), np.int32(1)),
             {},
             TypeError,
-            "example.discount must be of float32, got int32",
+            "example.discount must be float32, got int32",
         ),
         (
             Transition(np.float32(0), 0, np.int32(0), np.float32(1)),
             {},
             TypeError,
-            "example.reward must be of float32, got int32",
+            "example.reward must be float32, got int32",
         ),
         (
             Transition(np.float32(0), 0, np.zeros(1, np.float32), np.float32(1)),
             {},
             ValueError,
-            r"example.reward must be a scalar, got shape \(1,\)",
+            r"example.reward must have shape \(\), got \(1,\)",
         ),
         (
             Transition(np.float32(0), 0, np.float32(0), np.float32(1), np.int32(0)),
             {},
             TypeError,
-            "example.truncated must be of bool, got int32",
+            "example.truncated must be bool, got int32",
         ),
     ],
 )
@@ -77,8 +76,8 @@ def test_make(example, options, error, message):
 
 @pytest.mark.parametrize("leaf", ["text", b"bytes", np.datetime64("2020-01-01"), object()])
 def test_an_example_of_no_numbers(leaf):
-    with pytest.raises(TypeError, match=r"example\['x'\] must be of numbers or bools, got"):
-        replay.make({"x": leaf}, 8, 2)
+    with pytest.raises(TypeError, match="JAX only supports number, bool"):
+        replay.make({"x": leaf}, 8, 2).init()
 
 
 @pytest.mark.long  # compiles a memory of its own
@@ -163,7 +162,7 @@ def test_an_index_knows_nothing_of_what_is_stored():
     drawn = index.sample(state, jax.random.key(0))
     assert drawn.batch is None
     assert set(np.asarray(drawn.indices).tolist()) <= {0, 1, 2, 3}
-    with pytest.raises(ValueError, match=r"steps added at once must be from 1 to 3 .*got 4"):
+    with pytest.raises(ValueError, match="steps added at once must be from 1 to 3, got 4"):
         index.insert(state, 4)
     with pytest.raises(ValueError, match="sample needs at least one complete item"):
         index.sample(index.init(), jax.random.key(0))
@@ -172,19 +171,19 @@ def test_an_index_knows_nothing_of_what_is_stored():
 
 
 @pytest.mark.parametrize(
-    ("where", "error", "message"),
+    ("where", "message"),
     [
-        (np.ones((4, 1), bool), ValueError, r"where must have shape \(\) or \(4,\), got \(4, 1\)"),
-        (2, TypeError, "where must be of bools, got int64"),
-        (np.ones(4, np.float32), TypeError, "where must be of bools, got float32"),
+        (np.ones((4, 1), bool), r"different shapes: \[\(4, 1\), \(4,\)\]"),
+        (2, "has type int64 but expected bool"),
+        (np.ones(4, np.float32), "has type float32 but expected bool"),
     ],
 )
 @pytest.mark.parametrize("sampler", ["uniform", "prioritised"])
-def test_masks_of_updates(sampler, where, error, message):
+def test_masks_of_updates(sampler, where, message):
     made = replay.make(ITEM, 8, 4, sampler)
     state = made.add(made.init(), {"x": np.zeros(8, np.float32)})
     drawn = made.sample(state, jax.random.key(0))
-    with pytest.raises(error, match=message):
+    with pytest.raises(AssertionError, match=message):
         made.update(state, drawn, np.ones(4, np.float32), where)
 
 

@@ -87,7 +87,6 @@ def test_over_seeds(memory):
 @pytest.mark.parametrize(
     ("example", "num_envs", "error", "match"),
     [
-        ({"x": np.float32(0)}, 1, TypeError, "example must be a types.Transition, got dict"),
         (EXAMPLE, 0, ValueError, "num_envs must be at least 1, got 0"),
         (EXAMPLE, 2.0, TypeError, "num_envs must be an int, got 2.0"),
         (EXAMPLE, True, TypeError, "num_envs must be an int, got True"),

@@ -103,8 +103,8 @@ def changed(**leaves):
             ValueError,
             r"transitions\['arm'\]\['angle'\] must have shape \(4,\) or \(steps, 4,\), got \(3,\)",
         ),
-        (changed(arm=np.zeros(4, np.float32)), TypeError, "structure of the example"),
-        (changed(leg=np.zeros(4)), TypeError, "transitions must have the structure"),
+        (changed(arm=np.zeros(4, np.float32)), ValueError, "pytree structure error"),
+        (changed(leg=np.zeros(4)), ValueError, "pytree structure error"),
         (
             changed(eye=np.zeros((5, 4, 2, 3), np.uint8)),
             ValueError,
@@ -132,7 +132,7 @@ def test_fields_of_transitions_are_named():
     with pytest.raises(TypeError, match=r"transitions\.action must have dtype int32, got float32"):
         made.add(made.init(), bad)
     bad = Transition(np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float32(1), True)
-    with pytest.raises(TypeError, match="structure of the example"):
+    with pytest.raises(ValueError, match="structure"):
         made.add(made.init(), bad)
 
 
@@ -142,6 +142,6 @@ def test_too_many_steps_at_once(steps, limit):
     made = replay.make(example, 8, 1, n_step=2)
     zeros = jax.tree.map(functools.partial(np.resize, new_shape=steps), example)
     with pytest.raises(
-        ValueError, match=f"steps added at once must be from 1 to {limit} .*{steps}"
+        ValueError, match=f"steps added at once must be from 1 to {limit}, got {steps}"
     ):
         made.add(made.init(), zeros)

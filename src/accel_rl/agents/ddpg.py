@@ -36,10 +36,6 @@ def ddpg(
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
 
-    Raises:
-      TypeError: if a space is unsupported, or an argument is of another type.
-      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
-
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016.
     """
     return deterministic(

@@ -9,24 +9,28 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from accel_rl.agents import targets
-from accel_rl.agents.actions import components, from_cube, to_cube
 from accel_rl.agents.agent import Agent, Learned
-from accel_rl.agents.critics import Critics
+from accel_rl.agents.continuous import (
+    NOISES,
+    RANDOM_STEPS,
+    Critics,
+    components,
+    from_cube,
+    to_cube,
+    uniform_at_first,
+)
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.losses import LOSSES, clipped_double_q, deterministic_policy, worst
-from accel_rl.agents.noise import NOISES, RANDOM_STEPS, uniform_at_first
-from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
     require_bounded,
     require_observations,
 )
+from accel_rl.agents.updates import descend, or_adam, polyak
 from accel_rl.arguments import one_of
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.networks import MLP, Critic, DeterministicActor
-from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
@@ -106,16 +110,11 @@ def deterministic(
       noise: a name of `NOISES`.
       loss: a name of `LOSSES`.
       optimiser: as of `dqn`.
-
-    Raises:
-      TypeError: if a space is unsupported, or an argument is of another type.
-      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
     """
     require_observations(observation_space)
     space = require_bounded(name, action_space)
     one_of("noise", noise, NOISES)
     one_of("loss", loss, LOSSES)
-    require_widths("hidden", hidden)
     cost, explorer, num = LOSSES[loss], NOISES[noise](), components(space)
     acting = {**explorer.hyperparameters, **RANDOM_STEPS}
     hyperparameters = {**hyperparameters, **acting}
@@ -201,8 +200,8 @@ def deterministic(
         return dataclasses.replace(
             state,
             actor=params,
-            actor_target=targets.polyak(params, state.actor_target, tau),
-            critics_target=targets.polyak(state.critics, state.critics_target, tau),
+            actor_target=polyak(params, state.actor_target, tau),
+            critics_target=polyak(state.critics, state.critics_target, tau),
             actor_optimiser=moments,
             actor_loss=loss,
         )

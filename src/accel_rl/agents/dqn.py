@@ -9,19 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from accel_rl.agents import heads, targets
+from accel_rl.agents import heads
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
 from accel_rl.agents.hyperparameters import Limits, resolve
-from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
     require_discrete,
     require_observations,
 )
+from accel_rl.agents.updates import descend, follow, or_adam
 from accel_rl.networks import MLP, QNetwork
-from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 HYPERPARAMETERS = {
@@ -94,10 +93,6 @@ def dqn(
         `optax.scale_by_adam()`; None: Adam.
       max_gradient_norm: global norm to which Adam's gradients are clipped; None: no clipping.
 
-    Raises:
-      TypeError: if a space is unsupported, or an argument is of another type.
-      ValueError: if a name is unknown, a number is out of range, or arguments exclude each other.
-
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       for the options, `losses.q_learning`, `networks.QNetwork` and `agents.heads`.
     """
@@ -105,7 +100,6 @@ def dqn(
     num_actions = require_discrete("dqn", action_space).n
     head = heads.make(distributional, num_atoms, value_range, loss)
     if torso is None:
-        require_widths("hidden", hidden)
         torso = MLP(tuple(hidden))
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
     optimiser = or_adam(optimiser, max_gradient_norm)
@@ -165,7 +159,7 @@ def dqn(
             optimiser, gradients, state.optimiser, state.params, state.hyper["learning_rate"]
         )
         updates = state.updates + np.int32(1)
-        target = targets.follow(params, state.target, updates, state.hyper)
+        target = follow(params, state.target, updates, state.hyper)
         state = dataclasses.replace(
             state, params=params, target=target, optimiser=moments, updates=updates
         )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.arguments import whole, within
+from accel_rl.arguments import within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 Exploration = Callable[[PyTree, Array], PyTree]
@@ -73,20 +73,16 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
       alpha: at least 0.
 
     Returns:
-      An exploration for `train.pipelined`. It raises TypeError for a policy without epsilon-greedy
-      exploration.
+      An exploration for `train.pipelined`, of policies that explore epsilon-greedily.
 
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
     """
-    whole("num_envs", num_envs, 1)
     within("epsilon", epsilon, "[0, 1]")
     within("alpha", alpha, "[0, inf)")
 
     def exploration(policy: PyTree, indices: Array) -> PyTree:
         if hasattr(policy, "inner"):  # the policy of a wrapped agent
             return dataclasses.replace(policy, inner=exploration(policy.inner, indices))
-        if not isinstance(getattr(policy, "exploration", None), EpsilonGreedy):
-            raise TypeError(f"a policy must explore epsilon-greedily, got {type(policy).__name__}")
         place = indices.astype(jnp.float32) / np.float32(max(1, num_envs - 1))
         share = jnp.float32(epsilon) ** (1 + alpha * place)
         return dataclasses.replace(policy, exploration=EpsilonGreedy(share, share, jnp.float32(1)))

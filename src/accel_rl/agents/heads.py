@@ -90,18 +90,12 @@ def make(
     value_range: tuple[float, float],
     loss: str | None,
 ) -> Head:
-    """Make the head of a name; see `dqn` for the arguments.
-
-    Raises:
-      ValueError: if a name is unknown, a number is out of range, or the head has no such loss.
-    """
+    """Make the head of a name; see `dqn` for the arguments."""
     if distributional is None:
         if loss is not None:
             one_of("loss", loss, LOSSES)
         return expected(loss or "squared")
-    if distributional not in tuple(OWN_LOSS):
-        known = ", ".join(repr(name) for name in OWN_LOSS)
-        raise ValueError(f"distributional must be None or one of {known}, got {distributional!r}")
+    one_of("distributional", distributional, OWN_LOSS)
     if loss not in (None, OWN_LOSS[distributional]):
         raise ValueError(
             f"loss must be {OWN_LOSS[distributional]!r} where distributional is "
@@ -110,9 +104,7 @@ def make(
     whole("num_atoms", num_atoms, 2)
     if distributional == "quantile":
         return quantile(num_atoms)
-    if np.shape(value_range) != (2,) or not np.all(np.isfinite(value_range)):
-        raise ValueError(f"value_range must be two finite numbers, got {value_range!r}")
     low, high = value_range
-    if low >= high:
-        raise ValueError(f"value_range must rise, got {value_range!r}")
-    return categorical(num_atoms, (low, high))
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"value_range must be two finite, rising numbers, got {value_range}")
+    return categorical(num_atoms, value_range)

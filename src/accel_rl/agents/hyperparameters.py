@@ -1,13 +1,12 @@
 """Hyper-parameters by name: defaults, limits and validation."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from accel_rl.arguments import meant, real
+from accel_rl.arguments import meant, real, within
 from accel_rl.types import Array, ArrayLike
 
 
@@ -27,25 +26,19 @@ def resolve(
 
     Args:
       limits: known hyper-parameters.
-      given: values by name.
+      given: scalars by name; `vmap` over several.
       others: hint, appended to the message about an unknown name, where other names belong.
-
-    Raises:
-      TypeError: if a name is unknown (the message lists the known ones), or a value is not a
-        number.
     """
     for name in given:
         if name not in limits:
             raise TypeError(f"no hyper-parameter {name!r}; {meant(name, limits)}{others}")
-    return {name: _checked(name, each, given.get(name)) for name, each in limits.items()}
 
+    def checked(name: str, limits: Limits) -> Array:
+        value = given.get(name, limits.default)
+        if isinstance(value, jax.core.Tracer):
+            real(name, value)
+        else:
+            within(name, value, f"[{limits.low}, {limits.high}]")
+        return jnp.asarray(value, jnp.float32)
 
-def _checked(name: str, limits: Limits, value: Any) -> Array:
-    value = limits.default if value is None else value
-    if np.shape(value) != ():
-        raise ValueError(f"{name} must be a scalar (vmap over several), got {np.shape(value)}")
-    if not isinstance(value, jax.core.Tracer):
-        number = float(real(name, value))
-        if not limits.low <= number <= limits.high:
-            raise ValueError(f"{name} must be from {limits.low} to {limits.high}, got {number}")
-    return jnp.asarray(value, jnp.float32)
+    return {name: checked(name, each) for name, each in limits.items()}

@@ -79,11 +79,6 @@ def normalise_observations(agent: Agent, clip: float = 10.0) -> Agent:
     Args:
       agent: with a Box observation space.
       clip: largest magnitude of normalised observations.
-
-    Raises:
-      TypeError: if `agent` is not an agent, its observations are not a Box, or `clip` is not a
-        number.
-      ValueError: if `clip` is not above 0.
     """
     space = agent.observation_space
     if not isinstance(space, Box):

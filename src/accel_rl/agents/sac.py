@@ -8,10 +8,15 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from accel_rl.agents import targets
-from accel_rl.agents.actions import components, from_cube, to_cube
 from accel_rl.agents.agent import Agent, Learned
-from accel_rl.agents.critics import Critics
+from accel_rl.agents.continuous import (
+    RANDOM_STEPS,
+    Critics,
+    components,
+    from_cube,
+    to_cube,
+    uniform_at_first,
+)
 from accel_rl.agents.deterministic import RATES
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.losses import (
@@ -22,17 +27,15 @@ from accel_rl.agents.losses import (
     temperature_loss,
     worst,
 )
-from accel_rl.agents.noise import RANDOM_STEPS, uniform_at_first
-from accel_rl.agents.optimiser import descend, or_adam
 from accel_rl.agents.spaces import (
     example_features,
     features,
     require_bounded,
     require_observations,
 )
+from accel_rl.agents.updates import descend, or_adam, polyak
 from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, GaussianActor
-from accel_rl.networks.widths import require_widths
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 
@@ -98,10 +101,6 @@ def sac(
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
 
-    Raises:
-      TypeError: if a space is unsupported, or an argument is of another type.
-      ValueError: if the name of the loss is unknown, or a width is below 1.
-
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018; "Soft actor-critic algorithms and applications",
       arXiv 1812.05905, algorithm 1.
@@ -109,7 +108,6 @@ def sac(
     require_observations(observation_space)
     space = require_bounded("sac", action_space)
     one_of("loss", loss, LOSSES)
-    require_widths("hidden", hidden)
     cost, num = LOSSES[loss], components(space)
     hyperparameters = {
         **RATES,
@@ -234,7 +232,7 @@ def sac(
         state = SACState(
             actor=actor_params,
             critics=critics_params,
-            critics_target=targets.polyak(critics_params, state.critics_target, hyper["tau"]),
+            critics_target=polyak(critics_params, state.critics_target, hyper["tau"]),
             log_temperature=log_temperature,
             actor_optimiser=actor_moments,
             critics_optimiser=critics_moments,

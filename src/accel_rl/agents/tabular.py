@@ -63,13 +63,8 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
       observation_space: Discrete, the states.
       action_space: Discrete.
 
-    Raises:
-      TypeError: if `rule` is not a tabular rule, or a space is not Discrete.
-
     Reference: Sutton and Barto, Reinforcement Learning, 2nd edition, 2018, sections 6.4 to 6.7.
     """
-    if not isinstance(rule, TabularRule):
-        raise TypeError(f"rule must be a tabular.TabularRule, got {rule!r}")
     if not isinstance(observation_space, Discrete):
         raise TypeError(f"tabular needs a Discrete observation space, got {observation_space!r}")
     num_states = observation_space.n

@@ -50,10 +50,6 @@ def td3(
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
 
-    Raises:
-      TypeError: if a space is unsupported, or an argument is of another type.
-      ValueError: if the name of the noise or loss is unknown, or a width is below 1.
-
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018.
     """

@@ -6,6 +6,7 @@ import numpy as np
 from jax.experimental import checkify
 
 from accel_rl.am.operands import as_keys, is_traced, key_dtype
+from accel_rl.arguments import one_of
 from accel_rl.types import Array, ArrayLike
 
 FORMS = ("fixed", "float")
@@ -40,15 +41,9 @@ def encode(
     Returns:
       uint8, uint16 or uint32 [...]. If `values` is traced, negative numbers and NaN get key 0, as
         does any ratio that is NaN.
-
-    Raises:
-      TypeError: if `values` or `maximum` is not of real numbers.
-      ValueError: if `bits` or `form` is unknown; if `values` is known and holds a negative number
-        or NaN; if `maximum` is known and not positive and finite.
     """
     dtype = key_dtype(bits)
-    _check_form(form)
-    _check_real("values", values)
+    one_of("form", form, FORMS)
     _check_maximum(maximum)
     x = _as_float32(values)
     bad = jnp.isnan(x) | (x < 0)
@@ -58,8 +53,7 @@ def encode(
     else:
         known = np.asarray(values)
         if not (known >= 0).all():
-            first = known[~(known >= 0)].flat[0]
-            raise ValueError(f"values must be non-negative numbers, got {first}")
+            raise ValueError(f"values must be non-negative numbers, got {known[~(known >= 0)][0]}")
     if form == "float":
         pattern = jax.lax.bitcast_convert_type(x, jnp.uint32) << np.uint32(1)
         return jnp.where(bad, np.uint32(0), pattern >> np.uint32(32 - bits)).astype(dtype)
@@ -83,13 +77,9 @@ def decode(keys: ArrayLike, maximum: ArrayLike = 1.0, *, form: str = "fixed") ->
 
     Returns:
       float32 [...].
-
-    Raises:
-      TypeError: if `keys` has another dtype or `maximum` is not of real numbers.
-      ValueError: if `form` is unknown, or `maximum` is known and not positive and finite.
     """
     stored = as_keys(keys)
-    _check_form(form)
+    one_of("form", form, FORMS)
     _check_maximum(maximum)
     bits = 8 * stored.dtype.itemsize
     if form == "float":
@@ -122,19 +112,7 @@ def _as_float32(values: ArrayLike) -> Array:
         return jnp.asarray(np.asarray(values, np.float32))
 
 
-def _check_form(form: str) -> None:
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS}, got {form!r}")
-
-
-def _check_real(name: str, values: ArrayLike) -> None:
-    dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
-    if not (jnp.issubdtype(dtype, np.floating) or jnp.issubdtype(dtype, np.integer)):
-        raise TypeError(f"{name} must be of real numbers, got {dtype}")
-
-
 def _check_maximum(maximum: ArrayLike) -> None:
-    _check_real("maximum", maximum)
     if is_traced(maximum):
         return
     with np.errstate(over="ignore"):

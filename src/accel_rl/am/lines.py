@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.operands import as_lines, as_static
+from accel_rl.am.operands import as_vector
 from accel_rl.am.words import high_product
+from accel_rl.arguments import require_array, whole
 from accel_rl.types import Array, ArrayLike
 
 _WORD = 32
@@ -16,12 +17,8 @@ def count(matches: ArrayLike) -> Array:
 
     Args:
       matches: bool [N].
-
-    Raises:
-      TypeError: if `matches` is not of bool.
-      ValueError: if it is not [N] with N >= 1.
     """
-    lines = _as_vector(matches)
+    lines = as_vector("matches", matches, np.bool_)
     # Four lines at a time: twice as fast on CPU as a sum of bools.
     fours = jnp.pad(lines, (0, -lines.shape[0] % 4)).astype(jnp.uint8).reshape(-1, 4)
     return jnp.sum(_set_bits(jax.lax.bitcast_convert_type(fours, jnp.uint32)), dtype=jnp.int32)
@@ -32,12 +29,8 @@ def count_packed(words: ArrayLike) -> Array:
 
     Args:
       words: uint32 [W], from `pack`.
-
-    Raises:
-      TypeError: if `words` is not of uint32.
-      ValueError: if it is not [W] with W >= 1.
     """
-    return jnp.sum(_set_bits(_as_words(words)), dtype=jnp.int32)
+    return jnp.sum(_set_bits(as_vector("words", words, np.uint32)), dtype=jnp.int32)
 
 
 def pack(matches: ArrayLike) -> Array:
@@ -48,12 +41,8 @@ def pack(matches: ArrayLike) -> Array:
 
     Returns:
       uint32 [ceil(N / 32)]; the last word's unused bits are 0.
-
-    Raises:
-      TypeError: if `matches` is not of bool.
-      ValueError: if it is not [N] with N >= 1.
     """
-    lines = _as_vector(matches)
+    lines = as_vector("matches", matches, np.bool_)
     rows = jnp.pad(lines, (0, -lines.shape[0] % _WORD)).reshape(-1, _WORD)
     return jnp.sum(rows.astype(jnp.uint32) << np.arange(_WORD, dtype=np.uint32), axis=1)
 
@@ -67,13 +56,9 @@ def unpack(words: ArrayLike, n: int) -> Array:
 
     Returns:
       bool [n].
-
-    Raises:
-      TypeError: if `words` is not of uint32, or `n` not a static integer.
-      ValueError: if `n` is less than 1 or does not match the number of words.
     """
-    packed = _as_words(words)
-    lines = as_static("n", n)
+    packed = as_vector("words", words, np.uint32)
+    lines = whole("n", n, 1)
     if packed.shape[0] != -(-lines // _WORD):
         raise ValueError(f"n must be of {packed.shape[0]} words of 32 lines, got {lines}")
     bits = (packed[:, None] >> np.arange(_WORD, dtype=np.uint32)) & np.uint32(1)
@@ -92,16 +77,10 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
 
     Returns:
       int32 [...]; -1 where there is no such match.
-
-    Raises:
-      TypeError: if `words` is not of uint32 or `rank` not of int32.
-      ValueError: if `words` is not [W] with W >= 1.
     """
-    packed = _as_words(words)
-    dtype = rank.dtype if hasattr(rank, "dtype") else np.asarray(rank).dtype
-    # Python integers have no dtype, so they are accepted.
-    if dtype != np.int32 and (hasattr(rank, "dtype") or not np.issubdtype(dtype, np.integer)):
-        raise TypeError(f"rank must be of int32, got {dtype}")
+    packed = as_vector("words", words, np.uint32)
+    if hasattr(rank, "dtype"):
+        require_array("rank", rank, np.int32, rank.shape)
     wanted = jnp.asarray(rank, jnp.int32)
     size = _block_size(packed.shape[0])
     blocks = jnp.pad(packed, (0, -packed.shape[0] % size)).reshape(-1, size)
@@ -144,13 +123,9 @@ def draw(key: Array, words: ArrayLike, num: int) -> Array:
 
     Returns:
       int32 [num], indices of lines; all -1 if nothing matches.
-
-    Raises:
-      TypeError: if `words` is not of uint32, or `num` not a static integer.
-      ValueError: if `num` is less than 1 or `words` is not [W] with W >= 1.
     """
-    packed = _as_words(words)
-    random = jax.random.bits(key, (as_static("num", num),), jnp.uint32)
+    packed = as_vector("words", words, np.uint32)
+    random = jax.random.bits(key, (whole("num", num, 1),), jnp.uint32)
     matches = count_packed(packed)
     # Without matches every rank is 0, for which `nth` returns -1.
     return nth(packed, high_product(random, matches.astype(jnp.uint32)).astype(jnp.int32))
@@ -173,19 +148,3 @@ def _pass(
         jnp.where(beyond, left - before, left),
         jnp.where(beyond, index + np.int32(lines), index),
     )
-
-
-def _as_vector(matches: ArrayLike) -> Array:
-    lines = as_lines("matches", matches)
-    if lines.ndim != 1 or lines.shape[0] == 0:
-        raise ValueError(f"matches must be [N] with N >= 1, got shape {lines.shape}")
-    return lines
-
-
-def _as_words(words: ArrayLike) -> Array:
-    if getattr(words, "dtype", None) != np.uint32:
-        got = getattr(words, "dtype", type(words).__name__)
-        raise TypeError(f"words must be an array of uint32, got {got}")
-    if words.ndim != 1 or words.shape[0] == 0:
-        raise ValueError(f"words must be [W] with W >= 1, got shape {words.shape}")
-    return jnp.asarray(words)

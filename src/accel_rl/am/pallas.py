@@ -15,6 +15,7 @@ import numpy as np
 from accel_rl.am.lines import count_packed, pack
 from accel_rl.am.operands import as_keys, as_valid
 from accel_rl.am.search import any_match, any_radius, as_query_pairs, ball
+from accel_rl.arguments import one_of
 from accel_rl.types import Array, ArrayLike
 
 FORMS = ("auto", "xla", "pallas")
@@ -45,21 +46,13 @@ def search_packed(
     Returns:
       words: uint32 [ceil(N / 32)], as from `pack`.
       count: int32, number of lines that are set.
-
-    Raises:
-      TypeError: if an argument has the wrong dtype.
-      ValueError: if not exactly one of `dont_cares` and `radii` is given, `form` is unknown, a
-        number is known and out of the keys' range, or a shape is wrong.
     """
-    stored = as_keys(keys, vector=True)
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS}, got {form!r}")
+    stored = as_keys(keys)
+    one_of("form", form, FORMS)
     if (dont_cares is None) == (radii is None):
         raise ValueError("exactly one of dont_cares and radii must be given")
     name, seconds = ("radii", radii) if dont_cares is None else ("dont_cares", dont_cares)
     first, second = as_query_pairs(stored.dtype, queries, name, seconds)
-    if first.shape[0] == 0:
-        raise ValueError("queries must hold at least one query")
     usable = as_valid(valid, stored.shape)
     if usable is None:
         usable = jnp.ones(stored.shape, bool)

@@ -25,13 +25,8 @@ def nearest(
 
     Returns:
       bool [N], with exactly min(k, number of valid keys) match lines set.
-
-    Raises:
-      TypeError: if an argument has the wrong dtype.
-      ValueError: if `k` is known and negative, `query` is known and out of the keys' range, or a
-        shape is wrong.
     """
-    stored = as_keys(keys, vector=True)
+    stored = as_keys(keys)
     wanted = as_key_words("query", query, stored.dtype, ())
     asked = as_count("k", k)
     usable = as_valid(valid, stored.shape)
@@ -67,13 +62,8 @@ def best_match(
 
     Returns:
       int32, the lowest index of such a key; -1 if no key is valid.
-
-    Raises:
-      TypeError: if an argument has the wrong dtype.
-      ValueError: if `query` or `dont_care` is known and out of the keys' range, or a shape is
-        wrong.
     """
-    stored = as_keys(keys, vector=True)
+    stored = as_keys(keys)
     wanted = as_key_words("query", query, stored.dtype, ())
     care = ~as_key_words("dont_care", dont_care, stored.dtype, ())
     usable = as_valid(valid, stored.shape)

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.lines import count_packed, nth, pack
-from accel_rl.am.operands import as_count, as_lines, as_static
+from accel_rl.am.operands import as_count
 from accel_rl.am.words import high_product, mixed_words, stream_seeds
+from accel_rl.arguments import require_array, whole
 from accel_rl.types import Array, ArrayLike
 
 
@@ -44,15 +45,9 @@ def draw_by_rejection(
       slots: int32 [num]; -1 where a draw is missing after all rounds: then search all slots.
       accepted, tried: int32, over all proposals of the rounds that ran; their ratio estimates the
         fraction of the slots that is accepted (without bias if `rounds` is 1).
-
-    Raises:
-      TypeError: if `count` is not an integer, a static argument is not a static integer, or
-        `member` does not return bool.
-      ValueError: if a number is out of range, or `member` returns another shape.
     """
-    num = as_static("num", num)
-    pool = num * as_static("proposals", proposals)
-    most = as_static("rounds", rounds)
+    pool = whole("num", num, 1) * whole("proposals", proposals, 1)
+    most = whole("rounds", rounds, 1)
     if pool * most >= 2**31:
         raise ValueError(
             f"num * proposals * rounds must be below 2**31, got {num} * {proposals} * {rounds}"
@@ -72,7 +67,7 @@ def draw_by_rejection(
         word, second = mixed_words(seeds, counter)
         tries = high_product(word, slots.astype(jnp.uint32)).astype(jnp.int32)
         hits = member(tries, second) if randomised else member(tries)
-        _check_hits(hits, pool)
+        require_array("member's result", hits, np.bool_, (pool,))
         # With nothing to draw from, every try is slot 0, which `member` may accept.
         lines = pack(hits & (slots > 0))
         # Draws that earlier rounds filled have a negative rank, for which `nth` returns -1.
@@ -86,8 +81,3 @@ def draw_by_rejection(
 
     nothing = jnp.full(num, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
     return jax.lax.while_loop(unfinished, attempt, nothing)
-
-
-def _check_hits(hits: Array, pool: int) -> None:
-    if as_lines("what member gives", hits).shape != (pool,):
-        raise ValueError(f"what member gives must have shape {(pool,)}, got {hits.shape}")

@@ -16,9 +16,6 @@ def environment(name: str, **kwargs: object) -> Environment:
     Args:
       name: name of an environment, as for `make`.
       **kwargs: arguments of the environment's builder.
-
-    Raises:
-      ValueError: if the name is unknown, or a space is neither Discrete nor Box.
     """
     registry.resolve(name)  # imports the name's module outside the jax settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
@@ -37,13 +34,7 @@ def from_gymnax(env: Any, params: PyTree = None, name: str | None = None) -> Env
       env: a `gymnax.environments.environment.Environment`.
       params: its parameters, which may be traced; its defaults if None.
       name: of the result; the environment's own name if None.
-
-    Raises:
-      ValueError: if a space is neither Discrete nor Box, or depends on a traced parameter.
     """
-    for method in ("reset", "step", "observation_space", "action_space"):
-        if not callable(getattr(env, method, None)):
-            raise TypeError(f"env must be a gymnax environment, got {env!r} without {method}")
     # gymnax mixes dtypes, here and below, which strict promotion would refuse.
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         params = env.default_params if params is None else params
@@ -90,9 +81,6 @@ def space_of(space: Any, what: str = "space") -> Space:
     Args:
       space: Discrete or Box; a space of `types` is returned unchanged.
       what: name of the space in error messages.
-
-    Raises:
-      ValueError: if it is neither Discrete (from 0) nor Box, or a bound is traced.
     """
     if isinstance(space, (Discrete, Box)):
         return space
@@ -101,8 +89,6 @@ def space_of(space: Any, what: str = "space") -> Space:
         return Discrete(int(space.n))
     if kind == "Box":
         shape, dtype = tuple(int(size) for size in space.shape), np.dtype(space.dtype)
-        if any(isinstance(bound, jax.core.Tracer) for bound in (space.low, space.high)):
-            raise ValueError(f"{what} must not depend on traced parameters, got {space.low}")
         low, high = (_bounds(bound, shape, dtype) for bound in (space.low, space.high))
         return Box(low, high, shape, dtype)
     raise ValueError(f"{what} must be Discrete (from 0) or Box, got {space}")
@@ -120,11 +106,6 @@ def action_of(space: Space, action: ArrayLike, title: str = "the environment") -
 
     Returns:
       The action, in the space's dtype; its value is not checked.
-
-    Raises:
-      ValueError: if the action is of another shape.
-      TypeError: if the space is Discrete and the action is not an integer, or the space is not of
-        `types`.
     """
     action = jnp.asarray(action)
     if action.shape != space.shape:

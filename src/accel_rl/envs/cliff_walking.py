@@ -29,9 +29,6 @@ def cliff_walking(is_slippery: bool = False, time_limit: int | None = None) -> M
 
     Returns:
         The MDP, S = 48, A = 4, K = 3 if slippery, otherwise 1.
-
-    Raises:
-        ValueError: time_limit is below 1.
     """
 
     def move(state: int, action: int) -> tuple[int, float, bool]:

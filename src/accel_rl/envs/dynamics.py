@@ -13,13 +13,14 @@ in the rain: 6 actions, outcomes of 0.1 and 300 first states, hence 4.2e-6.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
-from accel_rl.types import MDP, Array
+from accel_rl.types import MDP, Array, ArrayLike
 
 _WORD = 2**32
 
@@ -54,10 +55,6 @@ def make_sampler(mdp: MDP) -> MDPSampler:
 
     Returns:
         The sampler, a pytree of arrays; samplers of equal shapes can be stacked for `vmap`.
-
-    Raises:
-        ValueError: the tables' shapes do not agree, a probability is negative or not finite, a row
-            does not sum to 1 within 1e-4, a next state is not in [0, S), or a reward is not finite.
     """
     _check_shapes(mdp)
     # A policy is also represented as an MDP of one action, whose results, actions, may exceed S.
@@ -93,16 +90,10 @@ def check_tables(mdp: MDP, limit: int | None = None) -> tuple[np.ndarray, np.nda
     Returns:
         probability: [S, A, K] float64, each row scaled to sum to 1.
         initial: [S] float64, likewise.
-
-    Raises:
-        ValueError: as `make_sampler`; the message names the table, the index and the value.
     """
     _check_shapes(mdp)
     check_next_state(mdp, mdp.num_states if limit is None else limit)
-    reward = np.asarray(mdp.reward)
-    if not np.isfinite(reward).all():
-        where = np.argwhere(~np.isfinite(reward))[0].tolist()
-        raise ValueError(f"reward{where} must be finite, got {reward[tuple(where)]}")
+    _require("reward", mdp.reward, np.isfinite, "finite")
     return _distribution("probability", mdp.probability), _distribution("initial", mdp.initial)
 
 
@@ -111,11 +102,7 @@ def check_next_state(mdp: MDP, limit: int) -> None:
 
     `make_sampler` checks this for S, except in tables of one action, which the caller checks.
     """
-    values = np.asarray(mdp.next_state)
-    bad = ~((values >= 0) & (values < limit))
-    if bad.any():
-        where = np.argwhere(bad)[0].tolist()
-        raise ValueError(f"next_state{where} must be in [0, {limit}), got {values[tuple(where)]}")
+    _require("next_state", mdp.next_state, lambda s: (s >= 0) & (s < limit), f"in [0, {limit})")
 
 
 def choose(bits: Array, n: int) -> tuple[Array, Array]:
@@ -132,9 +119,6 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
     Returns:
         index: [...] int32 in [0, n).
         bits: [...] uint32, the remaining randomness, uniform on a grid of spacing n.
-
-    Raises:
-        ValueError: n is outside 1 to 2^31.
     """
     whole("n", n, 1, 2**31)
     if n == 1:
@@ -219,30 +203,32 @@ def _multiply_high(a: Array, b_low: Array | int, b_high: Array | int) -> Array:
 
 
 def _check_shapes(mdp: MDP) -> None:
-    shape = np.shape(mdp.probability)
-    if len(shape) != 3 or 0 in shape:
-        raise ValueError(f"probability must have shape [S, A, K], none of them 0, got {shape}")
-    wanted = {"next_state": shape, "reward": shape, "terminated": shape, "initial": shape[:1]}
-    for name, each in wanted.items():
-        if np.shape(getattr(mdp, name)) != each:
-            raise ValueError(
-                f"{name} must have shape {each}, as probability has {shape}, got "
-                f"{np.shape(getattr(mdp, name))}"
-            )
+    tables = "probability", "next_state", "reward", "terminated"
+    shape, *others = (np.shape(getattr(mdp, name)) for name in tables)
+    initial = np.shape(mdp.initial)
+    if len(shape) != 3 or 0 in shape or others != [shape] * 3 or initial != shape[:1]:
+        raise ValueError(
+            f"{', '.join(tables)} must have one shape [S, A, K], and initial [S], none of them 0, "
+            f"got {[shape, *others, initial]}"
+        )
 
 
 def _distribution(name: str, table: Array) -> np.ndarray:
     """Check a probability table, and normalise it in float64 over its last axis."""
     values = np.asarray(table, np.float64)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{name}{list(where)} is {values[where]}, not a probability")
-    total = values.sum(axis=-1, keepdims=True)
-    if (np.abs(total - 1) > 1e-4).any():
-        where = tuple(int(i) for i in np.argwhere(np.abs(total - 1) > 1e-4)[0][:-1])
-        raise ValueError(f"{name}{list(where)} sums to {total[where][0]}, not to 1")
-    return values / total
+    _require(name, values, lambda p: np.isfinite(p) & (p >= 0), "a probability")
+    total = values.sum(axis=-1)
+    _require(f"sum of {name}", total, lambda each: np.abs(each - 1) <= 1e-4, "1")
+    return values / total[..., None]
+
+
+def _require(
+    name: str, table: ArrayLike, holds: Callable[[np.ndarray], np.ndarray], what: str
+) -> None:
+    """Raise ValueError at the first entry of a table for which a condition does not hold."""
+    values = np.asarray(table)
+    for where in np.argwhere(~holds(values))[:1].tolist():
+        raise ValueError(f"{name}{where} must be {what}, got {values[tuple(where)]}")
 
 
 def _intervals(probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

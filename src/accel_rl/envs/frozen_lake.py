@@ -1,11 +1,10 @@
 """FrozenLake: cross a slippery lake without falling into a hole. Gymnasium's FrozenLake-v1."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from accel_rl.arguments import real, within
+from accel_rl.arguments import one_of, within
 from accel_rl.envs.tables import Outcome, build_mdp
 from accel_rl.types import MDP, GridLayout
 
@@ -52,23 +51,13 @@ def frozen_lake(
 
     Returns:
         The MDP, S = rows * columns, A = 4, K = 3 if slippery, otherwise 1.
-
-    Raises:
-        TypeError: `desc` is not a sequence of strings, or a number is of another type.
-        ValueError: the map is unknown, or is not a rectangle of the four tiles with a start; or a
-            probability, reward or limit is out of range.
     """
     rows = _rows(map_name, desc)
     within("success_rate", success_rate, "[0, 1]")
-    if not isinstance(reward_schedule, Sequence) or isinstance(reward_schedule, str):
-        raise TypeError(f"reward_schedule must be 3 rewards, got {reward_schedule!r}")
-    for reward in reward_schedule:
-        real("reward_schedule", reward)
-    if len(reward_schedule) != 3 or not all(math.isfinite(reward) for reward in reward_schedule):
-        raise ValueError(f"reward_schedule must be 3 finite rewards, got {reward_schedule}")
     if time_limit is None:
         time_limit = 200 if desc is None and map_name == "8x8" else 100
-    rewards = dict(zip("GHFS", (*reward_schedule, reward_schedule[2]), strict=True))
+    goal, hole, other = reward_schedule
+    rewards = {"G": goal, "H": hole, "F": other, "S": other}
     slip_rate = (1.0 - success_rate) / 2.0
     height, width = len(rows), len(rows[0])
 
@@ -103,9 +92,6 @@ def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None)
 
     Returns:
         The layout, with one cell for each state.
-
-    Raises:
-        ValueError: as `frozen_lake`.
     """
     rows = _rows(map_name, desc)
     return GridLayout(
@@ -121,20 +107,9 @@ def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None)
 def _rows(map_name: str, desc: Sequence[str] | None) -> tuple[str, ...]:
     """Return the rows of the named or given map, checked."""
     if desc is None:
-        if map_name not in MAPS:
-            raise ValueError(f"map_name must be one of {', '.join(MAPS)}, got {map_name!r}")
+        one_of("map_name", map_name, MAPS)
         return MAPS[map_name]
-    if isinstance(desc, str) or not all(isinstance(row, str) for row in desc):
-        raise TypeError(f"desc must be a sequence of strings, one for each row, got {desc!r}")
-    rows = tuple(desc)
-    if not rows or not rows[0]:
-        raise ValueError("desc must have at least one row and one column")
-    for i, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"desc row {i} has {len(row)} tiles, row 0 has {len(rows[0])}")
-        for j, tile in enumerate(row):
-            if tile not in _TILES:
-                raise ValueError(f"desc row {i} column {j} is {tile!r}, not one of S, F, H, G")
-    if not any("S" in row for row in rows):
-        raise ValueError("desc has no start: at least one tile must be S")
+    rows, tiles = tuple(desc), set().union(*desc)
+    if len({len(row) for row in rows}) != 1 or "S" not in tiles or not tiles <= _TILES.keys():
+        raise ValueError(f"desc must be rows of equal length of S, F, H, G, with an S, got {desc}")
     return rows

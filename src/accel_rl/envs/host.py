@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.envs import host_pools, host_worker
 from accel_rl.envs.adapter import space_of
 from accel_rl.types import ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
@@ -54,7 +54,7 @@ class HostEnvironment:
         self._bounds = [(int(share[0]), int(share[-1]) + 1) for share in shares]
         with contextlib.ExitStack() as stack:  # closes the environments if a later line fails
             self._calls = BACKENDS[backend](name, makes, self._bounds, stack)
-            spaces = self._all("spaces", [()] * workers)
+            spaces = [each for group in self._all("spaces", [()] * workers) for each in group]
             if any(each != spaces[0] for each in spaces):
                 raise ValueError(f"environments must have the same spaces, got {spaces}")
             observed, acted = spaces[0]
@@ -176,8 +176,8 @@ def host_environment(
       backend: "sync": in sequence. "threads": in threads, for environments that release the GIL.
         "processes": in other processes; the function and its arguments must be picklable by
         cloudpickle.
-      workers: threads or processes, each with an equal share of the environments; None: the number
-        of processors, but at most that of environments.
+      workers: threads or processes, each with an equal share of the environments, 1 to `num_envs`;
+        None: the number of processors, but at most that of environments. 1 for "sync".
       **kwargs: arguments of `gymnasium.make`, or of the function.
 
     Raises:
@@ -186,20 +186,11 @@ def host_environment(
       ImportError: if the environment needs a package that is not installed.
       RuntimeError: if an environment cannot be made in its process.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
-    for argument, value in (("num_envs", num_envs), ("workers", workers)):
-        if value is not None:
-            whole(argument, value, 1)
-    if workers is not None and (backend == "sync" or workers > num_envs):
-        raise ValueError(
-            f"workers go with threads and processes, at most one for each environment, got "
-            f"{workers} for {num_envs} with {backend!r}"
-        )
-    if not isinstance(name, str) and not callable(name):
-        raise TypeError(f"name must be text, or a function that makes one, got {name!r}")
+    one_of("backend", backend, BACKENDS)
+    whole("num_envs", num_envs, 1)
     if workers is None:
         workers = 1 if backend == "sync" else min(num_envs, os.cpu_count() or 1)
+    whole("workers", workers, 1, 1 if backend == "sync" else num_envs)
     import gymnasium
 
     if isinstance(name, str):

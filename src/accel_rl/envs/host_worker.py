@@ -35,8 +35,7 @@ class WorkerGroup:
       makes: one function without arguments for each environment.
       first: number of the first environment, for messages.
 
-    Raises:
-      ValueError: if spaces differ. After any error, the environments made so far are closed.
+    After any error, the environments made so far are closed.
     """
 
     def __init__(self, makes: Sequence[Callable[[], Any]], first: int = 0) -> None:
@@ -47,17 +46,12 @@ class WorkerGroup:
                 env = make()
                 stack.callback(env.close)
                 self._envs.append(env)
-                if self._spaces(-1) != self._spaces(0):
-                    raise ValueError(
-                        f"environments must have the same spaces, got {self._spaces(0)} and, of "
-                        f"number {first + len(self._envs) - 1}, {self._spaces(-1)}"
-                    )
             self._dtype = held_dtype(self._envs[0].observation_space.dtype)
             self.closing = stack.pop_all()
 
-    def spaces(self) -> tuple[Any, Any]:
-        """Return Gymnasium's observation and action spaces."""
-        return self._spaces(0)
+    def spaces(self) -> list[tuple[Any, Any]]:
+        """Return Gymnasium's observation and action spaces of each environment."""
+        return [(env.observation_space, env.action_space) for env in self._envs]
 
     def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
         """Start new episodes; return observations [n, *observation]."""
@@ -85,10 +79,6 @@ class WorkerGroup:
     def close(self) -> None:
         """Close all environments, even if one raises."""
         self.closing.close()
-
-    def _spaces(self, number: int) -> tuple[Any, Any]:
-        env = self._envs[number]
-        return env.observation_space, env.action_space
 
     def _stack(self, observations: Sequence[Any]) -> np.ndarray:
         return np.stack([np.asarray(each, self._dtype) for each in observations])

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from accel_rl.arguments import function, instance
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
 from accel_rl.envs.dynamics import check_tables
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
@@ -53,12 +52,7 @@ def register(
         name: of the environment.
         build: returns its tables, from the keyword arguments that users give.
         layout: returns its layout for drawing, from the same arguments; None: it cannot be drawn.
-
-    Raises:
-        TypeError: if the name is not a string, or `build` or `layout` is not a function.
-        ValueError: if the name is taken, also by an environment of gymnax, or has a colon.
     """
-    function("build", build)  # an MDP in its place would fail where the environment is made
     if ":" in name:
         raise ValueError(f"name must have no colon, which ends a module's name, got {name!r}")
     if name in list_environments(gymnax=True):
@@ -112,16 +106,9 @@ def make_mdp(name: str, **kwargs: object) -> MDP:
 
     Returns:
         The MDP.
-
-    Raises:
-        ValueError: the name is not that of a tabular environment, the builder refuses an argument,
-            or the tables are invalid (see `make_sampler`).
-        TypeError: the builder has no such argument, or it did not return
-            an MDP.
     """
     entry = _entry(name)
     mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
-    instance(f"what {name} is built of", mdp, MDP, "envs.build_mdp makes one")
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
         check_tables(mdp)
     return mdp
@@ -136,11 +123,6 @@ def layout(name: str, **kwargs: object) -> GridLayout:
 
     Returns:
         The layout.
-
-    Raises:
-        ValueError: the name is not that of a tabular environment with a layout, or an argument's
-            value is refused.
-        TypeError: the environment's layout has no such argument.
     """
     entry = _entry(name)
     if entry.layout is None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from accel_rl.arguments import integer
+from accel_rl.arguments import whole
 from accel_rl.types import GridLayout
 
 _REVERSE, _PLAIN = "\x1b[7m", "\x1b[0m"
@@ -28,22 +28,14 @@ def render_ansi(
 
     Returns:
         The text, in lines that end with a newline.
-
-    Raises:
-        TypeError: `layout` is not a layout, or the action is not an int.
-        ValueError: the layout does not contain the state, or has no such action.
     """
-    if action is not None:
-        integer("action", action)
     if state is not None and not np.any(layout.states == state):
         picture = f" ({layout.caption})" if layout.caption else ""
         raise ValueError(f"state {state} is not in this layout{picture}")
-    if action is not None and not 0 <= action < len(layout.actions):
-        raise ValueError(f"action must be 0 to {len(layout.actions) - 1}, got {action}")
     marks = {(row, column): mark for row, column, mark in layout.marks}
     lines = [layout.caption] if layout.caption else []
     if action is not None:
-        lines.append(f"({layout.actions[action]})")
+        lines.append(f"({layout.actions[whole('action', action, 0, len(layout.actions) - 1)]})")
     border = "+" + "-" * (4 * len(layout.cells[0]) - 1) + "+"
     lines.append(border)
     for row, tiles in enumerate(layout.cells):

@@ -31,10 +31,6 @@ def build_mdp(
 
     Returns:
         The MDP, [S, A, K] with K the length of the longest list.
-
-    Raises:
-        ValueError: time_limit is below 1, a probability is negative, the probabilities of a state
-            and action do not sum to 1, a next state is not in [0, S), or a reward is not finite.
     """
     if time_limit is not None:
         whole("time_limit", time_limit, 1)

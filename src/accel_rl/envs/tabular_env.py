@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import environment, spaces
 
+from accel_rl.arguments import whole
 from accel_rl.envs.dynamics import MDPSampler, check_next_state, make_sampler, reset, step
-from accel_rl.envs.wrappers.spaces import require_count
 from accel_rl.types import MDP, Array, PyTree
 
 _NO_LIMIT = 2**31 - 1  # the step counter's largest value
@@ -46,14 +46,10 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         Args:
             mdp: the tables; without a time limit, episodes are never truncated.
             name: the environment's name.
-
-        Raises:
-            TypeError: `mdp` is not an MDP, or its time limit is not an integer.
-            ValueError: the time limit is below 1, or `make_sampler` refuses the tables.
         """
         limit = _NO_LIMIT
         if mdp.time_limit is not None:
-            limit = require_count("time_limit", mdp.time_limit)
+            limit = whole("time_limit", mdp.time_limit, 1, _NO_LIMIT)
         sampler = make_sampler(mdp)
         check_next_state(mdp, mdp.num_states)
         self._params = EnvParams(sampler=sampler, max_steps_in_episode=jnp.int32(limit))

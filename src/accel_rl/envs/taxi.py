@@ -57,9 +57,6 @@ def taxi(
 
     Returns:
         The MDP, S = 500, A = 6, K = 3 in the rain, otherwise 1.
-
-    Raises:
-        ValueError: fickle_passenger is set, or a probability or limit is out of range.
     """
     if fickle_passenger:
         raise ValueError(
@@ -102,9 +99,6 @@ def taxi_layout(passenger: int | str = "R", destination: int | str = "G") -> Gri
 
     Returns:
         The layout, with P and D marked.
-
-    Raises:
-        ValueError: a place is unknown.
     """
     places = tuple(PLACES)
     source = _place("passenger", passenger, (*places, "taxi"))

@@ -2,8 +2,7 @@
 
 from accel_rl.networks.actor_critic import Critic, DeterministicActor, GaussianActor
 from accel_rl.networks.convolution import ConvTorso
-from accel_rl.networks.dense import Dense
-from accel_rl.networks.mlp import MLP
+from accel_rl.networks.dense import MLP, Dense
 from accel_rl.networks.q_network import QNetwork
 
 __all__ = ["MLP", "ConvTorso", "Critic", "Dense", "DeterministicActor", "GaussianActor", "QNetwork"]

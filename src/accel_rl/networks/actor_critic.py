@@ -1,11 +1,8 @@
 """Actors and critics for continuous actions."""
 
-from collections.abc import Sequence
-
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.arguments import real, whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -25,11 +22,6 @@ class DeterministicActor(nn.Module):
     body: nn.Module
     num: int
     torso: nn.Module | None = None
-
-    def __post_init__(self) -> None:
-        """Raise TypeError if a part is not a module, ValueError if `num` is below 1."""
-        whole("num", self.num, 1)
-        super().__post_init__()
 
     @nn.compact
     def __call__(self, features: Array) -> Array:
@@ -54,13 +46,9 @@ class GaussianActor(nn.Module):
     log_std_range: tuple[float, float] = (-20.0, 2.0)
 
     def __post_init__(self) -> None:
-        """Raise TypeError for a wrong type, ValueError if `num` or the range is invalid."""
-        whole("num", self.num, 1)
-        if not isinstance(self.log_std_range, Sequence) or len(self.log_std_range) != 2:
-            raise TypeError(f"log_std_range must be (low, high), got {self.log_std_range!r}")
-        low, high = (real("log_std_range", limit) for limit in self.log_std_range)
+        low, high = self.log_std_range
         if not low < high:
-            raise ValueError(f"log_std_range must rise, got {self.log_std_range!r}")
+            raise ValueError(f"log_std_range must rise, got {self.log_std_range}")
         super().__post_init__()
 
     @nn.compact

@@ -5,10 +5,7 @@ from collections.abc import Callable, Sequence
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.arguments import whole
-from accel_rl.networks.dense import Dense
-from accel_rl.networks.mlp import MLP
-from accel_rl.networks.widths import require_widths
+from accel_rl.networks.dense import MLP, Dense
 from accel_rl.types import Array
 
 
@@ -22,9 +19,6 @@ def windows(pictures: Array, size: int) -> Array:
     Returns:
       [B, H - K + 1, W - K + 1, K * K * C]; the last axis is ordered by row, column and channel of
       the window.
-
-    Raises:
-      ValueError: if `pictures` has another number of axes, or is smaller than a window.
     """
     if pictures.ndim != 4 or min(pictures.shape[1:3]) < size:
         raise ValueError(
@@ -58,13 +52,6 @@ class ConvTorso(nn.Module):
     size: int = 3
     hidden: Sequence[int] = (128,)
     activation: Callable[[Array], Array] = nn.relu
-
-    def __post_init__(self) -> None:
-        """Raise TypeError or ValueError unless all sizes are ints of at least 1."""
-        require_widths("filters", self.filters)
-        whole("size", self.size, 1)
-        require_widths("hidden", self.hidden)
-        super().__post_init__()
 
     @nn.compact
     def __call__(self, x: Array) -> Array:

@@ -1,6 +1,6 @@
-"""Dense layers with fast gradients on CPUs."""
+"""Dense layers with fast gradients on CPUs, and multi-layer perceptrons of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 import jax
@@ -65,3 +65,28 @@ class Dense(nn.Dense):
         """Raise TypeError or ValueError unless `features` is an int of at least 1."""
         whole("features", self.features, 1)
         super().__post_init__()
+
+
+class MLP(nn.Module):
+    """Dense layers, each followed by an activation.
+
+    Attributes:
+      hidden: width of each layer.
+      activation: applied after each layer.
+    """
+
+    hidden: Sequence[int]
+    activation: Callable[[Array], Array] = nn.relu
+
+    def __post_init__(self) -> None:
+        for width in self.hidden:
+            whole("hidden", width, 1)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Flatten features [B, ...] and return [B, hidden[-1]]."""
+        x = x.reshape(x.shape[0], -1)
+        for width in self.hidden:
+            x = self.activation(Dense(width)(x))
+        return x

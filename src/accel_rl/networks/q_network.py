@@ -3,7 +3,6 @@
 import flax.linen as nn
 import jax.numpy as jnp
 
-from accel_rl.arguments import whole
 from accel_rl.networks.dense import Dense
 from accel_rl.types import Array
 
@@ -22,13 +21,6 @@ class QNetwork(nn.Module):
     num_actions: int
     num_atoms: int | None = None
     dueling: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise TypeError for a wrong type, ValueError for no action or fewer than two atoms."""
-        whole("num_actions", self.num_actions, 1)
-        if self.num_atoms is not None:
-            whole("num_atoms", self.num_atoms, 2)
-        super().__post_init__()
 
     @nn.compact
     def __call__(self, features: Array) -> Array:

@@ -21,19 +21,23 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.am.words import SEEDS, mixed_words
-from accel_rl.arguments import real, whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.replay import blocks, inclusion
-from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.replay.blocks import Blocks
+from accel_rl.replay.inclusion import exponent_of, power_of_two
 from accel_rl.replay.members import draw_members, in_this_loop, key_of
 from accel_rl.replay.prioritised import exponent, power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import require
+from accel_rl.replay.validation import require_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
-MODES = ("exact", "prefix", "dithered")
+LAWS = {
+    "exact": inclusion.ball,
+    "prefix": inclusion.block,
+    "dithered": inclusion.dithered_block,
+}
 FORMS = ("auto", "rejection", "match")
 KEY_BITS = (16, 32)
 LEAST_INCLUDED = np.float32(1e-6)
@@ -85,12 +89,12 @@ def amper_fr(
       form: "rejection" tries random slots, which is fast on a CPU; "match" searches all keys, for
         accelerators; "auto" chooses by the default backend.
     """
-    if mode not in MODES:
-        raise ValueError(f"mode must be one of {MODES}, got {mode!r}")
-    check_common(groups, form)
+    one_of("mode", mode, LAWS)
+    one_of("form", form, FORMS)
+    whole("groups", groups, 4, 256)
     if key_bits not in KEY_BITS:
         raise ValueError(f"key_bits must be one of {KEY_BITS}, got {key_bits}")
-    dtype = am.key_dtype(key_bits)
+    dtype, law = am.key_dtype(key_bits), LAWS[mode]
 
     def search(state: Amper, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
@@ -117,11 +121,6 @@ def amper_fr(
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
             return am.any_match(keys(weights), center, dont_cares)
 
-        law = {
-            "exact": inclusion.ball,
-            "prefix": inclusion.block,
-            "dithered": inclusion.dithered_block,
-        }[mode]
         return Search(member, lambda weights: law(weights / highest, reach, groups))
 
     def make(ring: Ring, selective: bool) -> Sampler:
@@ -251,18 +250,6 @@ def positive(x: Array) -> Array:
 
 
 def as_ratio(csp_ratio: ArrayLike) -> Array:
-    """Check `csp_ratio` and return it as a leaf.
-
-    Raises:
-      ValueError: if it is no scalar, or known and not in (0, 1].
-    """
-    ratio = jnp.asarray(real("csp_ratio", csp_ratio), jnp.float32)
-    require((ratio > 0) & (ratio <= 1), "csp_ratio must be above 0 and at most 1")
-    return ratio
-
-
-def check_common(groups: int, form: str) -> None:
-    """Check the arguments that AMPER's variants share."""
-    whole("groups", groups, 4, 256)
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS}, got {form!r}")
+    """Check `csp_ratio` and return it as a leaf."""
+    require_within("csp_ratio", csp_ratio, "(0, 1]")
+    return jnp.asarray(csp_ratio, jnp.float32)

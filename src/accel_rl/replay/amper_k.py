@@ -17,18 +17,19 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.am.words import SEEDS, mixed_words
+from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay import blocks
 from accel_rl.replay.amper import (
+    FORMS,
     Search,
     amper_sampler,
     as_ratio,
-    check_common,
     positive,
     representatives,
 )
-from accel_rl.replay.binary import power_of_two
 from accel_rl.replay.blocks import Blocks
+from accel_rl.replay.inclusion import power_of_two
 from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
@@ -71,7 +72,8 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
 
     Reference: as for `amper_fr`.
     """
-    check_common(groups, form)
+    one_of("form", form, FORMS)
+    whole("groups", groups, 4, 256)
     edges = np.arange(groups + 1, dtype=np.float32) / np.float32(groups)
 
     def search(state: AmperK, span: Span, words: Array) -> Search:

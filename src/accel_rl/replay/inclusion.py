@@ -7,10 +7,10 @@ probability over the group's values V that the set around V contains x. Keys are
 numbers, because their steps are small compared with the sets.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.binary import exponent_of, power_of_two
 from accel_rl.types import Array
 
 
@@ -98,3 +98,15 @@ def _within_groups(low: Array, high: Array, x: Array, groups: int) -> tuple[Arra
 
 def _union(probabilities: Array) -> Array:
     return 1 - jnp.prod(1 - jnp.clip(probabilities, 0, 1), axis=-1)
+
+
+def exponent_of(x: Array) -> Array:
+    """Return floor(log2(x)) of positive normal float32, int32."""
+    # From the bits: XLA's log2 and exp2 are not exact for powers of two.
+    pattern = jax.lax.bitcast_convert_type(x, jnp.int32)
+    return (pattern >> np.int32(23)) - np.int32(127)
+
+
+def power_of_two(n: Array) -> Array:
+    """Return 2^n of int32 n from -126 to 127, float32."""
+    return jax.lax.bitcast_convert_type((n + np.int32(127)) << np.int32(23), jnp.float32)

@@ -5,7 +5,6 @@ device, or in another process.
 """
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import meant, real, whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
-from accel_rl.replay.validation import known, require, sound_priorities
+from accel_rl.replay.validation import known, require, require_within, sound_priorities
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 WEIGHTS_OVER = ("batch", "buffer")
@@ -90,27 +89,17 @@ def make_index(
         "buffer": by the largest that any item could have, at the cost of a pass over all weights.
       checked: let `jax.experimental.checkify.checkify` report errors in compiled functions, at the
         cost of slower calls.
-
-    Raises:
-      TypeError: if an argument has the wrong type.
     """
     whole("batch_size", batch_size, 1)
-    if weights_over not in WEIGHTS_OVER:
-        raise ValueError(f"weights_over must be one of {WEIGHTS_OVER}, got {weights_over!r}")
+    one_of("weights_over", weights_over, WEIGHTS_OVER)
     if weights_over == "buffer" and sampler.least is None:
         raise ValueError("weights_over must be 'batch': the sampler does not know its least likely")
-    accepted = inspect.signature(sampler.init).parameters
-    any_name = any(each.kind is each.VAR_KEYWORD for each in accepted.values())
     most_steps = ring.rows - ring.reach + 1
 
     def init(**hyperparameters: ArrayLike) -> IndexState:
         pending = None
         if ring.window > 1:
             pending = jnp.zeros((ring.window - 1, ring.num_envs), jnp.float32)
-        for name in hyperparameters:
-            if name not in accepted and not any_name:
-                hint = meant(name, accepted) if accepted else "this sampler has none"
-                raise TypeError(f"no hyper-parameter {name!r} of the buffer; {hint}")
         return IndexState(sampler.init(**hyperparameters), rings.start(), pending)
 
     def insert(
@@ -119,11 +108,7 @@ def make_index(
         priorities: ArrayLike | None = None,
         drawable: Array | None = None,
     ) -> IndexState:
-        if not 1 <= steps <= most_steps:
-            raise ValueError(
-                f"steps added at once must be from 1 to {most_steps} (the capacity for each "
-                f"environment less what an item reaches over), got {steps}"
-            )
+        whole("steps added at once", steps, 1, most_steps)
         shape = steps, ring.num_envs
         highest = sampler.highest(state.sampler)
         # The first items have no highest priority to start from.
@@ -134,7 +119,6 @@ def make_index(
             given = sound_priorities(priorities, checked) & sampler.prioritised
             weights = jnp.where(given, sampler.scale(state.sampler, priorities), weights)
         if drawable is not None:
-            drawable = _as_mask("drawable", drawable, (shape,))
             weights = jnp.where(drawable, weights, np.float32(0))
         # Rows whose windows are now complete get their weights. The next reach - 1 rows get 0:
         # the newest rows, with incomplete windows, and the oldest, with overwritten histories.
@@ -172,15 +156,19 @@ def make_index(
     def update(
         state: IndexState, sample: Sample, priorities: ArrayLike, where: ArrayLike = True
     ) -> IndexState:
+        import chex  # at the first trace, since it takes 0.1 s
+
         priorities = as_priorities(priorities, sample.indices.shape)
-        chosen = _as_mask("where", where, ((), sample.indices.shape))
+        chex.assert_type(where, bool)
+        if np.ndim(where):
+            chex.assert_equal_shape([where, sample.indices])
         sound = sound_priorities(priorities, checked)
         if not sampler.prioritised:
             return state
         current = rings.current(ring, state.cursor, sample.indices, sample.generations)
         # Testing the probabilities also keeps the tree in place: it orders the update after their
         # computation. Otherwise XLA would copy the tree to read them from.
-        keep = chosen & sound & current & (sample.probabilities > 0)
+        keep = where & sound & current & (sample.probabilities > 0)
         slots = jnp.where(keep, sample.indices, np.int32(-1))
         weights = sampler.scale(state.sampler, jnp.where(keep, priorities, np.float32(0)))
         return dataclasses.replace(state, sampler=sampler.assign(state.sampler, slots, weights))
@@ -199,13 +187,10 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
       beta: 0: no correction, 1: full correction.
       least: smallest probability over which the maximum is taken; that of the batch if None.
 
-    Raises:
-      ValueError: if `beta` is no scalar, or known and negative or not finite.
-
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.4.
     """
-    beta = jnp.asarray(real("beta", beta), jnp.float32)
-    require((beta >= 0) & (beta < np.inf), "beta must be finite and at least 0")
+    require_within("beta", beta, "[0, inf)")
+    beta = jnp.asarray(beta, jnp.float32)
     positive = probabilities > 0
     safe = jnp.where(positive, probabilities, np.float32(np.inf))
     least = jnp.min(safe) if least is None else least
@@ -214,29 +199,9 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
 
 
 def as_priorities(priorities: ArrayLike, shape: tuple[int, ...]) -> PyTree:
-    """Return priorities as float32 [*shape], as NumPy if known, so that checks can read them.
-
-    Raises:
-      ValueError: if they have another shape.
-    """
+    """Return priorities as float32 [*shape], as NumPy if known, so that checks can read them."""
     if np.shape(priorities) != shape:
         raise ValueError(f"priorities must have shape {shape}, got {np.shape(priorities)}")
     if known(priorities):
         return np.asarray(priorities, np.float32)
     return jnp.asarray(priorities, jnp.float32)
-
-
-def _as_mask(name: str, mask: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> ArrayLike:
-    """Check a mask and return it unchanged.
-
-    Raises:
-      TypeError: if it is not of bools.
-      ValueError: if it has none of the shapes.
-    """
-    dtype = mask.dtype if hasattr(mask, "dtype") else np.asarray(mask).dtype
-    if dtype != np.bool_:
-        raise TypeError(f"{name} must be of bools, got {dtype}")
-    if np.shape(mask) not in shapes:
-        wanted = " or ".join(map(str, shapes))
-        raise ValueError(f"{name} must have shape {wanted}, got {np.shape(mask)}")
-    return mask

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.validation import require_share
+from accel_rl.replay.validation import require_within
 from accel_rl.types import Array, ArrayLike
 
 
@@ -35,24 +35,16 @@ def n_step(
         window that would bootstrap from one ends a step earlier, at the last available observation;
         a window that begins with a truncated step has no target and must not be drawn.
 
-    Raises:
-      ValueError: if arrays differ in length or are empty, or gamma is known and outside [0, 1].
-
     Reference: Sutton and Barto, Reinforcement Learning, 2nd edition, section 7.1; on truncation,
       Pardo et al., "Time limits in reinforcement learning", ICML 2018.
     """
-    n = np.shape(reward)[0] if np.ndim(reward) else 0
-    given = (
-        {"discount": discount}
-        if truncated is None
-        else {"discount": discount, "truncated": truncated}
-    )
-    if n == 0:
-        raise ValueError(f"reward must be [n] with n >= 1, got shape {np.shape(reward)}")
-    for name, values in given.items():
-        if np.shape(values)[:1] != (n,):
-            raise ValueError(f"{name} must have {n} steps, as reward, got {np.shape(values)}")
-    require_share("gamma", gamma)
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_axis_dimension_gt(reward, 0, 0)
+    given = [reward, discount] if truncated is None else [reward, discount, truncated]
+    chex.assert_equal_shape_prefix(given, 1)
+    require_within("gamma", gamma, "[0, 1]")
+    n = len(reward)
     weight = jnp.float32(1)  # gamma^j times the discounts so far
     within = jnp.bool_(True)  # step j belongs to the episode and to the window
     total, steps = jnp.float32(0), jnp.int32(0)

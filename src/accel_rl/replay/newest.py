@@ -24,14 +24,7 @@ def newest(example: Transition, num_envs: int) -> Replay:
       example: one environment's step, such as `train.example` returns; only shapes and dtypes
         matter.
       num_envs: environments that are added together, and items in a sample, E.
-
-    Raises:
-      TypeError: if the example is no `Transition` with a `next_observation`, or a field has the
-        wrong dtype; if `num_envs` is no int.
-      ValueError: if `num_envs` is out of range, or a scalar field of the example is not a scalar.
     """
-    if not isinstance(example, Transition):
-        raise TypeError(f"example must be a types.Transition, got {type(example).__name__}")
     if example.next_observation is None:
         raise TypeError(
             "example must have a next_observation, got None: a single step has no following one to "

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import native
-from accel_rl.arguments import real
+from accel_rl.arguments import one_of
 from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import require
+from accel_rl.replay.validation import require_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
@@ -44,14 +44,12 @@ def prioritised(form: str = "auto") -> MakeSampler:
         distribution, but not the same items for one key.
 
     Raises:
-      ValueError: if `form` is unknown.
       native.KernelsAbsent: when the sampler is made, if `form` is "native" and the kernels are
         missing.
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, equation 1.
     """
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS}, got {form!r}")
+    one_of("form", form, FORMS)
 
     def make(ring: Ring, selective: bool) -> Sampler:
         chosen = _form_here() if form == "auto" else form
@@ -72,19 +70,9 @@ def power(priorities: Array, alpha: Array) -> Array:
 
 
 def exponent(alpha: ArrayLike) -> Array:
-    """Check `alpha` and return it as a leaf.
-
-    Raises:
-      ValueError: if it is no scalar, or known and negative or not finite.
-    """
-    alpha = jnp.asarray(real("alpha", alpha), jnp.float32)
-    require((alpha >= 0) & (alpha < np.inf), "alpha must be finite and at least 0")
-    return alpha
-
-
-def scale(state: Prioritised, priorities: Array) -> Array:
-    """Return the weights of priorities."""
-    return power(priorities, state.alpha)
+    """Check `alpha` and return it as a leaf."""
+    require_within("alpha", alpha, "[0, inf)")
+    return jnp.asarray(alpha, jnp.float32)
 
 
 def _form_here() -> str:
@@ -113,11 +101,11 @@ def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
         return jnp.minimum(slots, np.int32(ring.capacity - 1)), probabilities
 
     return Sampler(
-        init,
-        scale,
-        assign,
-        assign_range,
-        draw,
+        init=init,
+        scale=lambda state, priorities: power(priorities, state.alpha),
+        assign=assign,
+        assign_range=assign_range,
+        draw=draw,
         mass=lambda state, span: ops.total(state.sums),
         least=lambda state, span: _least(ops.leaves(state.sums), ops.total(state.sums)),
         highest=lambda state: ops.highest(state.sums),

@@ -52,9 +52,6 @@ def rank_based(sort_after: float = 0.25) -> MakeSampler:
       sort_after: fraction of the ranked items that must have changed before the next sort, above 0.
         A sort takes about as long as a thousand samples.
 
-    Raises:
-      ValueError: if `sort_after` is not positive and finite.
-
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3 and appendix
       B.2.1.
     """

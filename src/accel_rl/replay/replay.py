@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from accel_rl.arguments import integer, one_of, shown, whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
@@ -160,22 +160,14 @@ def make(
         AMPER draws independently.
       weights_over: "batch" or "buffer": items over which the largest importance-sampling weight is
         taken.
-      least_size: complete items required by `can_sample`; batch_size if None.
+      least_size: complete items required by `can_sample`, no more than the capacity holds; None:
+        batch_size.
       checked: let `jax.experimental.checkify.checkify` report errors in compiled functions: invalid
         priorities, too few items. Calls of compiled functions are slower then.
-
-    Raises:
-      ValueError: if a number is out of range, or the sampler's name is unknown.
-      TypeError: if the example does not support the options, or an argument has the wrong type.
     """
     if isinstance(sampler, str):
         one_of("sampler", sampler, SAMPLERS, OTHER_NAMES)
         sampler = SAMPLERS[sampler]()
-    if not callable(sampler):
-        raise TypeError(
-            f"sampler must be one of {', '.join(SAMPLERS)}, or what replay.uniform() and others "
-            f"give, got {shown(sampler)}"
-        )
     store = make_store(
         example,
         capacity,
@@ -193,14 +185,10 @@ def make(
         weights_over=weights_over,
         checked=checked,
     )
-    most = (store.ring.rows - store.ring.reach + 1) * store.ring.num_envs
+    name = "batch_size" if least_size is None else "least_size"
     least_size = batch_size if least_size is None else least_size
-    integer("least_size", least_size)
-    if not 1 <= least_size <= most:
-        raise ValueError(
-            f"batch_size (or least_size, if given) must be from 1 to {most}, the most complete "
-            f"items that a capacity of {capacity} holds, got {least_size}"
-        )
+    # At most the complete items that the capacity holds.
+    whole(name, least_size, 1, (store.ring.rows - store.ring.reach + 1) * store.ring.num_envs)
     return compose(index, store, least_size)
 
 
@@ -211,12 +199,7 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
       index: draws slots.
       store: holds items.
       least_size: complete items required by `can_sample`.
-
-    Raises:
-      TypeError: if `index` or `store` has the wrong type, or `least_size` is no int.
-      ValueError: if their rings differ, or `least_size` is below 1.
     """
-    whole("least_size", least_size, 1)
     if index.ring != store.ring:
         raise ValueError(f"index and store must share a ring, got {index.ring} and {store.ring}")
 
@@ -283,9 +266,6 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     Args:
       state: state of a replay buffer.
       values: numbers of any shape that were computed from the last batch, such as TD errors.
-
-    Raises:
-      TypeError: if `state` is no `ReplayState`.
     """
     cursor = state.store.cursor
     cursor = dataclasses.replace(cursor, row=order_after(cursor.row, values))

@@ -23,9 +23,6 @@ class Ring:
       num_envs: slots in a row.
       window: rows that an item spans, from its own on.
       history: rows before its own that an item needs.
-
-    Raises:
-      ValueError: if a number is out of range, the rows are not whole, or too few for one item.
     """
 
     capacity: int
@@ -34,10 +31,9 @@ class Ring:
     history: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("capacity", 1), ("num_envs", 1), ("window", 1), ("history", 0)):
+        whole("capacity", self.capacity, 1, 2**30)
+        for name, least in (("num_envs", 1), ("window", 1), ("history", 0)):
             whole(name, getattr(self, name), least)
-        if self.capacity > 2**30:
-            raise ValueError(f"capacity must be at most 2**30, got {self.capacity}")
         if self.capacity % self.num_envs:
             below = self.capacity // self.num_envs * self.num_envs
             raise ValueError(

@@ -38,10 +38,6 @@ def shard(replay: Replay, axis_name: str) -> Replay:
     Args:
       replay: the buffer of one device, from `make`.
       axis_name: name of the mesh axis.
-
-    Raises:
-      TypeError: if `replay` is no `Replay`, or `axis_name` no str.
-      ValueError: if weights are normalised over the buffer: only the batch is supported.
     """
     index, store = replay.parts
     if index.weights_over != "batch":
@@ -93,9 +89,6 @@ def whole_batch(sample: Sample, axis_name: str) -> Sample:
     Args:
       sample: this device's sample, inside `jax.shard_map`.
       axis_name: name of the mesh axis over which the buffer is sharded.
-
-    Raises:
-      TypeError: if `sample` is no `Sample`, or `axis_name` no str.
     """
     mine = sample.probabilities > 0
 

@@ -4,10 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.validation import same_structure
 from accel_rl.types import Array, ArrayLike, PyTree
-
-NUMBERS = "biuf"  # kinds of NumPy dtypes; bfloat16 and similar dtypes have another kind
 
 
 def allocate(example: PyTree, capacity: int) -> PyTree:
@@ -16,27 +13,13 @@ def allocate(example: PyTree, capacity: int) -> PyTree:
 
 
 def describe(example: PyTree) -> PyTree:
-    """Return the shapes and dtypes of an example's leaves, without its values.
-
-    Raises:
-      TypeError: if it has no leaves, or a leaf that is neither of numbers nor of bools.
-    """
-    leaves = jax.tree.leaves(example)
-    if not leaves:
-        raise TypeError(f"example must have at least one array, got {example!r}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(example):
-        dtype = _dtype(leaf)
-        if dtype.kind not in NUMBERS and not jnp.issubdtype(dtype, np.number):
-            name = "example" + jax.tree_util.keystr(path)
-            raise TypeError(f"{name} must be of numbers or bools, got {dtype}")
+    """Return the shapes and dtypes of an example's leaves, without its values."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)), example)
 
 
 def _dtype(leaf: ArrayLike) -> np.dtype:
-    """Return the dtype that JAX gives an array or number, or NumPy's if JAX has none for it."""
-    dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
-    known = dtype.kind in NUMBERS or jnp.issubdtype(dtype, np.number)
-    return jax.dtypes.canonicalize_dtype(dtype) if known else dtype
+    """Return the dtype that JAX gives an array or number."""
+    return jax.dtypes.canonicalize_dtype(getattr(leaf, "dtype", None) or np.asarray(leaf).dtype)
 
 
 def as_rows(
@@ -46,18 +29,11 @@ def as_rows(
 
     Without an environment axis (`num_envs` None), items are one item or [steps]; with it, [envs] or
     [steps, envs].
-
-    Raises:
-      TypeError: if structure or dtypes differ from the example's.
-      ValueError: if shapes do.
     """
-    same_structure(argument, example, items)
     envs = () if num_envs is None else (num_envs,)
     steps: set[int | None] = set()
-    rows = []
-    for (path, item), spec in zip(
-        jax.tree_util.tree_leaves_with_path(items), jax.tree.leaves(example), strict=True
-    ):
+
+    def row(path: PyTree, spec: PyTree, item: PyTree) -> Array:
         name = argument + jax.tree_util.keystr(path)
         shape, single = np.shape(item), (*envs, *spec.shape)
         dtype = _dtype(item)
@@ -70,11 +46,13 @@ def as_rows(
                 f"{name} must have shape {single} or (steps, {str(single)[1:]}, got {shape}"
             )
         steps.add(shape[0] if chunk else None)
-        rows.append(jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape))
+        return jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape)
+
+    rows = jax.tree_util.tree_map_with_path(row, example, items)
     if len(steps) > 1:
         raise ValueError(f"leaves of {argument} must have the same number of steps, got {steps}")
     (count,) = steps
-    return jax.tree.unflatten(jax.tree.structure(items), rows), 1 if count is None else count
+    return rows, 1 if count is None else count
 
 
 def write(data: PyTree, first: Array, rows: PyTree, around: bool) -> PyTree:

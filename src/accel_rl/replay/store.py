@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import integer
+from accel_rl.arguments import whole
 from accel_rl.replay import ring as rings
 from accel_rl.replay import storage, views
 from accel_rl.replay.ring import Cursor, Ring
@@ -69,8 +69,6 @@ def make_store(
 ) -> Store:
     """Make a ring of items in arrays, time-major: one row for a step of all environments.
 
-    See `replay.make` for the arguments and for the errors raised.
-
     Args:
       example: an item, of one environment and step.
       capacity: items stored, over all environments.
@@ -84,13 +82,7 @@ def make_store(
     view = views.make_view(
         spec, n_step=n_step, sequence_length=sequence_length, frame_stack=frame_stack
     )
-    if integer("sequence_period", sequence_period) < 1 or (
-        sequence_period > 1 and sequence_length is None
-    ):
-        raise ValueError(
-            "sequence_period must be at least 1, and 1 without sequence_length, got "
-            f"{sequence_period}"
-        )
+    whole("sequence_period", sequence_period, 1, 1 if sequence_length is None else None)
     ring = Ring(capacity, 1 if num_envs is None else num_envs, view.window, view.history)
 
     def init() -> StoreState:

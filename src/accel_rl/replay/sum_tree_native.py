@@ -28,10 +28,6 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
       tree: the weights.
       slots: [n] int32.
       weights: [n] float32, finite and not negative.
-
-    Raises:
-      TypeError: if a dtype is wrong.
-      ValueError: if a shape is wrong.
     """
     require_array("weights", weights, np.float32, (jnp.size(weights),))
     require_array("slots", slots, np.int32, weights.shape)
@@ -46,10 +42,6 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
       first: int32, the first slot.
       weights: [n] float32, n at most the capacity.
       capacity: slots of the ring, after which leaves continue at 0.
-
-    Raises:
-      TypeError: if a dtype is wrong.
-      ValueError: if a shape is wrong.
     """
     require_array("weights", weights, np.float32, (jnp.size(weights),))
     require_array("first", first, np.int32, ())
@@ -67,10 +59,6 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     Returns:
       Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all weights
         are 0.
-
-    Raises:
-      TypeError: if a dtype is wrong.
-      ValueError: if a shape is wrong.
     """
     n = jnp.size(positions)
     require_array("positions", positions, np.float32, (n,))

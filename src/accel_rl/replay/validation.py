@@ -26,26 +26,10 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
         raise ValueError(message)
 
 
-def require_share(name: str, value: ArrayLike) -> None:
-    """Check that a scalar, if known, is from 0 to 1.
-
-    Raises:
-      ValueError: if it is no scalar, or known and out of range.
-    """
+def require_within(name: str, value: ArrayLike, interval: str) -> None:
+    """Check a real scalar, and that it lies in an interval if it is known."""
     if known(value):
-        within(name, value, "[0, 1]")
-    else:
-        real(name, value)
-
-
-def require_small(name: str, value: ArrayLike) -> None:
-    """Check that a scalar, if known, is finite and not negative.
-
-    Raises:
-      ValueError: if it is no scalar, or known and out of range.
-    """
-    if known(value):
-        within(name, value, "[0, inf)")
+        within(name, value, interval)
     else:
         real(name, value)
 
@@ -54,21 +38,7 @@ def sound_priorities(priorities: PyTree, checked: bool = False) -> PyTree:
     """Return a mask of the finite, non-negative priorities, bool as `priorities`.
 
     Traced priorities that are invalid are reported through checkify if `checked`.
-
-    Raises:
-      ValueError: if a priority is known and is NaN, negative or infinite.
     """
     sound = (priorities >= 0) & (priorities < np.float32(np.inf))
     require(sound.all(), "priorities must be finite and not negative", checked)
     return sound
-
-
-def same_structure(argument: str, expected: PyTree, found: PyTree) -> None:
-    """Check that two pytrees have the same structure.
-
-    Raises:
-      TypeError: if they do not.
-    """
-    wanted, got = str(jax.tree.structure(expected)), str(jax.tree.structure(found))
-    if wanted != got:
-        raise TypeError(f"{argument} must have the structure of the example, {wanted}, got {got}")

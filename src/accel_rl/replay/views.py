@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
-from accel_rl.replay.frames import Offset, episode_ends, push, stacked_slots
+from accel_rl.arguments import require_array, whole
 from accel_rl.replay.n_step import n_step as n_step_return
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Sequences, Transition
+
+Offset = Callable[[Array, Array | int], Array]
+"""offset(slots, rows): slots of the same environments that many rows later, around the end."""
 
 
 class View(NamedTuple):
@@ -33,13 +35,7 @@ class View(NamedTuple):
 def make_view(
     example: PyTree, *, n_step: int = 1, sequence_length: int | None = None, frame_stack: int = 1
 ) -> View:
-    """Make the view of items like `example`, of which only shapes and dtypes matter.
-
-    Raises:
-      TypeError: if n-step returns or frame stacks are requested for items other than `Transition`,
-        or a field of one has the wrong dtype; if a length is no int.
-      ValueError: if a length is below 1, or n_step is above 1 with a sequence_length.
-    """
+    """Make the view of items like `example`, of which only shapes and dtypes matter."""
     whole("n_step", n_step, 1)
     whole("frame_stack", frame_stack, 1)
     if sequence_length is not None:
@@ -49,7 +45,10 @@ def make_view(
             "n_step is for single transitions: take replay.n_step over the steps of a sequence"
         )
     if isinstance(example, Transition):
-        _check_transition(example)
+        for name in ("reward", "discount"):
+            require_array(f"example.{name}", getattr(example, name), np.float32, ())
+        if example.truncated is not None:
+            require_array("example.truncated", example.truncated, np.bool_, ())
     elif n_step > 1 or frame_stack > 1:
         raise TypeError(
             "n_step and frame_stack need items of type accel_rl.types.Transition, got "
@@ -69,8 +68,6 @@ def _transitions(example: Transition, n: int, depth: int) -> View:
     def gather(data: Transition, slots: Array, offset: Offset, gamma: ArrayLike | None) -> Batch:
         if gamma is None:
             raise TypeError("sample needs gamma, the discount factor, to make targets")
-        if np.shape(gamma) != ():
-            raise ValueError(f"gamma must be a scalar, got shape {np.shape(gamma)}")
         window = jnp.stack([offset(slots, j) for j in range(n)], axis=-1)
         reward, discount, truncated = _at((data.reward, data.discount, data.truncated), window)
         mapped = 0 if may_truncate else None
@@ -137,19 +134,43 @@ def _at(data: PyTree, slots: Array) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.at[slots].get(mode="promise_in_bounds"), data)
 
 
-def _check_transition(example: Transition) -> None:
-    """Check the scalar fields of a transition.
+def stacked_slots(
+    ended: Callable[[Array], Array], slots: Array, depth: int, offset: Offset
+) -> Array:
+    """Return the slots of the newest `depth` frames at each slot, oldest first.
 
-    Raises:
-      TypeError: if a field has the wrong dtype.
-      ValueError: if a field is not a scalar.
+    Frames before the episode's first repeat that first frame, as Gymnasium pads.
+
+    Args:
+      ended: maps slots to bool, True if the episode stopped after the step.
+      slots: [...] int32.
+      depth: frames in a stack.
+      offset: see `Offset`.
+
+    Returns:
+      int32 [..., depth].
     """
-    for name, dtype in (("reward", jnp.float32), ("discount", jnp.float32), ("truncated", bool)):
-        leaf = getattr(example, name)
-        if name == "truncated" and leaf is None:
-            continue
-        if leaf is None or leaf.dtype != dtype:
-            found = None if leaf is None else leaf.dtype
-            raise TypeError(f"example.{name} must be of {np.dtype(dtype)}, got {found}")
-        if leaf.shape:
-            raise ValueError(f"example.{name} must be a scalar, got shape {leaf.shape}")
+    back = jnp.zeros_like(slots)  # rows back to the oldest frame found so far
+    stack = [slots]
+    inside = jnp.ones_like(slots, bool)
+    for j in range(1, depth):
+        inside &= ~ended(offset(slots, -j))
+        back += inside.astype(jnp.int32)
+        stack.append(offset(slots, -back))
+    return jnp.stack(stack[::-1], axis=-1)
+
+
+def push(stack: PyTree, frame: PyTree, axis: int) -> PyTree:
+    """Append one frame to stacks with their depth on `axis`, and drop the oldest frame."""
+
+    def leaf(old: Array, new: Array) -> Array:
+        kept = jax.lax.slice_in_dim(old, 1, old.shape[axis], axis=axis)
+        return jnp.concatenate([kept, jnp.expand_dims(new, axis)], axis=axis)
+
+    return jax.tree.map(leaf, stack, frame)
+
+
+def episode_ends(discount: Array, truncated: Array | None) -> Array:
+    """Return a mask of the steps after which the episode stopped, bool as `discount`."""
+    ended = discount == np.float32(0)
+    return ended if truncated is None else ended | truncated

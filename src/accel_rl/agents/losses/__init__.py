@@ -1,14 +1,18 @@
 """Losses and TD errors of one transition; `vmap` them over a batch."""
 
-from accel_rl.agents.losses.categorical import categorical_q_learning, project
 from accel_rl.agents.losses.deterministic_policy import (
     clipped_double_q,
     deterministic_policy,
     smoothed,
     worst,
 )
+from accel_rl.agents.losses.distributional import (
+    categorical_q_learning,
+    project,
+    quantile_q_learning,
+    quantile_regression,
+)
 from accel_rl.agents.losses.q_learning import q_learning
-from accel_rl.agents.losses.quantile import quantile_q_learning, quantile_regression
 from accel_rl.agents.losses.regression import LOSSES, huber, squared
 from accel_rl.agents.losses.soft_actor_critic import (
     soft_policy,

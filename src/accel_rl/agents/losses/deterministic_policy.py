@@ -6,7 +6,6 @@ Actions are in [-1, 1]. With several critics, targets use the minimum of their v
 import jax
 import jax.numpy as jnp
 
-from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 
@@ -21,13 +20,12 @@ def smoothed(action: Array, noise: Array, clip: Array) -> Array:
     Returns:
       [D] float32 in [-1, 1].
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018, section 5.3.
     """
-    require_shapes(action=(action, "D"), noise=(noise, "D"), clip=(clip, ""))
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_equal_shape([action, noise])
     return jnp.clip(action + jnp.clip(noise, -clip, clip), -1, 1)
 
 
@@ -47,14 +45,14 @@ def clipped_double_q(q_tm1: Array, r_t: Array, discount_t: Array, q_t: Array) ->
     Returns:
       [C] float32, with a gradient with respect to `q_tm1` only.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016,
       algorithm 1; Fujimoto et al., "Addressing function approximation error in actor-critic
       methods", ICML 2018, equation 10.
     """
-    require_shapes(q_tm1=(q_tm1, "C"), r_t=(r_t, ""), discount_t=(discount_t, ""), q_t=(q_t, "C"))
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank([q_tm1, r_t, discount_t], [1, 0, 0])
+    chex.assert_equal_shape([q_tm1, q_t])
     return jax.lax.stop_gradient(r_t + discount_t * jnp.min(q_t)) - q_tm1
 
 
@@ -67,13 +65,12 @@ def worst(error: Array) -> Array:
     Returns:
       [] float32, signed.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Fujimoto et al., "An equivalence between loss functions and non-uniform sampling in
       experience replay", NeurIPS 2020, with priorities from max(|error_1|, |error_2|).
     """
-    require_shapes(error=(error, "C"))
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank(error, 1)
     return error[jnp.argmax(jnp.abs(error))]
 
 
@@ -86,10 +83,6 @@ def deterministic_policy(q: Array) -> Array:
     Returns:
       [] float32.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Silver et al., "Deterministic policy gradient algorithms", ICML 2014, theorem 1.
     """
-    require_shapes(q=(q, ""))
     return -q

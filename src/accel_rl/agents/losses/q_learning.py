@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 
@@ -27,19 +26,12 @@ def q_learning(
     Returns:
       [] float32, with a gradient with respect to `q_tm1` only.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       van Hasselt et al., "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4.
     """
-    require_shapes(
-        q_tm1=(q_tm1, "A"),
-        a_tm1=(a_tm1, ""),
-        r_t=(r_t, ""),
-        discount_t=(discount_t, ""),
-        q_t=(q_t, "A"),
-        q_t_selector=(q_t_selector, "A"),
-    )
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank([q_tm1, a_tm1, r_t, discount_t], [1, 0, 0, 0])
+    chex.assert_equal_shape([q_tm1, q_t, q_t_selector])
     target = r_t + discount_t * q_t[jnp.argmax(q_t_selector)]
     return jax.lax.stop_gradient(target) - q_tm1[a_tm1]

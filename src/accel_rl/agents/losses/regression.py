@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.types import Array
 
 
@@ -22,14 +22,10 @@ def huber(error: Array, delta: float = 1.0) -> Array:
 
     Its derivative is the error clipped to [-delta, delta].
 
-    Raises:
-      TypeError: if delta is concrete (not traced) and not a number.
-      ValueError: if delta is concrete and not above 0.
-
     Reference: Huber, "Robust estimation of a location parameter", Annals of Statistics 1964.
     """
-    if not isinstance(delta, jax.core.Tracer) and not real("delta", delta) > 0:
-        raise ValueError(f"delta must be above 0, got {delta}")
+    if not isinstance(delta, jax.core.Tracer):
+        within("delta", delta, "(0, inf]")
     clipped = jnp.clip(error, -delta, delta)
     return clipped * (error - np.float32(0.5) * clipped)
 

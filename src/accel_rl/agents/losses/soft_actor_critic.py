@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.losses.deterministic_policy import clipped_double_q
-from accel_rl.agents.losses.shapes import require_shapes
 from accel_rl.types import Array
 
 _LOG_2 = np.float32(math.log(2))
@@ -31,13 +30,13 @@ def squashed_gaussian(mean: Array, log_std: Array, noise: Array) -> tuple[Array,
     Returns:
       The action, [D] float32 in [-1, 1], and its log-density, [] float32.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018, appendix C, equation 21.
     """
-    require_shapes(mean=(mean, "D"), log_std=(log_std, "D"), noise=(noise, "D"))
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank(mean, 1)
+    chex.assert_equal_shape([mean, log_std, noise])
     number = mean + jnp.exp(log_std) * noise
     normal = np.float32(-0.5) * jnp.square(noise) - log_std - _LOG_ROOT_2_PI
     # log(1 - tanh(x)^2), in a form whose difference does not round to 0 where |x| is large.
@@ -69,20 +68,12 @@ def soft_q(
     Returns:
       [C] float32, with a gradient with respect to `q_tm1` only.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equations 3 and 5.
     """
-    require_shapes(
-        q_tm1=(q_tm1, "C"),
-        r_t=(r_t, ""),
-        discount_t=(discount_t, ""),
-        q_t=(q_t, "C"),
-        log_prob_t=(log_prob_t, ""),
-        temperature=(temperature, ""),
-    )
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank([log_prob_t, temperature], 0)
     return clipped_double_q(q_tm1, r_t, discount_t, q_t - temperature * log_prob_t)
 
 
@@ -97,13 +88,12 @@ def soft_policy(q: Array, log_prob: Array, temperature: Array) -> Array:
     Returns:
       [] float32, with a gradient with respect to `q` and `log_prob`.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 9.
     """
-    require_shapes(q=(q, "C"), log_prob=(log_prob, ""), temperature=(temperature, ""))
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank([q, log_prob, temperature], [1, 0, 0])
     return jax.lax.stop_gradient(temperature) * log_prob - jnp.min(q)
 
 
@@ -118,15 +108,10 @@ def temperature_loss(log_temperature: Array, log_prob: Array, target_entropy: Ar
     Returns:
       [] float32, with a gradient with respect to `log_temperature` only.
 
-    Raises:
-      ValueError: if a shape is wrong.
-
     Reference: Haarnoja et al., "Soft actor-critic algorithms and applications", arXiv 1812.05905,
       equation 18.
     """
-    require_shapes(
-        log_temperature=(log_temperature, ""),
-        log_prob=(log_prob, ""),
-        target_entropy=(target_entropy, ""),
-    )
+    import chex  # at the first trace, since it takes 0.1 s
+
+    chex.assert_rank([log_temperature, log_prob, target_entropy], 0)
     return -jnp.exp(log_temperature) * jax.lax.stop_gradient(log_prob + target_entropy)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.envs.wrappers.normalisation import gathers_statistics
-from accel_rl.envs.wrappers.spaces import require_count, require_environment
 from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
 
 
@@ -39,13 +39,8 @@ def time_limit(env: Environment, steps: int) -> Environment:
     Args:
       env: an environment; its own limits remain.
       steps: largest length of an episode.
-
-    Raises:
-      TypeError: if env is not an environment, or steps is not an integer.
-      ValueError: if steps is below 1, or env gathers statistics, which each reset would discard.
     """
-    require_environment(env)
-    limit = np.int32(require_count("steps", steps))
+    limit = np.int32(whole("steps", steps, 1, 2**31 - 1))
     if gathers_statistics(env):
         raise ValueError(
             "time_limit must be put inside of normalise_observations: outside, each truncation "
@@ -79,7 +74,6 @@ def episode_statistics(env: Environment) -> Environment:
     They cover the episode up to and including the step; where it stopped, the whole episode. The
     return sums the rewards of `env`, so apply this wrapper before one that changes rewards.
     """
-    require_environment(env)
 
     def reset(key: Array) -> tuple[PyTree, StatisticsState]:
         observation, state = env.reset(key)

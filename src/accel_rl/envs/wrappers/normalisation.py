@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import within
-from accel_rl.envs.wrappers.spaces import require_box
+from accel_rl.envs.wrappers.observations import require_box
 from accel_rl.types import Array, ArrayLike, Box, Environment, EnvStep, PyTree
 
 
@@ -96,11 +96,6 @@ def normalise_observations(
       statistics: fixed statistics; None: gathered while stepping.
       epsilon: added to the variance.
       clip: largest magnitude of normalised observations; may be infinite.
-
-    Raises:
-      TypeError: if env is not an environment, its observations are Discrete, or an argument is of
-        another type.
-      ValueError: if epsilon or clip is not above 0, or statistics are of another shape.
     """
     space = require_box(env, "normalise_observations")
     for name, value in (("epsilon", epsilon), ("clip", clip)):

@@ -8,9 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from accel_rl.arguments import function as function_of
-from accel_rl.envs.wrappers.spaces import require_box, require_count, require_environment
+from accel_rl.arguments import whole
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
+
+
+def require_box(env: Environment, wrapper: str) -> Box:
+    """Return the observation space; raise TypeError unless it is a Box."""
+    space = env.observation_space
+    if not isinstance(space, Box):
+        raise TypeError(f"{wrapper} needs Box observations, {env.name} has {space}: use one_hot")
+    return space
 
 
 def map_observations(
@@ -22,17 +29,10 @@ def map_observations(
       env: an environment.
       function: from an observation of `env` to one of `space`; pure.
       space: of the new observations.
-
-    Raises:
-      TypeError: if env is not an environment, `function` not a function, or `space` not a space.
-      ValueError: if the function's result differs from the space in shape or dtype.
     """
-    old = require_environment(env).observation_space
-    function_of("function", function)
+    old = env.observation_space
     held = jax.dtypes.canonicalize_dtype
     made = jax.eval_shape(function, jax.ShapeDtypeStruct(old.shape, held(old.dtype)))
-    if not isinstance(made, jax.ShapeDtypeStruct):
-        raise ValueError(f"function must give elements of {space}, got {made}")
     if (made.shape, made.dtype) != (space.shape, held(space.dtype)):
         raise ValueError(f"function must give elements of {space}, got {made.dtype}{made.shape}")
 
@@ -49,22 +49,14 @@ def map_observations(
 
 
 def flatten_observations(env: Environment) -> Environment:
-    """Flatten observations to vectors, in C order.
-
-    Raises:
-      TypeError: if env is not an environment, or its observations are Discrete.
-    """
+    """Flatten the Box observations of `env` to vectors, in C order."""
     space = require_box(env, "flatten_observations")
     return map_observations(env, jnp.ravel, dataclasses.replace(space, shape=(len(space.low),)))
 
 
 def one_hot(env: Environment) -> Environment:
-    """Encode Discrete observations as one-hot float32 vectors.
-
-    Raises:
-      TypeError: if env is not an environment, or its observations are not Discrete.
-    """
-    space = require_environment(env).observation_space
+    """Encode the Discrete observations of `env` as one-hot float32 vectors."""
+    space = env.observation_space
     if not isinstance(space, Discrete):
         raise TypeError(f"one_hot needs Discrete observations, {env.name} has {space}")
     n = space.n
@@ -76,13 +68,10 @@ def one_hot(env: Environment) -> Environment:
 
 
 def cast_observations(env: Environment, dtype: DTypeLike) -> Environment:
-    """Cast observations to another dtype to save memory, such as MinAtar's 0 and 1 to uint8.
+    """Cast Box observations of `env` to another `dtype`, such as MinAtar's 0 and 1 to uint8.
 
-    Only the bounds are checked: a cast to integers drops the fractions of values between them.
-
-    Raises:
-      TypeError: if env is not an environment, or its observations are Discrete.
-      ValueError: if the dtype cannot hold the bounds of the space.
+    The dtype must hold the bounds of the space. Only these are checked: a cast to integers drops
+    the fractions of values between them.
     """
     space = require_box(env, "cast_observations")
     target = jax.dtypes.canonicalize_dtype(np.dtype(dtype))
@@ -125,16 +114,9 @@ def frame_stack(env: Environment, frames: int) -> Environment:
     Args:
       env: an environment with Box observations of at least one axis.
       frames: number of observations.
-
-    Raises:
-      TypeError: if env is not an environment, its observations are Discrete, or frames is not an
-        integer.
-      ValueError: if observations have no axis, or frames is below 1.
     """
     space = require_box(env, "frame_stack")
-    frames = require_count("frames", frames)
-    if not space.shape:
-        raise ValueError(f"frame_stack needs observations of one axis or more, got {space}")
+    whole("frames", frames, 1)
     width = space.shape[-1]
 
     def stacked(bounds: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,17 +1,65 @@
-"""Exploration noise for continuous actions."""
+"""Parts of agents of continuous actions: maps to [-1, 1], exploration noise, several critics."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.networks import Critic
+from accel_rl.types import Array, ArrayLike, Box, PyTree
 
 RANDOM_STEPS = {
     "random_steps": Limits(1_000, 0, 1e12, "environment steps in which actions are uniform"),
 }
+
+
+def components(space: Box) -> int:
+    """Return D, the number of components of an action."""
+    return math.prod(space.shape)
+
+
+def from_cube(space: Box, action: Array) -> Array:
+    """Map actions in [-1, 1] to the bounds of a space.
+
+    Args:
+      space: with finite bounds; -1 maps to `low`, 1 to `high`.
+      action: [B, D] float32 in [-1, 1].
+
+    Returns:
+      [B, *space.shape] of the space's dtype, never outside the bounds.
+    """
+    middle, half = _middle_and_half(space)
+    # Rounding of middle + half can exceed a bound, so the result is clipped in the space's units.
+    low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
+    action = jnp.clip(middle + half * action, low, high)
+    dtype = jax.dtypes.canonicalize_dtype(space.dtype)
+    return action.reshape(-1, *space.shape).astype(dtype)
+
+
+def to_cube(space: Box, action: Array) -> Array:
+    """Map actions of a space to [-1, 1], the inverse of `from_cube`.
+
+    Args:
+      space: with finite bounds. A component whose bounds are equal maps to 0.
+      action: [B, *space.shape].
+
+    Returns:
+      [B, D] float32.
+    """
+    middle, half = _middle_and_half(space)
+    flat = action.reshape(-1, components(space)).astype(jnp.float32)
+    return (flat - middle) / np.where(half > 0, half, np.float32(1))
+
+
+def _middle_and_half(space: Box) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle and half the width of each component's range, [D] float32 each."""
+    # Halved before they are added: the sum of two large bounds could overflow.
+    low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
+    return (low / 2 + high / 2).astype(np.float32), (high / 2 - low / 2).astype(np.float32)
 
 
 class Noise(NamedTuple):
@@ -89,3 +137,26 @@ def uniform_at_first(action: Array, key: Array, step: ArrayLike, random_steps: A
     """
     uniform = jax.random.uniform(key, action.shape, jnp.float32, -1, 1)
     return jnp.where(jnp.asarray(step).astype(jnp.float32) < random_steps, uniform, action)
+
+
+class Critics(NamedTuple):
+    """Ensemble of C independently initialised critics."""
+
+    network: Critic
+    num: int
+
+    def init(self, key: Array, features: Array, action: Array) -> PyTree:
+        """Return parameters with leaves [C, ...]."""
+        return jax.vmap(self.network.init, (0, None, None))(
+            jax.random.split(key, self.num), features, action
+        )
+
+    def values(self, params: PyTree, features: Array, action: Array) -> Array:
+        """Return the critics' values [B, C] of features [B, ...] and actions [B, D]."""
+        values = jax.vmap(self.network.apply, (0, None, None), -1)(params, features, action)
+        return jnp.asarray(values)
+
+    def first(self, params: PyTree, features: Array, action: Array) -> Array:
+        """Return the first critic's values [B]; arguments as of `values`."""
+        params = jax.tree.map(lambda leaf: leaf[0], params)
+        return jnp.asarray(self.network.apply(params, features, action))
