@@ -66,7 +66,7 @@ def test_a_tables_page_tells_what_was_modelled(run, tmp_path):
     assert "settings.alpha" not in shown.text
     assert "alpha 0.1" in shown.text
     assert re.search(r"Machine cpu \S", shown.text)
-    assert badges(shown, "modelled") == 3  # the sum, the picture, the table
+    assert badges(shown, "modelled") == 6  # the sum, the picture, four parts
 
 
 @pytest.mark.long  # wants a training
@@ -115,7 +115,7 @@ def test_a_sweeps_page_names_the_best(training, tmp_path):
     write(path / "results.json", results)
     shown = page(path)
     assert "Trainings of several lengths or numbers of seeds. There were 2 comb" in shown.text
-    assert "Best settings agent.tau 1.0" in shown.text
+    assert "Best settings agent.tau 1 Its" in shown.text
     assert "Its inter-quartile mean 4.5 measured" in shown.text
     assert shown.text.count("diverged") == 4
     assert "jax 1.2.3" in shown.text
@@ -160,6 +160,7 @@ def test_the_demos_page_has_its_pictures_and_marks_columns(tmp_path):
     assert "Q-learning and SARSA on 1 environments, 1,000 transitions, 4 passes" in shown.text
     assert "a check, not a result" in shown.text
     assert "0.736 1 62.5 2 3" in shown.text
+    assert "FrozenLake-v1 0.744 random 20 0.5 0.25 1.5" in shown.text
     assert "PIM kernel, ms modelled" in shown.text
     assert badges(shown, "modelled") == 5  # four columns and the picture
     (image,) = shown.all("img")
@@ -199,7 +200,7 @@ def test_an_apex_page_draws_what_rows_hold(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = page(tmp_path)
     assert "Mean greedy return 20.5 measured" in shown.text
-    assert "environment steps per second 200" in shown.text
+    assert "Environment steps per second 200 measured" in shown.text
     assert "agent.hidden 8, 8" in shown.text
     assert len(shown.all("img")) == 1  # of the loss; no episode ended
 
@@ -262,7 +263,11 @@ def test_a_composed_page_keeps_predicted_and_measured_apart(tmp_path):
     assert "agent.hidden 8" in shown.text
     assert "no way" in shown.text
     write(tmp_path / "measured.json", run)
-    assert "Iteration of the run 500 us measured" in page(tmp_path).text
+    (tmp_path / "metrics.jsonl").write_text('{"steps": 4000, "loss": 0.5}\n')
+    shown = page(tmp_path)
+    assert "Iteration of the run 500 us measured" in shown.text
+    assert "predicted iteration 250 us modelled" in shown.text
+    assert len(shown.all("img")) == 1  # of the loss
 
 
 def test_a_datasets_page_lies_beside_it(dataset, tmp_path):
@@ -294,8 +299,8 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
     for words, told in (
         ((tmp_path / "absent",), "absent does not exist"),
         ((tmp_path / "empty",), "empty is no run's folder"),
-        ((tmp_path / "broken.json",), "broken.json is no JSON file"),
-        ((tmp_path / "other.json",), "other.json: schema must be"),
+        ((tmp_path / "broken.json",), "broken.json is not a JSON file"),
+        ((tmp_path / "other.json",), "other.json: schema is missing"),
         ((damaged,), "damaged holds a damaged run: KeyError"),
         ((unknown,), "run.json is damaged: kind must be 'training', 'sweep'"),
         ((good, "--out", tmp_path / "no" / "x.html"), "no does not exist"),
@@ -316,6 +321,6 @@ def test_a_browser_shows_a_runs_page(run, tmp_path):
     assert len(seen["images"]) == 3
     assert all(complete and min(size) > 50 for complete, *size in seen["images"])
     assert seen["requests"] == [name for name in seen["requests"] if name.startswith("data:")]
-    assert {"q_learning on FrozenLake-v1", "Time", "Configuration", "Versions"} <= set(
+    assert {"q_learning on FrozenLake-v1", "Results", "Configuration", "Versions"} <= set(
         seen["headings"]
     )

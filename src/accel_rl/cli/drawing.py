@@ -23,6 +23,10 @@ _MOST = 3  # most settings in a label
 _COMMON = ("steps", "seconds")  # metrics with one value for all seeds
 
 
+class NoValues(ValueError):
+    """Error of a metric that no run has for all of its seeds."""
+
+
 class _Drawn(NamedTuple):
     """Curve with the run, environment and settings it belongs to."""
 
@@ -41,15 +45,15 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
       confidence: level of the bootstrap intervals over seeds.
 
     Raises:
-      ValueError: if a run has no metrics or lacks the metric, no run has a value for all seeds, or
-        `confidence` is out of range.
+      NoValues: if a run lacks the metric, or no run has a value for all seeds.
+      ValueError: if `confidence` is out of range.
     """
     found = [_curves(run, metric) for run in runs]
     drawn = [each for curves, _ in found for each in curves]
     without = [each for _, names in found for each in names]
     if not drawn:
         of = f"there is no value of {metric} for all seeds of {', '.join(without)}"
-        raise ValueError(f"{of}{_instead(runs, metric)}")
+        raise NoValues(f"{of}{_instead(runs, metric)}")
     for each in without:
         warnings.warn(
             f"{each} is not drawn: it has no value of {metric} for all seeds", stacklevel=2
@@ -90,7 +94,7 @@ def _curves(run: Path, metric: str) -> tuple[list[_Drawn], list[str]]:
         there = [name for name in _of_seeds(rows) if name not in _COMMON]
         if metric not in there:
             known = ", ".join(there) or "nothing yet"
-            raise ValueError(f"{path} has no metric {metric!r} of each seed; there is {known}")
+            raise NoValues(f"{path} has no metric {metric!r} of each seed; there is {known}")
         flat = _flat(configuration.to_mapping(complete))
         for number, settings in enumerate(complete.combinations()):
             curve = _curve(complete, rows, metric, number)

@@ -3,15 +3,15 @@
 Figures are made without pyplot: no display, no global state.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from accel_rl import envs, plot
-from accel_rl.io import atomic_write
+from accel_rl.cli import table_folder
+from accel_rl.envs.registry import has_tables
+from accel_rl.io import atomic_write, run_folder
 from accel_rl.types import ArrayLike
 
 _DPI = 120
@@ -41,7 +41,12 @@ def policy_figure(environment: str, values: ArrayLike, title: str) -> Figure:
     """
     table = np.asarray(values)
     policy = table.argmax(axis=1)
-    layouts = _layouts(environment)
+    layouts = [envs.layout(environment)]
+    if environment.startswith("Taxi"):
+        layouts = [
+            envs.layout(environment, passenger=passenger, destination="G")
+            for passenger in ("Y", "taxi")
+        ]
     height, width = layouts[0].states.shape
     cell = 1.15 if height * width <= 30 else 0.75
     size = (cell * width + 1.0) * len(layouts), cell * height + 1.2
@@ -53,27 +58,32 @@ def policy_figure(environment: str, values: ArrayLike, title: str) -> Figure:
     return figure
 
 
-def curve_figure(
-    environment: str, passes: ArrayLike, returns: ArrayLike, label: str, optimal: float | None
-) -> Figure:
-    """Draw the learning curve of one run."""
-    figure = new_figure(6.4, 4.0, f"{environment}: exact return of the greedy policy")
-    reference = None if optimal is None else ("best possible", optimal)
-    plot.draw_curves(figure.subplots(), passes, {label: returns}, reference=reference)
-    return figure
+def table_figures(run: Path) -> dict[str, Figure]:
+    """Draw a tabular run's modelled time, and learning curve and policy if known, by file name.
 
-
-def parts_figure(title: str, runs: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Draw the modelled time parts of one or more runs."""
-    figure = new_figure(7.2, 1.4 + 0.32 * len(runs), title)
-    plot.draw_breakdown(figure.subplots(), runs)
-    return figure
-
-
-def _layouts(environment: str) -> Sequence[Any]:
-    if environment.startswith("Taxi"):
-        return [
-            envs.layout(environment, passenger=passenger, destination="G")
-            for passenger in ("Y", "taxi")
-        ]
-    return [envs.layout(environment)]
+    Raises:
+      ValueError: if the folder does not hold a complete run.
+    """
+    run_folder.require_kind(run, "table")
+    results = run_folder.read_json(run, run_folder.RESULTS)
+    history = run_folder.read_json(run, table_folder.HISTORY)
+    table = table_folder.load_table(run)
+    environment = results["environment"]
+    label = f"{results['rule']}, {results['numerics']}, {results['order']}"
+    dpus = f"{results['dpus']:,} DPUs"
+    title = f"Modelled time: {environment}, {dpus}, {results['tasklets']} tasklets"
+    found = {"time.png": new_figure(7.2, 1.72, title)}
+    plot.draw_breakdown(found["time.png"].subplots(), {label: results["modelled_seconds"]})
+    if history["episode_return"] is not None:
+        title = f"{environment}: exact return of the greedy policy"
+        found["curve.png"] = new_figure(6.4, 4.0, title)
+        best = results["optimal_return"]
+        plot.draw_curves(
+            found["curve.png"].subplots(),
+            history["passes"],
+            {label: history["episode_return"]},
+            reference=None if best is None else ("best possible", best),
+        )
+    if table.environment is not None and has_tables(table.environment, drawn=True):
+        found["policy.png"] = policy_figure(table.environment, table.values, f"{label}, {dpus}")
+    return found

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from accel_rl.cli import console, plot_table, runtime
+from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson
 
 EXAMPLES = console.examples(
@@ -58,16 +58,14 @@ def plot(
             "must say where the picture of several runs goes", param_hint="--out"
         )
     directory = out or runs[0]
-    if all(agents):
-        from accel_rl.cli import drawing
+    from accel_rl.cli import drawing, pictures
 
-        with console.bad_input():
+    with console.bad_input(None if all(agents) else "RUN_DIR"):
+        if all(agents):
             level = 0.95 if confidence is None else confidence
             figures = drawing.figures(runs, metric or "evaluation", level)
-    else:
-        figures = plot_table.figures(runs[0])
-    from accel_rl.cli import pictures
-
+        else:
+            figures = pictures.table_figures(runs[0])
     with console.bad_input("--out"):
         directory.mkdir(parents=True, exist_ok=True)
     with console.progress("drawing", len(figures)) as advance:

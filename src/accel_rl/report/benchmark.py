@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from accel_rl.report import html
-from accel_rl.report.page import Page, PageSection, PageTable, Picture, Rows, flat, number
+from accel_rl.report.page import (
+    Page,
+    PageSection,
+    PageTable,
+    Picture,
+    Rows,
+    machine_rows,
+    number,
+)
 from accel_rl.report.results import Basis, BenchmarkRecord, Claim, Place, Results
 
 _WIDTH = 38  # of labels, in characters
@@ -42,7 +50,7 @@ def page_of(found: Sequence[Results], of: str) -> Page:
         figures=[(f"Targets {name}", str(count), None) for name, count in counts],
         sections=sections,
         settings=_settings(single) if len(found) == 1 else (),
-        machine=machine_rows(single) if len(found) == 1 else (),
+        machine=[*machine_rows(single.machine), *_loads(single)] if len(found) == 1 else (),
         versions=list(single.versions.items()) if len(found) == 1 else (),
     )
 
@@ -66,14 +74,8 @@ def conditions(each: Results) -> str:
     return ", ".join(parts + versions) + "."
 
 
-def machine_rows(each: Results) -> Rows:
-    """Return the machine and its load as rows of facts."""
-    rows = []
-    for name, value in flat(dict(each.machine)):
-        if name == "memory_bytes":
-            name, value = "memory", f"{float(value) / 2**30:.1f} GiB"
-        rows.append((name.replace("_", " "), value))
-    return rows + [(f"load averages {when}", list(load)) for when, load in each.load.items()]
+def _loads(each: Results) -> Rows:
+    return [(f"load averages {when}", list(load)) for when, load in each.load.items()]
 
 
 def _settings(each: Results) -> Rows:

@@ -32,6 +32,16 @@ def render(page: Page) -> str:
     return _templates().get_template("page.html.j2").render(page=page, version=__version__)
 
 
+def fill(template: str, **fields: Json) -> str:
+    """Fill in a template of plain text, with line breaks as blanks.
+
+    Raises:
+      jinja2.UndefinedError: if the template names an absent field.
+    """
+    filled = _templates(autoescape=False).from_string(template).render(fields)
+    return " ".join(filled.split())
+
+
 def write(path: Path, page: Page) -> Path:
     """Write the page atomically, and return the path.
 
@@ -73,10 +83,10 @@ def _uri(kind: str, content: bytes) -> str:
 
 
 @functools.cache
-def _templates() -> jinja2.Environment:
+def _templates(autoescape: bool = True) -> jinja2.Environment:
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("accel_rl.report"),
-        autoescape=True,
+        autoescape=autoescape,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -7,11 +7,8 @@ from typing import Any
 from accel_rl.io.values import Json
 from accel_rl.report.results import Basis
 
-Rows = Sequence[tuple[str, Any]]
-"""Names and values, in the order in which they are shown."""
-
-Found = Mapping[str, Json]
-"""A JSON file's table, its keys checked by who read it."""
+Rows = Sequence[tuple[str, Any] | tuple[str, Any, Basis | None]]
+"""Names, values and, where there is one, the basis, in the order in which they are shown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +20,7 @@ class PageTable:
       columns: headings.
       rows: cells; shown with `text`.
       basis: basis of the figures, for the badge; None if a column has it, or there is none.
-      bases: bases of single columns, by heading.
+      bases: bases of single columns, by heading; a column may have none.
       numbers: headings of columns that are aligned as numbers.
       folded: True if the table is folded until the reader opens it.
     """
@@ -32,7 +29,7 @@ class PageTable:
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     basis: Basis | None = None
-    bases: Mapping[str, Basis] = dataclasses.field(default_factory=dict)
+    bases: Mapping[str, Basis | None] = dataclasses.field(default_factory=dict)
     numbers: Sequence[str] = ()
     folded: bool = False
 
@@ -98,11 +95,21 @@ def text(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, float):
         return number(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text(each)}" for name, each in value.items()) or "none"
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(text, value))
+        known = [each for each in value if isinstance(each, (int, float))]
+        if len(value) <= _SHOWN_VALUES or not known:
+            return ", ".join(map(text, value))
+        return f"{len(value):,} values, {text(min(known))} to {text(max(known))}"
     return str(value)
+
+
+_SHOWN_VALUES = 8  # of a longer list the extremes are shown
 
 
 def number(value: float) -> str:
@@ -121,10 +128,11 @@ def flat(settings: Mapping[str, Json], inside: str = "") -> list[tuple[str, Any]
     return rows
 
 
-def made(by: Found) -> dict[str, Rows]:
-    """Return the versions and machine of a page, as far as they were recorded."""
-    machine = by.get("host")
-    return {
-        "versions": list(by.get("versions", {}).items()),
-        "machine": flat(machine) if isinstance(machine, Mapping) else [("machine", "not recorded")],
-    }
+def machine_rows(machine: Mapping[str, Json]) -> list[tuple[str, Any]]:
+    """Return the machine of a run as rows, with its memory in GiB."""
+    return [
+        ("memory", f"{value / 2**30:.1f} GiB")
+        if name == "memory_bytes"
+        else (name.replace("_", " "), value)
+        for name, value in flat(machine)
+    ]

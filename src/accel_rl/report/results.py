@@ -1,4 +1,4 @@
-"""Benchmark results: the format of the JSON file, and a reader that checks every value.
+"""Benchmark results: the format of the JSON file, and its reader.
 
 The file is one table; `null` stands for values that are unknown or whose benchmark did not run.
 
@@ -28,8 +28,11 @@ import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal
 
+import pydantic
+
+from accel_rl.io.validation import validated
 from accel_rl.io.values import Json
 
 SCHEMA = "accel_rl.benchmark/1"
@@ -39,12 +42,19 @@ Sense = Literal[">=", "<=", "=="]
 Place = tuple[str, str, str]
 """Case, system and metric of a record."""
 
-_NUMBER = (int, float)
+_STRICT = pydantic.ConfigDict(strict=True, allow_inf_nan=False)
+
+
+def _iso(date: str) -> str:
+    datetime.datetime.fromisoformat(date)
+    return date
 
 
 @dataclasses.dataclass(frozen=True)
 class BenchmarkRecord:
     """One figure; `spread` holds the quartiles over rounds, None for a single round."""
+
+    __pydantic_config__ = _STRICT
 
     case: str
     system: str
@@ -64,6 +74,8 @@ class BenchmarkRecord:
 class Claim:
     """Target and its outcome in a run; value and verdict are None without a rival."""
 
+    __pydantic_config__ = _STRICT
+
     claim: str
     value: float | None
     bound: float
@@ -73,15 +85,23 @@ class Claim:
     ours: Place | None = None
     rival: Place | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a verdict without a value."""
+        if self.value is None and self.holds is not None:
+            raise ValueError("holds must be null without a value")
+
 
 @dataclasses.dataclass(frozen=True)
 class Results:
     """Contents of a results file; the module docstring describes the entries."""
 
+    __pydantic_config__ = _STRICT
+
+    schema: Literal["accel_rl.benchmark/1"]
     source: str  # the file's name
-    benchmark: str
+    benchmark: Annotated[str, pydantic.Field(min_length=1)]
     part: str | None
-    date: str
+    date: Annotated[str, pydantic.AfterValidator(_iso)]
     commit: str | None
     quick: bool | None
     seeds: str | None
@@ -90,6 +110,15 @@ class Results:
     load: Mapping[str, list[float]]
     records: tuple[BenchmarkRecord, ...]
     claims: tuple[Claim, ...]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a claim about records that are absent."""
+        places = {None, *(record.place for record in self.records)}
+        for number, claim in enumerate(self.claims):
+            for name in ("ours", "rival"):
+                if getattr(claim, name) not in places:
+                    place = getattr(claim, name)
+                    raise ValueError(f"claims.{number}.{name} names no record: {place}")
 
     @property
     def title(self) -> str:
@@ -101,145 +130,38 @@ class Results:
         return next((r for r in reversed(self.records) if r.place == place), None)
 
 
+_RESULTS = pydantic.TypeAdapter(Results)
+
+
 def read(path: Path) -> Results:
-    """Read and check a results file.
+    """Read a results file.
 
     Raises:
       OSError: if the file cannot be read.
       ValueError: if it is not JSON, or not of this format; the message names file and key.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except ValueError as error:
-        raise ValueError(f"{path} is no JSON file: {error}") from error
-    try:
-        return parse(path.name, found)
+        return parse(path.name, json.loads(path.read_text(encoding="utf-8")))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not a JSON file: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def parse(source: str, found: object) -> Results:
-    """Check the JSON value of a file, and convert it to results.
+def parse(source: str, found: Json) -> Results:
+    """Convert the JSON value of a file to results.
 
     Raises:
       ValueError: if it is not of this format; the message names the key.
     """
-    table = _table(found, "the file")
-    if table.get("schema") != SCHEMA:
-        raise ValueError(f"schema must be {SCHEMA!r}, got {table.get('schema')!r}")
-    benchmark, date = _get(table, "benchmark", str), _get(table, "date", str)
-    if not benchmark:
-        raise ValueError("benchmark must be a name, got ''")
-    try:
-        datetime.datetime.fromisoformat(date)
-    except ValueError as error:
-        raise ValueError(f"date must be an ISO date, got {date!r}") from error
-    records = [
-        _record(each, f"records[{number}]")
-        for number, each in enumerate(_get(table, "records", list))
-    ]
-    places = {record.place for record in records}
-    claims = [
-        _claim(each, f"claims[{number}]", places)
-        for number, each in enumerate(_get(table, "claims", list))
-    ]
-    return Results(
-        source=source,
-        benchmark=benchmark,
-        date=date,
-        part=_get(table, "part", (str, type(None))),
-        commit=_get(table, "commit", (str, type(None))),
-        quick=_get(table, "quick", (bool, type(None))),
-        seeds=_get(table, "seeds", (str, type(None))),
-        machine=_table(_get(table, "machine", dict), "machine"),
-        versions=_values(_get(table, "versions", dict), "versions", (str, type(None))),
-        load=_values(_get(table, "load", dict), "load", list),
-        records=tuple(records),
-        claims=tuple(claims),
-    )
-
-
-def _record(found: object, inside: str) -> BenchmarkRecord:
-    table = _table(found, inside)
-    spread = _get(table, "spread", (list, type(None)), inside)
-    if spread is not None:
-        if len(spread) != 2 or not all(_is(value, _NUMBER) for value in spread):
-            raise ValueError(f"{inside}.spread must be two numbers or null, got {spread!r}")
-        spread = (float(spread[0]), float(spread[1]))
-    case, system, metric, unit = (
-        _get(table, name, str, inside) for name in ("case", "system", "metric", "unit")
-    )
-    value = float(_get(table, "value", _NUMBER, inside))
-    return BenchmarkRecord(
-        case, system, metric, unit, value, spread, _one_of(Basis, table, "basis", inside)
-    )
-
-
-def _claim(found: object, inside: str, places: set[Place]) -> Claim:
-    table = _table(found, inside)
-    value = _get(table, "value", (*_NUMBER, type(None)), inside)
-    holds = _get(table, "holds", (bool, type(None)), inside)
-    if value is None and holds is not None:
-        raise ValueError(f"{inside}.holds must be null without a value, got {holds}")
-    return Claim(
-        claim=_get(table, "claim", str, inside),
-        value=None if value is None else float(value),
-        bound=float(_get(table, "bound", _NUMBER, inside)),
-        holds=holds,
-        sense=_one_of(Sense, table, "sense", inside),
-        basis=_one_of(Basis, table, "basis", inside),
-        ours=_place(table, "ours", inside, places),
-        rival=_place(table, "rival", inside, places),
-    )
-
-
-def _place(table: dict[str, Json], name: str, inside: str, places: set[Place]) -> Place | None:
-    found = _get(table, name, (list, type(None)), inside)
-    if found is None:
-        return None
-    if len(found) != 3 or tuple(found) not in places:
-        raise ValueError(f"{inside}.{name} names no record: {found!r}")
-    return (found[0], found[1], found[2])
-
-
-def _table(found: object, what: str) -> dict[str, Json]:
     if not isinstance(found, dict):
-        raise ValueError(f"{what} must hold a table, got {type(found).__name__}")
-    return found
-
-
-def _is(value: object, kind: type | tuple[type, ...]) -> bool:
-    """Test a value's type as isinstance does, but do not count a bool as a number."""
-    if isinstance(value, bool):
-        return kind is bool or (isinstance(kind, tuple) and bool in kind)
-    return isinstance(value, kind)
-
-
-def _get(table: dict[str, Json], name: str, kind: type | tuple[type, ...], inside: str = "") -> Any:
-    key = f"{inside}.{name}" if inside else name
-    if name not in table:
-        raise ValueError(f"{key} is missing")
-    if not _is(table[name], kind):
-        raise ValueError(f"{key} cannot be of type {type(table[name]).__name__}")
-    return table[name]
-
-
-def _values(table: dict[str, Json], inside: str, kind: type | tuple[type, ...]) -> Any:
-    for name in table:
-        _get(table, name, kind, inside)
-    return table
-
-
-def _one_of(choices: object, table: dict[str, Json], name: str, inside: str) -> Any:
-    value = _get(table, name, str, inside)
-    if value not in get_args(choices):
-        known = ", ".join(get_args(choices))
-        raise ValueError(f"{inside}.{name} must be one of {known}, got {value!r}")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
+        raise ValueError(f"must hold a table, got {type(found).__name__}")
+    results = validated(_RESULTS, {**found, "source": source}, "")
+    for kind in ("records", "claims"):
+        for number, each in enumerate(found[kind]):
+            if "basis" not in each:  # the default would call it measured
+                raise ValueError(f"{kind}.{number}.basis is missing")
+    return results
 
 
 def newest(folder: Path) -> list[Results]:

@@ -20,7 +20,7 @@ from accel_rl.compose.profile import Progress
 from accel_rl.compose.workload import STEPS
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import to_mapping
-from accel_rl.io import run_folder
+from accel_rl.io import atomic_write, run_folder
 from accel_rl.io.values import Json
 
 TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
@@ -49,7 +49,8 @@ def write_plan(directory: Path, found: Plan, command: str) -> None:
     best = found.best
     run_folder.write_json(directory / run_folder.CONFIG, to_mapping(config))
     table = mappings.to_table(best.mapping)
-    folder.write_text(directory / folder.MAPPING, mappings.toml_text(table))
+    with atomic_write(directory / folder.MAPPING, "w") as file:
+        file.write(mappings.toml_text(table))
     shown = {
         "objective": config.compose.objective,
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
@@ -116,24 +117,22 @@ def estimate_table(estimate: Estimate) -> dict[str, Json]:
     }
 
 
-def draw(directory: Path, found: Plan) -> list[Path]:
+def draw(directory: Path, found: Plan) -> None:
     """Draw a plan's timeline, its Pareto front if power is known, and a roofline."""
-    files = []
     best = found.best
     if best.timeline:
         figure = pictures.new_figure(9, 3.2, f"Predicted: {best.mapping}")
         plot.draw_timeline(
             figure.subplots(), best.timeline, seconds=4 * best.seconds, title=_source(best)
         )
-        files.append(_save(figure, directory / TIMELINE))
+        pictures.save(figure, directory / TIMELINE)
     if all(each.joules is not None for each in found.estimates):
         figure = pictures.new_figure(7, 4.5)
         points = {str(each.mapping): _place(each) for each in found.estimates}
         front = {str(e.mapping): points[str(e.mapping)] for e in compose.pareto(found.estimates)}
         plot.draw_pareto(figure.subplots(), points, front, title="Predicted")
-        files.append(_save(figure, directory / PARETO))
-    files.append(_save(_roofline(found), directory / ROOFLINE))
-    return files
+        pictures.save(figure, directory / PARETO)
+    pictures.save(_roofline(found), directory / ROOFLINE)
 
 
 def _roofline(found: Plan) -> Figure:
@@ -166,8 +165,3 @@ def _place(estimate: Estimate) -> tuple[float, float]:
     """Return samples per second and samples per joule."""
     assert estimate.joules is not None
     return estimate.throughput, estimate.samples / estimate.joules
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    pictures.save(figure, path)
-    return path

@@ -1,93 +1,119 @@
 """Plan and run of a folder, as JSON and as tables."""
 
+import dataclasses
 from pathlib import Path
+from typing import Any
+
+import pydantic
 
 from accel_rl.cli import console
 from accel_rl.cli.composing import folder
+from accel_rl.io import run_folder
+from accel_rl.io.validation import validated
 from accel_rl.io.values import Json
 
 SHOWN = 12  # most mappings in the table; all are in `plan.json`
 
-# Keys that are read from the files, and the types of their values.
-_NUMBER = (int, float)
-_MAYBE = (int, float, type(None))
-_PLAN: folder.Kinds = {
-    "objective": str,
-    "estimates": list,
-    "refused": dict,
-    "slowdowns": list,
-    "handoff_seconds": _NUMBER,
-    "bookkeeping_seconds": _NUMBER,
-    "stretch": dict,
-    "links": dict,
-    "group": (int, type(None)),
-}
-_ESTIMATE: folder.Kinds = {
-    "mapping": dict,
-    "name": str,
-    "predicted_iteration_seconds": _NUMBER,
-    "predicted_samples_per_second": _NUMBER,
-    "modelled_samples_per_joule": _MAYBE,
-    "stretch": _MAYBE,
-    "costs": str,
-}
-_SLOWDOWN: folder.Kinds = {"step": str, "beside": str, "devices": list, "factor": _NUMBER}
-_RUN: folder.Kinds = {
-    "name": str,
-    "steps": int,
-    "ended": str,
-    "simulated": bool,
-    "predicted_iteration_seconds": _MAYBE,
-    "measured_iteration_seconds": _MAYBE,
-    "measured_joules": list,
-    "joules_unreadable": list,
-    "episode_return": _MAYBE,
-}
+
+@dataclasses.dataclass(frozen=True)
+class _SavedEstimate:
+    mapping: dict[str, Json]
+    name: str
+    predicted_iteration_seconds: float
+    predicted_samples_per_second: float
+    modelled_samples_per_joule: float | None
+    stretch: float | None
+    costs: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedSlowdown:
+    step: str
+    beside: str
+    devices: list[str]
+    factor: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedLink:
+    latency: float
+    bandwidth: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedPlan:
+    """Keys of `plan.json` that are read; there are more."""
+
+    __pydantic_config__ = pydantic.ConfigDict(strict=True)
+
+    objective: str
+    estimates: list[_SavedEstimate]
+    refused: dict[str, dict[str, str]]
+    slowdowns: list[_SavedSlowdown]
+    handoff_seconds: float
+    bookkeeping_seconds: float
+    stretch: dict[str, float]
+    links: dict[str, _SavedLink]
+    group: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedReading:
+    boundary: str
+    measured_joules: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedAbsence:
+    boundary: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _SavedRun:
+    """Keys of `measured.json` that are read; there are more."""
+
+    __pydantic_config__ = pydantic.ConfigDict(strict=True)
+
+    name: str
+    steps: int
+    ended: str
+    simulated: bool
+    predicted_iteration_seconds: float | None
+    measured_iteration_seconds: float | None
+    measured_joules: list[_SavedReading]
+    joules_unreadable: list[_SavedAbsence]
+    episode_return: float | None
+
+
+_PLAN, _RUN = pydantic.TypeAdapter(_SavedPlan), pydantic.TypeAdapter(_SavedRun)
 
 
 def read(directory: Path) -> dict[str, Json]:
     """Read the plan, the run if there is one, and the names of pictures.
 
     Raises:
-      OSError: if there is no plan.
-      ValueError: if a file is damaged or lacks a key; the message names file and key.
+      ValueError: if there is no plan, or a file is damaged; the message names file and key.
     """
-    plan = read_plan(directory)
-    run = _read_run(directory / folder.RUN)
+    run = _read(directory, folder.RUN, _RUN) if (directory / folder.RUN).exists() else None
     pictures = sorted(str(each) for each in directory.glob("*.png"))
+    plan = read_plan(directory)
     return {"folder": str(directory), "plan": plan, "run": run, "pictures": pictures}
 
 
 def read_plan(directory: Path) -> dict[str, Json]:
     """Read the plan; errors as in `read`."""
-    path = directory / folder.PLAN
-    plan = folder.read_json(path)
-    folder.check_keys(path, plan, _PLAN)
-    for name, wanted in (("estimates", _ESTIMATE), ("slowdowns", _SLOWDOWN)):
-        _check_each(path, plan, name, wanted)
-    folder.check_keys(path, plan["refused"], dict.fromkeys(plan["refused"], dict), "refused")
-    folder.check_keys(path, plan["stretch"], dict.fromkeys(plan["stretch"], _NUMBER), "stretch")
-    folder.check_keys(path, plan["links"], dict.fromkeys(plan["links"], dict), "links")
-    for name, link in plan["links"].items():
-        folder.check_keys(
-            path, link, dict.fromkeys(("latency", "bandwidth"), _NUMBER), f"links.{name}"
-        )
-    return plan
+    return _read(directory, folder.PLAN, _PLAN)
 
 
-def _read_run(path: Path) -> dict[str, Json] | None:
-    if not path.exists():
-        return None
-    run = folder.read_json(path)
-    folder.check_keys(path, run, _RUN)
-    _check_each(path, run, "measured_joules", {"boundary": str, "measured_joules": _NUMBER})
-    _check_each(path, run, "joules_unreadable", {"boundary": str, "reason": str})
-    return run
-
-
-def _check_each(path: Path, table: dict[str, Json], name: str, wanted: folder.Kinds) -> None:
-    for number, each in enumerate(table[name]):
-        folder.check_keys(path, each, wanted, f"{name}[{number}]")
+def _read(directory: Path, name: str, adapter: pydantic.TypeAdapter[Any]) -> dict[str, Json]:
+    """Return the content of a file as it is, if it has the adapter's keys."""
+    found = run_folder.read_json(directory, name)
+    try:
+        validated(adapter, found, "")
+    except ValueError as error:
+        raise ValueError(f"{directory / name}: {error}") from error
+    return dict(found)
 
 
 def show(found: dict[str, Json]) -> None:
