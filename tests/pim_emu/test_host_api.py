@@ -32,7 +32,7 @@ int main(void) {
     barrier_wait(&all);
     if (me() != 0) return 0;
     printf("run %u\\n", ++runs);
-    if (mode == 1) mram_read((__mram_ptr void *)((uintptr_t)buffer + 4), words, 8);
+    if (mode == 1) mram_read((__mram_ptr void *)0x0c000000, words, 8);
     for (uint32_t i = 0; i < 6; ++i) words[i] += runs;
     for (uint32_t i = 0; i < extra; ++i) words[i % 2] += i;
     return 0;

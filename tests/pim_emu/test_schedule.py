@@ -181,26 +181,6 @@ def test_a_tasklet_that_polls_lets_others_run(once: int, checks: bool, random: b
     assert pim_emu.run(program, broadcast=values, gather={"found": (np.uint32, ())})["found"] == 1
 
 
-@pytest.mark.parametrize("size", [8, 60, 64, 68, 100, 2044])
-def test_an_unchecked_transfer_moves_what_it_is_told(size: int):
-    """The checker refuses most of these; what hardware does with them is not known."""
-    program = pim_emu.build(
-        """
-#include <mram.h>
-#include <stdint.h>
-__mram_noinit uint8_t from[2048];
-__host __dma_aligned uint8_t to[2048];
-__host uint32_t size;
-int main(void) { mram_read(from, to, size); }
-"""
-    )
-    pim_emu.configure(checks=False)
-    values = {"size": np.uint32(size), "from": np.full(2048, 5, np.uint8)}
-    found = pim_emu.run(program, broadcast=values, gather={"to": (np.uint8, 2048)})["to"][0]
-    assert (found[:size] == 5).all()
-    assert not found[size:].any()
-
-
 # --- Interleavings ---
 
 # Two planted races: a read and a write around a transfer, and a table that is used before it is
