@@ -76,3 +76,13 @@ int main(void) {
 def test_pointers_to_mram_and_wram_still_do_not_mix():
     with pytest.raises(pim_emu.BuildError, match="address space"):
         pim_emu.build(PRELUDE + "int main(void) { uint32_t *p = values; *p = which; }")
+
+
+# --- Symbols that hosts read by name ---
+
+
+def test_the_host_reads_the_clock_of_a_program_that_does_not():
+    program = pim_emu.build("int main(void) {\n    return 0;\n}\n")
+    with pim_emu.DpuSet(2, program) as dpus:
+        clocks = dpus.gather("CLOCKS_PER_SEC", np.uint32)
+    assert clocks.tolist() == [pim_emu.load_machine().clock_hz] * 2
