@@ -86,3 +86,104 @@ def test_the_host_reads_the_clock_of_a_program_that_does_not():
     with pim_emu.DpuSet(2, program) as dpus:
         clocks = dpus.gather("CLOCKS_PER_SEC", np.uint32)
     assert clocks.tolist() == [pim_emu.load_machine().clock_hz] * 2
+
+
+# --- memcpy and its kin on MRAM ---
+
+# The address of each operand is in MRAM or in WRAM, as MRAM_TO and MRAM_FROM say.
+AREAS = """
+#include <mram.h>
+#include <stdint.h>
+#include <string.h>
+struct item { uint8_t bytes[256]; };
+__mram_noinit struct item in_mram;
+__host __dma_aligned struct item in_wram;
+__mram_noinit uint8_t from_mram[256];
+__host __dma_aligned uint8_t from_wram[256];
+__host uint32_t to_at, from_at, size;
+__host int32_t order;
+#define AT(what, at) ((what) + (at))
+#if MRAM_TO
+#define TO AT(in_mram.bytes, to_at)
+#else
+#define TO AT(in_wram.bytes, to_at)
+#endif
+#if MRAM_FROM
+#define FROM AT(from_mram, from_at)
+#else
+#define FROM AT(from_wram, from_at)
+#endif
+int main(void) {
+    struct item whole; /* pointers to structs, too */
+    memcpy(&whole, &in_mram, sizeof whole);
+    memcpy(&in_mram, &whole, sizeof(struct item));
+    switch (FUNCTION) {
+    case 0: memcpy(TO, FROM, size); break;
+    case 1: memmove(TO, FROM, size); break;
+    case 2: memset(TO, 0x1a5, size); break;
+    case 3: order = memcmp(TO, FROM, size); break;
+    case 4: memmove(TO, AT(TO, from_at) - to_at, size); break; /* overlaps */
+    }
+}
+"""
+FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp", "overlap")
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("mram", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("function", range(5), ids=FUNCTIONS)
+def test_areas_may_lie_in_mram(function: int, mram: tuple[int, int], traced: bool):
+    macros = {"FUNCTION": function, "MRAM_TO": mram[0], "MRAM_FROM": mram[1]}
+    program = pim_emu.build(AREAS, define=macros, traced=traced)
+    names = (("in_wram", "in_mram")[mram[0]], ("from_wram", "from_mram")[mram[1]])
+    rng = np.random.default_rng(function)
+    for to_at, from_at, size in ((0, 0, 8), (3, 10, 77), (10, 3, 77), (5, 2, 0), (7, 1, 1)):
+        to, source = rng.integers(256, size=(2, 256), dtype=np.uint8)
+        if function == 3:
+            to[to_at : to_at + size] = source[from_at : from_at + size]
+            to[to_at + size // 2] ^= 0x80
+        given = {names[0]: to, names[1]: source}
+        given |= {"to_at": np.uint32(to_at), "from_at": np.uint32(from_at), "size": np.uint32(size)}
+        result = pim_emu.run(
+            program, broadcast=given, gather={names[0]: (np.uint8, 256), "order": (np.int32, ())}
+        )
+        expected, block = to.copy(), slice(to_at, to_at + size)
+        if function in (0, 1):
+            expected[block] = source[from_at : from_at + size]
+        elif function == 2:
+            expected[block] = 0xA5
+        elif function == 4:
+            expected[block] = to[from_at : from_at + size].copy()
+        np.testing.assert_array_equal(result[names[0]][0], expected)
+        if function == 3:
+            a, b = to[block].tobytes(), source[from_at : from_at + size].tobytes()
+            assert np.sign(result["order"][0]) == (a > b) - (a < b)
+
+
+def test_areas_in_mram_are_charged_and_checked():
+    source = """
+#include <mram.h>
+#include <stdint.h>
+#include <string.h>
+__mram_noinit uint8_t area[4096];
+__host uint32_t size, beyond;
+int main(void) {
+    memset(area + beyond, 1, size); /* here */
+}
+"""
+    program = pim_emu.build(source)
+    small, large = (
+        pim_emu.run(program, broadcast={"size": np.uint32(size)}).counters[0].instructions
+        for size in (800, 1600)
+    )
+    assert large - small == 100 * 24 + 200  # words that are changed, and the fill itself
+    line = source[: source.index("/* here */")].count("\n") + 1
+    with pytest.raises(pim_emu.EmulatorFault, match=rf"MRAM out of bounds: .*:{line} \(main\)"):
+        pim_emu.run(program, broadcast={"size": np.uint32(64), "beyond": np.uint32(0x3FFFFF0)})
+
+
+def test_functions_on_wram_are_the_compilers_own(tmp_path):
+    """A source without MRAM pointers there is compiled as ever."""
+    text = "#include <string.h>\nchar a[64], b[64];\nint main(void) {\n    memcpy(a, b, 64);\n}\n"
+    plain = pim_emu.build(text, output=tmp_path / "program")
+    assert b"_any" not in plain.path.read_bytes()
