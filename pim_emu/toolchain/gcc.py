@@ -25,6 +25,7 @@ _UNDEFINED = (
 # Pointers to MRAM where string.h declares pointers to WRAM; with this macro it takes both.
 _TO_MRAM = re.compile(r"'mem(?:cpy|move|set|cmp)' from pointer to non-enclosed address space")
 _ANY_MEMORY = "-D__EMU_ANY_MEMORY"
+_MRAM_QUALIFIER = re.compile(r"(?:__attribute__\(\(\)\) )?__seg_gs")
 _UNKNOWN = re.compile(
     r"(?:unrecognized command-line option|unknown option|unrecognized argument in option)"
     r" '([^']+)'|error: '(-W[^']+)': no option"
@@ -77,7 +78,7 @@ def run(words: list[str], *, verbose: bool) -> None:
         if _TO_MRAM.search(done.stderr) and _ANY_MEMORY not in words:
             kept = [_ANY_MEMORY, *kept]
         if done.returncode == 0 or kept == words:
-            sys.stderr.write(done.stderr)
+            sys.stderr.write(_MRAM_QUALIFIER.sub("__mram_ptr", done.stderr))
             break
         words = kept
     if done.returncode != 0:

@@ -73,9 +73,22 @@ int main(void) {
     assert result["found"] == 11
 
 
-def test_pointers_to_mram_and_wram_still_do_not_mix():
-    with pytest.raises(pim_emu.BuildError, match="address space"):
-        pim_emu.build(PRELUDE + "int main(void) { uint32_t *p = values; *p = which; }")
+MIXED = {
+    "assigned": "uint32_t *p = values; *p = which;",
+    "passed": "mram_read(&found, &which, 4);",
+    "written": "mram_write(values, values, 8);",
+    "compared": "if (values == &which) ++found;",
+    "redeclared": "extern __mram_ptr uint64_t values[64];",
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_pointers_to_mram_and_wram_do_not_mix_and_messages_say_mram(name: str):
+    with pytest.raises(pim_emu.BuildError) as caught:
+        pim_emu.build(PRELUDE + f"int main(void) {{ {MIXED[name]} }}")
+    said = str(caught.value)
+    assert "seg_gs" not in said
+    assert "address space" in said or "__mram_ptr" in said, said
 
 
 # --- Symbols that hosts read by name ---
