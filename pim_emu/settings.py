@@ -1,6 +1,7 @@
 """Emulator settings of this process."""
 
 import numbers
+from typing import Literal
 
 import numpy as np
 
@@ -15,6 +16,7 @@ def configure(
     seed: int | None = None,
     random: bool | None = None,
     checks: bool | None = None,
+    dma: Literal["hardware", "strict"] | None = None,
     timeout_seconds: float | None = None,
     quiet: bool | None = None,
 ) -> None:
@@ -27,7 +29,9 @@ def configure(
       random: if True, any ready tasklet may run, whatever its clock, and modelled cycles are
         meaningless; if False, tasklets run in the order of their modelled clocks
         (`PIM_EMU_SCHEDULE`, "random" or "time").
-      checks: check DMA transfers and barriers, and time transfers (`PIM_EMU_CHECKS`).
+      checks: check that no barrier meets more tasklets than it was made for (`PIM_EMU_CHECKS`).
+      dma: "hardware": transfers with sizes or addresses that the documentation forbids do what a
+        DPU does, with a warning; "strict": they are faults (`PIM_EMU_DMA`).
       timeout_seconds: seconds until a tasklet that calls nothing is stopped; 0 for never
         (`PIM_EMU_TIMEOUT`).
       quiet: suppress messages on stderr (`PIM_EMU_QUIET`).
@@ -41,6 +45,10 @@ def configure(
         given["seed"] = whole("seed", seed, 0, _MOST)
     if timeout_seconds is not None:
         given["timeout_seconds"] = _seconds(timeout_seconds)
+    if dma is not None:
+        if dma not in ("hardware", "strict"):
+            raise ValueError(f'dma must be "hardware" or "strict", got {shown(dma)}')
+        given["strict_dma"] = dma == "strict"
     for name, value in (("random", random), ("checks", checks), ("quiet", quiet)):
         if value is not None:
             given[name] = _truth(name, value)

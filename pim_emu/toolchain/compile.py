@@ -15,6 +15,13 @@ from pim_emu.toolchain.tail_calls import return_from_library
 _MARK = "# DPU program, as pim_emu compiles it\n"
 # A 64-bit host shows through in these, or only gcc gives them: no error of the program.
 _SILENT = ("pointer-to-int-cast", "int-to-pointer-cast", "unknown-pragmas", "attributes", "psabi")
+# Warnings that clang gives unasked; gcc's variants of the last two warn of more than clang's do.
+_BY_DEFAULT = (
+    *("return-type", "switch", "unused-value", "pointer-sign", "empty-body", "dangling-else"),
+    *("sizeof-pointer-memaccess", "logical-not-parentheses", "bool-compare", "sequence-point"),
+    *("tautological-compare", "nonnull", "main", "memset-transposed-args"),
+)
+_ALSO_BY_DEFAULT = ("uninitialized", "parentheses")
 _NEVER_ERRORS = (
     *("format", "format-extra-args", "format-overflow", "format-truncation", "maybe-uninitialized"),
     *("unused-but-set-variable", "unused-but-set-parameter", "stringop-overflow", "array-bounds"),
@@ -55,6 +62,7 @@ def source_flags(sdk: SdkLayout, command: Command) -> list[str]:
     ]
     if not any("NR_TASKLETS" in word for word in command.compile_flags):
         flags.append(f"-DNR_TASKLETS={command.at_link.get('NR_TASKLETS', '1')}")
+    flags += [f"-W{name}" for name in (*_BY_DEFAULT, *_ALSO_BY_DEFAULT)]
     return flags + command.compile_flags
 
 
@@ -76,8 +84,11 @@ def code_flags(command: Command) -> list[str]:
         # What is expanded in line is not reported.
         flags += [f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset", "memcmp")]
     flags += [f"-Wno-{name}" for name in _SILENT]
-    strict = "-Werror" in command.compile_flags
-    return flags + [f"-Wno-error={name}" for name in (_NEVER_ERRORS if strict else _ONLY_WARNINGS)]
+    if "-Werror" not in command.compile_flags:
+        return flags + [f"-Wno-error={name}" for name in _ONLY_WARNINGS]
+    asked = "-Wall" in command.compile_flags
+    lenient = _NEVER_ERRORS if asked else (*_NEVER_ERRORS, *_ALSO_BY_DEFAULT)
+    return flags + [f"-Wno-error={name}" for name in lenient]
 
 
 def compile_source(

@@ -22,6 +22,10 @@ _UNDEFINED = (
     *("linux", "__linux", "__linux__", "__gnu_linux__", "unix", "__unix", "__unix__"),
     *("__x86_64", "__x86_64__", "__amd64", "__amd64__", "__k8", "__k8__"),
 )
+# Pointers to MRAM where string.h declares pointers to WRAM; with this macro it takes both.
+_TO_MRAM = re.compile(r"'mem(?:cpy|move|set|cmp)' from pointer to non-enclosed address space")
+_ANY_MEMORY = "-D__EMU_ANY_MEMORY"
+_MRAM_QUALIFIER = re.compile(r"(?:__attribute__\(\(\)\) )?__seg_gs")
 _UNKNOWN = re.compile(
     r"(?:unrecognized command-line option|unknown option|unrecognized argument in option)"
     r" '([^']+)'|error: '(-W[^']+)': no option"
@@ -50,7 +54,7 @@ def macro_flags(core: str | None = None, *, strict: bool = False) -> list[str]:
 
 
 def run(words: list[str], *, verbose: bool) -> None:
-    """Run gcc; leave out options that only clang knows.
+    """Run gcc; leave out options that only clang knows, and let memcpy and its kin take MRAM.
 
     Raises:
       DriverError: if gcc fails; the reason is then on stderr.
@@ -71,8 +75,10 @@ def run(words: list[str], *, verbose: bool) -> None:
             raise DriverError(f"{compiler()}: cannot be run: {error.strerror}") from error
         unknown = {name for match in _UNKNOWN.findall(done.stderr) for name in match if name}
         kept = [word for word in words if word not in unknown]
-        if done.returncode == 0 or len(kept) == len(words):
-            sys.stderr.write(done.stderr)
+        if _TO_MRAM.search(done.stderr) and _ANY_MEMORY not in words:
+            kept = [_ANY_MEMORY, *kept]
+        if done.returncode == 0 or kept == words:
+            sys.stderr.write(_MRAM_QUALIFIER.sub("__mram_ptr", done.stderr))
             break
         words = kept
     if done.returncode != 0:

@@ -11,14 +11,16 @@ _PACKAGES = {"dpu"}
 
 def main(sdk: SdkLayout, arguments: list[str]) -> int:
     """Answer a query as pkg-config does; return the exit status."""
+    # Makefiles name the library before the objects that need it; some linkers would then drop it.
+    link = f"-Wl,--no-as-needed -Wl,-rpath,{sdk.library}"
     answers = {
         "--cflags": f"-I{sdk.host_include}",
         "--cflags-only-I": f"-I{sdk.host_include}",
         "--cflags-only-other": "",
-        "--libs": f"-L{sdk.library} -Wl,-rpath,{sdk.library} -ldpu",
+        "--libs": f"-L{sdk.library} {link} -ldpu",
         "--libs-only-L": f"-L{sdk.library}",
         "--libs-only-l": "-ldpu",
-        "--libs-only-other": f"-Wl,-rpath,{sdk.library}",
+        "--libs-only-other": link,
         "--modversion": VERSION,
         "--exists": "",
         "--variable=prefix": str(sdk.root),

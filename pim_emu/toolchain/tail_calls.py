@@ -30,6 +30,7 @@ _NAMES = """
     isxdigit toascii tolower toupper
     __emu_atomic_bit_acquire __emu_atomic_bit_release __emu_mram_word_fetch __emu_mram_word_store
     __emu_perfcounter_config_v1B __emu_perfcounter_get_both __emu_errno
+    __emu_memcpy_any __emu_memmove_any __emu_memset_any __emu_memcmp_any
 """
 LIBRARY = frozenset(_NAMES.split())
 _VARIADIC = "printf"

@@ -20,7 +20,7 @@ Name: dpu
 Description: host library of DPUs, emulated by pim_emu
 Version: {VERSION}
 Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -ldpu
+Libs: -L${{libdir}} -Wl,--no-as-needed -Wl,-rpath,${{libdir}} -ldpu
 """
 ENVIRONMENT = """# To be read by a shell: . {folder}/upmem_env.sh
 export UPMEM_HOME='{folder}'

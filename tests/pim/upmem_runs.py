@@ -103,7 +103,8 @@ def environment(**variables):
     }
     path = os.pathsep.join(str(ROOT / "tests" / name) for name in ("", "tabular", "pim"))
     named = {name: str(value) for name, value in variables.items()}
-    return kept | {"PIM_EMU_QUIET": "1", "PYTHONPATH": path} | named
+    settings = {"PIM_EMU_QUIET": "1", "PIM_EMU_DMA": "strict"}
+    return kept | settings | {"PYTHONPATH": path} | named
 
 
 def start(function, *arguments, **variables):

@@ -12,10 +12,12 @@ from pim_emu.sdk import sdk_path
 
 @pytest.fixture
 def settings() -> Iterator[None]:
-    """Quiet, and the defaults again afterwards."""
+    """Set a quiet emulator, and the defaults again afterwards."""
     pim_emu.configure(quiet=True, timeout_seconds=10)
     yield
-    pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
+    pim_emu.configure(
+        seed=0, random=False, checks=True, dma="hardware", timeout_seconds=60, quiet=False
+    )
 
 
 @pytest.fixture(scope="session")

@@ -24,12 +24,18 @@ from sdk_present import needs_sdk
 import pim_emu
 from pim_emu import host_library as lib
 
-pytestmark = [needs_sdk, pytest.mark.usefixtures("settings")]
+pytestmark = [needs_sdk, pytest.mark.usefixtures("strict")]
 
 MESSAGE = re.compile(r"(.+?): DPU (\d+), tasklet (\d+), ([\w.-]+):(\d+) \((\w+)\): (.+)")
 WAITS = re.compile(r"; tasklet (\d+), ([\w.-]+):(\d+) \((\w+)\), waits ([^;]+)")
 OTHER_PLACE = re.compile(r"which tasklet (\d+) (?:wrote|read) at ([\w.-]+):(\d+)")
 DPU_FAULT, TOO_MANY_TASKLETS, INVALID_WRAM_ACCESS = 23, 38, 8  # of dpu_error_t
+
+
+@pytest.fixture
+def strict(settings: None) -> None:
+    """Make transfers that the documentation forbids faults."""
+    pim_emu.configure(dma="strict")
 
 
 class Bench:
@@ -426,7 +432,7 @@ def test_a_launch_with_a_fault_returns_the_code_and_complains(
 
 
 def test_without_checks_only_what_the_hardware_refuses_is_a_fault(plain: Bench):
-    pim_emu.configure(checks=False)
+    pim_emu.configure(checks=False, dma="hardware")
     names = [mistake.name for mistake in PLAIN]
     unchecked = {"mram_side": None, "one_too_many": "deadlock", "division": "division error"}
     for name, fault in unchecked.items():

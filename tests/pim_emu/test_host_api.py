@@ -32,7 +32,7 @@ int main(void) {
     barrier_wait(&all);
     if (me() != 0) return 0;
     printf("run %u\\n", ++runs);
-    if (mode == 1) mram_read((__mram_ptr void *)((uintptr_t)buffer + 4), words, 8);
+    if (mode == 1) mram_read((__mram_ptr void *)0x0c000000, words, 8);
     for (uint32_t i = 0; i < 6; ++i) words[i] += runs;
     for (uint32_t i = 0; i < extra; ++i) words[i % 2] += i;
     return 0;
@@ -293,13 +293,18 @@ def test_a_misuse_is_explained(folder: Path):
         OK(dpu_load(set, "program", NULL));
         dpu_copy_to(set, "words", 20, data, 8);
         dpu_copy_to(set, "buffer", 0, data, 12);
+        dpu_copy_to(set, DPU_MRAM_HEAP_POINTER_NAME, 64 << 20, data, 8);
+        dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 8, DPU_XFER_DEFAULT);
         dpu_alloc(1, "colour=red", &set);
         return 0;
     }
     """
-    bounds, alignment, profile = run_host(folder, source)
+    bounds, alignment, heap, nothing, profile = run_host(folder, source)
     assert all(text in bounds for text in ('"words"', "20", "8", "24 bytes"))
     assert all(text in alignment for text in ('"buffer"', "12", "multiples of 8", "MRAM"))
+    for text in (heap, nothing):
+        assert text.startswith('pim_emu: symbol "DPU_MRAM_HEAP_POINTER_NAME": ')
+    assert "offset 67108864 + length 8 exceeds its " in heap
     assert '"colour"' in profile
 
 

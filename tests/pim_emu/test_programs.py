@@ -80,6 +80,16 @@ def test_order_of_tasklets_does_not_matter(workshop: Workshop, name: str) -> Non
         assert without_cycles(shuffled) == without_cycles(usual)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_checks_change_nothing(workshop: Workshop, name: str) -> None:
+    """Results and cycles are the same without them."""
+    folder = workshop.build(name, 11)
+    for size in ((), ("-i", "129")):
+        checked = workshop.run(folder, "-d", "3", *size)
+        assert_right(checked)
+        assert workshop.run(folder, "-d", "3", *size, PIM_EMU_CHECKS="0") == checked
+
+
 @few
 @pytest.mark.parametrize("schedule", ["time", "random"])
 def test_runs_are_repeatable(workshop: Workshop, name: str, schedule: str) -> None:

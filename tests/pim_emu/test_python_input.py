@@ -413,15 +413,16 @@ SETTINGS = {
     "time a text": ({"timeout_seconds": "3"}, TypeError, "timeout_seconds must be a number from 0"),
     "quiet": ({"quiet": "no"}, TypeError, "quiet must be True or False, got 'no'"),
     "random": ({"random": 7}, TypeError, "random must be True or False, got 7"),
+    "checks": ({"checks": 1}, TypeError, "checks must be True or False, got 1"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "error", "says"), SETTINGS.values(), ids=SETTINGS)
 def test_settings_that_are_refused_set_nothing(program, arguments, error, says):
-    pim_emu.configure(quiet=True)
+    pim_emu.configure(quiet=True, dma="strict")
     try:
-        refuses(lambda: pim_emu.configure(checks=False, **arguments), error, says)
-        with pytest.raises(pim_emu.EmulatorFault, match="misaligned DMA"):  # checks are still on
+        refuses(lambda: pim_emu.configure(dma="hardware", **arguments), error, says)
+        with pytest.raises(pim_emu.EmulatorFault, match="misaligned DMA"):  # still strict
             pim_emu.run(program)
     finally:
-        pim_emu.configure(seed=0, random=False, checks=True, timeout_seconds=60, quiet=False)
+        pim_emu.configure(dma="hardware", quiet=False)

@@ -323,6 +323,29 @@ def test_warnings_are_errors_only_where_the_program_is_wrong(build, folder):
     assert not (folder / "wrong.o").exists()
 
 
+DOUBTFUL = {
+    "uninitialized": "int f(void) { int x; return x + 1; }",
+    "return-type": "int f(void) { }",
+    "parentheses": "int f(int x) { if (x = 2) return 1; return x; }",
+    "switch": "enum e { A, B };\nint f(enum e x) { switch (x) { case A: return 1; } return 0; }",
+    "unused-value": "void f(int x) { x + 1; }",
+    "empty-body": "int f(int x) { if (x); return x; }",
+    "sizeof-pointer-memaccess": "#include <string.h>\nvoid f(char *p) { memset(p, 0, sizeof p); }",
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_warnings_of_clang_are_on_by_default(build, folder, name):
+    (folder / "doubtful.c").write_text(DOUBTFUL[name] + "\n")
+    status, _, said = build("-O2", "-c", "doubtful.c")
+    assert (status, f"[-W{name}]" in said) == (0, True), said
+    assert build("-O2", f"-Wno-{name}", "-c", "doubtful.c") == (0, "", "")
+    assert build("-O2", "-w", "-c", "doubtful.c") == (0, "", "")
+    lenient = name in ("uninitialized", "parentheses")  # clang's own are errors then
+    assert (build("-O2", "-Werror", "-c", "doubtful.c")[0] == 0) == lenient
+    assert build("-O2", "-Wall", "-Werror", "-c", "doubtful.c")[0] != 0
+
+
 def test_macros_are_those_of_a_dpu(build):
     for std, strict in (((), False), (("-std=c11",), True), (("-std=gnu11",), False)):
         _, said, _ = build("-E", "-dM", *std, "main.c")
@@ -487,7 +510,7 @@ def test_pkg_config(sdk, capsys):
         status = pkg_config.main(sdk, list(words))
         return status, capsys.readouterr().out
 
-    libs = f"-L{sdk.root}/lib -Wl,-rpath,{sdk.root}/lib -ldpu"
+    libs = f"-L{sdk.root}/lib -Wl,--no-as-needed -Wl,-rpath,{sdk.root}/lib -ldpu"
     cflags = f"-I{sdk.root}/include/dpu"
     assert answer("--cflags", "--libs", "dpu") == (0, f"{cflags} {libs}\n")
     assert answer("--libs") == (0, f"{libs}\n")
@@ -523,9 +546,12 @@ def test_host_program_links_and_loads(sdk, folder):
         "#include <dpu.h>\nint main(void) { return dpu_error_to_string(DPU_OK)[0] != 0; }\n"
     )
     flags = tool(sdk.root / "bin" / "dpu-pkg-config", "--cflags", "--libs", "dpu").split()
-    tool("gcc", "host.c", "-Werror", *flags, "-o", "host")
-    assert str(sdk.library / "libdpu.so") in tool("ldd", "host")
-    assert subprocess.run(["./host"]).returncode == 1
+    sources = ("host.c", "-Werror")
+    # Some distributions have their gcc drop libraries that nothing before them needs.
+    for words in ((*sources, *flags), ("-Wl,--as-needed", *flags, *sources)):
+        tool("gcc", *words, "-o", "host")
+        assert str(sdk.library / "libdpu.so") in tool("ldd", "host")
+        assert subprocess.run(["./host"]).returncode == 1
 
 
 def test_the_engine_knows_the_machines(sdk, folder):

@@ -1,24 +1,27 @@
-/* Transfers between MRAM and WRAM: checked, performed, and charged to the DMA engine. */
+/* Transfers between MRAM and WRAM: performed as the hardware does them, and charged to the DMA
+ * engine. What is known of the hardware, and from where, stands in docs/pim-emu.md. */
 #include <immintrin.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
 #define LINE 64u
-#define AHEAD 4096u /* of what is read or written, where tasklets go through MRAM side by side */
 
-/* Measured on MRAM beyond the caches: the host's own prefetching needs longer runs than a transfer
- * is; and for hundreds of bytes, the string instruction is faster than the vector loops of memcpy. */
-static void copy(void *to, const void *from, const uint8_t *mram, size_t bytes) {
+/* Other tasklets run between a transfer's request and its copy, so that MRAM comes into the second
+ * level of the cache meanwhile. In the first one, the transfers of all tasklets evict each other. */
+static void prefetch(const uint8_t *mram, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += LINE) _mm_prefetch((const char *)mram + i, _MM_HINT_T1);
+}
+
+/* For hundreds of bytes, the string instruction is faster than the vector loops of memcpy. */
+static void copy(void *to, const void *from, size_t bytes) {
     if (bytes <= LINE) {
         memcpy(to, from, bytes);
         return;
     }
-    for (size_t i = 0; i < bytes; i += LINE)
-        _mm_prefetch((const char *)mram + AHEAD + i, _MM_HINT_T0);
-    size_t words = bytes / 8, rest = bytes % 8;
+    size_t words = bytes / 8; /* sizes are multiples of 8 */
     __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
-    memcpy(to, from, rest);
 }
 
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
@@ -38,22 +41,57 @@ static uint32_t offset_of(const struct emu_machine *machine, uint32_t mram) {
 static void check(struct emu_run *run, uint32_t mram, const void *wram, uint32_t bytes,
                   const void *pc) {
     const struct emu_machine *machine = run->machine;
-    const uint32_t unit = machine->dma_alignment_bytes, below = unit - 1; /* a power of two */
-    if (bytes < machine->dma_min_bytes || bytes > machine->dma_max_bytes || (bytes & below) != 0)
-        emu_fail(run, EMU_FAULT_DMA_SIZE, pc, "%u B, must be a multiple of %u from %u to %u", bytes,
-                 unit, machine->dma_min_bytes, machine->dma_max_bytes);
-    if ((mram & below) != 0)
-        emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "MRAM address 0x%08x is no multiple of %u", mram,
-                 unit);
-    if (((uintptr_t)wram & below) != 0)
-        emu_fail(run, EMU_FAULT_DMA_ALIGNMENT, pc, "WRAM address %p is no multiple of %u", wram,
-                 unit);
     if (offset_of(machine, mram) > machine->mram_bytes - bytes)
         emu_fail(run, EMU_FAULT_MRAM_BOUNDS, pc,
                  "%u B at 0x%08x, MRAM is 0x%08x to 0x%08x", bytes, mram, EMU_MRAM_BASE,
                  EMU_MRAM_BASE + machine->mram_bytes - 1);
     if (!emu_in_wram(run, wram, bytes))
         emu_fail(run, EMU_FAULT_DMA_WRAM, pc, "%u B at %p do not lie in WRAM", bytes, wram);
+}
+
+struct operands {
+    uint32_t mram;
+    uintptr_t wram;
+    uint32_t bytes;
+};
+
+static bool is_odd(const struct emu_machine *machine, struct operands asked) {
+    const uint32_t below = machine->dma_alignment_bytes - 1; /* of a power of two */
+    return asked.bytes - machine->dma_min_bytes >
+               machine->dma_max_bytes - machine->dma_min_bytes ||
+           ((asked.bytes | asked.mram | asked.wram) & below) != 0;
+}
+
+/* The instruction ignores the low bits of both addresses. It holds the size as a number of units
+ * less one, in as many bits as the largest size needs; a size that they cannot hold wraps. */
+static struct operands as_taken(const struct emu_machine *machine, struct operands asked) {
+    const uint32_t unit = machine->dma_alignment_bytes, units = machine->dma_max_bytes / unit;
+    const uint32_t field = (asked.bytes / unit - 1) & (units - 1);
+    return (struct operands){asked.mram & ~(unit - 1), asked.wram & ~(uintptr_t)(unit - 1),
+                             (field + 1) * unit};
+}
+
+/* What the documentation forbids and the hardware does: stop, or warn. */
+static void tell_oddities(struct emu_run *run, struct operands asked, struct operands taken,
+                          const void *pc) {
+    const struct emu_machine *machine = run->machine;
+    const uint32_t unit = machine->dma_alignment_bytes;
+    char text[128];
+    if (asked.bytes != taken.bytes) {
+        snprintf(text, sizeof text, "%u B, must be a multiple of %u from %u to %u; a DPU moves %u B",
+                 asked.bytes, unit, machine->dma_min_bytes, machine->dma_max_bytes, taken.bytes);
+        emu_tell_odd(run, EMU_FAULT_DMA_SIZE, 1, text, pc);
+    }
+    if (asked.mram != taken.mram) {
+        snprintf(text, sizeof text, "MRAM address 0x%08x is no multiple of %u; a DPU takes 0x%08x",
+                 asked.mram, unit, taken.mram);
+        emu_tell_odd(run, EMU_FAULT_DMA_ALIGNMENT, 2, text, pc);
+    }
+    if (asked.wram != taken.wram) {
+        snprintf(text, sizeof text, "WRAM address 0x%zx is no multiple of %u; a DPU takes 0x%zx",
+                 (size_t)asked.wram, unit, (size_t)taken.wram);
+        emu_tell_odd(run, EMU_FAULT_DMA_ALIGNMENT, 4, text, pc);
+    }
 }
 
 /* The engine serves one transfer at a time; the latency of others overlaps with it. */
@@ -78,20 +116,25 @@ static void charge(struct emu_run *run, uint32_t bytes, bool reads) {
 
 static void move(struct emu_run *run, uint32_t offset, void *wram, uint32_t bytes, bool reads) {
     uint8_t *mram = run->dpu->mram + offset;
-    copy(reads ? wram : mram, reads ? mram : wram, mram, bytes);
+    copy(reads ? wram : mram, reads ? mram : wram, bytes);
 }
 
 void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access direction,
              const void *pc) {
     struct emu_run *run = emu_current;
     const bool reads = direction == EMU_READ;
-    const uint32_t offset = offset_of(run->machine, mram);
-    if (!run->settings.checks) { /* nothing but the copy */
-        emu_take_turns(run, pc);
-        move(run, offset, wram, bytes, reads);
-        return;
+    const struct operands asked = {mram, (uintptr_t)wram, bytes};
+    const bool odd = is_odd(run->machine, asked);
+    if (odd) {
+        const struct operands taken = as_taken(run->machine, asked);
+        mram = taken.mram;
+        wram = (void *)taken.wram;
+        bytes = taken.bytes;
     }
+    const uint32_t offset = offset_of(run->machine, mram);
+    prefetch(run->dpu->mram + offset, bytes);
     emu_account(run, pc);
+    if (odd) tell_oddities(run, asked, (struct operands){mram, (uintptr_t)wram, bytes}, pc);
     check(run, mram, wram, bytes, pc);
     if (run->races != NULL) {
         emu_race_mram(run, offset, bytes, direction, pc);

@@ -92,12 +92,14 @@ const char *emu_dpu_log(const struct emu_dpu *dpu, size_t *bytes, bool *truncate
  * Returns how many faulted, or -1 if there is no memory or thread to run them. */
 int emu_run(struct emu_dpu **dpus, size_t count);
 
-/* Bounds, DMA and misuse checks; scheduling. Read from the environment at the first use, once:
- * PIM_EMU_CHECKS, PIM_EMU_SCHEDULE, PIM_EMU_SEED, PIM_EMU_WORKERS, PIM_EMU_TIMEOUT, PIM_EMU_QUIET.
+/* Checks and scheduling. Read from the environment at the first use, once:
+ * PIM_EMU_CHECKS, PIM_EMU_DMA, PIM_EMU_SCHEDULE, PIM_EMU_SEED, PIM_EMU_WORKERS, PIM_EMU_TIMEOUT,
+ * PIM_EMU_QUIET.
  * Programs that embed the emulator may change what is returned; it holds for later launches. */
 enum emu_schedule { EMU_IN_TIME, EMU_AT_RANDOM };
 struct emu_settings {
-    bool checks;
+    bool checks;            /* of barriers */
+    bool strict_dma;        /* transfers that the documentation forbids are faults */
     enum emu_schedule schedule;
     uint64_t seed;
     uint32_t workers;

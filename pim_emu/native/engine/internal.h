@@ -41,6 +41,7 @@ struct emu_program {
     struct emu_image **images;       /* by worker */
     uint32_t image_count;
     struct emu_line *lines;          /* source lines found so far */
+    _Atomic(struct emu_warning *) warnings; /* given so far */
 };
 
 /* --- symbols.c --- */
@@ -129,8 +130,6 @@ struct emu_tasklet {
     enum emu_waiting waiting;
     const void *object;    /* that it waits for */
     const void *pc;        /* of its last service */
-    const void *turn;      /* where its turn began: see emu_take_turns */
-    uint32_t transfers_in_turn;
     uint64_t instructions; /* accounted for */
     uint64_t number;       /* of its wait, among all */
     bool transfers;        /* its transfer lasts */
@@ -205,8 +204,6 @@ void emu_run_dpu(struct emu_worker *worker, struct emu_dpu *dpu);
 /* Charge the current tasklet with the instructions since its last service, and let another run if
  * its time has come, or by chance. Every service begins with it. */
 void emu_account(struct emu_run *run, const void *pc);
-/* The same where time does not matter. */
-void emu_take_turns(struct emu_run *run, const void *pc);
 /* The current tasklet's transfer lasts until then; it goes on afterwards. */
 void emu_transfer_until(struct emu_run *run, double time);
 /* The current tasklet waits until `emu_wake`; a fault if nobody is left to wake it. */
@@ -240,6 +237,13 @@ _Noreturn void emu_fail_timeout(struct emu_run *run, const void *pc);
 const char *emu_place(struct emu_run *run, const void *pc);
 /* "'name'" of an object in WRAM, or its address. The text has 64 bytes. */
 const char *emu_name_object(struct emu_run *run, const void *object, char *text);
+
+/* --- warning.c --- */
+/* Something that the hardware does and its documentation forbids: a fault where the settings are
+ * strict; otherwise a warning, once for each `kind` (a bit) and source line. `text` says what. */
+void emu_tell_odd(struct emu_run *run, enum emu_fault_kind fault, uint32_t kind, const char *text,
+                  const void *pc);
+void emu_free_warnings(struct emu_program *program);
 
 /* --- signals.c --- */
 /* Make this the handler of what programs raise, now and after others have taken its place. */

@@ -114,6 +114,7 @@ void emu_release_program(struct emu_program *program) {
     for (uint32_t i = 0; program->images != NULL && i < program->image_count; ++i)
         if (program->images[i] != NULL) emu_free_image(program->images[i]);
     free(program->images);
+    emu_free_warnings(program);
     emu_free_lines(program->lines);
     free(program->elf);
     free(program->name);

@@ -97,7 +97,7 @@ static void begin(struct emu_run *run, struct emu_dpu *dpu) {
         tasklet->ended = false;
         tasklet->waiting = EMU_NOTHING;
         tasklet->transfers = false;
-        tasklet->object = tasklet->pc = tasklet->turn = NULL;
+        tasklet->object = tasklet->pc = NULL;
         tasklet->instructions = 0;
     }
 }

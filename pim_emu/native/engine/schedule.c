@@ -170,31 +170,11 @@ void emu_account(struct emu_run *run, const void *pc) {
         ++run->counters.instructions;
     }
     tasklet->pc = pc;
-    tasklet->turn = NULL;
     beat(run);
     if (tasklet->transfers)
         tasklet->then_computes = (double)instructions;
     else
         add_event(&run->computing, run->turns + (double)instructions, run->current);
-    resume(run, (uint32_t)next(run));
-}
-
-/* A turn is once around a loop: what tasklets read side by side is then read in one go, and what one
- * reads and writes is still in the cache. */
-void emu_take_turns(struct emu_run *run, const void *pc) {
-    struct emu_tasklet *tasklet = &run->tasklets[run->current];
-    const uint32_t most = 64; /* of a loop that never comes round */
-    tasklet->pc = pc;
-    beat(run);
-    if (tasklet->turn == NULL) {
-        tasklet->turn = pc;
-        tasklet->transfers_in_turn = 0;
-        return;
-    }
-    const bool round = tasklet->turn == pc || ++tasklet->transfers_in_turn >= most;
-    if (!round && run->settings.schedule == EMU_IN_TIME) return;
-    tasklet->transfers_in_turn = 0;
-    add_event(&run->computing, run->turns + 1, run->current);
     resume(run, (uint32_t)next(run));
 }
 

@@ -68,20 +68,24 @@ static double number(const char *name, double absent, double low, double high) {
     return absent;
 }
 
+/* Whether the second of two words is chosen; the first is the default. */
+static bool choice(const char *name, const char *usual, const char *other) {
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0' || strcmp(text, usual) == 0) return false;
+    if (strcmp(text, other) == 0) return true;
+    fprintf(stderr, "pim_emu: %s must be \"%s\" or \"%s\", got \"%s\": \"%s\" is used\n", name,
+            usual, other, text, usual);
+    return false;
+}
+
 static void read_environment(void) {
     settings.checks = number("PIM_EMU_CHECKS", 1, 0, 1) != 0;
     settings.seed = (uint64_t)number("PIM_EMU_SEED", 0, 0, 9007199254740992.0);
     settings.workers = (uint32_t)number("PIM_EMU_WORKERS", cores(), 1, MOST_WORKERS);
     settings.timeout_seconds = number("PIM_EMU_TIMEOUT", 60, 0, 1e9);
     settings.quiet = number("PIM_EMU_QUIET", 0, 0, 1) != 0;
-    const char *schedule = getenv("PIM_EMU_SCHEDULE");
-    settings.schedule = EMU_IN_TIME;
-    if (schedule == NULL || *schedule == '\0' || strcmp(schedule, "time") == 0) return;
-    if (strcmp(schedule, "random") == 0)
-        settings.schedule = EMU_AT_RANDOM;
-    else
-        fprintf(stderr, "pim_emu: PIM_EMU_SCHEDULE must be \"time\" or \"random\", got \"%s\": "
-                "\"time\" is used\n", schedule);
+    settings.strict_dma = choice("PIM_EMU_DMA", "hardware", "strict");
+    settings.schedule = choice("PIM_EMU_SCHEDULE", "time", "random") ? EMU_AT_RANDOM : EMU_IN_TIME;
 }
 
 struct emu_settings *emu_settings(void) {

@@ -61,7 +61,7 @@ struct allocation {
     uint32_t most_blocks; /* of a scattered transfer, for each DPU */
     bool closing;         /* dpu_free waits */
     uint32_t callbacks;   /* running in threads of their own */
-    bool other_clocks;    /* of traced, fast, unchecked or random launches */
+    bool other_clocks;    /* of traced, fast or random launches */
     struct pim_emu_set_counters counters;
 };
 

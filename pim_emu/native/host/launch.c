@@ -36,9 +36,8 @@ static void look_at(struct rank *rank, uint32_t index, struct outcome *outcome) 
 }
 
 static void conclude(struct allocation *owner, struct outcome *outcome) {
-    const struct emu_settings *settings = emu_settings();
     pthread_mutex_lock(&host_lock);
-    if (outcome->other_clocks || !settings->checks || settings->schedule == EMU_AT_RANDOM)
+    if (outcome->other_clocks || emu_settings()->schedule == EMU_AT_RANDOM)
         owner->other_clocks = true;
     ++owner->counters.launches;
     owner->counters.slowest_cycles += outcome->slowest_cycles;

@@ -14,6 +14,8 @@ dpu_error_t pim_emu_set(const char *name, double value) {
         return host_refuse(DPU_ERR_INTERNAL, "pim_emu_set: a name and a number from 0 to 2^53");
     if (strcmp(name, "checks") == 0)
         settings->checks = value != 0;
+    else if (strcmp(name, "strict_dma") == 0)
+        settings->strict_dma = value != 0;
     else if (strcmp(name, "random") == 0)
         settings->schedule = value != 0 ? EMU_AT_RANDOM : EMU_IN_TIME;
     else if (strcmp(name, "seed") == 0)

@@ -6,10 +6,17 @@
 
 #define ALL_FLAGS (DPU_XFER_NO_RESET | DPU_XFER_ASYNC | DPU_XFER_PARALLEL)
 
+/* What a host program calls the symbol. */
+static const char *shown(const char *name) {
+    const bool heap = strcmp(name, DPU_MRAM_HEAP_POINTER_NAME) == 0;
+    return heap ? "DPU_MRAM_HEAP_POINTER_NAME" : name;
+}
+
 dpu_error_t host_check_range(const struct scope *scope, const char *name,
                              struct dpu_symbol_t symbol, uint32_t offset, size_t length,
                              struct range *range) {
     const uint64_t address = (uint64_t)symbol.address + offset;
+    name = shown(name);
     if (length > symbol.size || offset > symbol.size - length)
         return host_refuse(DPU_ERR_INVALID_SYMBOL_ACCESS,
                            "symbol \"%s\": offset %u + length %zu exceeds its %u bytes", name,
@@ -161,7 +168,8 @@ static bool take_buffers(const struct scope *scope, struct transfer *transfer, c
         }
     }
     pthread_mutex_unlock(&host_lock);
-    if (!any) emu_complain("symbol \"%s\": nothing moves, for no DPU is a buffer prepared", name);
+    if (!any) emu_complain("symbol \"%s\": nothing moves, for no DPU is a buffer prepared",
+                           shown(name));
     return true;
 }
 

@@ -37,7 +37,8 @@ dpu_error_t pim_emu_get_counters(struct dpu_set_t dpu, struct pim_emu_counters *
 dpu_error_t pim_emu_get_fault(struct dpu_set_t dpu, const char **name, const char **message);
 /* What the calling thread was last told on stderr about a call, since it last took it; or "". */
 void pim_emu_take_complaint(char *text, size_t bytes);
-/* For launches that begin later: "checks", "random" (schedule), "seed", "timeout_seconds", "quiet". */
+/* For launches that begin later: "checks", "strict_dma", "random" (schedule), "seed",
+ * "timeout_seconds", "quiet". */
 dpu_error_t pim_emu_set(const char *name, double value);
 dpu_error_t pim_emu_get_machine(struct dpu_set_t set, const char **name);
 /* A constant of the set's machine by its name in the machine's file, e.g. "mram_bytes", "clock_hz".

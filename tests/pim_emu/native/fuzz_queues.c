@@ -103,7 +103,7 @@ void do_status(struct fuzz *fuzz) {
         fail(fuzz, "done %d, fault %d, the model has 1, %d", done, fault, expected);
     if (target.only < 0) return;
     expect(fuzz, "pim_emu_get_fault", 0, pim_emu_get_fault(target.handle, &name, &message));
-    if (strcmp(name, expected ? "misaligned DMA" : "") != 0) fail(fuzz, "the fault is %s", name);
+    if (strcmp(name, expected ? "MRAM out of bounds" : "") != 0) fail(fuzz, "the fault is %s", name);
     if ((strstr(message, "fuzz_dpu.c:") != NULL) != expected) fail(fuzz, "it says %s", message);
 }
 

@@ -2,8 +2,9 @@
 #ifndef DPU_ATTRIBUTES_H
 #define DPU_ATTRIBUTES_H
 
-/* An address in MRAM: another address space, which does not mix with pointers to WRAM. */
-#define __mram_ptr __seg_gs
+/* An address in MRAM: another address space, which does not mix with pointers to WRAM. gcc's parser
+ * knows the qualifier only where a declaration may begin; after a statement, an attribute tells it. */
+#define __mram_ptr __attribute__(()) __seg_gs
 
 #define __section(s) __attribute__((section(s)))
 #define __aligned(a) __attribute__((aligned(a)))

@@ -3,12 +3,28 @@
 #define DPU_STRING_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 void *memcpy(void *destination, const void *source, size_t size);
 void *memmove(void *destination, const void *source, size_t size);
 void *memset(void *area, int value, size_t size);
 int memcmp(const void *area1, const void *area2, size_t size);
 void *memchr(const void *area, int character, size_t size);
+
+/* The compiler driver asks for these where a source passes pointers to MRAM, which the functions
+ * above cannot take. Addresses tell at run time which memory is meant, and may be mixed. */
+#ifdef __EMU_ANY_MEMORY
+void *__emu_memcpy_any(uintptr_t destination, uintptr_t source, size_t size);
+void *__emu_memmove_any(uintptr_t destination, uintptr_t source, size_t size);
+void *__emu_memset_any(uintptr_t area, int value, size_t size);
+int __emu_memcmp_any(uintptr_t area1, uintptr_t area2, size_t size);
+#define memcpy(destination, source, size)                                                          \
+    __emu_memcpy_any((uintptr_t)(destination), (uintptr_t)(source), size)
+#define memmove(destination, source, size)                                                         \
+    __emu_memmove_any((uintptr_t)(destination), (uintptr_t)(source), size)
+#define memset(area, value, size) __emu_memset_any((uintptr_t)(area), value, size)
+#define memcmp(area1, area2, size) __emu_memcmp_any((uintptr_t)(area1), (uintptr_t)(area2), size)
+#endif
 
 size_t strlen(const char *string);
 size_t strnlen(const char *string, size_t max_len);

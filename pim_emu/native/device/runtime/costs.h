@@ -30,6 +30,10 @@
 #define COST_STRING(bytes) (8 + 4 * (bytes)) /* byte by byte */
 #define COST_DIGITS(bytes) (20 + 12 * (bytes))
 
+/* A word of 8 bytes, as weights.toml has it. */
+#define COST_MRAM_LOAD 12
+#define COST_MRAM_STORE 24
+
 /* The format is written to MRAM in blocks of 8 bytes, with the arguments: the host formats. */
 #define COST_PRINT(bytes) (120 + 20 * (bytes))
 
