@@ -11,7 +11,7 @@ import numpy as np
 from tabular_baselines import LANES, Baselines
 
 from accel_rl import pim, tabular
-from accel_rl.pim.rows import encode_chunks
+from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.passes import PATHS
 from accel_rl.tabular.passes import native as kernels
 from accel_rl.tabular.rule import Coefficients

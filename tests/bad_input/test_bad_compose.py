@@ -55,7 +55,6 @@ TABLE = {
     ],
     "compose.Power": [
         (lambda: compose.Power(2.0, 1.0, "declared", "x"), ValueError, "0 <= idle <= active must"),
-        (lambda: compose.Power("x", 1.0, "declared", "x"), TypeError, "idle must be a number, got"),
     ],
     "compose.Meter": [
         (lambda: compose.Meter(period=NAN), ValueError, "period must be above 0, got nan"),
@@ -73,15 +72,11 @@ TABLE = {
     "hardware_models.portability.performance_portability": [
         (
             lambda: performance_portability({"a": NAN}),
-            *(ValueError, "efficiencies['a'] must lie within 0 and 1: nan"),
-        ),
-        (
-            lambda: performance_portability({"a": "x"}),
-            *(TypeError, "efficiencies['a'] must be a number, got 'x'"),
+            *(ValueError, "efficiencies['a'] must be from 0 to 1, got nan"),
         ),
     ],
     "hardware_models.pearl.pearl_mapping": [
-        (lambda: pearl_mapping({}, {}, None), ValueError, "host must be one of the table'"),
+        (lambda: pearl_mapping({}, {}, None), ValueError, "host must be one of , got 'CPU'"),
     ],
     "compose.estimate": [
         (lambda: compose.estimate(FUSED, COSTS, SCHEDULE, 0), ValueError, "samples must be at lea"),
@@ -110,12 +105,11 @@ TABLE = {
     ],
     "hardware_models.associative_memory.Design": [
         (lambda: design(capacity=0), ValueError, "capacity must be at least 1, got 0"),
-        (lambda: design(batch_size=2.5), ValueError, "batch_size must be a whole number, got 2.5"),
         (lambda: design(csp_ratio=NAN), ValueError, "csp_ratio must be above 0 and at most 1, got"),
-        (lambda: design(variant="x"), ValueError, "variant must be one of ('k_best_match'"),
+        (lambda: design(variant="x"), ValueError, "variant must be one of k_best_match"),
     ],
     "hardware_models.associative_memory.Components": [
-        (lambda: figures().given(x=1.0), ValueError, "x: no such figure; there are"),
+        (lambda: figures().given(x=1.0), ValueError, "figure must be one of adder_delay"),
     ],
     "hardware_models.associative_memory.load_components": [
         (lambda: hardware.load_components(tcam="x"), ValueError, "tcam must be one of fefet_2fefe"),
@@ -123,12 +117,6 @@ TABLE = {
     ],
     "hardware_models.associative_memory.figures_table": [
         (lambda: hardware.figures_table(Path("/no/such")), FileNotFoundError, "/no/such"),
-    ],
-    "hardware_models.associative_memory.sweep": [
-        (
-            lambda: hardware.sweep(design(), figures(), fields={"x": [1]}),
-            *(TypeError, "fields: a Design has no 'x'"),
-        ),
     ],
     "hardware_models.associative_memory.compare_with_measured": [
         (

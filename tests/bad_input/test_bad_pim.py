@@ -45,16 +45,13 @@ NO_MESH = "mesh must be a Mesh"
 SIZES = "size must be a whole number of at least 0, got"
 TABLE = {
     "pim.partition": [
-        (lambda: partition(0), ValueError, "num_dpus must be between 1 and the 8 rows, got 0"),
+        (lambda: partition(0), ValueError, "num_dpus must be from 1 to 8, got 0"),
         (lambda: partition(1.5), TypeError, "num_dpus must be an int, got 1.5"),
-        (lambda: partition(True), TypeError, "num_dpus must be an int, got True"),
-        (lambda: partition(states=4.5), TypeError, "num_states must be an int, got 4.5"),
-        (lambda: partition(actions=0), ValueError, "num_actions between 1 and"),
+        (lambda: partition(actions=0), ValueError, "num_actions must be from 1 to"),
         (lambda: partition(rows=RAGGED), ValueError, "transitions must be columns [N] of one leng"),
     ],
     "pim.chunk_lengths": [
-        (lambda: pim.chunk_lengths(4, 8), ValueError, "dpus must be between 1 and the 4 transitio"),
-        (lambda: pim.chunk_lengths(4.5, 2), TypeError, "transitions must be an int"),
+        (lambda: pim.chunk_lengths(4, 8), ValueError, "dpus must be from 1 to 4, got 8"),
     ],
     "pim.merge_tables": [
         (
@@ -67,8 +64,7 @@ TABLE = {
     ],
     "pim.upmem_backend": [
         (lambda: pim.upmem_backend(0), ValueError, "tasklets must be from 1 to 24, got 0"),
-        (lambda: pim.upmem_backend(1.5), TypeError, "tasklets must be an int, got 1.5"),
-        (lambda: pim.upmem_backend(machine="x"), ValueError, "DPUs are built for upmem-2560 or"),
+        (lambda: pim.upmem_backend(machine="x"), ValueError, "machine must be one of upmem-2560"),
         (lambda: pim.upmem_backend(sdk="x"), ValueError, "sdk must be one of auto, vendor, emula"),
     ],
     "pim.select_backend": [
@@ -83,8 +79,6 @@ TABLE = {
     ],
     "pim.train": [
         (lambda: train(passes=0), ValueError, "passes must be at least 1, got 0"),
-        (lambda: train(passes=2.5), TypeError, "passes must be an int, got 2.5"),
-        (lambda: train(passes=True), TypeError, "passes must be an int, got True"),
         (lambda: train(schedule=pim.MergeSchedule(2, 0)), ValueError, "period must be at least 1"),
         (lambda: train(chunks(), RATES(alpha=NAN)), ValueError, "alpha must be in [0, 1] for fp32"),
         (lambda: train(chunks(), RATES(gamma=1.5)), ValueError, "gamma must be in [0, 1] for fp32"),
@@ -94,11 +88,8 @@ TABLE = {
         (lambda: train(chunks(), None, 1.5), TypeError, "seed must be an int, got"),
         (lambda: train(first_pass=-1), ValueError, "first_pass must be from 0 to 4294967295, got"),
         (lambda: train(order="x"), ValueError, "order must be one of SEQ, STR, RAN, RAN_REPLACE"),
-        (lambda: train(target_block=1.5), TypeError, "target_block must be an int, got 1.5"),
-        (lambda: train(tasklets=1.5), TypeError, "tasklets must be an int, got 1.5"),
         (lambda: train(tasklets=25), ValueError, "25 tasklets asked for, a DPU of upmem-2560 has"),
         (lambda: train(machine="x"), ValueError, "unknown machine 'x'; known: upmem-2560"),
-        (lambda: train(initial="x"), TypeError, "initial must be an array, got 'x'"),
         (lambda: train(backend="x"), ValueError, "backend must be one of auto, jax, cpu, upmem"),
     ],
     "pim.load_machine": [
@@ -107,34 +98,20 @@ TABLE = {
         (lambda: pim.load_machine("no/such.toml"), FileNotFoundError, "no/such.toml"),
     ],
     "pim.cost.DpuWorkload": [
-        (lambda: work(rows_per_dpu=()), ValueError, "rows_per_dpu must have a DPU with rows"),
-        (lambda: work(rows_per_dpu=(1.5,)), TypeError, "each of rows_per_dpu must be an int"),
-        (lambda: work(num_states=1.5), TypeError, "num_states must be an int, got 1.5"),
-        (lambda: work(num_actions=True), TypeError, "num_actions must be an int, got True"),
-        (lambda: work(passes="x"), TypeError, "passes must be an int, got"),
+        (lambda: work(rows_per_dpu=()), ValueError, "sum of rows_per_dpu must be at leas"),
         (lambda: work(stride=0), ValueError, "stride must be at least 1, got 0"),
         (lambda: work(rule="x"), ValueError, "rule must be one of q_learning, sarsa"),
         (lambda: work(imbalance=NAN), ValueError, "imbalance must be at least 1, got nan"),
     ],
     "pim.cost.check_fits": [
-        (lambda: cost.check_fits("m", WORK), TypeError, NO_MACHINE),
         (lambda: cost.check_fits(machine(), work(tasklets=25)), ValueError, "25 tasklets asked"),
     ],
-    "pim.cost.modelled_seconds": [
-        (lambda: cost.modelled_seconds("m", WORK), TypeError, NO_MACHINE),
-    ],
     "pim.cost.roofline": [
-        (lambda: cost.roofline("m", "sarsa", "fp32", 4), TypeError, NO_MACHINE),
         (lambda: cost.roofline(machine(), "x", "fp32", 4), ValueError, "rule must be one of"),
         (lambda: cost.roofline(machine(), "sarsa", "fp32", 0), ValueError, "num_actions must"),
     ],
     "pim.cost.split_rows": [
-        (lambda: cost.split_rows(10, 20), ValueError, "dpus must be between 1 and the 10 trans"),
-        (lambda: cost.split_rows(10, 2.5), TypeError, "dpus must be an int"),
-    ],
-    "pim.cost.strong_scaling": [
-        (lambda: cost.strong_scaling(machine(), WORK, ()), ValueError, "dpus must have at leas"),
-        (lambda: cost.strong_scaling(machine(), WORK, (1.5,)), TypeError, "dpus must be an int"),
+        (lambda: cost.split_rows(10, 20), ValueError, "dpus must be from 1 to 10, got 20"),
     ],
     "pim_emu.dpu_mesh": [
         (lambda: pim_emu.dpu_mesh([]), ValueError, "devices must name at least one device, got n"),
@@ -157,7 +134,6 @@ TABLE = {
     ],
     "pim.cost.arithmetic_operations": [
         (lambda: cost.arithmetic_operations("x", 4), ValueError, "rule must be one of q_learning"),
-        (lambda: cost.arithmetic_operations("sarsa", 1.5), TypeError, "num_actions must be an int"),
     ],
     "pim.cost.update_instructions": [
         (lambda: cost.update_instructions("sarsa", "x", 4), ValueError, "numerics must be one of"),
@@ -175,23 +151,20 @@ TABLE = {
         (lambda: transfers.push_seconds(machine(), 4, NAN), TypeError, f"{SIZES} nan"),
     ],
     "pim.cost.ownership_imbalance": [
-        (lambda: cost.ownership_imbalance("m", COLUMN, 4, 16), TypeError, NO_MACHINE),
         (
             lambda: cost.ownership_imbalance(machine(), NUMBERS, 4, 16),
-            *(TypeError, "pairs must be of integers, got float32"),
+            *(ValueError, "pairs must be int [n], n at least 1, got float32 (8,)"),
         ),
         (
             lambda: cost.ownership_imbalance(machine(), COLUMN[:0], 4, 16),
-            *(ValueError, "pairs must be a non-empty vector"),
+            *(ValueError, "pairs must be int [n], n at least 1, got int32 (0,)"),
         ),
     ],
     "pim.cost.pass_cycles": [
         (lambda: cost.pass_cycles(machine(), WORK, -1), ValueError, "rows must be at least 0"),
     ],
     "pim.cost.peak_updates": [
-        (lambda: cost.peak_updates(machine(), INF, 4), ValueError, "must be positive and finite"),
-        (lambda: cost.peak_updates(machine(), "x", 4), TypeError, "instructions must be a number"),
-        (lambda: cost.peak_updates(machine(), 10, 1.5), TypeError, "tasklets must be an int"),
+        (lambda: cost.peak_updates(machine(), INF, 4), ValueError, "must be finite and above 0"),
     ],
 }  # fmt: skip
 

@@ -38,15 +38,10 @@ TABLE = {
     "tabular.make_rule": [
         (lambda: tabular.make_rule("best"), ValueError, "rule must be one of q_learning, sarsa"),
         (lambda: tabular.make_rule(None), ValueError, "got None"),
-        (lambda: tabular.make_rule("sarsa", "fp32"), TypeError, NUMERICS),
     ],
-    "tabular.q_learning": [(lambda: tabular.q_learning("fp32"), TypeError, NUMERICS)],
     "tabular.sarsa": [
-        (lambda: tabular.sarsa("fp32"), TypeError, NUMERICS),
         (lambda: tabular.sarsa(next_action="best"), ValueError, "next_action must be one of"),
     ],
-    "tabular.expected_sarsa": [(lambda: tabular.expected_sarsa("fp32"), TypeError, NUMERICS)],
-    "tabular.double_q_learning": [(lambda: tabular.double_q_learning("fp32"), TypeError, NUMERICS)],
     "tabular.build_rule": [
         (lambda: tabular.build_rule("x", "fp32", max), TypeError, NUMERICS),
         (lambda: tabular.build_rule("x", None, max, tables=3), ValueError, "from 1 to 2, got 3"),
@@ -63,31 +58,20 @@ TABLE = {
     "tabular.make_order": [
         (lambda: tabular.make_order("X"), ValueError, "order must be one of SEQ, STR, RAN"),
         (lambda: tabular.make_order("STR", 0), ValueError, "stride must be at least 1, got 0"),
-        (lambda: tabular.make_order("STR", 1.5), TypeError, "stride must be an int, got 1.5"),
-        (lambda: tabular.make_order("STR", True), TypeError, "stride must be an int, got True"),
     ],
     "tabular.int32_pow2": [
         (lambda: tabular.int32_pow2(40), ValueError, "fraction_bits must be from 0 to 24, got 40"),
-        (lambda: tabular.int32_pow2(8.5), TypeError, "fraction_bits must be an int, got 8.5"),
         (lambda: tabular.int32_pow2(16, NAN), ValueError, "gamma_max must be at least 0"),
         (lambda: tabular.int32_pow2(16, 0.9, (NAN, 1)), ValueError, "low <= high, got (nan, 1)"),
-        (lambda: tabular.int32_pow2(16, 0.9, 3), TypeError, "must be a tuple (low, high), got 3"),
     ],
     "tabular.int32_scaled": [
-        (lambda: tabular.int32_scaled(1e4), TypeError, "scale must be an int, got 10000.0"),
         (lambda: tabular.int32_scaled(0), ValueError, "scale must be from 1 to 46340, got 0"),
-        (lambda: tabular.int32_scaled(10, 0.9, (0,)), TypeError, "must be a tuple (low, high)"),
         (lambda: tabular.int32_scaled(10, 0.9, (0, INF)), ValueError, "lower the scale"),
-        (lambda: tabular.int32_scaled(10, "0.9"), TypeError, "gamma_max must be a number"),
     ],
     "tabular.independent_learners": [
         (
             lambda: tabular.independent_learners(tabular.q_learning(), 0),
             *(ValueError, "num_agents must be at least 1, got 0"),
-        ),
-        (
-            lambda: tabular.independent_learners(tabular.q_learning(), 1.5),
-            *(TypeError, "num_agents must be an int, got 1.5"),
         ),
     ],
     "tabular.select_path": [
@@ -96,43 +80,31 @@ TABLE = {
     "tabular.uniform_policy": [
         (lambda: tabular.uniform_policy(0, 4), ValueError, "num_states must be at least 1, got 0"),
         (lambda: tabular.uniform_policy(4, 0), ValueError, "num_actions must be at least 1, got 0"),
-        (lambda: tabular.uniform_policy(2.0, 4), TypeError, "num_states must be an int, got 2.0"),
-    ],
-    "tabular.greedy_policy": [
-        (lambda: tabular.greedy_policy("x"), TypeError, "values must be an array [..., S, A] of"),
-        (lambda: tabular.greedy_policy(VALUES[:, :0]), ValueError, "A >= 1, got shape (16, 0)"),
     ],
     "tabular.epsilon_greedy": [
-        (lambda: tabular.epsilon_greedy(VALUES, 2.0), ValueError, "epsilon must be between 0 and"),
-        (lambda: tabular.epsilon_greedy(VALUES, NAN), ValueError, "between 0 and 1, got nan"),
-        (lambda: tabular.epsilon_greedy(VALUES, "x"), TypeError, "epsilon must be a number, got"),
+        (lambda: tabular.epsilon_greedy(VALUES, 2.0), ValueError, "epsilon must be from 0 to 1"),
+        (lambda: tabular.epsilon_greedy(VALUES, NAN), ValueError, "from 0 to 1, got nan"),
         (lambda: tabular.epsilon_greedy(VALUES, [0.1]), ValueError, "must be a scalar, got shape"),
-        (lambda: tabular.epsilon_greedy(None, 0.1), TypeError, "values must be an array"),
     ],
     "tabular.episode_return": [
-        (lambda: tabular.episode_return(lake(), "x"), TypeError, "policy must be integer [S] or"),
+        (lambda: tabular.episode_return(lake(), "x"), ValueError, "policy must be integer [S] or"),
         (lambda: tabular.episode_return(lake(), POLICY[:3]), ValueError, "shape (16,), got (3,)"),
         (lambda: tabular.episode_return(lake(), POLICY + 4), ValueError, "policy[0] is 4, not an"),
         (lambda: tabular.episode_return(lake(), VALUES), ValueError, "not probabilities that sum"),
-        (lambda: tabular.episode_return(lake(), POLICY, 2.5), TypeError, "horizon must be an int"),
     ],
     "tabular.optimal_return": [
         (lambda: tabular.optimal_return(lake(), -1), ValueError, "horizon must be at least 1"),
-        (lambda: tabular.optimal_return(lake(), "x"), TypeError, "horizon must be an int, got 'x'"),
     ],
     "tabular.policy_evaluation": [
-        (lambda: tabular.policy_evaluation(lake(), POLICY, NAN), ValueError, "gamma must be betwe"),
-        (lambda: tabular.policy_evaluation(lake(), POLICY, "1"), TypeError, "gamma must be a numb"),
+        (lambda: tabular.policy_evaluation(lake(), POLICY, NAN), ValueError, "gamma must be from"),
         (lambda: tabular.policy_evaluation(lake(), POLICY, [1, 1]), ValueError, "must be a scalar"),
     ],
     "tabular.value_iteration": [
-        (lambda: tabular.value_iteration(lake(), -0.1), ValueError, "gamma must be between 0 and"),
-        (lambda: tabular.value_iteration(lake(), None), TypeError, "gamma must be a number, got N"),
+        (lambda: tabular.value_iteration(lake(), -0.1), ValueError, "gamma must be from 0 to 1"),
     ],
     "tabular.monte_carlo_return": [
-        (lambda: simulated("x"), TypeError, "policy must be integer [S] or float [S, A]"),
+        (lambda: simulated("x"), ValueError, "policy must be integer [S] or float [S, A]"),
         (lambda: simulated(episodes=1), ValueError, "num_episodes must be at least 2, got 1"),
-        (lambda: simulated(episodes=2.5), TypeError, "num_episodes must be an int, got 2.5"),
         (lambda: simulated(horizon=0), ValueError, "horizon must be at least 1, got 0"),
     ],
     "networks.MLP": [

@@ -108,15 +108,15 @@ def test_the_replay_manager_leaves_less():
     beside = fpga.pearl_learner(SMALL, (4, 8, 2), batch_size=3, replay=replay)
     assert beside.modelled_available_bits == alone.modelled_available_bits - 29 * 640
     tight = dataclasses.replace(SMALL, dsps=10)
-    with pytest.raises(ValueError, match="layers need 5 DSPs, small has 4 left"):
+    with pytest.raises(ValueError, match=r"\(4, 8, 2\) .* needs 5 DSPs, small has 4"):
         fpga.pearl_learner(tight, (4, 8, 2), batch_size=3, replay=replay)
 
 
 def test_what_does_not_fit_is_refused(agilex):
     with pytest.raises(
         ValueError,
-        match=r"layers \(4, 250, 250\) with batch_size 3 need 2056384 bits of memory for "
-        r"activations and weights, small has 2000000 left",
+        match=r"layers \(4, 250, 250\) with batch_size 3 needs 2056384 bits for "
+        r"activations and weights, small has 2000000",
     ):
         fpga.pearl_learner(
             dataclasses.replace(SMALL, m20k_blocks=96, mlab_blocks=53),
@@ -152,11 +152,9 @@ def test_our_tcam_is_what_the_hardware_model_says():
         ("pearl_replay", {"fanout": 1}, "fanout must be at least 2, got 1"),
         ("pearl_replay", {"depth": 0}, "depth must be at least 1, got 0"),
         ("pearl_replay", {"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ("pearl_replay", {"depth": 2.0}, "depth must be a whole number, got 2.0"),
         ("rtl_sum_tree", {"fanout": 3}, "fanout must be a power of two, got 3"),
-        ("rtl_sum_tree", {"fanout": True}, "fanout must be a whole number, got True"),
-        ("rtl_sum_tree", {"depth": 7}, "depth must be at most 6, got 7"),
-        ("rtl_sum_tree", {"value_bits": 33}, "value_bits must be at most 32, got 33"),
+        ("rtl_sum_tree", {"depth": 7}, "depth must be from 1 to 6, got 7"),
+        ("rtl_sum_tree", {"value_bits": 33}, "value_bits must be from 1 to 32, got 33"),
         ("rtl_tcam", {"searches": 0}, "searches must be at least 1, got 0"),
         ("rtl_tcam", {"candidates": 0}, "candidates must be at least 1, got 0"),
         ("pearl_learner", {"layers": (4,)}, "number of layers must be at least 2, got 1"),
@@ -179,5 +177,5 @@ def test_parts_refused():
     with pytest.raises(ValueError, match="name must be one of agilex_agf014, got 'stratix'"):
         fpga.load_fpga("stratix")
     for value in (0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="clock must be positive and finite"):
+        with pytest.raises(ValueError, match="clock must be finite and above 0"):
             dataclasses.replace(SMALL, clock=value)

@@ -35,10 +35,12 @@ def test_clocked_designs_refused():
     with pytest.raises(ValueError, match=r"clock_period \(ns\) of 'rtl_tcam' has no .* value"):
         modelled_sample(small(), hardware.load_components(tcam="rtl_tcam"), energy=False)
     for model in (modelled_sample, modelled_update):
-        with pytest.raises(ValueError, match="energy must be False for 'rtl_tcam'"):
+        with pytest.raises(
+            ValueError, match=r"'rtl_tcam' has .* no energies: energy must be False"
+        ):
             model(small(), clocked())
-        with pytest.raises(ValueError, match=r"variant must be one of fr_\w+, .*, got 'k_counted'"):
+        with pytest.raises(ValueError, match=r"variant one of fr_\w+, .*, got False, 'k_counted'"):
             model(small(variant="k_counted"), clocked(), energy=False)
         for ports in ("csp_ports", "write_ports"):
-            with pytest.raises(ValueError, match=f"{ports} must be 1 for 'rtl_tcam', got 2"):
+            with pytest.raises(ValueError, match=r"csp_ports and write_ports 1, got .*2"):
                 model(small(**{ports: 2}), clocked(), energy=False)

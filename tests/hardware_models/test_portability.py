@@ -49,7 +49,7 @@ def test_application_efficiency():
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_efficiencies_lie_within_0_and_1(value):
-    with pytest.raises(ValueError, match=r"efficiencies\['platform 1'\] must lie within 0 and 1"):
+    with pytest.raises(ValueError, match=r"efficiencies\['platform 1'\] must be from 0 to 1"):
         portability([0.5, value])
 
 

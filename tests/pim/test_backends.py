@@ -51,5 +51,5 @@ def test_the_cpu_backend_wants_cpu_devices():
         platform = "gpu"
 
     mesh = mock.Mock(spec=jax.sharding.Mesh, devices=np.asarray([Gpu()]), size=1)
-    with pytest.raises(ValueError, match="mesh must hold CPU devices only, got gpu"):
+    with pytest.raises(ValueError, match="platform of the mesh must be one of cpu, got 'gpu'"):
         pim.cpu_backend(mesh)

@@ -416,7 +416,7 @@ def test_rows_are_split_exactly():
         3,
         1997,
     )
-    with pytest.raises(ValueError, match="dpus must be between 1 and the 3 transitions, got 4"):
+    with pytest.raises(ValueError, match="dpus must be from 1 to 3, got 4"):
         cost.split_rows(3, 4)
 
 
@@ -442,11 +442,6 @@ def test_strong_scaling_of_the_kernel_is_near_linear(numerics, num_states, num_a
     assert 15 <= points[-1].kernel_speedup <= 16
     for point in points:  # never more than the share of rows allows
         assert point.kernel_speedup <= 40_000 / point.longest_chunk
-
-
-def test_scaling_is_refused_without_dpus():
-    with pytest.raises(ValueError, match="dpus must have at least one number"):
-        cost.strong_scaling(MACHINE, workload(), ())
 
 
 # --- Properties
@@ -553,8 +548,8 @@ def test_more_dpus_or_tasklets_than_there_are():
         ({"rule": "td"}, "rule must be one of q_learning, .*, got 'td'"),
         ({"numerics": "fp64"}, "numerics must be one of fp32, .*, got 'fp64'"),
         ({"order": "seq"}, "order must be one of SEQ, .*, got 'seq'"),
-        ({"rows": ()}, "rows_per_dpu must have a DPU with rows"),
-        ({"rows": (0,)}, "rows_per_dpu must have a DPU with rows"),
+        ({"rows": ()}, "sum of rows_per_dpu must be at least 1, got 0"),
+        ({"rows": (0,)}, "sum of rows_per_dpu must be at least 1, got 0"),
         ({"rows": (5, -1)}, "each of rows_per_dpu must be at least 0, got -1"),
         ({"record_bytes": 12}, "record_bytes must be 8 or 16, got 12"),
         ({"imbalance": 0.9}, "imbalance must be at least 1, got 0.9"),
@@ -573,11 +568,11 @@ def test_bad_arguments_are_refused():
         cost.update_instructions("q_learning", "fp32", 0)
     with pytest.raises(ValueError, match="num_actions must be at least 1, got 0"):
         cost.arithmetic_operations("q_learning", 0)
-    with pytest.raises(ValueError, match="instructions must be positive"):
+    with pytest.raises(ValueError, match="instructions must be finite and above 0"):
         cost.peak_updates(MACHINE, 0.0, 11)
     with pytest.raises(ValueError, match=r"25 tasklets asked for.* has 24"):
         cost.roofline(MACHINE, "q_learning", "fp32", 4, tasklets=25)
-    with pytest.raises(ValueError, match="pairs must be a non-empty vector"):
+    with pytest.raises(ValueError, match=r"pairs must be int \[n\], .* got int64 \(0,\)"):
         cost.ownership_imbalance(MACHINE, np.zeros(0, int), 16, 128)
 
 

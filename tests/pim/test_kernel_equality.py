@@ -18,7 +18,7 @@ from rules_and_numerics import rules_and_numerics
 from transitions import ENVIRONMENTS, collected, synthetic
 
 from accel_rl import pim, tabular
-from accel_rl.pim.rows import encode_chunks
+from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.orders import NAMES as ORDERS
 from accel_rl.tabular.passes import native
 from pim_emu import dpu_mesh

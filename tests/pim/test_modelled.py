@@ -10,7 +10,7 @@ import pytest
 
 from accel_rl import datasets, envs, tabular
 from accel_rl.pim import cost, modelled
-from accel_rl.pim.rows import CODEBOOK, record_bytes
+from accel_rl.pim.partition import CODEBOOK, record_bytes
 from pim_emu.cost.pipeline import random_cycles
 from pim_emu.machine import load_machine
 

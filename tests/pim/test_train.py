@@ -175,7 +175,7 @@ def test_partition_gives_the_first_chunks_one_row_more():
             r"gamma must be in \[0, 0.99\] for int32_scaled, got 1.0",
         ),
         ({"rates": tabular.Hyperparameters(epsilon=-0.1)}, "epsilon must be in"),
-        ({"initial": jnp.zeros((1, S, A + 1))}, r"initial must be float32 \(1, 6, 3\)"),
+        ({"initial": jnp.zeros((1, S, A + 1))}, r"initial must have shape \(1, 6, 3\)"),
         ({"initial": jnp.full((1, S, A), jnp.inf)}, "initial must be finite"),
     ],
 )
@@ -192,7 +192,7 @@ def test_rewards_outside_the_numerics_range_are_refused():
 
 def test_bad_partitions_are_named():
     rows = synthetic(S, A, 20)
-    with pytest.raises(ValueError, match="num_dpus must be between 1 and the 20 rows, got 21"):
+    with pytest.raises(ValueError, match="num_dpus must be from 1 to 20, got 21"):
         pim.partition(rows, 21, S, A)
     with pytest.raises(ValueError, match=r"row \d+: action is 2, must be in \[0, 2\)"):
         pim.partition(rows, 4, S, 2)

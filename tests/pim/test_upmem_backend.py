@@ -163,7 +163,7 @@ def test_what_is_recorded():
         with upmem.recording() as inner:
             fit()
     assert (outer.report.launches, inner.report.launches) == (6, 3)
-    with pytest.raises(ValueError, match="the report holds no launch"):
+    with pytest.raises(ValueError, match="launches of the report must be at least 1, got 0"):
         modelled.parts_of_run(pim.load_machine(), nothing.report)
 
 

@@ -19,7 +19,7 @@ from sdk_present import needs
 from transitions import ENVIRONMENTS, collected, synthetic
 
 from accel_rl import pim, tabular
-from accel_rl.pim.rows import encode_chunks
+from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.orders import NAMES as ORDERS
 
 pytestmark = needs("gcc", "g++")

@@ -401,17 +401,17 @@ KEYS = np.arange(100, dtype=np.uint8)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"keys": KEYS.astype(np.int32)}, "keys must be an array of uint8, .* got int32"),
-        ({"keys": [1, 2]}, "keys must be an array of uint8, .* got list"),
-        ({"keys": KEYS[:0]}, r"keys must be \[N\] with N from 1 .* got shape \(0,\)"),
-        ({"keys": KEYS.reshape(10, 10)}, r"keys must be \[N\].* got shape \(10, 10\)"),
+        ({"keys": KEYS.astype(np.int32)}, "keys must be uint8, .* got int32"),
+        ({"keys": [1, 2]}, "keys must be uint8, .* got int64"),
+        ({"keys": KEYS[:0]}, r"keys must be .* with N from 1 .* got uint8 \(0,\)"),
+        ({"keys": KEYS.reshape(10, 10)}, r"keys must be .* got uint8 \(10, 10\)"),
         ({"dpus": 0}, "dpus must be from 1 to 2560, got 0"),
         ({"dpus": 2_561}, "dpus must be from 1 to 2560, got 2561"),
         ({"tasklets": 25}, "tasklets must be from 1 to 24, got 25"),
         ({"tasklets": 17, "machine": "upmem-v1b"}, "tasklets .* from 1 to 16, got 17"),
-        ({"machine": "hbm"}, "machine must be upmem-2560 or upmem-v1b, got 'hbm'"),
-        ({"valid": np.ones(99, bool)}, r"valid must be bool \(100,\), got bool \(99,\)"),
-        ({"valid": np.ones(100, int)}, r"valid must be bool \(100,\), got int64"),
+        ({"machine": "hbm"}, "machine must be one of upmem-2560, upmem-v1b, got 'hbm'"),
+        ({"valid": np.ones(99, bool)}, r"valid must be bool \[100\] or a bool, got bool \(99,\)"),
+        ({"valid": np.ones(100, int)}, r"valid must be bool \[100\] or a bool, got int64"),
         ({"sdk": "other"}, "sdk must be one of auto, vendor, emulator, got 'other'"),
         (
             {"keys": np.broadcast_to(np.uint32(0), 20_000_000)},
@@ -423,11 +423,6 @@ def test_memories_that_cannot_be(arguments, says, monkeypatch):
     monkeypatch.setattr(matcher, "Matcher", None)  # nothing may be built or launched
     with pytest.raises(ValueError, match=says):
         match.KeyMemory(**{"keys": KEYS, "dpus": 1} | arguments)
-
-
-def test_a_number_of_dpus_is_an_int():
-    with pytest.raises(TypeError, match=r"dpus must be an int, got 1\.5"):
-        match.KeyMemory(KEYS, dpus=1.5)
 
 
 def test_without_an_sdk(monkeypatch, tmp_path):
@@ -444,17 +439,17 @@ def test_calls_that_cannot_be():
         for says, call, *arguments in (
             (r"slots\[1\] must be in \[0, 99\], got 100", memory.update, [5, 100], [1, 2]),
             (r"slots\[0\] must be in \[0, 99\], got -1", memory.update, [-1], [1]),
-            (r"slots must be of integers, got float64", memory.update, [0.5], [1]),
-            (r"keys must be \[2\], got shape \(1,\)", memory.update, [1, 2], [1]),
+            (r"slots must be integer \[M\], got float64 \(1,\)", memory.update, [0.5], [1]),
+            (r"keys must be integer \[2\], got int64 \(1,\)", memory.update, [1, 2], [1]),
             (r"keys\[0\] must be in \[0, 255\], got 256", memory.update, [1], [256]),
             (r"valid must be bool \[1\] or a bool, got int64", memory.update, [1], [1], [1]),
             (r"valid must be bool \[1\] .* \(2,\)", memory.update, [1], [1], [True, True]),
-            (r"queries must be \[M\], got shape \(\)", memory.match, 3, 0),
+            (r"queries must be integer \[M\], got int64 \(\)", memory.match, 3, 0),
             (r"queries\[0\] must be in \[0, 255\], got 300", memory.match, [300], [0]),
             (r"queries\[0\] .* got 73786976294838206464", memory.match, [2**66], [0]),
             (r"dont_cares\[0\] must be in \[0, 255\], got -1", memory.any_match, [3], [-1]),
-            (r"radii must be \[2\], got shape \(1,\)", memory.radius, [3, 4], [1]),
-            (r"queries must be at most 256 for a union, got 257", memory.any_radius,
+            (r"radii must be integer \[2\], got int64 \(1,\)", memory.radius, [3, 4], [1]),
+            (r"number of queries must be from 0 to 256, got 257", memory.any_radius,
              np.zeros(257, np.uint8), np.zeros(257, np.uint8)),
         ):  # fmt: skip
             with pytest.raises(ValueError, match=says):

@@ -219,32 +219,32 @@ def test_simulation_of_a_certain_return():
 
 
 @pytest.mark.parametrize(
-    ("policy", "error", "message"),
+    ("policy", "message"),
     [
-        (np.zeros(3, np.int32), ValueError, r"shape \(7,\), got \(3,\).*7 states and 3 actions"),
-        (np.full(7, 3), ValueError, r"policy\[0\] is 3, not an action from 0 to 2"),
-        (np.full((7, 3), 0.5), ValueError, r"policy\[0\] is .*sum to 1"),
-        (np.full((7, 3), np.nan), ValueError, "sum to 1"),
-        (np.zeros(7), ValueError, r"integer \[S\] or float \[S, A\], got float"),
-        (np.zeros((7, 3), bool), TypeError, r"integer \[S\] or float \[S, A\], got bool"),
+        (np.zeros(3, np.int32), r"shape \(7,\), got \(3,\).*7 states and 3 actions"),
+        (np.full(7, 3), r"policy\[0\] is 3, not an action from 0 to 2"),
+        (np.full((7, 3), 0.5), r"policy\[0\] is .*sum to 1"),
+        (np.full((7, 3), np.nan), "sum to 1"),
+        (np.zeros(7), r"integer \[S\] or float \[S, A\], got float"),
+        (np.zeros((7, 3), bool), r"integer \[S\] or float \[S, A\], got bool"),
     ],
 )
-def test_bad_policies_are_refused(policy, error, message):
+def test_bad_policies_are_refused(policy, message):
     mdp = random_mdp(0)
-    with pytest.raises(error, match=message):
+    with pytest.raises(ValueError, match=message):
         tabular.episode_return(mdp, policy)
-    with pytest.raises(error, match=message):
+    with pytest.raises(ValueError, match=message):
         tabular.policy_evaluation(mdp, policy, 0.9)
 
 
 def test_bad_numbers_are_refused():
     mdp, endless = random_mdp(0), random_mdp(0, time_limit=None)
     policy = jnp.zeros(7, jnp.int32)
-    with pytest.raises(ValueError, match=r"gamma must be between 0 and 1, got 1\.1"):
+    with pytest.raises(ValueError, match=r"gamma must be from 0 to 1, got 1\.1"):
         tabular.policy_evaluation(mdp, policy, 1.1)
-    with pytest.raises(ValueError, match="gamma must be between 0 and 1, got nan"):
+    with pytest.raises(ValueError, match="gamma must be from 0 to 1, got nan"):
         tabular.value_iteration(mdp, float("nan"))
-    with pytest.raises(ValueError, match="epsilon must be between 0 and 1, got -1"):
+    with pytest.raises(ValueError, match="epsilon must be from 0 to 1, got -1"):
         tabular.epsilon_greedy(jnp.zeros((2, 2)), -1)
     with pytest.raises(ValueError, match="this MDP has no time limit"):
         tabular.episode_return(endless, policy)

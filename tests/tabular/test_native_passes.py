@@ -11,7 +11,7 @@ from kernels_present import needs_kernels
 from transitions import synthetic
 
 from accel_rl import pim, tabular
-from accel_rl.pim.rows import encode_chunks
+from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.passes import native
 from pim_emu import device_map, dpu_mesh
 

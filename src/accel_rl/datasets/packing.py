@@ -1,7 +1,7 @@
 """Packing of transitions into 8- or 16-byte records, for user kernels that stream DPU memory.
 
 `docs/datasets.md` states the layout byte by byte. Backend "upmem" has a packing of its own, with
-fewer rewards: see `pim.rows.record_bytes`.
+fewer rewards: see `pim.partition.record_bytes`.
 """
 
 import dataclasses

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from accel_rl.arguments import real, within
+from accel_rl.arguments import one_of, within
 
 Status = Literal["measured", "declared"]
 
@@ -30,14 +30,10 @@ class Power:
     """Idle and active power of a device.
 
     Attributes:
-      idle: watts while it does nothing.
-      active: watts while it runs a task.
+      idle: watts while it does nothing, from 0 to `active`.
+      active: watts while it runs a task, finite.
       status: "measured" on this device, or "declared" by whoever provides it.
-      source: the measurement, or the data sheet; never empty.
-
-    Raises:
-      TypeError: if the watts are no numbers.
-      ValueError: unless 0 <= idle <= active, finite, with a known status and a source.
+      source: the measurement, or the data sheet.
     """
 
     idle: float
@@ -46,25 +42,16 @@ class Power:
     source: str
 
     def __post_init__(self) -> None:
-        for name in ("idle", "active"):
-            real(name, getattr(self, name))
         if not 0 <= self.idle <= self.active < math.inf:
             raise ValueError(
                 f"0 <= idle <= active must hold in watts, got idle={self.idle}, "
                 f"active={self.active}"
             )
-        if self.status not in get_args(Status):
-            raise ValueError(f"status must be one of {get_args(Status)}, got {self.status!r}")
-        if not self.source:
-            raise ValueError("source must say where the watts come from, got ''")
+        one_of("status", self.status, get_args(Status))
 
 
 def power_status(power: Mapping[str, Power]) -> Status:
-    """Return the common status of all figures, which joules computed from them have too.
-
-    Raises:
-      ValueError: if there are no figures, or measured and declared ones are mixed.
-    """
+    """Return the common status of all figures, which joules computed from them have too."""
     by_status = {
         p.status: [d for d in power if power[d].status == p.status] for p in power.values()
     }
@@ -82,21 +69,16 @@ def iteration_joules(
     """Return modelled joules: sum over devices of P_active busy + P_idle (seconds - busy).
 
     Args:
-      power: of every device that is switched on, used or not.
+      power: of every device that is switched on, used or not; all measured or all declared.
       busy: seconds in which a device runs tasks; 0 if it is left out. Tasks that overlap on one
         device count once, so no device is busy for longer than the iteration.
       seconds: of the iteration.
-
-    Raises:
-      ValueError: if a busy device has no power, a time is negative or not finite, or
-        `power_status` raises.
     """
     power_status(power)
-    for name, value in {"seconds": seconds, **{f"busy[{d!r}]": b for d, b in busy.items()}}.items():
-        within(name, value, "[0, inf)")
-    missing = sorted(set(busy) - set(power))
-    if missing:
-        raise ValueError(f"power must state every busy device, it lacks {missing}")
+    within("seconds", seconds, "[0, inf)")
+    for device, active in busy.items():
+        one_of("busy device", device, power)
+        within(f"busy[{device!r}]", active, "[0, inf)")
     total = 0.0
     for device, watts in power.items():
         active = min(busy.get(device, 0.0), seconds)
@@ -105,14 +87,8 @@ def iteration_joules(
 
 
 def samples_per_joule(samples: float, joules: float) -> float:
-    """Return trained samples per joule.
-
-    Raises:
-      ValueError: if `joules` is not above 0 or `samples` is negative.
-    """
-    if not (joules > 0 and samples >= 0):
-        raise ValueError(f"joules must be above 0, samples at least 0, got {joules=}, {samples=}")
-    return samples / joules
+    """Return trained samples per joule."""
+    return within("samples", samples, "[0, inf]") / within("joules", joules, "(0, inf]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,14 +177,11 @@ class Meter:
     Args:
       powercap: the kernel's folder of power zones.
       nvml: a module with `pynvml`'s functions; by default `pynvml`, if installed.
-      period: seconds between two polls.
+      period: seconds between two polls, above 0.
 
     Attributes:
       readings: after the block, one for each counter.
       unreadable: boundaries without a reading, and why, including those that failed on the way.
-
-    Raises:
-      ValueError: if `period` is not above 0.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
+from accel_rl.arguments import one_of, whole, within
 from accel_rl.hardware_models import associative_memory as hardware
 
 WORD_BITS = 32  # of a priority, weight or activation in PEARL
@@ -42,8 +43,8 @@ class Fpga:
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
-            if name != "name" and not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be positive and finite, got {value}")
+            if name != "name":
+                within(name, value, "(0, inf)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,15 +128,10 @@ class RtlTcam:
 
 
 def load_fpga(name: str = "agilex_agf014") -> Fpga:
-    """Load an FPGA of `fpga.toml`; construct others with `Fpga`.
-
-    Raises:
-      ValueError: if `name` is unknown.
-    """
+    """Load an FPGA of `fpga.toml`; construct others with `Fpga`."""
     file = resources.files("accel_rl.hardware_models") / "fpga.toml"
     known = tomllib.loads(file.read_text(encoding="utf-8"))["fpga"]
-    if name not in known:
-        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    one_of("name", name, known)
     return Fpga(name, **{field: figure["value"] for field, figure in known[name].items()})
 
 
@@ -144,15 +140,16 @@ def pearl_replay(fpga: Fpga, *, fanout: int, depth: int, batch_size: int) -> Pea
 
     Args:
       fpga: from `load_fpga`.
-      fanout: K, children of a node.
+      fanout: K, children of a node, at least 2.
       depth: D, levels; level i holds K ** i nodes of 2 words.
       batch_size: B.
 
     Raises:
-      ValueError: if an argument is below its limit, or levels exceed the FPGA's memory or DSPs.
+      ValueError: if the levels exceed the FPGA's memory or DSPs.
     """
-    _check(2, fanout=fanout)
-    _check(1, depth=depth, batch_size=batch_size)
+    whole("fanout", fanout, 2)
+    whole("depth", depth, 1)
+    whole("batch_size", batch_size, 1)
     mlab = m20k = 0
     for level in range(depth):
         nodes = fanout**level
@@ -161,15 +158,10 @@ def pearl_replay(fpga: Fpga, *, fanout: int, depth: int, batch_size: int) -> Pea
             mlab += -(-bits // fpga.mlab_bits)
         else:
             m20k += -(-bits // fpga.m20k_bits)
-    for what, needed, there in (
-        ("MLAB blocks", mlab, fpga.mlab_blocks),
-        ("M20K blocks", m20k, fpga.m20k_blocks),
-        ("DSPs", 2 * depth, fpga.dsps),
-    ):
-        if needed > there:
-            raise ValueError(
-                f"depth {depth} with fanout {fanout} needs {needed} {what}, {fpga.name} has {there}"
-            )
+    what = f"depth {depth} with fanout {fanout}"
+    _check_fits(what, "MLAB blocks", mlab, fpga.name, fpga.mlab_blocks)
+    _check_fits(what, "M20K blocks", m20k, fpga.name, fpga.m20k_blocks)
+    _check_fits(what, "DSPs", 2 * depth, fpga.name, fpga.dsps)
     sample, update = 2 * fanout * (batch_size + depth), 2 * depth
     transfer = 6 * (WORD_BITS // 8) * batch_size / fpga.ddr_bandwidth
     return PearlReplay(
@@ -195,16 +187,18 @@ def pearl_learner(
 
     Args:
       fpga: from `load_fpga`.
-      layers: widths, from the input to the output.
+      layers: widths, from the input to the output, at least 2.
       batch_size: B.
       replay: a Replay Manager on the same FPGA, whose resources are not available; None for none.
 
     Raises:
-      ValueError: if an argument is below its limit, there are fewer DSPs than passes, or
-        activations and weights exceed the memory on the chip.
+      ValueError: if there are fewer DSPs than passes, or activations and weights exceed the memory
+        on the chip.
     """
-    _check(1, batch_size=batch_size, **{f"layers[{i}]": width for i, width in enumerate(layers)})
-    _check(2, **{"number of layers": len(layers)})
+    whole("batch_size", batch_size, 1)
+    whole("number of layers", len(layers), 2)
+    for i, width in enumerate(layers):
+        whole(f"layers[{i}]", width, 1)
     pairs = [(layers[i], layers[i + 1]) for i in range(len(layers) - 1)]
     operations: dict[str, int] = {}
     widest: dict[str, int] = {}
@@ -213,8 +207,8 @@ def pearl_learner(
         operations |= {f"{kind}{i}": batch_size * inputs * outputs for kind in passes}
         widest |= {f"{kind}{i}": at_once for kind, at_once in passes.items()}
     free = fpga.dsps - (replay.modelled_dsps if replay else 0)
-    if free < len(operations):
-        raise ValueError(f"layers need {len(operations)} DSPs, {fpga.name} has {free} left")
+    what = f"learning of layers {tuple(layers)} with batch_size {batch_size}"
+    _check_fits(what, "DSPs", len(operations), fpga.name, free)
     total = sum(operations.values())
     dsps = {
         name: min(widest[name], _power_of_two(free * count // total))
@@ -228,11 +222,7 @@ def pearl_learner(
     mlab = fpga.mlab_blocks - (replay.modelled_mlab_blocks if replay else 0)
     m20k = fpga.m20k_blocks - (replay.modelled_m20k_blocks if replay else 0)
     available = mlab * fpga.mlab_bits + m20k * fpga.m20k_bits
-    if bits > available:
-        raise ValueError(
-            f"layers {tuple(layers)} with batch_size {batch_size} need {bits} bits of memory for "
-            f"activations and weights, {fpga.name} has {available} left"
-        )
+    _check_fits(what, "bits for activations and weights", bits, fpga.name, available)
     return PearlLearner(latency, latency / fpga.clock, dsps, bits, available)
 
 
@@ -240,21 +230,18 @@ def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 
     """Model the sum tree of our RTL.
 
     Args:
-      fanout: K, a power of two.
-      depth: D, levels below the root; there are K ** D leaves.
+      fanout: K, a power of two, at least 2.
+      depth: D, levels below the root; there are K ** D leaves, at most 2 ** 24.
       batch_size: B, back-to-back operations.
       value_bits: of a leaf, 1 to 32.
-
-    Raises:
-      ValueError: if the RTL does not support an argument.
     """
-    _check(2, fanout=fanout)
-    _check(1, batch_size=batch_size)
+    whole("fanout", fanout, 2)
+    whole("batch_size", batch_size, 1)
     digit = fanout.bit_length() - 1
     if fanout != 2**digit:
         raise ValueError(f"fanout must be a power of two, got {fanout}")
-    _check(1, _LARGEST_INDEX // digit, depth=depth)
-    _check(1, 32, value_bits=value_bits)
+    whole("depth", depth, 1, _LARGEST_INDEX // digit)
+    whole("value_bits", value_bits, 1, 32)
     cycles = batch_size + 2 * depth + 2
     levels = sum(fanout**i * (value_bits + (depth - i) * digit) for i in range(1, depth + 1))
     return RtlSumTree(
@@ -275,22 +262,21 @@ def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
       candidates: C, matches to read out.
       batch_size: B.
     """
-    _check(1, searches=searches, candidates=candidates, batch_size=batch_size)
     first = hardware.load_components(tcam="rtl_tcam")
     search, readout, draw = (
-        round(first[f"{phase}_cycles"]) + items - 1
-        for phase, items in (("search", searches), ("readout", candidates), ("draw", batch_size))
+        round(first[f"{phase}_cycles"]) + whole(name, items, 1) - 1
+        for phase, name, items in (
+            ("search", "searches", searches),
+            ("readout", "candidates", candidates),
+            ("draw", "batch_size", batch_size),
+        )
     )
     return RtlTcam(search, readout, draw, search + readout + draw)
 
 
-def _check(least: int, most: float = math.inf, /, **values: int) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} must be a whole number, got {value!r}")
-        if not least <= value <= most:
-            limit = f"at least {least}" if value < least else f"at most {most}"
-            raise ValueError(f"{name} must be {limit}, got {value}")
+def _check_fits(what: str, unit: str, needed: int, name: str, there: int) -> None:
+    if needed > there:
+        raise ValueError(f"{what} needs {needed} {unit}, {name} has {there}")
 
 
 def _power_of_two(number: int) -> int:

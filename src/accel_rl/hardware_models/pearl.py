@@ -29,7 +29,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from accel_rl.arguments import within
+from accel_rl.arguments import one_of, whole, within
 
 Kind = Literal["cpu", "gpu", "fpga"]
 
@@ -45,9 +45,6 @@ class TaskSeconds:
       sample: sampling of the training batch's indices.
       update: update of the training batch's priorities.
       learn: one training step.
-
-    Raises:
-      ValueError: if a time is negative or not finite.
     """
 
     insert: float
@@ -68,9 +65,6 @@ class PearlRow:
       kind: selects the co-located rule.
       alone: seconds with Replay Manager and Learner on different devices.
       stated: co-located seconds, if stated; None applies the rule.
-
-    Raises:
-      ValueError: if `kind` is unknown.
     """
 
     kind: Kind
@@ -78,8 +72,7 @@ class PearlRow:
     stated: TaskSeconds | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {get_args(Kind)}, got {self.kind!r}")
+        one_of("kind", self.kind, get_args(Kind))
 
     @property
     def co_located(self) -> TaskSeconds:
@@ -94,11 +87,7 @@ class PearlRow:
 
 @dataclasses.dataclass(frozen=True)
 class PearlLink:
-    """Connection between two devices, or within one device.
-
-    Raises:
-      ValueError: if the latency is negative or not finite, or the bandwidth not above 0.
-    """
+    """Connection between two devices, or within one device."""
 
     latency: float  # seconds
     bandwidth: float  # bytes per second
@@ -123,8 +112,7 @@ class PearlWorkload:
 
     def __post_init__(self) -> None:
         for name, size in dataclasses.asdict(self).items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+            whole(name, size, 1)
 
     @property
     def learner_bytes(self) -> int:
@@ -157,14 +145,7 @@ class PearlMapping:
 def modelled_iteration_seconds(
     table: Mapping[str, PearlRow], replay_manager: str, learner: str
 ) -> float:
-    """Return T_itr of step 1, in seconds, for a pair of devices (`SysCon.py`, `compute_mapping`).
-
-    Raises:
-      ValueError: if a device is not in the table.
-    """
-    for name, device in (("replay_manager", replay_manager), ("learner", learner)):
-        if device not in table:
-            raise ValueError(f"{name} must be one of {list(table)}, got {device!r}")
+    """Return T_itr of step 1, in seconds, for two devices (`SysCon.py`, `compute_mapping`)."""
     together = replay_manager == learner
     manager = table[replay_manager].co_located if together else table[replay_manager].alone
     learning = table[learner].co_located if together else table[learner].alone
@@ -185,19 +166,11 @@ def modelled_traffic_seconds(
       other: the other role's device.
       amount: bytes.
       host: the CPU that connects the accelerators.
-
-    Raises:
-      ValueError: if a link is not stated.
     """
     direct = storage == other or host in (storage, other)
     hops = [(storage, other)] if direct else [(host, storage), (host, other)]
-    total = 0.0
-    for one, two in hops:
-        link = links.get((one, two)) or links.get((two, one))
-        if link is None:
-            raise ValueError(f"links must state ({one!r}, {two!r}); it has {list(links)}")
-        total += link.seconds(amount)
-    return total
+    pairs = [(one, two) if (one, two) in links else (two, one) for one, two in hops]
+    return sum(links[pair].seconds(amount) for pair in pairs)
 
 
 def pearl_mapping(
@@ -213,13 +186,9 @@ def pearl_mapping(
       table: profile rows by device.
       links: as for `modelled_traffic_seconds`.
       workload: sizes; the table's times are for its batches.
-      host: the CPU, which runs the Actors.
-
-    Raises:
-      ValueError: if the table is empty, lacks the host, or a link is not stated.
+      host: the CPU, which runs the Actors; a device of the table.
     """
-    if host not in table:
-        raise ValueError(f"host must be one of the table's devices {list(table)}, got {host!r}")
+    one_of("host", host, table)
     manager, learner = min(
         ((manager, learner) for manager in table for learner in table),
         key=lambda pair: modelled_iteration_seconds(table, *pair),

@@ -11,7 +11,7 @@ Here e_i is application efficiency: achieved performance over the best known on 
 import math
 from collections.abc import Mapping
 
-from accel_rl.arguments import real, within
+from accel_rl.arguments import within
 
 
 def application_efficiency(achieved: float, best: float) -> float:
@@ -19,10 +19,7 @@ def application_efficiency(achieved: float, best: float) -> float:
 
     Args:
       achieved: a rate, such as samples per second or per joule; never a time.
-      best: the best known rate, in the same unit, `achieved` included.
-
-    Raises:
-      ValueError: if `best` is not finite and above 0, or `achieved` not within 0 and `best`.
+      best: the best known rate, in the same unit, `achieved` included; finite and above 0.
     """
     within("best", best, "(0, inf)")
     within("achieved", achieved, f"[0, {best}]")
@@ -38,16 +35,10 @@ def performance_portability(efficiencies: Mapping[str, float | None]) -> float |
     Returns:
       PP: 0 if a platform is unsupported or its efficiency is 0. None for fewer than two platforms,
       where portability is undefined.
-
-    Raises:
-      TypeError: if an efficiency is no number.
-      ValueError: if an efficiency is outside 0 and 1.
     """
     for platform, efficiency in efficiencies.items():
         if efficiency is not None:
-            real(f"efficiencies[{platform!r}]", efficiency)
-        if efficiency is not None and not 0 <= efficiency <= 1:
-            raise ValueError(f"efficiencies[{platform!r}] must lie within 0 and 1: {efficiency}")
+            within(f"efficiencies[{platform!r}]", efficiency, "[0, 1]")
     if len(efficiencies) < 2:
         return None
     supported = [efficiency for efficiency in efficiencies.values() if efficiency]

@@ -12,9 +12,8 @@ from accel_rl.pim.backends import (
     select_backend,
     upmem_backend,
 )
-from accel_rl.pim.merge import MERGES, merge_tables
+from accel_rl.pim.merge import MERGES, SWIFTRL, MergeSchedule, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
-from accel_rl.pim.schedule import SWIFTRL, MergeSchedule
 from accel_rl.pim.train import TrainResult, train
 from pim_emu import Machine, available_machines, load_machine
 

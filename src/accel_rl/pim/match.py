@@ -9,11 +9,11 @@ Match lines are bit-identical to those of `accel_rl.am`, packed as by `am.pack`.
 on the host, outside JAX: they take and return NumPy arrays, and cannot be traced.
 """
 
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.pim.backends.upmem import DEFAULT_TASKLETS
 from accel_rl.pim.queries import (
     as_integers,
@@ -49,7 +49,7 @@ class KeyMemory:
     Args:
       keys: uint8, uint16 or uint32 [N], as from `am.encode`, N from 1 to 2^31 - 1.
       dpus: D, from 1 to the machine's number of DPUs.
-      valid: bool [N], valid bits; invalid slots never match. All are valid if None.
+      valid: bool [N], or one bool for all slots, the valid bits; invalid slots never match.
       tasklets: tasklets per DPU, from 1 to the machine's limit; results do not depend on it.
       machine: name of the machine whose limits apply, and which is emulated; the default machine
         if None.
@@ -70,7 +70,7 @@ class KeyMemory:
         keys: ArrayLike,
         dpus: int,
         *,
-        valid: ArrayLike | None = None,
+        valid: ArrayLike = True,
         tasklets: int = DEFAULT_TASKLETS,
         machine: str | None = None,
         sdk: str | None = None,
@@ -81,12 +81,11 @@ class KeyMemory:
         bits = 8 * stored.dtype.itemsize
         self._dtype, self._size, self._dpus = stored.dtype, len(stored), dpus
         groups = check_machine(self._size, bits, dpus, tasklets, machine)
-        lines = as_valid(valid, self._size)
         self._share = groups * matcher.GROUP
         padded = np.zeros(dpus * self._share, self._dtype)
         padded[: self._size] = stored
         bitmap = np.zeros(dpus * self._share, bool)
-        bitmap[: self._size] = lines  # padding is never valid
+        bitmap[: self._size] = as_valid(valid, self._size)  # padding is never valid
         self._matcher = matcher.Matcher(
             find_toolkit(sdk),
             dpus,
@@ -111,19 +110,10 @@ class KeyMemory:
           slots: integer [K], from 0 to N - 1; the last key of a repeated slot wins.
           keys: integer [K], in the range of the stored dtype.
           valid: bool [K], or one bool for all slots, the new valid bits.
-
-        Raises:
-          ValueError: if an argument has the wrong dtype or shape or is out of range.
-          pim.upmem.UpmemError: if the DPUs fail.
         """
         where = as_integers("slots", slots, self._size - 1)
         new = as_integers("keys", keys, self._top, len(where))
-        bits = np.asarray(valid)
-        if bits.dtype != np.bool_ or bits.shape not in ((), where.shape):
-            raise ValueError(
-                f"valid must be bool [{len(where)}] or a bool, got {bits.dtype} {bits.shape}"
-            )
-        flags = np.ascontiguousarray(np.broadcast_to(bits, where.shape), np.uint8)
+        flags = np.ascontiguousarray(as_valid(valid, len(where)), np.uint8)
         if len(where):
             self._matcher.update(where, new, flags)
 
@@ -139,9 +129,6 @@ class KeyMemory:
 
         Returns:
           words [M, ceil(N / 32)] and counts [M, D].
-
-        Raises:
-          ValueError, pim.upmem.UpmemError: as `update`.
         """
         wanted, masks = self._pairs(queries, "dont_cares", dont_cares)
         return self._each(matcher.TERNARY, ternary(wanted, self._top & ~masks), lines)
@@ -156,9 +143,6 @@ class KeyMemory:
 
         Returns:
           words [M, ceil(N / 32)] and counts [M, D].
-
-        Raises:
-          ValueError, pim.upmem.UpmemError: as `update`.
         """
         low, high = self._ball(*self._pairs(queries, "radii", radii))
         return self._each(matcher.RANGE, columns(low, high - low), lines)
@@ -178,9 +162,6 @@ class KeyMemory:
 
         Returns:
           words [ceil(N / 32)] and counts [D].
-
-        Raises:
-          ValueError, pim.upmem.UpmemError: as `update`.
         """
         wanted, masks = self._pairs(queries, "dont_cares", dont_cares, matcher.MOST_QUERIES)
         if not (masks & (masks + 1)).any():
@@ -198,9 +179,6 @@ class KeyMemory:
 
         Returns:
           words [ceil(N / 32)] and counts [D].
-
-        Raises:
-          ValueError, pim.upmem.UpmemError: as `update`.
         """
         pairs = self._pairs(queries, "radii", radii, matcher.MOST_QUERIES)
         return self._ranges(*self._ball(*pairs), lines)
@@ -220,12 +198,7 @@ class KeyMemory:
     def __enter__(self) -> "KeyMemory":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -237,8 +210,7 @@ class KeyMemory:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return queries and their masks or radii as int64 [M], so that sums do not wrap around."""
         wanted = as_integers("queries", queries, self._top)
-        if most is not None and len(wanted) > most:
-            raise ValueError(f"queries must be at most {most} for a union, got {len(wanted)}")
+        whole("number of queries", len(wanted), 0, most)
         others = as_integers(name, seconds, self._top, len(wanted))
         return wanted.astype(np.int64), others.astype(np.int64)
 

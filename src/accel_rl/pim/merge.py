@@ -15,29 +15,38 @@ in DPU order, so that the result does not depend on the number of devices; they 
 the reciprocal of the sum of weights.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import one_of
 from accel_rl.pim import wide
 from accel_rl.types import Array
 
-# Values of `Schedule.merge`.
 MERGES = ("visits", "mean", "visited", "damped")
 MAX_INT32_WEIGHT = 2**30
 _DAMPED_ONE = 32_768
 _DAMPED_ENTRIES = 256  # more than 255 visits weigh as 255
 
 
-def check_merge(name: str) -> str:
-    """Return the name of a merge rule if it is known.
+class MergeSchedule(NamedTuple):
+    """Passes and merges of a training; static.
 
-    Raises:
-      ValueError: if the name is unknown.
+    Attributes:
+      passes: passes over every chunk ("episodes" in the papers), at least 1.
+      period: passes between two merges, tau, at least 1; the last pass is always merged.
+      merge: one of `pim.MERGES`.
     """
-    if name not in MERGES:
-        raise ValueError(f"merge must be one of {', '.join(MERGES)}, got {name!r}")
-    return name
+
+    passes: int
+    period: int = 1
+    merge: str = "visits"
+
+
+SWIFTRL = MergeSchedule(passes=2_000, period=50, merge="mean")
+"""SwiftRL's schedule, as recalled; not checked against the paper."""
 
 
 def weight_bound(name: str, num_dpus: int, visits: int) -> int:
@@ -65,11 +74,8 @@ def merge_tables(
 
     Returns:
       Merged table, [E].
-
-    Raises:
-      ValueError: if the name is unknown, or the bound is too large for INT32.
     """
-    check_merge(name)
+    one_of("merge", name, MERGES)
     weights = _weights(name, visits, alpha)
     # The plain mean has no base: subtracting and adding it again would round in FP32.
     start = jnp.zeros_like(base) if name == "mean" else base

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accel_rl.arguments import whole
 from accel_rl.datasets import TabularDataset, validate
 from accel_rl.pim import cost
-from accel_rl.pim.rows import record_bytes
+from accel_rl.pim.partition import record_bytes
 from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.tabular import Order
 from pim_emu.cost import broadcast_seconds, pull_seconds, push_seconds
@@ -25,11 +26,7 @@ class Load:
 
 
 def load_of(dataset: TabularDataset) -> Load:
-    """Return the load of a dataset.
-
-    Raises:
-        ValueError: if the dataset is invalid.
-    """
+    """Return the load of a dataset."""
     validate(dataset)
     info, columns = dataset.info, dataset.transitions
     pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
@@ -52,12 +49,7 @@ class KernelSettings:
 
 
 def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) -> cost.DpuWorkload:
-    """Return the workload of a run for the cost model, with the imbalance of the slowest DPU.
-
-    Raises:
-        ValueError: if a number is out of range, or the run does not fit the machine; the message
-            states the required and the available size.
-    """
+    """Return the workload of a run for the cost model, with the imbalance of the slowest DPU."""
     run = cost.DpuWorkload(
         rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
         num_states=load.num_states,
@@ -99,15 +91,10 @@ def parts_of_run(
 
     Returns:
         Seconds of cpu_to_pim, pim_kernel, inter_pim, pim_to_cpu.
-
-    Raises:
-        ValueError: if nothing was launched, or instructions were counted.
     """
-    launches = report.launches
-    if report.counts_instructions:
-        raise ValueError("the DPUs counted instructions: record with count_instructions=False")
-    if launches < 1:
-        raise ValueError("the report holds no launch: wait for the training within the recording")
+    _check_cycles(report)
+    # None is recorded unless the training is awaited within the recording.
+    launches = whole("launches of the report", report.launches, 1)
     dpus, fetched = report.dpus, report.gathered_bytes // launches
     program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
     broadcast = broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
@@ -136,12 +123,8 @@ def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float
 
     Returns:
         Seconds of cpu_to_pim, pim_kernel, pim_to_cpu.
-
-    Raises:
-        ValueError: if instructions were counted.
     """
-    if report.counts_instructions:
-        raise ValueError("the DPUs counted instructions: make it with count_instructions=False")
+    _check_cycles(report)
     dpus = report.dpus
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, report.broadcast_bytes)
@@ -164,9 +147,6 @@ def scaling(
 
     Returns:
         {"pim_kernel": [len(dpus)], "total": [len(dpus)]}; the total includes all transfers.
-
-    Raises:
-        ValueError: as `workload`.
     """
     machine = load_machine() if machine is None else machine
     runs = [parts(machine, workload(machine, load, kernel, number)) for number in dpus]
@@ -174,6 +154,11 @@ def scaling(
         "pim_kernel": [run["pim_kernel"] for run in runs],
         "total": [sum(run.values()) for run in runs],
     }
+
+
+def _check_cycles(report: LaunchReport) -> None:
+    if report.counts_instructions:
+        raise ValueError("the DPUs counted instructions: use count_instructions=False")
 
 
 def _slowest(machine: Machine, load: Load, run: cost.DpuWorkload) -> float:

@@ -1,4 +1,4 @@
-"""Partition of logged experience over DPUs."""
+"""Partition of logged experience over DPUs, and the encoded rows that backends load."""
 
 import dataclasses
 
@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import integer
+from accel_rl.arguments import whole
 from accel_rl.pim.cost import split_rows
-from accel_rl.tabular.rows import MAX_ACTIONS
+from accel_rl.tabular.program import PassProgram
+from accel_rl.tabular.rows import MAX_ACTIONS, encode_transition, to_words
 from accel_rl.types import Array, TabularTransition
+
+CODEBOOK = 256  # most distinct rewards of short records; ARL_CODEBOOK of kernels/upmem/interface.h
 
 
 @jax.tree_util.register_dataclass
@@ -34,11 +37,7 @@ class Chunks:
 
 
 def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
-    """Return chunk lengths, int32 [D]; the first `num_rows % num_dpus` are longer by one.
-
-    Raises:
-      ValueError: if `num_dpus` is not from 1 to `num_rows`.
-    """
+    """Return chunk lengths, int32 [D]; the first `num_rows % num_dpus` are longer by one."""
     return np.asarray(split_rows(num_rows, num_dpus), np.int32)
 
 
@@ -51,29 +50,18 @@ def partition(
       transitions: columns [N], in the order of the log.
       num_dpus: D, from 1 to N.
       num_states: S.
-      num_actions: A.
+      num_actions: A, from 1 to 65,536.
 
     Returns:
       The chunks; the first N mod D are longer by one transition.
-
-    Raises:
-      TypeError: if an argument has the wrong type.
-      ValueError: if a number or a concrete index is out of range, or columns differ in length.
     """
-    integer("num_dpus", num_dpus)
-    integer("num_states", num_states)
-    integer("num_actions", num_actions)
     shapes = {np.shape(column) for column in jax.tree.leaves(transitions)}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise ValueError(f"transitions must be columns [N] of one length, got shapes {shapes}")
     num_rows = transitions.state.shape[0]
-    if not 1 <= num_dpus <= num_rows:
-        raise ValueError(f"num_dpus must be between 1 and the {num_rows} rows, got {num_dpus}")
-    if num_states < 1 or not 1 <= num_actions <= MAX_ACTIONS:
-        raise ValueError(
-            f"num_states must be at least 1 and num_actions between 1 and {MAX_ACTIONS}, got "
-            f"{num_states} and {num_actions}"
-        )
+    whole("num_dpus", num_dpus, 1, num_rows)
+    whole("num_states", num_states, 1)
+    whole("num_actions", num_actions, 1, MAX_ACTIONS)
     for name, limit in (
         ("state", num_states),
         ("action", num_actions),
@@ -87,6 +75,28 @@ def partition(
     index = np.minimum(starts[:, None] + np.arange(lengths[0]), num_rows - 1)
     columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
     return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
+
+
+def encode_chunks(program: PassProgram, chunks: Chunks) -> Array:
+    """Encode chunks as the rows that backends load, int32 [D, T, 4]."""
+    valid = jnp.arange(chunks.capacity, dtype=jnp.int32) < chunks.lengths[:, None]
+    reward = program.rule.numerics.encode(chunks.transitions.reward)
+    return to_words(encode_transition(chunks.transitions, program.num_actions, reward, valid))
+
+
+def record_bytes(entries: int, num_actions: int, rewards: Array) -> int:
+    """Return the bytes of a record in MRAM, 8 or 16, as `kernels/upmem/host/records.cpp`.
+
+    Args:
+      entries: S * A.
+      num_actions: A.
+      rewards: float32, all rewards. Fixed point may round them to fewer distinct values, and so
+        shorten records. Traced rewards count as few distinct values.
+    """
+    wide = entries > 65_536 or num_actions > 256
+    if not wide and not isinstance(rewards, jax.core.Tracer):
+        wide = len(np.unique(np.asarray(rewards).view(np.uint32))) > CODEBOOK
+    return 16 if wide else 8
 
 
 def _check_index(name: str, column: Array, limit: int) -> None:

@@ -4,38 +4,30 @@ import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.pim.upmem.matcher import GROUP
+from accel_rl.pim.upmem.toolkit import known_machine
 from accel_rl.types import ArrayLike
-from pim_emu import available_machines, load_machine
 
 DTYPES = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32))
 INT32_MAX = 2**31 - 1
 
 
 def as_keys(keys: ArrayLike) -> np.ndarray:
-    """Return keys as a validated array, [N] of uint8, uint16 or uint32.
-
-    Raises:
-      ValueError: if the dtype or shape is wrong.
-    """
-    if getattr(keys, "dtype", None) not in DTYPES:
-        got = getattr(keys, "dtype", type(keys).__name__)
-        raise ValueError(f"keys must be an array of uint8, uint16 or uint32, got {got}")
+    """Return keys as a validated array, [N] of uint8, uint16 or uint32."""
     stored = np.asarray(keys)
-    if stored.ndim != 1 or not 1 <= len(stored) <= INT32_MAX:
-        raise ValueError(f"keys must be [N] with N from 1 to {INT32_MAX}, got shape {stored.shape}")
+    if stored.dtype not in DTYPES or stored.ndim != 1 or not 1 <= len(stored) <= INT32_MAX:
+        raise ValueError(
+            f"keys must be uint8, uint16 or uint32 [N] with N from 1 to {INT32_MAX}, got "
+            f"{stored.dtype} {stored.shape}"
+        )
     return stored
 
 
-def as_valid(valid: ArrayLike | None, size: int) -> np.ndarray:
-    """Return valid bits, bool [N]; all true if `valid` is None.
-
-    Raises:
-      ValueError: if the dtype or shape is wrong.
-    """
-    bits = np.ones(size, bool) if valid is None else np.asarray(valid)
-    if bits.dtype != np.bool_ or bits.shape != (size,):
-        raise ValueError(f"valid must be bool ({size},), got {bits.dtype} {bits.shape}")
-    return bits
+def as_valid(valid: ArrayLike, size: int) -> np.ndarray:
+    """Return valid bits, bool [N], from bool [N] or one bool for all slots."""
+    bits = np.asarray(valid)
+    if bits.dtype != np.bool_ or bits.shape not in ((), (size,)):
+        raise ValueError(f"valid must be bool [{size}] or a bool, got {bits.dtype} {bits.shape}")
+    return np.broadcast_to(bits, (size,))
 
 
 def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = None) -> np.ndarray:
@@ -46,19 +38,17 @@ def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = N
       values: integer [M].
       limit: largest allowed value, below 2^32.
       length: required M; any if None.
-
-    Raises:
-      ValueError: if the values are no integers, have the wrong shape, or are out of range.
     """
     numbers = np.asarray(values)
     if numbers.size == 0 and not hasattr(values, "dtype"):
         numbers = numbers.astype(np.uint32)  # NumPy makes an empty list float64
-    wanted = "[M]" if length is None else f"[{length}]"
-    if numbers.ndim != 1 or length not in (None, len(numbers)):
-        raise ValueError(f"{name} must be {wanted}, got shape {numbers.shape}")
-    large = numbers.dtype == object and all(isinstance(number, int) for number in numbers)
-    if not (large or np.issubdtype(numbers.dtype, np.integer)):
-        raise ValueError(f"{name} must be of integers, got {numbers.dtype}")
+    # Python integers above 64 bits become objects, and are out of range.
+    integral = numbers.dtype == object or np.issubdtype(numbers.dtype, np.integer)
+    if not integral or numbers.ndim != 1 or length not in (None, len(numbers)):
+        raise ValueError(
+            f"{name} must be integer [{'M' if length is None else length}], got {numbers.dtype} "
+            f"{numbers.shape}"
+        )
     outside = (numbers < 0) | (numbers > limit)
     if outside.any():
         first = int(np.argmax(outside))
@@ -67,20 +57,10 @@ def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = N
 
 
 def check_machine(size: int, bits: int, dpus: int, tasklets: int, machine: str | None) -> int:
-    """Validate the machine's limits; return the groups of 64 slots per DPU, for `size` slots.
-
-    Raises:
-      ValueError: if the machine is unknown, or has too few DPUs, tasklets or bytes of MRAM.
-    """
-    known = available_machines()
-    if machine is not None and machine not in known:
-        raise ValueError(f"machine must be {' or '.join(known)}, got {machine!r}")
-    limits = load_machine() if machine is None else load_machine(machine)
-    for name, value, limit in (
-        ("dpus", dpus, limits.total_dpus),
-        ("tasklets", tasklets, limits.max_tasklets),
-    ):
-        whole(name, value, 1, limit)
+    """Check the machine's limits; return the groups of 64 slots per DPU, for `size` slots."""
+    limits = known_machine(machine)
+    whole("dpus", dpus, 1, limits.total_dpus)
+    whole("tasklets", tasklets, 1, limits.max_tasklets)
     groups = -(-size // (dpus * GROUP))
     # Bytes of keys, of valid bits, and of the match lines of one query.
     of_a_group = GROUP * bits // 8 + 2 * GROUP // 8

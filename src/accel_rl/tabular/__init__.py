@@ -2,12 +2,12 @@
 
 from accel_rl.tabular.evaluate import (
     episode_return,
+    monte_carlo_return,
     optimal_return,
     policy_evaluation,
     value_iteration,
 )
 from accel_rl.tabular.fit import fit_mdp
-from accel_rl.tabular.monte_carlo import monte_carlo_return
 from accel_rl.tabular.numerics import Numerics, fp32, int32_pow2, int32_scaled, make_numerics
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.passes import PATHS, select_path

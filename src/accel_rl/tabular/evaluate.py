@@ -1,7 +1,7 @@
-"""Exact policy evaluation by dynamic programming on the tables.
+"""Evaluation of policies: exact, by dynamic programming on the tables, or by simulation.
 
-There are two measures: discounted values without a time limit, which learning estimates, and the
-undiscounted return per episode within the time limit, which is reported. Reference: Sutton and
+There are two exact measures: discounted values without a time limit, which learning estimates, and
+the undiscounted return per episode within the time limit, which is reported. Reference: Sutton and
 Barto, Reinforcement Learning, second edition, 2018, chapters 3 and 4. Policies are [S] integer or
 [S, A] float, see `tabular.policies`.
 """
@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from accel_rl.arguments import whole
-from accel_rl.tabular.policies import check_policy, unit_interval
+from accel_rl.tabular.policies import as_policy, check_policy, unit_interval
 from accel_rl.types import MDP, Array, ArrayLike
 
 _MAX_SWEEPS = 1_000_000
@@ -28,19 +29,13 @@ def policy_evaluation(mdp: MDP, policy: ArrayLike, gamma: ArrayLike) -> tuple[Ar
 
     Args:
         mdp: the tables; the time limit is ignored.
-        policy: [S] int or [S, A] float.
+        policy: [S] int, or [S, A] float, probabilities.
         gamma: [] float in [0, 1], the discount factor. At 1 the values are meaningful only if the
             policy ends every episode from every state.
 
     Returns:
         values: [S] float32.
         action_values: [S, A] float32.
-
-    Raises:
-        TypeError: if the policy is neither integer [S] nor float [S, A], or an argument is of
-            another type.
-        ValueError: if the policy's shape, actions or probabilities do not fit the MDP, or gamma is
-            not a scalar, or known and outside [0, 1].
     """
     policy = check_policy(mdp, policy)
     return _policy_evaluation(mdp, policy, unit_interval("gamma", gamma))
@@ -70,9 +65,6 @@ def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
     Returns:
         values: [S] float32.
         action_values: [S, A] float32, one backup of `values`.
-
-    Raises:
-        ValueError: gamma is no scalar, or known and outside [0, 1].
     """
     return _value_iteration(mdp, unit_interval("gamma", gamma))
 
@@ -114,17 +106,11 @@ def episode_return(mdp: MDP, policy: ArrayLike, horizon: int | None = None) -> A
 
     Args:
         mdp: the tables.
-        policy: [S] int or [S, A] float.
-        horizon: steps to truncation; None takes the MDP's time limit.
+        policy: [S] int, or [S, A] float, probabilities.
+        horizon: steps to truncation, at least 1; None takes the MDP's time limit.
 
     Returns:
         [] float32, reward per episode.
-
-    Raises:
-        TypeError: if the policy is neither integer [S] nor float [S, A], or an argument is of
-            another type.
-        ValueError: if the policy's shape, actions or probabilities do not fit the MDP; if neither
-            the MDP nor the caller gives a limit, or the limit is below 1.
     """
     return _episode_return(mdp, check_policy(mdp, policy), _horizon(mdp, horizon))
 
@@ -147,14 +133,10 @@ def optimal_return(mdp: MDP, horizon: int | None = None) -> Array:
 
     Args:
         mdp: the tables.
-        horizon: steps to truncation; None takes the MDP's time limit.
+        horizon: steps to truncation, at least 1; None takes the MDP's time limit.
 
     Returns:
         [] float32, reward per episode.
-
-    Raises:
-        TypeError: if an argument is of another type.
-        ValueError: if neither the MDP nor the caller gives a limit, or the limit is below 1.
     """
     return _optimal_return(mdp, _horizon(mdp, horizon))
 
@@ -163,6 +145,75 @@ def optimal_return(mdp: MDP, horizon: int | None = None) -> Array:
 def _optimal_return(mdp: MDP, horizon: int) -> Array:
     one = jnp.float32(1)
     return _from_the_start(mdp, lambda v: jnp.max(_backup(mdp, one, v), axis=-1), horizon)
+
+
+def monte_carlo_return(
+    reset: Callable[[Array], tuple[Array, Array]],
+    step: Callable[[Array, Array, Array], tuple[Array, Array, Array, Array]],
+    policy: ArrayLike,
+    key: Array,
+    num_episodes: int,
+    horizon: int,
+) -> tuple[Array, Array]:
+    """Undiscounted return of an episode by simulation, all episodes at once.
+
+    The environment comes as two functions of uniformly distributed 32-bit words, each of which
+    gives back what it left of them: those of `accel_rl.envs.dynamics` with the sampler filled in.
+    With `jax.tree_util.Partial(dynamics.step, sampler)` repeated calls compile once.
+
+    Args:
+        reset: bits [N] uint32 -> (state [N] int32, bits).
+        step: (state [N] int32, action [N] int32, bits [N] uint32) ->
+            (next_state [N] int32, reward [N] float32, terminated [N] bool, bits).
+        policy: [S] int or [S, A] float.
+        key: PRNG key.
+        num_episodes: N, at least 2.
+        horizon: steps to truncation, at least 1.
+
+    Returns:
+        mean: [] float32, reward per episode.
+        standard_error: [] float32, of the mean, from the episodes' sample variance.
+    """
+    whole("num_episodes", num_episodes, 2)
+    whole("horizon", horizon, 1)
+    policy = as_policy(policy)
+    partial = jax.tree_util.Partial
+    return _monte_carlo_return(partial(reset), partial(step), policy, key, num_episodes, horizon)
+
+
+@functools.partial(jax.jit, static_argnames=("num_episodes", "horizon"))
+def _monte_carlo_return(
+    reset: Callable[[Array], tuple[Array, Array]],
+    step: Callable[[Array, Array, Array], tuple[Array, Array, Array, Array]],
+    policy: Array,
+    key: Array,
+    num_episodes: int,
+    horizon: int,
+) -> tuple[Array, Array]:
+    bounds = jnp.cumsum(policy, axis=-1) if policy.ndim == 2 else None
+
+    def act(state: Array, bits: Array) -> Array:
+        if bounds is None:
+            return policy[state].astype(jnp.int32)
+        row = bounds[state]
+        uniform = (bits >> 8).astype(jnp.float32) * jnp.float32(2**-24)
+        # Scaled by the row's own total, so that rounding never draws an action of probability 0.
+        return jnp.sum(row <= (uniform * row[:, -1])[:, None], axis=-1).astype(jnp.int32)
+
+    def advance(
+        carry: tuple[Array, Array, Array], key: Array
+    ) -> tuple[tuple[Array, Array, Array], None]:
+        state, alive, total = carry
+        bits = jax.random.bits(key, (2, num_episodes), jnp.uint32)
+        next_state, reward, terminated, _ = step(state, act(state, bits[0]), bits[1])
+        total = total + jnp.where(alive, reward, 0)
+        return (next_state, alive & ~terminated, total), None
+
+    key_reset, key_steps = jax.random.split(key)
+    state, _ = reset(jax.random.bits(key_reset, (num_episodes,), jnp.uint32))
+    start = (state, jnp.ones(num_episodes, bool), jnp.zeros(num_episodes, jnp.float32))
+    (_, _, total), _ = jax.lax.scan(advance, start, jax.random.split(key_steps, horizon))
+    return jnp.mean(total), jnp.std(total, ddof=1) / np.float32(num_episodes**0.5)
 
 
 def _from_the_start(mdp: MDP, backup: Callable[[Array], Array], horizon: int) -> Array:

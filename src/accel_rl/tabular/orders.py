@@ -46,14 +46,16 @@ def make_order(name: str, stride: int = 4) -> Order:
         "RAN": without replacement, a random permutation of blocks of 128 rows times a random
         permutation within a block. "RAN_REPLACEMENT": independent draws.
       stride: distance of consecutive rows in STR, at least 1.
-
-    Raises:
-      TypeError: if the stride is not an int.
-      ValueError: if the name is unknown or the stride is below 1.
     """
     one_of("order", name, NAMES)
     whole("stride", stride, 1)
     return Order(name, stride)
+
+
+def check_capacity(order: Order, capacity: int) -> None:
+    """Raise ValueError if a chunk is too long for the order's draws."""
+    if order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
+        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
 
 
 def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
@@ -61,18 +63,14 @@ def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
 
     Args:
       order: the order, static.
-      capacity: rows of the padded chunk, static.
+      capacity: rows of the padded chunk, static; at most `MAX_RANDOM_ROWS` for RAN.
       length: int32 [], number of real rows, at most `capacity`.
       key: uint32 [], the pass's stream (see `random.stream_key`); unused by SEQ and STR.
 
     Returns:
       int32 [capacity]; step t >= length takes row t, which is padding.
-
-    Raises:
-      ValueError: if the order is RAN and the capacity exceeds `MAX_RANDOM_ROWS`.
     """
-    if order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
-        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
+    check_capacity(order, capacity)
     step = jnp.arange(capacity, dtype=jnp.int32)
     if order.name == "SEQ":
         return step

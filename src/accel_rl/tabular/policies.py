@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real, shown, whole
+from accel_rl.arguments import real, whole, within
 from accel_rl.types import MDP, Array, ArrayLike
 
 
@@ -16,12 +16,8 @@ def greedy_policy(values: Array) -> Array:
 
     Returns:
         [..., S] int32.
-
-    Raises:
-        TypeError: if the values are not an array of numbers.
-        ValueError: if they have no action.
     """
-    return jnp.argmax(_action_values(values), axis=-1).astype(jnp.int32)
+    return jnp.argmax(values, axis=-1).astype(jnp.int32)
 
 
 def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
@@ -33,13 +29,7 @@ def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
 
     Returns:
         [..., S, A] float32.
-
-    Raises:
-        TypeError: if the values are not an array of numbers, or epsilon is not a number.
-        ValueError: if the values have no action, or epsilon is not a scalar, or known and outside
-            [0, 1].
     """
-    values = _action_values(values)
     epsilon = unit_interval("epsilon", epsilon)
     num_actions = values.shape[-1]
     greedy = jax.nn.one_hot(greedy_policy(values), num_actions, dtype=jnp.float32)
@@ -65,14 +55,12 @@ def as_policy(policy: ArrayLike) -> Array:
     """Convert a policy to an int array [S] or a float32 array [S, A], or raise an error."""
     if not isinstance(policy, jax.Array):
         policy = np.asarray(policy)
-    integer = jnp.issubdtype(policy.dtype, jnp.integer)
-    if not integer and not jnp.issubdtype(policy.dtype, jnp.floating):
-        raise TypeError(f"policy must be integer [S] or float [S, A], got {policy.dtype}")
-    if policy.ndim != (1 if integer else 2):
+    wanted = jnp.integer if policy.ndim == 1 else jnp.floating
+    if policy.ndim not in (1, 2) or not jnp.issubdtype(policy.dtype, wanted):
         raise ValueError(
             f"policy must be integer [S] or float [S, A], got {policy.dtype}{list(policy.shape)}"
         )
-    return jnp.asarray(policy) if integer else jnp.asarray(policy, jnp.float32)
+    return jnp.asarray(policy) if policy.ndim == 1 else jnp.asarray(policy, jnp.float32)
 
 
 def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
@@ -99,20 +87,10 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
     return policy
 
 
-def _action_values(values: ArrayLike) -> Array:
-    dtype = getattr(values, "dtype", None)
-    if dtype is None or not (
-        jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
-    ):
-        raise TypeError(f"values must be an array [..., S, A] of numbers, got {shown(values)}")
-    if values.ndim == 0 or values.shape[-1] == 0:
-        raise ValueError(f"values must be [..., S, A] with A >= 1, got shape {values.shape}")
-    return jnp.asarray(values)
-
-
 def unit_interval(name: str, value: ArrayLike) -> Array:
     """Convert a scalar to float32; raise ValueError if it is known and outside [0, 1]."""
-    real(name, value)
-    if not isinstance(value, jax.core.Tracer) and not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    if isinstance(value, jax.core.Tracer):
+        real(name, value)
+    else:
+        within(name, value, "[0, 1]")
     return jnp.asarray(value, jnp.float32)

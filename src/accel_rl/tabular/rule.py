@@ -97,10 +97,6 @@ def build_rule(
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
       kernel: name of the native kernel that computes the same, or None.
-
-    Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if `tables` is neither 1 nor 2.
     """
     nx = fp32() if numerics is None else numerics
     # A name such as "fp32" would fail far from here, when a pass is compiled.

@@ -28,9 +28,6 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
     Args:
       numerics: the arithmetic; `fp32()` if None.
 
-    Raises:
-      TypeError: if `numerics` is not a `Numerics`.
-
     Reference: Watkins and Dayan, "Q-learning", Machine Learning 8, 1992; Sutton and Barto,
       Reinforcement Learning, 2nd edition, equation 6.8.
     """
@@ -53,15 +50,10 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
         "epsilon_greedy" draws a' from the epsilon-greedy policy of the updated table (ties take the
         lowest index).
 
-    Raises:
-      TypeError: if `numerics` is not a `Numerics`.
-      ValueError: if `next_action` is neither.
-
     Reference: Rummery and Niranjan, "On-line Q-learning using connectionist systems", 1994; Sutton
       and Barto, 2nd edition, equation 6.7.
     """
-    if next_action not in NEXT_ACTIONS:
-        raise ValueError(f"next_action must be one of {NEXT_ACTIONS}, got {next_action!r}")
+    one_of("next_action", next_action, NEXT_ACTIONS)
 
     def value(
         nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
@@ -93,9 +85,6 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
     Args:
       numerics: the arithmetic; `fp32()` if None.
 
-    Raises:
-      TypeError: if `numerics` is not a `Numerics`.
-
     Reference: van Seijen et al., "A theoretical and empirical analysis of Expected Sarsa",
       ADPRL 2009; Sutton and Barto, 2nd edition, equation 6.9.
     """
@@ -119,9 +108,6 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
 
     Args:
       numerics: the arithmetic; `fp32()` if None.
-
-    Raises:
-      TypeError: if `numerics` is not a `Numerics`.
 
     Reference: van Hasselt, "Double Q-learning", NeurIPS 2010, algorithm 1.
     """
@@ -158,12 +144,7 @@ RULES: dict[str, Callable[..., TabularRule]] = {
 
 
 def make_rule(name: str, numerics: Numerics | None = None) -> TabularRule:
-    """Make the rule called `name` (see `RULES`), in the given numerics.
-
-    Raises:
-      TypeError: if `numerics` is not a `Numerics`.
-      ValueError: if the name is unknown.
-    """
+    """Make the rule called `name` (see `RULES`), in the given numerics."""
     one_of("rule", name, RULES)
     return RULES[name](numerics)
 
@@ -177,10 +158,6 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
     Args:
       rule: update rule of each agent.
       num_agents: number of agents.
-
-    Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if `num_agents` is below 1.
     """
     whole("num_agents", num_agents, 1)
 

@@ -1,16 +1,18 @@
 """Figures of TCAM arrays and their peripherals, from one data file, each with its source."""
 
 import dataclasses
-import math
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, get_args
 
-from accel_rl.arguments import within
+import pydantic
 
-FILE_STATUSES = ("silicon", "simulated", "tool", "derived", "counted")
+from accel_rl.arguments import one_of, within
+
+Status = Literal["silicon", "simulated", "tool", "derived", "counted"]
+FILE_STATUSES = get_args(Status)
 
 _LOGIC = ("adder", "register", "encoder", "decoder", "interconnect")
 _PERIPHERAL_UNITS = {
@@ -80,13 +82,7 @@ class Components:
         return "search_cycles" in self.figures
 
     def __getitem__(self, name: str) -> float:
-        """Return the figure's value, in its unit.
-
-        Raises:
-          ValueError: if the name is unknown, or the figure has no value.
-        """
-        if name not in UNITS:
-            raise ValueError(f"name: no figure {name!r}; there are {', '.join(UNITS)}")
+        """Return the figure's value, in its unit."""
         if name not in self.figures:
             raise ValueError(
                 f"{name} ({UNITS[name]}) of {self.tcam!r} has no published value that we found: "
@@ -100,22 +96,18 @@ class Components:
         Args:
           assumed: mark the figures as points of an assumed range rather than known.
           **values: positive numbers, by name and in the units of `UNITS`.
-
-        Raises:
-          ValueError: if a name is unknown, or a value is not positive and finite.
         """
         status = "assumed" if assumed else "given"
         figures = dict(self.figures)
         for name, value in values.items():
-            if name not in UNITS:
-                raise ValueError(f"{name}: no such figure; there are {', '.join(UNITS)}")
+            one_of("figure", name, UNITS)
             within(name, value, "(0, inf)")
             figures[name] = Figure(name, float(value), UNITS[name], "the caller", "-", status)
         return Components(self.tcam, figures)
 
 
 def available_tcams(path: Path | None = None) -> tuple[str, ...]:
-    """Return the names that `load_components` accepts as `tcam`; errors are as for it.
+    """Return the names that `load_components` accepts as `tcam`.
 
     Args:
       path: a TOML file of figures; None for the file of this package.
@@ -131,19 +123,16 @@ def load_components(path: Path | None = None, tcam: str = "fefet_2fefet_45nm") -
       tcam: one of `available_tcams(path)`.
 
     Raises:
-      TypeError: if `path` is no `Path`.
-      FileNotFoundError: if `path` does not exist.
       ValueError: if `tcam` is unknown, or the file has a missing or unknown key, a wrong unit or
         status, a source that is not described or a value that is not positive.
     """
     peripheral, tcams = _read(path)
-    if tcam not in tcams:
-        raise ValueError(f"tcam must be one of {', '.join(tcams)}, got {tcam!r}")
+    one_of("tcam", tcam, tcams)
     return Components(tcam, peripheral | tcams[tcam])
 
 
 def figures_table(path: Path | None = None) -> str:
-    """Return a Markdown table of all figures and sources; errors are as for `load_components`.
+    """Return a Markdown table of all figures and sources.
 
     Args:
       path: a TOML file of figures; None for the file of this package.
@@ -162,59 +151,59 @@ def figures_table(path: Path | None = None) -> str:
     return "\n".join(lines)
 
 
+class _TomlSource(pydantic.BaseModel, extra="forbid", strict=True):
+    cite: Annotated[str, pydantic.Field(min_length=1)]
+    where_read: Annotated[str, pydantic.Field(min_length=1)]
+
+
+class _TomlFigure(pydantic.BaseModel, extra="forbid", strict=True):
+    value: Annotated[pydantic.FiniteFloat, pydantic.Field(gt=0)]
+    unit: str
+    source: str
+    status: Status
+    condition: str
+
+
+class _TomlFile(pydantic.BaseModel, extra="forbid", strict=True):
+    """Contents of a TOML file of figures."""
+
+    sources: dict[str, _TomlSource]
+    peripheral: dict[str, _TomlFigure]
+    tcam: dict[str, dict[str, _TomlFigure]]
+
+    def figures(
+        self, entries: Mapping[str, _TomlFigure], units: Mapping[str, str]
+    ) -> dict[str, Figure]:
+        """Return figures with their sources, by name; check names, units and sources."""
+        for name, entry in entries.items():
+            one_of("figure", name, units)
+            one_of(f"unit of {name}", entry.unit, [units[name]])
+            one_of(f"source of {name}", entry.source, self.sources)
+        return {
+            name: Figure(
+                name,
+                entry.value,
+                entry.unit,
+                self.sources[entry.source].cite,
+                self.sources[entry.source].where_read,
+                entry.status,
+                entry.condition,
+            )
+            for name, entry in entries.items()
+        }
+
+
 def _read(path: Path | None) -> tuple[dict[str, Figure], dict[str, dict[str, Figure]]]:
+    """Return the figures of peripherals, and those of each TCAM."""
     file = (
         path or resources.files("accel_rl.hardware_models.associative_memory") / "components.toml"
     )
+    text = file.read_text(encoding="utf-8")
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file} is not a TOML file: {error}") from error
-    if set(tables) != {"sources", "peripheral", "tcam"}:
-        raise ValueError(f"{file} must have sources, peripheral and tcam, got {sorted(tables)}")
-    sources = tables["sources"]
-    for name, source in sources.items():
-        if set(source) != {"cite", "where_read"} or not all(source.values()):
-            raise ValueError(f"{file}, source {name!r}: wants cite and where_read, got {source}")
-
-    def parse(group: str, table: Any, units: Mapping[str, str]) -> dict[str, Figure]:
-        return {
-            name: _figure(f"{file}, {group}.{name}", name, keys, units, sources)
-            for name, keys in table.items()
+        found = _TomlFile.model_validate(tomllib.loads(text))
+        units = _TCAM_UNITS | _CLOCKED_UNITS
+        return found.figures(found.peripheral, _PERIPHERAL_UNITS), {
+            name: found.figures(entries, units) for name, entries in found.tcam.items()
         }
-
-    peripheral = parse("peripheral", tables["peripheral"], _PERIPHERAL_UNITS)
-    tcams = {
-        name: parse(name, table, _TCAM_UNITS | _CLOCKED_UNITS)
-        for name, table in tables["tcam"].items()
-    }
-    return peripheral, tcams
-
-
-def _figure(
-    where: str, name: str, keys: dict[str, Any], units: Mapping[str, str], sources: dict[str, Any]
-) -> Figure:
-    wanted = {"value", "unit", "source", "status", "condition"}
-    if name not in units:
-        raise ValueError(f"{where}: no such figure; there are {', '.join(units)}")
-    if set(keys) != wanted:
-        raise ValueError(f"{where}: keys must be {sorted(wanted)}, got {sorted(keys)}")
-    value = keys["value"]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{where}: value must be positive and finite, got {value!r}")
-    if keys["unit"] != units[name]:
-        raise ValueError(f"{where}: unit must be {units[name]!r}, got {keys['unit']!r}")
-    if keys["status"] not in FILE_STATUSES:
-        raise ValueError(f"{where}: status must be one of {FILE_STATUSES}, got {keys['status']!r}")
-    if keys["source"] not in sources:
-        raise ValueError(f"{where}: source {keys['source']!r} is not among {sorted(sources)}")
-    origin = sources[keys["source"]]
-    return Figure(
-        name,
-        value,
-        keys["unit"],
-        origin["cite"],
-        origin["where_read"],
-        keys["status"],
-        keys["condition"],
-    )
+    except ValueError as error:  # of TOML, pydantic or a check
+        raise ValueError(f"{file} is not a file of figures: {error}") from error

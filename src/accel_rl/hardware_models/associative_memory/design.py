@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from accel_rl.arguments import within
+from accel_rl.arguments import one_of, whole, within
 
 VARIANTS = ("k_best_match", "k_counted", "fr_exact", "fr_prefix", "fr_dithered")
 OVERLAPS = ("serial", "pipelined")
@@ -19,7 +19,8 @@ class Design:
       rows_per_array: R, keys of an array.
       groups: m.
       variant: one of `VARIANTS`, see `docs/am-hardware.md`.
-      csp_size: keys read out into the candidate set; None for `csp_ratio` times the capacity.
+      csp_size: keys read out into the candidate set, at most the capacity; None for `csp_ratio`
+        times the capacity.
       csp_ratio: above 0, at most 1.
       batch_size: B, draws of a sampling, and priorities of an update.
       csp_ports: matches read out and written to the buffer in parallel, at most one for each array.
@@ -46,20 +47,19 @@ class Design:
 
     def __post_init__(self) -> None:
         for name in ("capacity", "rows_per_array", "groups", "batch_size"):
-            _check_whole(name, getattr(self, name))
-        _check_whole("key_bits", self.key_bits, 64)
-        _check_whole("csp_ports", self.csp_ports, self.arrays, "the number of arrays")
-        _check_whole("write_ports", self.write_ports, self.arrays, "the number of arrays")
-        for name, known in (("variant", VARIANTS), ("overlap", OVERLAPS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+            whole(name, getattr(self, name), 1)
+        whole("key_bits", self.key_bits, 1, 64)
+        whole("csp_ports", self.csp_ports, 1, self.arrays)
+        whole("write_ports", self.write_ports, 1, self.arrays)
+        one_of("variant", self.variant, VARIANTS)
+        one_of("overlap", self.overlap, OVERLAPS)
         within("csp_ratio", self.csp_ratio, "(0, 1]")
         if self.csp_size is not None:
-            _check_whole("csp_size", self.csp_size, self.capacity, "capacity")
+            whole("csp_size", self.csp_size, 1, self.capacity)
         if self.best_match_searches is not None:
-            _check_whole("best_match_searches", self.best_match_searches)
-        if self.range_queries is not None and not 1 <= self.range_queries < math.inf:
-            raise ValueError(f"range_queries must be at least 1, got {self.range_queries}")
+            whole("best_match_searches", self.best_match_searches, 1)
+        if self.range_queries is not None:
+            within("range_queries", self.range_queries, "[1, inf)")
 
     @property
     def arrays(self) -> int:
@@ -94,13 +94,3 @@ class Design:
                 "fr_exact": self.groups * of_range,
             }.get(self.variant, self.groups)
         )
-
-
-def _check_whole(name: str, value: int, limit: int | None = None, what: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    if limit is not None and value > limit:
-        of = f" ({what})" if what else ""
-        raise ValueError(f"{name} must be at most {limit}{of}, got {value}")

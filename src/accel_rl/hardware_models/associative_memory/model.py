@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from accel_rl.hardware_models.associative_memory.components import Components
 from accel_rl.hardware_models.associative_memory.design import VARIANTS, Design
@@ -61,12 +61,8 @@ def modelled_sample(
     Args:
       design: arrays, method and batch.
       components: from `load_components`.
-      energy: False to model only the latency, if energies are not known.
-
-    Raises:
-      TypeError: if `design` or `components` has the wrong type.
-      ValueError: if a required figure has no value, or if the components are clocked and the RTL is
-        not known to support the design or `energy`.
+      energy: False to model only the latency, if energies are not known. Clocked components have
+        no energies, and one port.
     """
     c = components
     if c.clocked:
@@ -75,7 +71,7 @@ def modelled_sample(
         readout = _clocked("readout", design.candidates, c)
         draws = _clocked("draw", design.batch_size, c)
         return _modelled("sample", design, c, ([searches], [readout], [draws]), energy)
-    price = _price(c, energy)
+    price = c.__getitem__ if energy else _free
     values = design.groups * (2 if design.variant == "fr_dithered" else 1)
     index_bits = max(1, (design.candidates - 1).bit_length())
     rows = design.arrays * design.rows_per_array
@@ -135,7 +131,7 @@ def modelled_sample(
 def modelled_update(
     design: Design, components: Components, *, energy: bool = True
 ) -> ModelledSearch:
-    """Model the write of a batch of priorities; arguments and errors are as for `modelled_sample`.
+    """Model the write of a batch of priorities; arguments are as for `modelled_sample`.
 
     Args:
       design: arrays, method and batch.
@@ -147,7 +143,7 @@ def modelled_update(
         _check_clocked(design, c, energy)
         writes = _clocked("write", design.batch_size, c)
         return _modelled("update", design, c, ([writes],), energy)
-    price = _price(c, energy)
+    price = c.__getitem__ if energy else _free
     turns = -(-design.batch_size // design.write_ports)
     hops = 1 + design.levels
     reach = c["decoder_delay"] + hops * c["interconnect_delay"]
@@ -167,19 +163,18 @@ def _clocked(name: str, items: int, components: Components) -> _Stage:
 
 
 def _check_clocked(design: Design, components: Components, energy: bool) -> None:
-    tcam = components.tcam
-    if energy:
-        raise ValueError(f"energy must be False for {tcam!r}: its RTL has cycles, but no energies")
-    if not design.variant.startswith("fr_"):
+    ports = (design.csp_ports, design.write_ports)
+    if energy or not design.variant.startswith("fr_") or ports != (1, 1):
         known = ", ".join(variant for variant in VARIANTS if variant.startswith("fr_"))
-        raise ValueError(f"variant must be one of {known} for {tcam!r}, got {design.variant!r}")
-    for name in ("csp_ports", "write_ports"):
-        if getattr(design, name) != 1:
-            raise ValueError(f"{name} must be 1 for {tcam!r}, got {getattr(design, name)}")
+        raise ValueError(
+            f"the RTL of {components.tcam!r} has cycles, but no energies: energy must be False, "
+            f"variant one of {known}, csp_ports and write_ports 1, got {energy}, "
+            f"{design.variant!r}, {ports[0]} and {ports[1]}"
+        )
 
 
-def _price(components: Components, energy: bool) -> Callable[[str], float]:
-    return components.__getitem__ if energy else lambda name: 0.0
+def _free(name: str) -> float:
+    return 0.0
 
 
 def _modelled(

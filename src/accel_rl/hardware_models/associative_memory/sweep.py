@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel_rl.arguments import real, within
+from accel_rl.arguments import one_of, within
 from accel_rl.hardware_models.associative_memory.components import Components
 from accel_rl.hardware_models.associative_memory.design import Design
 from accel_rl.hardware_models.associative_memory.model import ModelledSearch, modelled_sample
@@ -36,14 +36,7 @@ def sweep(
       fields: values of fields of `Design`, by name.
       assumed_ranges: values of figures, by name; each result names those that it assumes.
       energy: as for `modelled_sample`.
-
-    Raises:
-      TypeError: if a field is unknown, or an argument has the wrong type.
-      ValueError: as for `Design`, `Components.given` and `modelled_sample`.
     """
-    for name in fields or {}:
-        if name not in {each.name for each in dataclasses.fields(Design)}:
-            raise TypeError(f"fields: a Design has no {name!r}")
     return [
         Point(
             field,
@@ -89,20 +82,11 @@ def compare_with_measured(
 
     Args:
       modelled: from `modelled_sample`, for the same capacity and batch.
-      measured_per_seconds: seconds of one sampling, without its gather of transitions.
+      measured_per_seconds: seconds of one sampling, without its gather of transitions, above 0.
       platform: name of the machine, and of what ran on it.
-
-    Raises:
-      TypeError: if an argument has the wrong type.
-      ValueError: if `modelled` is no sampling, the seconds are not positive or the platform is
-        empty.
     """
-    real("measured_per_seconds", measured_per_seconds)
-    if modelled.operation != "sample":
-        raise ValueError(f"modelled must be of a sampling, got {modelled.operation!r}")
+    one_of("modelled.operation", modelled.operation, ("sample",))
     within("measured_per_seconds", measured_per_seconds, "(0, inf)")
-    if not platform.strip():
-        raise ValueError("platform must name the machine, got an empty text")
     measured_ns = measured_per_seconds * 1e9
     return Comparison(
         label=f"modelled AMPER on {modelled.tcam} versus PER measured on {platform}",

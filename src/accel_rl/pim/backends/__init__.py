@@ -3,6 +3,7 @@
 import jax
 
 from accel_rl import native
+from accel_rl.arguments import one_of
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
 from accel_rl.pim.backends.emulated import jax_backend
@@ -38,15 +39,17 @@ def select_backend(
       program: program that the backend must run, if known.
       tasklets: tasklets per DPU, for "upmem".
       machine: machine, for "upmem"; see `upmem_backend`.
-
-    Raises:
-      ValueError: if the name is unknown, if the backend is absent (the message says how to get it),
-        or if it cannot run the program.
     """
-    if backend == "upmem":
-        chosen = _upmem(tasklets, machine)
+    if isinstance(backend, Backend):
+        chosen = backend
+    elif backend == "upmem":
+        try:
+            chosen = upmem_backend(tasklets, machine)
+        except SdkMissing as error:
+            text = f"backend 'upmem' is absent: {error}; or use 'cpu', 'jax' or 'auto'"
+            raise SdkMissing(text) from error
     else:
-        chosen = backend if isinstance(backend, Backend) else _by_name(backend, program)
+        chosen = _by_name(backend, program)
     reason = chosen.unsupported(program) if program is not None else None
     if reason:
         raise ValueError(f"backend {chosen.name!r}: {reason}; use 'jax' or 'auto'")
@@ -54,8 +57,7 @@ def select_backend(
 
 
 def _by_name(name: str, program: PassProgram | None) -> Backend:
-    if name not in NAMES:
-        raise ValueError(f"backend must be one of {', '.join(NAMES)}, got {name!r}")
+    one_of("backend", name, NAMES)
     if name == "cpu":
         try:
             return cpu_backend()
@@ -66,11 +68,3 @@ def _by_name(name: str, program: PassProgram | None) -> Backend:
         if program is None or fast.unsupported(program) is None:
             return fast
     return jax_backend()
-
-
-def _upmem(tasklets: int, machine: str | None) -> Backend:
-    try:
-        return upmem_backend(tasklets, machine)
-    except SdkMissing as error:
-        text = f"backend 'upmem' is absent: {error}; or use 'cpu', 'jax' or 'auto'"
-        raise SdkMissing(text) from error

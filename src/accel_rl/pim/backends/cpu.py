@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from accel_rl import native
+from accel_rl.arguments import one_of
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.tabular.passes import native as kernels
 from accel_rl.tabular.program import PassProgram
@@ -22,10 +23,6 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
 
     Args:
       mesh: CPU devices, from `pim_emu.dpu_mesh`; all local CPU devices if None.
-
-    Raises:
-      ValueError: if the mesh has a device other than a CPU.
-      accel_rl.native.KernelsAbsent: if there are no native kernels, or jax has no CPU devices.
     """
     native.library()
     if mesh is None:
@@ -33,9 +30,8 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
             mesh = dpu_mesh(jax.local_devices(backend="cpu"))
         except RuntimeError as error:  # JAX_PLATFORMS may leave the CPU out
             raise native.KernelsAbsent(f"jax has no CPU devices: {error}") from error
-    platforms = {device.platform for device in mesh.devices.flat}
-    if platforms != {"cpu"}:
-        raise ValueError(f"mesh must hold CPU devices only, got {', '.join(sorted(platforms))}")
+    for device in mesh.devices.flat:
+        one_of("platform of the mesh", device.platform, ("cpu",))
 
     def load(
         program: PassProgram, words: Array, lengths: Array, c: Coefficients

@@ -34,9 +34,6 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     Args:
       mesh: devices, from `pim_emu.dpu_mesh`; all local devices if None.
       path: form of the pass on a device, see `accel_rl.tabular.passes`.
-
-    Raises:
-      ValueError: if the path is unknown.
     """
     mesh = dpu_mesh() if mesh is None else mesh
     chosen = select_path(path, mesh.devices.flat[0].platform)

@@ -14,12 +14,12 @@ from accel_rl.pim.backends.emulated import jax_backend
 from accel_rl.pim.upmem import kernels
 from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.host import host
-from accel_rl.pim.upmem.toolkit import find_toolkit
+from accel_rl.pim.upmem.toolkit import find_toolkit, known_machine
 from accel_rl.tabular.passes.native import seeds_of
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients, Hyperparameters
 from accel_rl.types import Array, ArrayLike
-from pim_emu import available_machines, device_map, dpu_mesh, load_machine
+from pim_emu import device_map, dpu_mesh
 
 DEFAULT_TASKLETS = 16
 
@@ -55,17 +55,8 @@ def upmem_backend(
       asynchronous: some ranks move data while others compute.
       specialise: compile concrete rates into INT32 programs, as shifts and adds.
       count_instructions: DPUs count instructions instead of cycles, for `pim.upmem.recording`.
-
-    Raises:
-      ValueError: if a number is out of range, or a name unknown.
-      pim.upmem.SdkMissing: if no toolkit can build programs.
-      pim.upmem.BuildFailed: if the host library cannot be built.
     """
-    known = available_machines()
-    if machine is not None and machine not in known:
-        raise ValueError(f"DPUs are built for {' or '.join(known)}, got machine {machine!r}")
-    limit = (load_machine() if machine is None else load_machine(machine)).max_tasklets
-    whole("tasklets", tasklets, 1, limit)
+    whole("tasklets", tasklets, 1, known_machine(machine).max_tasklets)
     settings = kernels.UpmemSettings(
         toolkit=find_toolkit(sdk),
         tasklets=tasklets,

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from pim_emu.machine import Constant, parse_constants
 
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
@@ -73,16 +73,10 @@ def load_calibration() -> Calibration:
 
 
 def check_rule(rule: str, numerics: str) -> RuleOperations:
-    """Return the operations of a rule; check the names of rule and numerics.
-
-    Raises:
-      ValueError: if the rule or the numerics are unknown.
-    """
+    """Return the operations of a rule; check the names of rule and numerics."""
     rules = load_calibration().rules
-    if rule not in rules:
-        raise ValueError(f"rule must be one of {', '.join(rules)}, got {rule!r}")
-    if numerics not in NUMERICS:
-        raise ValueError(f"numerics must be one of {', '.join(NUMERICS)}, got {numerics!r}")
+    one_of("rule", rule, rules)
+    one_of("numerics", numerics, NUMERICS)
     return rules[rule]
 
 
@@ -97,9 +91,6 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
     Returns:
       The instructions by phase. What is paid once is split in proportion to the phases' operations;
       what is paid for each action belongs to the target.
-
-    Raises:
-      ValueError: unknown rule or numerics, or no action.
     """
     operations, q_learning = check_rule(rule, numerics), check_rule("q_learning", numerics)
     whole("num_actions", num_actions, 1)
@@ -123,9 +114,6 @@ def arithmetic_operations(rule: str, num_actions: int) -> int:
     Args:
       rule: name of an update rule.
       num_actions: A, from 1.
-
-    Raises:
-      ValueError: unknown rule, or no action.
     """
     operations = check_rule(rule, "fp32")
     whole("num_actions", num_actions, 1)

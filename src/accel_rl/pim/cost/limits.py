@@ -3,26 +3,21 @@
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.mram import buffer_bytes
 from accel_rl.pim.cost.workload import DpuWorkload
-from pim_emu.machine import Machine, check_machine
+from pim_emu.machine import Machine
 
 
 def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     """Refuse a workload that the machine cannot hold.
 
     MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
-
-    Raises:
-      ValueError: with what is needed and what there is.
     """
-    check_machine(machine)
     calibration = load_calibration()
-    if workload.dpus > machine.total_dpus:
-        raise ValueError(f"{workload.dpus} DPUs asked for, {machine.name} has {machine.total_dpus}")
-    if workload.tasklets > machine.max_tasklets:
-        raise ValueError(
-            f"{workload.tasklets} tasklets asked for, a DPU of {machine.name} has "
-            f"{machine.max_tasklets}"
-        )
+    for asked, what, owner, limit in (
+        (workload.dpus, "DPUs", machine.name, machine.total_dpus),
+        (workload.tasklets, "tasklets", f"a DPU of {machine.name}", machine.max_tasklets),
+    ):
+        if asked > limit:
+            raise ValueError(f"{asked} {what} asked for, {owner} has {limit}")
     rows = max(workload.rows_per_dpu)
     mram = {
         "records": workload.chunk_bytes,

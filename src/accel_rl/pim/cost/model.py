@@ -76,9 +76,6 @@ def modelled_seconds(machine: Machine, workload: DpuWorkload) -> ModelledSeconds
 
     Returns:
       Modelled seconds. `docs/cost-model.md` states every equation and assumption.
-
-    Raises:
-      ValueError: if the workload does not fit the machine.
     """
     check_fits(machine, workload)
     dpus, table = workload.dpus, workload.table_bytes
@@ -130,12 +127,7 @@ def strong_scaling(
 
     Returns:
       A point for each number of DPUs.
-
-    Raises:
-      ValueError: if `dpus` is empty, or a workload does not fit the machine.
     """
-    if not dpus:
-        raise ValueError("dpus must have at least one number")
     rows = [split_rows(workload.transitions, number) for number in dpus]
     runs = [
         modelled_seconds(machine, dataclasses.replace(workload, rows_per_dpu=split))

@@ -13,11 +13,7 @@ _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and
 
 
 def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
-    """Return the cycles to move `size` contiguous bytes, in transfers of the largest size.
-
-    Raises:
-      ValueError: if `size` is negative or not a multiple of the DMA alignment.
-    """
+    """Return the cycles to move `size` contiguous bytes, in transfers of the largest size."""
     if size < 0 or size % machine.dma_alignment_bytes:
         raise ValueError(
             f"size must be a non-negative multiple of {machine.dma_alignment_bytes} B, got {size}"

@@ -4,7 +4,7 @@ import numpy as np
 
 from accel_rl.arguments import whole
 from pim_emu.cost.pipeline import round_robin_cycles
-from pim_emu.machine import Machine, check_machine
+from pim_emu.machine import Machine
 
 
 def owners(entries: np.ndarray, tasklets: int) -> np.ndarray:
@@ -27,22 +27,12 @@ def ownership_imbalance(
     Returns:
       Cycles of all blocks' apply phases over those of an even split, at least 1: the `imbalance` of
       a `DpuWorkload`.
-
-    Raises:
-      TypeError: if it is no machine, the pairs are no integers, or a number is no int.
-      ValueError: if there are no rows, or a number is below 1.
     """
-    check_machine(machine)
     pairs = np.asarray(pairs)
-    if pairs.size and not np.issubdtype(pairs.dtype, np.integer):
-        raise TypeError(f"pairs must be of integers, got {pairs.dtype}")
-    for name, value in (("tasklets", tasklets), ("target_block", target_block)):
-        whole(name, value, 0)
-    if pairs.ndim != 1 or not len(pairs) or tasklets < 1 or target_block < 1:
-        raise ValueError(
-            "pairs must be a non-empty vector, tasklets and target_block at least 1, got shape "
-            f"{pairs.shape}, {tasklets} and {target_block}"
-        )
+    if pairs.ndim != 1 or not len(pairs) or not np.issubdtype(pairs.dtype, np.integer):
+        raise ValueError(f"pairs must be int [n], n at least 1, got {pairs.dtype} {pairs.shape}")
+    whole("tasklets", tasklets, 1)
+    whole("target_block", target_block, 1)
     block = np.arange(len(pairs)) // target_block
     slots = (block[-1] + 1) * tasklets
     loads = np.bincount(block * tasklets + owners(pairs, tasklets), minlength=slots)

@@ -6,15 +6,14 @@ Reference: Williams, Waterman and Patterson, "Roofline", Communications of the A
 """
 
 import dataclasses
-import math
 
-from accel_rl.arguments import shown, whole
+from accel_rl.arguments import whole, within
 from accel_rl.pim.cost.instructions import arithmetic_operations, check_rule, update_instructions
 from accel_rl.pim.cost.kernel import pass_cycles
 from accel_rl.pim.cost.limits import check_fits
 from accel_rl.pim.cost.mram import dma_cycles
 from accel_rl.pim.cost.workload import DpuWorkload
-from pim_emu.machine import Machine, check_machine
+from pim_emu.machine import Machine
 
 _LONG_CHUNK = 1 << 20  # rows of a pass of which the beginning does not matter
 
@@ -59,21 +58,11 @@ def peak_updates(machine: Machine, instructions: float, tasklets: int) -> float:
 
     Args:
       machine: from `load_machine`.
-      instructions: instructions of one update.
+      instructions: instructions of one update, above 0.
       tasklets: t, tasklets that update, at least 1.
-
-    Raises:
-      TypeError: if an argument is of another type.
-      ValueError: if `instructions` is not positive and finite or `tasklets` is below 1.
     """
-    check_machine(machine)
-    if isinstance(instructions, bool) or not isinstance(instructions, (int, float)):
-        raise TypeError(f"instructions must be a number, got {shown(instructions)}")
-    if not 0 < instructions < math.inf or whole("tasklets", tasklets, 0) < 1:
-        raise ValueError(
-            "instructions must be positive and finite and tasklets at least 1, got "
-            f"{instructions} and {tasklets}"
-        )
+    within("instructions", instructions, "(0, inf)")
+    whole("tasklets", tasklets, 1)
     return machine.clock_hz / instructions * min(1.0, tasklets / machine.pipeline_reissue)
 
 
@@ -100,11 +89,7 @@ def roofline(
       record_bytes: bytes of a record, 8 or 16.
       target_block: rows whose targets are computed before any is applied.
       tasklets: of the DPU.
-
-    Raises:
-      TypeError, ValueError: as `DpuWorkload` and `check_fits`.
     """
-    check_machine(machine)
     workload = DpuWorkload(
         (_LONG_CHUNK,),
         num_states=1,

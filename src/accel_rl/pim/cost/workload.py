@@ -2,22 +2,15 @@
 
 import dataclasses
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole, within
 from accel_rl.pim.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
 
 
 def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
-    """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more.
-
-    Raises:
-      ValueError: if `dpus` is not between 1 and `transitions`.
-    """
-    whole("transitions", transitions, 0)
-    whole("dpus", dpus, -(2**63))  # whose range the next line tells
-    if not 1 <= dpus <= transitions:
-        raise ValueError(f"dpus must be between 1 and the {transitions} transitions, got {dpus}")
+    """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more."""
+    whole("dpus", dpus, 1, whole("transitions", transitions, 1))
     rows, longer = divmod(transitions, dpus)
     return (rows + 1,) * longer + (rows,) * (dpus - longer)
 
@@ -44,10 +37,6 @@ class DpuWorkload:
       weighted_merge: whether the host reads visit counts beside the tables.
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random.
-
-    Raises:
-      TypeError: if a field is of another type.
-      ValueError: if a field is out of its range.
     """
 
     rows_per_dpu: tuple[int, ...]
@@ -68,26 +57,16 @@ class DpuWorkload:
 
     def __post_init__(self) -> None:
         check_rule(self.rule, self.numerics)
-        if self.order not in ORDERS:
-            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
+        one_of("order", self.order, ORDERS)
         for rows in self.rows_per_dpu:
             whole("each of rows_per_dpu", rows, 0)
-        if not self.rows_per_dpu or min(self.rows_per_dpu) < 0 or max(self.rows_per_dpu) < 1:
-            raise ValueError("rows_per_dpu must have a DPU with rows, and none with fewer than 0")
+        whole("sum of rows_per_dpu", self.transitions, 1)
         if self.record_bytes not in (8, 16):
             raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
-        if self.imbalance is not None and not self.imbalance >= 1:
-            raise ValueError(f"imbalance must be at least 1, got {self.imbalance}")
-        for name in (
-            "num_states",
-            "num_actions",
-            "stride",
-            "value_bytes",
-            "target_block",
-            "tasklets",
-            "passes",
-            "period",
-        ):
+        if self.imbalance is not None:
+            within("imbalance", self.imbalance, "[1, inf]")
+        sizes = ("num_states", "num_actions", "stride", "value_bytes")
+        for name in (*sizes, "target_block", "tasklets", "passes", "period"):
             whole(name, getattr(self, name), 1)
 
     @property

@@ -1,6 +1,5 @@
 """CMake builds of the host library and of DPU programs, at first use, into a cache."""
 
-import contextlib
 import fcntl
 import functools
 import hashlib
@@ -12,13 +11,13 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
 
 from accel_rl.io import cache
-from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge
+from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge, UpmemError
 from accel_rl.pim.upmem.toolkit import Toolkit
 
 SOURCES = "ACCEL_RL_KERNEL_SOURCES"  # environment variable with another folder of native sources
@@ -102,7 +101,8 @@ def _build(toolkit: Toolkit, part: str, options: Mapping[str, str], made: str, f
         return final
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(final.parent / ".lock"):
+        with (final.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             for left in final.parent.glob(f"{_BUILDING}*"):  # by a killed process
                 shutil.rmtree(left, ignore_errors=True)
             if final.exists():  # built by another process while this one waited for the lock
@@ -148,17 +148,21 @@ def _run(words: list[str]) -> None:
         )
     except OSError as error:
         raise BuildFailed(f"{words[0]} cannot be run: {error.strerror}") from error
-    if done.returncode == 0:
-        return
-    said = (done.stdout + done.stderr).strip()
-    lines = [line for line in said.splitlines() if _TOO_LARGE.search(line)]
+    if done.returncode:
+        failure = f"{' '.join(words)} failed with status {done.returncode}"
+        raise _explained(failure, (done.stdout + done.stderr).strip())
+
+
+def _explained(failure: str, output: str) -> UpmemError:
+    """Return the exception for a failed command, by the output of compilers and CMake."""
+    lines = [line for line in output.splitlines() if _TOO_LARGE.search(line)]
     if lines:
-        raise TooLarge(f"the DPU program does not fit: {' '.join(lines)}")
-    if "there is no dpu-" in said:  # kernels/upmem/sdk.cmake
-        raise SdkMissing(said)
-    if "CMAKE_CXX_COMPILER" in said or "CMAKE_C_COMPILER" in said:
-        raise SdkMissing(f"{_NO_COMPILER} (CMake says: {said})")
-    raise BuildFailed(f"{' '.join(words)} failed with status {done.returncode}:\n{said}")
+        return TooLarge(f"the DPU program does not fit: {' '.join(lines)}")
+    if "there is no dpu-" in output:  # kernels/upmem/sdk.cmake
+        return SdkMissing(output)
+    if "CMAKE_CXX_COMPILER" in output or "CMAKE_C_COMPILER" in output:
+        return SdkMissing(f"{_NO_COMPILER} (CMake says: {output})")
+    return BuildFailed(f"{failure}:\n{output}")
 
 
 def _tool(name: str) -> str | None:
@@ -180,10 +184,3 @@ def _sources() -> Path:
         else "the sources of the DPU programs were not installed with accel_rl: install a C "
         "compiler (gcc or clang), then reinstall accel_rl"
     )
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -115,6 +115,14 @@ def read_report(fill: Callable[[object], object]) -> LaunchReport:
     return LaunchReport(**{field.name: getattr(report, field.name) for field in _FIELDS})
 
 
+def check_agrees(library: ctypes.CDLL, name: str, *structs: type[ctypes.Structure]) -> None:
+    """Raise SdkMissing unless a library's function `name` confirms the sizes of its structs."""
+    agrees = getattr(library, name, None)
+    sizes = (ctypes.c_size_t(ctypes.sizeof(struct)) for struct in structs)
+    if agrees is None or not agrees(*sizes):
+        raise SdkMissing("the sources of the DPU programs are not of this accel_rl: reinstall it")
+
+
 class Host:
     """Loaded host library of one toolkit; at most one in a process.
 
@@ -133,11 +141,7 @@ class Host:
             raise SdkMissing(
                 f"{path} cannot be loaded: {error}; remove it, so that it is built again"
             ) from error
-        sizes = [ctypes.c_size_t(ctypes.sizeof(struct)) for struct in (_Program, _Error, _Report)]
-        if not self.library.accel_rl_upmem_agrees(*sizes):
-            raise SdkMissing(
-                "the sources of the DPU programs are not of this accel_rl: reinstall it"
-            )
+        check_agrees(self.library, "accel_rl_upmem_agrees", _Program, _Error, _Report)
         self.library.accel_rl_upmem_error.argtypes = [
             *(ctypes.c_uint64, ctypes.c_void_p),
             *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
@@ -198,12 +202,7 @@ _hosts: dict[Toolkit, Host] = {}  # at most one: handlers share names, libdpu ha
 
 
 def host(toolkit: Toolkit) -> Host:
-    """Return the host library of a toolkit; load it on the first call.
-
-    Raises:
-      SdkMissing, BuildFailed: as `Host`.
-      UpmemError: if this process has loaded the library of another toolkit.
-    """
+    """Return the host library of a toolkit; load it on the first call."""
     if toolkit not in _hosts:
         for other in _hosts:
             raise UpmemError(

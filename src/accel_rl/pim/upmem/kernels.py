@@ -66,11 +66,7 @@ def unsupported(program: PassProgram) -> str | None:
 
 
 def load(settings: UpmemSettings, program: PassProgram, words: Array, lengths: Array) -> DpuRows:
-    """Validate rows, and build the DPU program for chunks of their length.
-
-    Raises:
-      SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
-    """
+    """Validate rows, and build the DPU program for chunks of their length."""
     number = _register(settings, program, words.shape[1])
     call = _call("accel_rl_upmem_load", jax.ShapeDtypeStruct((1, 2), jnp.uint32))
     return DpuRows(words, lengths, call(words, lengths, program=number))
@@ -115,11 +111,7 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
 
 
 def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) -> Path:
-    """Return the path of the DPU program for chunks of up to `capacity` rows.
-
-    Raises:
-      SdkMissing, BuildFailed, TooLarge: as `build.dpu_program`.
-    """
+    """Return the path of the DPU program for chunks of up to `capacity` rows."""
     (rule, numerics), order = native.kernel_names(program), program.order
     options = {
         "RULE": rule,

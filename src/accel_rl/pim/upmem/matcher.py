@@ -9,8 +9,8 @@ import numpy as np
 
 from accel_rl.io.values import Json
 from accel_rl.pim.upmem.build import dpu_program
-from accel_rl.pim.upmem.errors import SdkMissing, UpmemError
-from accel_rl.pim.upmem.host import LaunchReport, host, read_report
+from accel_rl.pim.upmem.errors import UpmemError
+from accel_rl.pim.upmem.host import LaunchReport, check_agrees, host, read_report
 from accel_rl.pim.upmem.toolkit import Toolkit
 
 # Constants of kernels/upmem/match.h.
@@ -44,10 +44,6 @@ class Matcher:
       machine: machine whose limits the program must fit; the toolkit's default if None.
       asynchronous: some ranks move data while others compute.
       count_instructions: DPUs count instructions instead of cycles.
-
-    Raises:
-      SdkMissing, BuildFailed: if no toolkit is present, or a build fails.
-      UpmemError: if the DPUs cannot be allocated or hold too little; methods raise it too.
     """
 
     def __init__(
@@ -144,9 +140,7 @@ def _functions(library: ctypes.CDLL) -> dict[str, Json]:
         "close": [handle],
     }
     prefix = "accel_rl_upmem_match_"
-    agrees = getattr(library, prefix + "agrees", None)
-    if agrees is None or not agrees(size(ctypes.sizeof(_Keys))):
-        raise SdkMissing("the sources of the DPU programs are not of this accel_rl: reinstall it")
+    check_agrees(library, prefix + "agrees", _Keys)
     made = {name: library[prefix + name] for name in arguments}
     for name, function in made.items():
         function.argtypes = arguments[name]

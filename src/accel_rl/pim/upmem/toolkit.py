@@ -4,10 +4,11 @@ import dataclasses
 import os
 from pathlib import Path
 
+from accel_rl.arguments import one_of
 from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.sdk import EMULATOR, find_sdk, why_no_emulator
 from accel_rl.pim.upmem.sdk import VARIABLE as HOME
-from pim_emu import available_machines
+from pim_emu import Machine, available_machines, load_machine
 from pim_emu.sdk import SdkError, sdk_path
 
 VARIABLE = "ACCEL_RL_UPMEM"  # environment variable with the default toolkit
@@ -38,6 +39,14 @@ class Toolkit:
         return ("-mcpu=v1B",) if machine == "upmem-v1b" else ()
 
 
+def known_machine(name: str | None) -> Machine:
+    """Load a machine that DPU programs can be built for; the default machine if None."""
+    if name is None:
+        return load_machine()
+    one_of("machine", name, available_machines())
+    return load_machine(name)
+
+
 def which_toolkit(name: str | None = None) -> str:
     """Return the name of the toolkit that `find_toolkit` chooses, without creating a toolkit.
 
@@ -49,8 +58,7 @@ def which_toolkit(name: str | None = None) -> str:
         what to install.
     """
     chosen = name or os.environ.get(VARIABLE) or "auto"
-    if chosen not in NAMES:
-        raise ValueError(f"sdk must be one of {', '.join(NAMES)}, got {chosen!r}")
+    one_of("sdk", chosen, NAMES)
     if chosen != "emulator":
         vendor = find_sdk()
         if vendor.found:
@@ -76,9 +84,6 @@ def find_toolkit(name: str | None = None) -> Toolkit:
     Args:
       name: "vendor", "emulator", or "auto" for the vendor's if it is found, else the emulator's.
         If None, `$ACCEL_RL_UPMEM`, or else "auto".
-
-    Raises:
-      ValueError, SdkMissing: as `which_toolkit`.
     """
     if which_toolkit(name) == "emulator":
         try:

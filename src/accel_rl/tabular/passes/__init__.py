@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import one_of
 from accel_rl.tabular import random
 from accel_rl.tabular.orders import row_index
 from accel_rl.tabular.passes import batched, flat, reference
@@ -50,14 +51,10 @@ def select_path(name: str = "auto", platform: str | None = None) -> Path:
     Args:
       name: "auto", "reference", "flat" or "batched".
       platform: name of a JAX platform; the default backend's if None.
-
-    Raises:
-      ValueError: if the name is unknown.
     """
     if name == "auto":
         name = "flat" if (platform or jax.default_backend()) == "cpu" else "batched"
-    if name not in PATHS:
-        raise ValueError(f"path must be one of auto, {', '.join(PATHS)}, got {name!r}")
+    one_of("path", name, ("auto", *PATHS))
     return PATHS[name]
 
 

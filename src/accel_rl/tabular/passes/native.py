@@ -16,7 +16,7 @@ from jax.custom_batching import custom_vmap
 
 from accel_rl import native
 from accel_rl.arguments import require_array
-from accel_rl.tabular.orders import MAX_RANDOM_ROWS, NAMES
+from accel_rl.tabular.orders import NAMES, check_capacity
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike, PyTree
@@ -85,6 +85,11 @@ class NativeRows:
     # (S, A) of the tables that the verdict is about.
     tables: tuple[int, int] = dataclasses.field(metadata={"static": True})
 
+    @property
+    def operands(self) -> tuple[Array, Array, Array, Array]:
+        """Arrays that the kernels read."""
+        return self.words, self.lengths, self.dpus, self.verdict
+
 
 def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> NativeRows:
     """Check that every length and index of the rows is in range, and attach the verdict.
@@ -98,11 +103,6 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
       words: int32 [D, T, 4], encoded rows.
       lengths: int32 [D], real rows of each chunk.
       dpus: uint32 [D], global DPU indices.
-
-    Raises:
-      ValueError: if the program is not supported, a shape is wrong, or a chunk is too long for the
-        order.
-      TypeError: if a dtype is wrong.
     """
     reason = unsupported(program)
     if reason:
@@ -111,8 +111,7 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
     require_array("words", words, np.dtype(np.int32), (chunks, capacity, 4))
     require_array("lengths", lengths, np.dtype(np.int32), (chunks,))
     require_array("dpus", dpus, np.dtype(np.uint32), (chunks,))
-    if program.order.name == "RAN" and capacity > MAX_RANDOM_ROWS:
-        raise ValueError(f"RAN orders chunks of at most {MAX_RANDOM_ROWS} rows, got {capacity}")
+    check_capacity(program.order, capacity)
     call = jax.ffi.ffi_call(
         native.target("accel_rl_tabular_examine"),
         jax.ShapeDtypeStruct((1, 4), jnp.int32),
@@ -151,12 +150,6 @@ def launch(
 
     Returns:
       [D, K * S * A].
-
-    Raises:
-      ValueError: if the table's shape is wrong, or the rows were examined for tables of another
-        size.
-      jax.errors.JaxRuntimeError: at run time, if the rows are out of range (see `examine`).
-      TypeError: if a dtype is wrong, or the result is differentiated.
     """
     _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
@@ -179,7 +172,7 @@ def visit_counts(
         vmap_method="sequential",
     )
     seeds = [jnp.asarray(x, jnp.uint32) for x in (seed, first_pass)]
-    return call(*_operands(rows), *seeds, **_attributes(program, num_passes))
+    return call(*rows.operands, *seeds, **_attributes(program, num_passes))
 
 
 @functools.cache
@@ -195,7 +188,7 @@ def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
             native.target("accel_rl_tabular_launch"),
             jax.ShapeDtypeStruct((replicas, rows.words.shape[0], entries), tables.dtype),
         )
-        return kernel(*_operands(rows), tables, rates, *seeds, **attributes)
+        return kernel(*rows.operands, tables, rates, *seeds, **attributes)
 
     @call.defjvp
     def differentiate(primals: PyTree, tangents: PyTree) -> PyTree:
@@ -234,10 +227,6 @@ def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
         return out.reshape(axis_size, replicas, *out.shape[1:]), True
 
     return run
-
-
-def _operands(rows: NativeRows) -> tuple[Array, Array, Array, Array]:
-    return rows.words, rows.lengths, rows.dpus, rows.verdict
 
 
 def _attributes(program: PassProgram, num_passes: int) -> dict[str, int]:
