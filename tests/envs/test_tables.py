@@ -76,7 +76,6 @@ def test_taxi_state_numbers():
         (envs.frozen_lake, {"success_rate": 1.5}, "success_rate .* got 1.5"),
         (envs.frozen_lake, {"reward_schedule": (1, 0)}, "not enough values"),
         (envs.frozen_lake, {"time_limit": 0}, "time_limit must be at least 1, got 0"),
-        (envs.taxi, {"fickle_passenger": True}, "fickle_passenger=True is not supported"),
         (envs.taxi, {"rainy_probability": float("nan")}, "rainy_probability .* got nan"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accel_rl import replay
-from accel_rl.replay import storage
+from accel_rl.replay.store import write_rows
 from accel_rl.types import Transition
 
 
@@ -63,7 +63,7 @@ def test_every_leaf_keeps_its_dtype_and_bits():
 
 @pytest.mark.parametrize("capacity", [1, 2, 7])
 def test_chunks_around_the_end(capacity):
-    write = jax.jit(lambda data, first, rows: storage.write(data, first, rows, around=True))
+    write = jax.jit(lambda data, first, rows: write_rows(data, first, rows, around=True))
     data = {"a": jnp.arange(capacity) + 100, "b": jnp.zeros((capacity, 2), jnp.uint8)}
     for n in range(1, capacity + 1):
         rows = {"a": jnp.arange(n), "b": jnp.ones((n, 2), jnp.uint8) * 7}

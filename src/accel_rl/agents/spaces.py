@@ -2,18 +2,16 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from accel_rl.types import Array, Box, Discrete, Space
 
 MOST_ACTIONS = 1 << 16  # `exploration.epsilon_greedy` draws random actions from 16 bits
 
 
-def require_observations(space: Space) -> Space:
+def require_observations(space: Space) -> None:
     """Raise TypeError unless the space is Discrete or a Box."""
     if not isinstance(space, (Discrete, Box)):
         raise TypeError(f"observation_space must be types.Discrete or types.Box, got {space!r}")
-    return space
 
 
 def require_discrete(agent: str, space: Space) -> Discrete:
@@ -49,9 +47,4 @@ def features(space: Space, observation: Array) -> Array:
 
 def example_features(space: Space) -> Array:
     """Return zero `features` of a batch of one, to initialise networks."""
-    return features(space, jnp.zeros((1, *space.shape), _held(space.dtype)))
-
-
-def _held(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which JAX holds values of a dtype."""
-    return jax.dtypes.canonicalize_dtype(dtype)
+    return features(space, jnp.zeros((1, *space.shape), jax.dtypes.canonicalize_dtype(space.dtype)))

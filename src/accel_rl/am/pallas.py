@@ -60,18 +60,12 @@ def search_packed(
     by_radius = dont_cares is None
     operands = stored, first, second, usable
     if form != "pallas":
-        return _xla(by_radius, *operands)
+        search = any_radius if by_radius else any_match
+        words = pack(search(stored, first, second, valid=usable))
+        return words, count_packed(words)
     interpreted = functools.partial(_pallas, by_radius, True)
     compiled = functools.partial(_pallas, by_radius, False)
     return jax.lax.platform_dependent(*operands, cpu=interpreted, default=compiled)
-
-
-def _xla(
-    by_radius: bool, keys: Array, first: Array, second: Array, usable: Array
-) -> tuple[Array, Array]:
-    search = any_radius if by_radius else any_match
-    words = pack(search(keys, first, second, valid=usable))
-    return words, count_packed(words)
 
 
 def _pallas(

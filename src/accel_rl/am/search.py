@@ -5,7 +5,8 @@ all are valid. Keys may have any shape, so that a few gathered keys can be teste
 stored keys. Known arguments out of range raise before anything is traced.
 """
 
-from collections.abc import Iterable
+import functools
+import operator
 
 import jax.numpy as jnp
 import numpy as np
@@ -121,7 +122,7 @@ def any_match(
     care = ~masks
     wanted = wanted & care
     hits = ((stored & care[i]) == wanted[i] for i in range(care.shape[0]))
-    return _gated(_union(hits, stored), valid)
+    return _gated(functools.reduce(operator.or_, hits, jnp.zeros(stored.shape, bool)), valid)
 
 
 def any_radius(
@@ -142,7 +143,7 @@ def any_radius(
     stored = as_keys(keys)
     low, width = ball(*as_query_pairs(stored.dtype, queries, "radii", radii))
     hits = (stored - low[i] <= width[i] for i in range(low.shape[0]))
-    return _gated(_union(hits, stored), valid)
+    return _gated(functools.reduce(operator.or_, hits, jnp.zeros(stored.shape, bool)), valid)
 
 
 def as_query_pairs(
@@ -164,13 +165,6 @@ def ball(query: Array, reach: Array) -> tuple[Array, Array]:
     top = np.asarray(np.iinfo(query.dtype).max, query.dtype)
     low = query - jnp.minimum(query, reach)
     return low, query + jnp.minimum(reach, top - query) - low
-
-
-def _union(hits: Iterable[Array], stored: Array) -> Array:
-    found = jnp.zeros(stored.shape, bool)
-    for hit in hits:
-        found = found | hit
-    return found
 
 
 def _gated(hits: Array, valid: ArrayLike | None) -> Array:

@@ -49,11 +49,7 @@ def cliff_walking(is_slippery: bool = False, time_limit: int | None = None) -> M
 
 
 def cliff_walking_layout() -> GridLayout:
-    """Make the layout for drawing CliffWalking, with one cell for each state.
-
-    Returns:
-        The layout.
-    """
+    """Make the layout for drawing CliffWalking, with one cell for each state."""
     return GridLayout(
         cells=ROWS,
         meaning=_TILES,

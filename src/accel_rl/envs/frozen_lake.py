@@ -84,14 +84,11 @@ def frozen_lake(
 
 
 def frozen_lake_layout(map_name: str = "4x4", desc: Sequence[str] | None = None) -> GridLayout:
-    """Make the layout for drawing a FrozenLake map.
+    """Make the layout for drawing a FrozenLake map, with one cell for each state.
 
     Args:
         map_name: as in `frozen_lake`.
         desc: as in `frozen_lake`.
-
-    Returns:
-        The layout, with one cell for each state.
     """
     rows = _rows(map_name, desc)
     return GridLayout(

@@ -103,9 +103,6 @@ def make_mdp(name: str, **kwargs: object) -> MDP:
     Args:
         name: one of `list_environments()`, or `module:name`, as for `make`.
         **kwargs: arguments of its builder: `frozen_lake`, `taxi` or `cliff_walking`.
-
-    Returns:
-        The MDP.
     """
     entry = _entry(name)
     mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
@@ -120,9 +117,6 @@ def layout(name: str, **kwargs: object) -> GridLayout:
     Args:
         name: one of `list_environments()`, or `module:name`, as for `make`.
         **kwargs: `map_name`, `desc` for FrozenLake; `passenger`, `destination` for Taxi.
-
-    Returns:
-        The layout.
     """
     entry = _entry(name)
     if entry.layout is None:

@@ -18,16 +18,13 @@ _COLORS = {
 def render_ansi(
     layout: GridLayout, state: int | None = None, action: int | None = None, *, color: bool = True
 ) -> str:
-    """Render the map with the agent in brackets.
+    """Render the map with the agent in brackets, in lines that end with a newline.
 
     Args:
         layout: from `accel_rl.envs.layout`; for Taxi, of the passenger and destination of `state`.
         state: the agent's state; None to draw the map alone.
         action: the action that led there, named above the map.
         color: use ANSI colours; brackets and letters carry the same information without them.
-
-    Returns:
-        The text, in lines that end with a newline.
     """
     if state is not None and not np.any(layout.states == state):
         picture = f" ({layout.caption})" if layout.caption else ""

@@ -98,15 +98,7 @@ class TabularEnv(environment.Environment[EnvState, EnvParams]):
         return index, state, reward, terminated, {"discount": discount}
 
     def reset_env(self, key: Array, params: EnvParams) -> tuple[Array, EnvState]:
-        """Draw a first state.
-
-        Args:
-            key: PRNG key; one word is drawn from it.
-            params: tables and time limit.
-
-        Returns:
-            observation and state.
-        """
+        """Draw a first state by one word from the key; return its observation and the state."""
         index, _ = reset(params.sampler, jax.random.bits(key, (), jnp.uint32))
         return index, EnvState(time=jnp.int32(0), index=index, terminated=jnp.bool_(False))
 

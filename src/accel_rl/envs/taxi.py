@@ -37,7 +37,6 @@ def decode(state: int) -> tuple[int, int, int, int]:
 
 def taxi(
     is_rainy: bool = False,
-    fickle_passenger: bool = False,
     rainy_probability: float = 0.8,
     time_limit: int | None = 200,
 ) -> MDP:
@@ -45,24 +44,19 @@ def taxi(
 
     Actions are south, north, east, west, pickup, dropoff. A step has reward -1, an illegal pickup
     or dropoff -10. Delivering the passenger has reward 20 and ends the episode. Episodes begin
-    uniformly in the 300 states whose passenger waits at a place that is not the destination.
+    uniformly in the 300 states whose passenger waits at a place that is not the destination. There
+    is no fickle passenger: the change of destination depends on a flag of the episode that is not
+    part of the 500 states, so it has no transition table.
 
     Args:
         is_rainy: if True, a possible move slips to each side with probability
             `(1 - rainy_probability) / 2`; a move into a wall or the border always stays.
-        fickle_passenger: must be False. The passenger's change of destination depends on a flag of
-            the episode that is not part of the 500 states, so it has no transition table.
         rainy_probability: probability that a move in the rain succeeds.
         time_limit: steps to truncation; None for no limit.
 
     Returns:
         The MDP, S = 500, A = 6, K = 3 in the rain, otherwise 1.
     """
-    if fickle_passenger:
-        raise ValueError(
-            "fickle_passenger=True is not supported: the change of destination depends on a flag"
-            " drawn at reset that the 500 states do not hold, so it has no transition table"
-        )
     within("rainy_probability", rainy_probability, "[0, 1]")
     astray = (1.0 - rainy_probability) / 2.0
 
@@ -91,14 +85,11 @@ def taxi(
 
 
 def taxi_layout(passenger: int | str = "R", destination: int | str = "G") -> GridLayout:
-    """Make the layout of the taxi's 25 cells for one passenger location and destination.
+    """Make the layout of the taxi's 25 cells for one passenger location (P) and destination (D).
 
     Args:
         passenger: "R", "G", "Y", "B" or "taxi", or Gymnasium's number, 0 to 4.
         destination: "R", "G", "Y" or "B", or its number, 0 to 3.
-
-    Returns:
-        The layout, with P and D marked.
     """
     places = tuple(PLACES)
     source = _place("passenger", passenger, (*places, "taxi"))

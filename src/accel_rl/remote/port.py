@@ -23,7 +23,7 @@ from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
 from accel_rl.replay.index import importance_weights
-from accel_rl.replay.validation import require_within
+from accel_rl.replay.validation import scalar_within
 from accel_rl.train.pipeline.buffer_ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 
@@ -98,7 +98,7 @@ class RemotePort:
         for name, value in (("least_size", least_size), ("replica", replica)):
             if value is not None:
                 integer(name, value)
-        require_within("alpha", alpha, "[0, inf)")
+        scalar_within("alpha", alpha, "[0, inf)")
         self._batch_size, self._replica = batch_size, replica
         self._least_size = least = batch_size if least_size is None else least_size
         held = capacity - (n_step - 1) * num_envs

@@ -26,11 +26,11 @@ from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import exponent_of, power_of_two
 from accel_rl.replay.members import draw_members, in_this_loop, key_of
-from accel_rl.replay.prioritised import exponent, power
+from accel_rl.replay.prioritised import power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import require_within
+from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 LAWS = {
@@ -125,7 +125,7 @@ def amper_fr(
 
     def make(ring: Ring, selective: bool) -> Sampler:
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> Amper:
-            return Amper(blocks.init(ring.capacity), exponent(alpha), as_ratio(csp_ratio))
+            return Amper(blocks.init(ring.capacity), *rates(alpha, csp_ratio))
 
         return amper_sampler(ring, init, _assign, search, groups, form)
 
@@ -249,7 +249,8 @@ def positive(x: Array) -> Array:
     return jnp.where(x > 0, x, np.float32(1))
 
 
-def as_ratio(csp_ratio: ArrayLike) -> Array:
-    """Check `csp_ratio` and return it as a leaf."""
-    require_within("csp_ratio", csp_ratio, "(0, 1]")
-    return jnp.asarray(csp_ratio, jnp.float32)
+def rates(alpha: ArrayLike, csp_ratio: ArrayLike) -> tuple[Array, Array]:
+    """Check the hyper-parameters of AMPER and return them as leaves."""
+    return scalar_within("alpha", alpha, "[0, inf)"), scalar_within(
+        "csp_ratio", csp_ratio, "(0, 1]"
+    )

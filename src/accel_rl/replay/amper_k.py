@@ -24,13 +24,12 @@ from accel_rl.replay.amper import (
     FORMS,
     Search,
     amper_sampler,
-    as_ratio,
     positive,
+    rates,
     representatives,
 )
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import power_of_two
-from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
@@ -134,7 +133,7 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
             counts = jnp.zeros(_KEYS, jnp.int32)
             stored = blocks.init(ring.capacity)
-            return AmperK(stored, counts, exponent(alpha), as_ratio(csp_ratio))
+            return AmperK(stored, counts, *rates(alpha, csp_ratio))
 
         return amper_sampler(ring, init, _assign, search, groups, form)
 

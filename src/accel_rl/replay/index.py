@@ -18,7 +18,7 @@ from accel_rl.replay import ring as rings
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
-from accel_rl.replay.validation import known, require, require_within, sound_priorities
+from accel_rl.replay.validation import known, require, scalar_within, sound_priorities
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 WEIGHTS_OVER = ("batch", "buffer")
@@ -189,8 +189,7 @@ def importance_weights(probabilities: Array, beta: ArrayLike, least: Array | Non
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.4.
     """
-    require_within("beta", beta, "[0, inf)")
-    beta = jnp.asarray(beta, jnp.float32)
+    beta = scalar_within("beta", beta, "[0, inf)")
     positive = probabilities > 0
     safe = jnp.where(positive, probabilities, np.float32(np.inf))
     least = jnp.min(safe) if least is None else least

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.validation import require_within
+from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike
 
 
@@ -43,7 +43,7 @@ def n_step(
     chex.assert_axis_dimension_gt(reward, 0, 0)
     given = [reward, discount] if truncated is None else [reward, discount, truncated]
     chex.assert_equal_shape_prefix(given, 1)
-    require_within("gamma", gamma, "[0, 1]")
+    scalar_within("gamma", gamma, "[0, 1]")
     n = len(reward)
     weight = jnp.float32(1)  # gamma^j times the discounts so far
     within = jnp.bool_(True)  # step j belongs to the episode and to the window

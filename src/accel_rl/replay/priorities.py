@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.validation import require_within
+from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike
 
 
@@ -14,8 +14,7 @@ def td_priority(td_error: Array, epsilon: ArrayLike = 1e-6) -> Array:
 
     Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, section 3.3.
     """
-    require_within("epsilon", epsilon, "[0, inf)")
-    return jnp.abs(td_error) + jnp.asarray(epsilon, jnp.float32)
+    return jnp.abs(td_error) + scalar_within("epsilon", epsilon, "[0, inf)")
 
 
 def sequence_priority(
@@ -37,12 +36,11 @@ def sequence_priority(
     """
     import chex  # at the first trace, since it takes 0.1 s
 
-    require_within("eta", eta, "[0, 1]")
-    require_within("epsilon", epsilon, "[0, inf)")
+    eta = scalar_within("eta", eta, "[0, 1]")
+    epsilon = scalar_within("epsilon", epsilon, "[0, inf)")
     chex.assert_type(valid, bool)
     chex.assert_equal_shape([valid, td_error])
     error = jnp.where(valid, jnp.abs(td_error), np.float32(0))
     steps = jnp.maximum(jnp.sum(valid, axis=-1), 1).astype(jnp.float32)
-    eta = jnp.asarray(eta, jnp.float32)
     mixed = eta * error.max(axis=-1) + (1 - eta) * error.sum(axis=-1) / steps
-    return mixed + jnp.asarray(epsilon, jnp.float32)
+    return mixed + epsilon

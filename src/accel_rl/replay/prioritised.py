@@ -12,7 +12,7 @@ from accel_rl.arguments import one_of
 from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import require_within
+from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
@@ -52,7 +52,11 @@ def prioritised(form: str = "auto") -> MakeSampler:
     one_of("form", form, FORMS)
 
     def make(ring: Ring, selective: bool) -> Sampler:
-        chosen = _form_here() if form == "auto" else form
+        chosen = form
+        if form == "auto" and jax.default_backend() == "cpu":
+            chosen = "native" if native.why_absent() is None else "tree"
+        elif form == "auto":
+            chosen = "wide"
         if chosen == "native":
             native.library()
         return _sampler(ring, MODULES[chosen])
@@ -69,23 +73,11 @@ def power(priorities: Array, alpha: Array) -> Array:
     return jnp.where(positive, scaled, np.float32(0))
 
 
-def exponent(alpha: ArrayLike) -> Array:
-    """Check `alpha` and return it as a leaf."""
-    require_within("alpha", alpha, "[0, inf)")
-    return jnp.asarray(alpha, jnp.float32)
-
-
-def _form_here() -> str:
-    if jax.default_backend() != "cpu":
-        return "wide"
-    return "native" if native.why_absent() is None else "tree"
-
-
 def _sampler(ring: Ring, ops: ModuleType) -> Sampler:
     """Return the sampler over one of `MODULES`, which have the same functions."""
 
     def init(alpha: ArrayLike = 0.6) -> Prioritised:
-        return Prioritised(ops.init(ring.capacity), exponent(alpha))
+        return Prioritised(ops.init(ring.capacity), scalar_within("alpha", alpha, "[0, inf)"))
 
     def assign(state: Prioritised, slots: Array, weights: Array) -> Prioritised:
         slots = within(slots, ring.capacity)

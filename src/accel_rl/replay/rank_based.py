@@ -17,10 +17,10 @@ from accel_rl.control_flow import cond_under_vmap
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.members import key_of
-from accel_rl.replay.prioritised import exponent
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
+from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 PER_OCTAVE = 16
@@ -72,7 +72,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
             jnp.arange(ring.capacity, dtype=jnp.int32),
             jnp.int32(0),
             jnp.int32(0),
-            exponent(alpha),
+            scalar_within("alpha", alpha, "[0, inf)"),
         )
 
     def keep(state: RankBased, changed: Blocks, number: Array) -> RankBased:

@@ -212,7 +212,9 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         items, steps = store.rows(transitions)
         if priorities is not None:
             single = _rank(transitions) == _rank(store.example) + store.has_env_axis
-            priorities = _by_rows(priorities, steps, store, single)
+            envs = (store.ring.num_envs,) if store.has_env_axis else ()
+            given = as_priorities(priorities, envs if single else (steps, *envs))
+            priorities = given.reshape(steps, store.ring.num_envs)
         return items, Added(steps, priorities, store.drawable(state, items, steps))
 
     def insert(state: IndexState, added: Added) -> IndexState:
@@ -270,13 +272,6 @@ def after(state: ReplayState, values: ArrayLike) -> ReplayState:
     cursor = state.store.cursor
     cursor = dataclasses.replace(cursor, row=order_after(cursor.row, values))
     return ReplayState(state.index, dataclasses.replace(state.store, cursor=cursor))
-
-
-def _by_rows(priorities: ArrayLike, steps: int, store: Store, single: bool) -> PyTree:
-    """Reshape the priorities given to an add, of one step or an axis of steps, to [steps, envs]."""
-    envs = (store.ring.num_envs,) if store.has_env_axis else ()
-    given = as_priorities(priorities, envs if single else (steps, *envs))
-    return given.reshape(steps, store.ring.num_envs)
 
 
 def _rank(items: PyTree) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.replay import ring as rings
-from accel_rl.replay import storage, views
+from accel_rl.replay import views
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.types import Array, ArrayLike, PyTree
 
@@ -78,7 +78,7 @@ def make_store(
       sequence_period: steps from the start of a sequence to that of the next.
       frame_stack: frames of an observation; each frame is stored once.
     """
-    spec = storage.describe(example)
+    spec = describe(example)
     view = views.make_view(
         spec, n_step=n_step, sequence_length=sequence_length, frame_stack=frame_stack
     )
@@ -86,15 +86,15 @@ def make_store(
     ring = Ring(capacity, 1 if num_envs is None else num_envs, view.window, view.history)
 
     def init() -> StoreState:
-        return StoreState(storage.allocate(spec, capacity), rings.start())
+        return StoreState(allocate(spec, capacity), rings.start())
 
     def rows(items: PyTree) -> tuple[PyTree, int]:
-        return storage.as_rows("transitions", spec, items, num_envs)
+        return as_rows("transitions", spec, items, num_envs)
 
     def write(state: StoreState, items: PyTree, steps: int) -> StoreState:
         first = state.cursor.row * np.int32(ring.num_envs)
         return StoreState(
-            storage.write(state.data, first, items, steps > 1),
+            write_rows(state.data, first, items, steps > 1),
             rings.advance(ring, state.cursor, steps),
         )
 
@@ -121,3 +121,83 @@ def make_store(
 
     selective = view.drops_truncated or sequence_period > 1
     return Store(init, rows, write, drawable, gather, ring, selective, spec, num_envs is not None)
+
+
+def allocate(example: PyTree, capacity: int) -> PyTree:
+    """Return zeros [capacity, *leaf] for each leaf, so that an unwritten row ends an episode."""
+    return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
+
+
+def describe(example: PyTree) -> PyTree:
+    """Return the shapes and dtypes of an example's leaves, without its values."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)), example)
+
+
+def _dtype(leaf: ArrayLike) -> np.dtype:
+    """Return the dtype that JAX gives an array or number."""
+    dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    return jax.dtypes.canonicalize_dtype(dtype)
+
+
+def as_rows(
+    argument: str, example: PyTree, items: PyTree, num_envs: int | None
+) -> tuple[PyTree, int]:
+    """Flatten items to leaves [steps * envs, *leaf] of the example's dtypes; count the steps.
+
+    Without an environment axis (`num_envs` None), items are one item or [steps]; with it, [envs] or
+    [steps, envs].
+    """
+    envs = () if num_envs is None else (num_envs,)
+    steps: set[int | None] = set()
+
+    def row(path: PyTree, spec: PyTree, item: PyTree) -> Array:
+        name = argument + jax.tree_util.keystr(path)
+        shape, single = np.shape(item), (*envs, *spec.shape)
+        dtype = _dtype(item)
+        integers = dtype.kind in "iu" and spec.dtype.kind in "iu"
+        if not np.can_cast(dtype, spec.dtype, "safe" if integers else "same_kind"):
+            raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
+        chunk = shape[1:] == single and len(shape) == len(single) + 1
+        if shape != single and not chunk:
+            raise ValueError(
+                f"{name} must have shape {single} or (steps, {str(single)[1:]}, got {shape}"
+            )
+        steps.add(shape[0] if chunk else None)
+        return jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape)
+
+    rows = jax.tree_util.tree_map_with_path(row, example, items)
+    if len(steps) > 1:
+        raise ValueError(f"leaves of {argument} must have the same number of steps, got {steps}")
+    (count,) = steps
+    return rows, 1 if count is None else count
+
+
+def write_rows(data: PyTree, first: Array, rows: PyTree, around: bool) -> PyTree:
+    """Write n items into n consecutive slots from `first`, around the end only if `around`.
+
+    To write around the end, two windows of n slots are overwritten, one at the end of the arrays
+    and one at their beginning. This needs no loop and no scatter.
+    """
+    put = _write_around if around else jax.lax.dynamic_update_slice_in_dim
+
+    def leaf(data: Array, new: Array) -> Array:
+        return put(data, new, first, axis=0)
+
+    return jax.tree.map(leaf, data, rows)
+
+
+def _write_around(data: Array, new: Array, first: Array, axis: int) -> Array:
+    n, capacity = new.shape[axis], data.shape[axis]
+    start = jnp.minimum(first, np.int32(capacity - n))
+    shift = first - start  # new items beyond the end
+    index = jnp.arange(n, dtype=jnp.int32).reshape(-1, *[1] * (new.ndim - 1))
+    rolled = jnp.roll(new, shift, axis=axis)
+    data = _blend(data, rolled, index >= shift, start, axis)
+    # Always 0, but not a constant: for one, XLA's CPU backend would rewrite the whole array.
+    return _blend(data, rolled, index < shift, jnp.minimum(first, 0), axis)
+
+
+def _blend(data: Array, new: Array, where: Array, start: Array, axis: int) -> Array:
+    old = jax.lax.dynamic_slice_in_dim(data, start, new.shape[axis], axis)
+    blended = jnp.where(where, new, old)
+    return jax.lax.dynamic_update_slice_in_dim(data, blended, start, axis)

@@ -22,44 +22,21 @@ __all__ = [
 
 
 def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
-    """Set leaves; keep the last of several weights for one slot, ignore slots out of range.
-
-    Args:
-      tree: the weights.
-      slots: [n] int32.
-      weights: [n] float32, finite and not negative.
-    """
+    """Set leaves [n]; see `sum_tree.assign`."""
     require_array("weights", weights, np.float32, (jnp.size(weights),))
     require_array("slots", slots, np.int32, weights.shape)
     return _assign("accel_rl_sum_tree_assign", tree, slots, weights)
 
 
 def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
-    """Set n consecutive leaves, around the end of the capacity, faster than `assign`.
-
-    Args:
-      tree: the weights.
-      first: int32, the first slot.
-      weights: [n] float32, n at most the capacity.
-      capacity: slots of the ring, after which leaves continue at 0.
-    """
+    """Set n consecutive leaves, around the end of the capacity; see `sum_tree.assign_range`."""
     require_array("weights", weights, np.float32, (jnp.size(weights),))
     require_array("first", first, np.int32, ())
     return _assign("accel_rl_sum_tree_assign_range", tree, first, weights, capacity=capacity)
 
 
 def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
-    """Return the slots at positions of the cumulative weights, and their probabilities.
-
-    Args:
-      tree: the weights.
-      positions: [n] float32 in [0, 1), fractions of the total.
-      words: [2, n] uint32, random bits of the positions below their last bit.
-
-    Returns:
-      Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all weights
-        are 0.
-    """
+    """Return slots [n] and their probabilities; see `sum_tree.draw`."""
     n = jnp.size(positions)
     require_array("positions", positions, np.float32, (n,))
     require_array("words", words, np.uint32, (2, n))

@@ -1,11 +1,12 @@
 """Checks of inputs: at once for known values, through checkify for traced ones."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
 
 from accel_rl.arguments import real, within
-from accel_rl.types import ArrayLike, PyTree
+from accel_rl.types import Array, ArrayLike, PyTree
 
 
 def known(*values: PyTree) -> bool:
@@ -26,12 +27,13 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
         raise ValueError(message)
 
 
-def require_within(name: str, value: ArrayLike, interval: str) -> None:
-    """Check a real scalar, and that it lies in an interval if it is known."""
+def scalar_within(name: str, value: ArrayLike, interval: str) -> Array:
+    """Check a real scalar, in an interval such as "[0, 1)" if it is known; return it as float32."""
     if known(value):
         within(name, value, interval)
     else:
         real(name, value)
+    return jnp.asarray(value, jnp.float32)
 
 
 def sound_priorities(priorities: PyTree, checked: bool = False) -> PyTree:
