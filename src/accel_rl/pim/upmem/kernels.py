@@ -17,7 +17,7 @@ from accel_rl.pim.upmem.build import dpu_program
 from accel_rl.pim.upmem.host import host
 from accel_rl.pim.upmem.toolkit import Toolkit
 from accel_rl.tabular.orders import NAMES as ORDERS
-from accel_rl.tabular.orders import RANDOM_BLOCK, Order
+from accel_rl.tabular.orders import RANDOM_BLOCK
 from accel_rl.tabular.passes import native
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
@@ -90,48 +90,41 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
 
 def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) -> Path:
     """Return the path of the DPU program for chunks of up to `capacity` rows."""
-    (rule, numerics), order = native.kernel_names(program), program.order
-    options = {
+    rule, numerics = native.kernel_names(program)
+    options = {name.upper(): size for name, size in _sizes(program, capacity).items()} | {
         "RULE": rule,
         "NUMERICS": numerics,
-        "ORDER": order.name,
-        "STRIDE": _stride(order),
-        "BLOCK": program.target_block,
-        "STATES": program.num_states,
-        "ACTIONS": program.num_actions,
+        "ORDER": program.order.name,
         "TASKLETS": settings.tasklets,
-        "RANDOM_BLOCKS": _random_blocks(program, capacity),
         "RATES": ";".join(map(str, settings.rates or ())),
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
     return dpu_program(settings.toolkit, options)
 
 
-def _stride(order: Order) -> int:
-    """Return the stride of STR; 1 for other orders, which then share programs."""
-    return order.stride if order.name == "STR" else 1
-
-
-def _random_blocks(program: PassProgram, capacity: int) -> int:
-    """Return the blocks that RAN can shuffle, a power of two so that chunks share programs."""
+def _sizes(program: PassProgram, capacity: int) -> dict[str, int]:
+    """Return the sizes that a DPU program is compiled for."""
     blocks = max(-(-capacity // RANDOM_BLOCK), 1)
-    return 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1
+    return {
+        "stride": program.order.stride if program.order.name == "STR" else 1,
+        "block": program.target_block,
+        "states": program.num_states,
+        "actions": program.num_actions,
+        # A power of two, so that chunks of similar lengths share a program.
+        "random_blocks": 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1,
+    }
 
 
 def _register(settings: UpmemSettings, program: PassProgram, capacity: int) -> int:
     """Return the number of a program; build the program if it is not cached."""
-    (rule, numerics), order = native.kernel_names(program), program.order
+    rule, numerics = native.kernel_names(program)
     return host(settings.toolkit).add(
         build_program(settings, program, capacity),
         settings.toolkit.profile(settings.machine),
         numerics=native.NUMERICS[numerics or ""],
         rule=native.RULES.index(rule or ""),
-        order=ORDERS.index(order.name),
-        stride=_stride(order),
-        block=program.target_block,
-        states=program.num_states,
-        actions=program.num_actions,
-        random_blocks=_random_blocks(program, capacity),
+        order=ORDERS.index(program.order.name),
+        **_sizes(program, capacity),
         asynchronous=settings.asynchronous,
         count_instructions=settings.count_instructions,
     )
