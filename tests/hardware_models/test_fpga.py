@@ -115,7 +115,7 @@ def test_the_replay_manager_leaves_less():
 def test_what_does_not_fit_is_refused(agilex):
     with pytest.raises(
         ValueError,
-        match=r"layers \(4, 250, 250\) with batch_size 3 needs 2056384 bits for "
+        match=r"layers \(4, 250, 250\) with batch_size 3 needs 2056384 bits of memory for "
         r"activations and weights, small has 2000000",
     ):
         fpga.pearl_learner(

@@ -222,7 +222,7 @@ def pearl_learner(
     mlab = fpga.mlab_blocks - (replay.modelled_mlab_blocks if replay else 0)
     m20k = fpga.m20k_blocks - (replay.modelled_m20k_blocks if replay else 0)
     available = mlab * fpga.mlab_bits + m20k * fpga.m20k_bits
-    _check_fits(what, "bits for activations and weights", bits, fpga.name, available)
+    _check_fits(what, "bits of memory for activations and weights", bits, fpga.name, available)
     return PearlLearner(latency, latency / fpga.clock, dsps, bits, available)
 
 

@@ -134,15 +134,12 @@ class KeyMemory:
         return self._each(matcher.TERNARY, ternary(wanted, self._top & ~masks), lines)
 
     def radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
-        """Run radius searches, one for each query, as `am.radius`.
+        """Run radius searches, one for each query, as `am.radius`; see `match`.
 
         Args:
-          queries: integer [M], in the range of the keys' dtype.
-          radii: integer [M], at least 0.
+          queries: as for `match`.
+          radii: integer [M], from 0 to the largest key.
           lines: as for `match`.
-
-        Returns:
-          words [M, ceil(N / 32)] and counts [M, D].
         """
         low, high = self._ball(*self._pairs(queries, "radii", radii))
         return self._each(matcher.RANGE, columns(low, high - low), lines)
@@ -156,8 +153,8 @@ class KeyMemory:
         searched together. Otherwise they are searched one after the other.
 
         Args:
-          queries: integer [M], in the range of the keys' dtype, M up to 256.
-          dont_cares: integer [M], 1 in the bits that match anything.
+          queries: as for `match`, M up to 256.
+          dont_cares: as for `match`.
           lines: as for `match`.
 
         Returns:
@@ -170,15 +167,12 @@ class KeyMemory:
         return self._union(matcher.ANY_TERNARY, pairs, lines)
 
     def any_radius(self, queries: ArrayLike, radii: ArrayLike, *, lines: bool = True) -> Matches:
-        """Search for the union of radius queries, as a packed `am.any_radius`.
+        """Search for the union of radius queries, as a packed `am.any_radius`; see `any_match`.
 
         Args:
-          queries: integer [M], in the range of the keys' dtype, M up to 256.
-          radii: integer [M], at least 0.
+          queries: as for `any_match`.
+          radii: as for `radius`.
           lines: as for `match`.
-
-        Returns:
-          words [ceil(N / 32)] and counts [D].
         """
         pairs = self._pairs(queries, "radii", radii, matcher.MOST_QUERIES)
         return self._ranges(*self._ball(*pairs), lines)

@@ -86,21 +86,20 @@ def fp32() -> Numerics:
     def as_float(x: ArrayLike) -> Array:
         return jnp.asarray(x, jnp.float32)
 
-    return _promised(
-        Numerics(
-            name="fp32",
-            dtype=np.dtype(np.float32),
-            gamma_max=1.0,
-            reward_range=(-np.inf, np.inf),
-            encode=as_float,
-            decode=as_float,
-            encode_rate=as_float,
-            decode_rate=as_float,
-            multiply=jnp.multiply,
-            add=jnp.add,
-            subtract=jnp.subtract,
-            mean=mean,
-        )
+    return Numerics(
+        name="fp32",
+        dtype=np.dtype(np.float32),
+        gamma_max=1.0,
+        reward_range=(-np.inf, np.inf),
+        encode=as_float,
+        decode=as_float,
+        encode_rate=as_float,
+        decode_rate=as_float,
+        multiply=jnp.multiply,
+        add=jnp.add,
+        subtract=jnp.subtract,
+        mean=mean,
+        kernel=Kernel("fp32", (jnp.multiply, jnp.add, jnp.subtract, mean)),
     )
 
 
@@ -124,7 +123,6 @@ def int32_scaled(
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024 (fixed point instead of emulated floats).
     """
     whole("scale", scale, 1, 46_340)
-    _check_bound(scale, gamma_max, reward_range)
     divisor = np.int32(scale)
 
     def multiply(c: Array, x: Array) -> Array:
@@ -136,23 +134,9 @@ def int32_scaled(
         rest = _sum([_remainder(x, n) for x in values])
         return _sum([_divide(x, n) for x in values]) + _divide(rest, n)
 
-    return _promised(
-        Numerics(
-            name="int32_scaled",
-            dtype=np.dtype(np.int32),
-            gamma_max=gamma_max,
-            reward_range=reward_range,
-            encode=lambda x: _quantise(x, scale),
-            decode=lambda x: _dequantise(x, scale),
-            encode_rate=lambda x: _quantise(x, scale),
-            decode_rate=lambda x: _dequantise(x, scale),
-            multiply=multiply,
-            add=jnp.add,
-            subtract=jnp.subtract,
-            mean=mean,
-        ),
-        scale == KERNEL_SCALE,
-    )
+    arithmetic = multiply, jnp.add, jnp.subtract, mean
+    made = _fixed_point("int32_scaled", scale, scale, gamma_max, reward_range, *arithmetic)
+    return made if scale == KERNEL_SCALE else made._replace(kernel=None)
 
 
 @functools.cache
@@ -173,8 +157,6 @@ def int32_pow2(
       reward_range: the smallest and largest reward that will be used.
     """
     whole("fraction_bits", fraction_bits, 0, 24)
-    scale = 2**fraction_bits
-    _check_bound(scale, gamma_max, reward_range)
 
     def multiply(c: Array, x: Array) -> Array:
         # In two parts, since c * x would need 40 bits. Magnitudes, as >> rounds towards -infinity.
@@ -189,22 +171,11 @@ def int32_pow2(
         half = jnp.where(rest < np.int32(0), -(n // 2), n // 2).astype(jnp.int32)
         return _sum([_divide(x, n) for x in values]) + _divide(rest + half, n)
 
-    return _promised(
-        Numerics(
-            name="int32_pow2",
-            dtype=np.dtype(np.int32),
-            gamma_max=gamma_max,
-            reward_range=reward_range,
-            encode=lambda x: _quantise(x, scale),
-            decode=lambda x: _dequantise(x, scale),
-            encode_rate=lambda x: _quantise(x, 256),
-            decode_rate=lambda x: _dequantise(x, 256),
-            multiply=multiply,
-            add=saturating_add,
-            subtract=lambda x, y: saturating_add(x, -y),
-            mean=mean,
-        )
-    )
+    def subtract(x: Array, y: Array) -> Array:
+        return saturating_add(x, -y)
+
+    arithmetic = multiply, saturating_add, subtract, mean
+    return _fixed_point("int32_pow2", 2**fraction_bits, 256, gamma_max, reward_range, *arithmetic)
 
 
 FACTORIES: dict[str, Callable[[], Numerics]] = {
@@ -228,12 +199,18 @@ def saturating_add(x: Array, y: Array) -> Array:
     return jnp.where(overflow, limit, jnp.maximum(total, np.int32(-INT32_MAX)))
 
 
-def _promised(nx: Numerics, holds: bool = True) -> Numerics:
-    functions = (nx.multiply, nx.add, nx.subtract, nx.mean)
-    return nx._replace(kernel=Kernel(nx.name, functions) if holds else None)
-
-
-def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]) -> None:
+def _fixed_point(
+    name: str,
+    scale: int,
+    rate_scale: int,
+    gamma_max: float,
+    reward_range: tuple[float, float],
+    multiply: Callable[[Array, Array], Array],
+    add: Callable[[Array, Array], Array],
+    subtract: Callable[[Array, Array], Array],
+    mean: Callable[[Sequence[Array]], Array],
+) -> Numerics:
+    """Make INT32 numerics that have native code; check that reachable values fit."""
     low, high = (real("reward_range", bound) for bound in reward_range)
     within("gamma_max", gamma_max, "[0, 1)")
     if not low <= high:
@@ -246,6 +223,21 @@ def _check_bound(scale: int, gamma_max: float, reward_range: tuple[float, float]
             f"{scale} need {2 * value * scale:.3g} > {INT32_MAX}: lower the scale, gamma_max or "
             "reward_range"
         )
+    return Numerics(
+        name,
+        np.dtype(np.int32),
+        gamma_max,
+        reward_range,
+        lambda x: _quantise(x, scale),
+        lambda x: _dequantise(x, scale),
+        lambda x: _quantise(x, rate_scale),
+        lambda x: _dequantise(x, rate_scale),
+        multiply,
+        add,
+        subtract,
+        mean,
+        Kernel(name, (multiply, add, subtract, mean)),
+    )
 
 
 def _divide(x: Array, n: np.int32) -> Array:

@@ -31,13 +31,8 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
     Reference: Watkins and Dayan, "Q-learning", Machine Learning 8, 1992; Sutton and Barto,
       Reinforcement Learning, 2nd edition, equation 6.8.
     """
-
-    def value(
-        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
-    ) -> Array:
-        return _maximum(tables[0])
-
-    return build_rule("q_learning", numerics, value, kernel="q_learning")
+    name = "q_learning"
+    return build_rule(name, numerics, lambda nx, tables, row, c: _maximum(tables[0]), kernel=name)
 
 
 @functools.cache

@@ -11,10 +11,9 @@ from accel_rl.pim.cost.instructions import (
     load_calibration,
     update_instructions,
 )
-from accel_rl.pim.cost.kernel import KernelCycles, pass_cycles
+from accel_rl.pim.cost.kernel import KernelCycles, ownership_imbalance, pass_cycles
 from accel_rl.pim.cost.limits import check_fits
 from accel_rl.pim.cost.model import ModelledSeconds, ScalingPoint, modelled_seconds, strong_scaling
-from accel_rl.pim.cost.ownership import ownership_imbalance
 from accel_rl.pim.cost.roofline import Roofline, peak_updates, roofline
 from accel_rl.pim.cost.workload import DpuWorkload, split_rows
 

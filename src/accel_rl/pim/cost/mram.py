@@ -14,10 +14,6 @@ _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and
 
 def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
     """Return the cycles to move `size` contiguous bytes, in transfers of the largest size."""
-    if size < 0 or size % machine.dma_alignment_bytes:
-        raise ValueError(
-            f"size must be a non-negative multiple of {machine.dma_alignment_bytes} B, got {size}"
-        )
     alpha = machine.dma_write_alpha if write else machine.dma_read_alpha
     transfers = -(-size // machine.dma_max_bytes)
     return alpha * transfers + machine.dma_cycles_per_byte * size

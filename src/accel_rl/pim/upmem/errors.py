@@ -1,13 +1,10 @@
 """Exceptions of UPMEM DPUs."""
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-
-_NUMBER = re.compile(r"upmem \[error (\d+)\]")
 
 
 class UpmemError(RuntimeError):
@@ -64,12 +61,6 @@ BY_KIND: dict[int, type[UpmemError]] = {
     5: TooLarge,
     6: UpmemError,
 }
-
-
-def error_number(error: BaseException) -> int | None:
-    """Return the host's number of an error that jax raised, or None if it has none."""
-    found = _NUMBER.search(str(error))
-    return int(found[1]) if found else None
 
 
 @contextlib.contextmanager

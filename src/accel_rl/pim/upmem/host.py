@@ -4,34 +4,18 @@ import atexit
 import ctypes
 import dataclasses
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import jax
 
 from accel_rl.pim.upmem.build import fingerprint, host_library
-from accel_rl.pim.upmem.errors import BY_KIND, SdkMissing, UpmemError, error_number
+from accel_rl.pim.upmem.errors import BY_KIND, SdkMissing, UpmemError
 from accel_rl.pim.upmem.toolkit import Toolkit
 
 _LOG_BYTES = 1 << 20
-
-
-@dataclasses.dataclass(frozen=True)
-class HostProgram:
-    """DPU program as the host describes it; enum values are those of kernels/common."""
-
-    path: Path
-    profile: str
-    numerics: int
-    rule: int
-    order: int
-    stride: int
-    block: int
-    states: int
-    actions: int
-    random_blocks: int
-    asynchronous: bool
-    count_instructions: bool
+_NUMBER = re.compile(r"upmem \[error (\d+)\]")  # in messages of exceptions that jax raises
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,14 +139,19 @@ class Host:
             jax.ffi.register_ffi_target(symbol, handler, platform="cpu")
         atexit.register(self.release)
 
-    def add(self, program: HostProgram) -> int:
-        """Register a program; return its number for handlers, the same for equal programs."""
-        values = dataclasses.asdict(program) | {"path": str(program.path)}
-        text = repr((self._fingerprint, sorted(values.items())))
+    def add(self, path: Path, profile: str, **settings: int) -> int:
+        """Register a program; return its number for handlers, the same for equal programs.
+
+        Args:
+          path: of the program.
+          profile: of the DPUs, for `dpu_alloc`.
+          **settings: other fields of `struct arl_upmem_program`; enums are those of kernels/common.
+        """
+        text = repr((self._fingerprint, str(path), profile, sorted(settings.items())))
         digest = hashlib.sha256(text.encode()).digest()[:8]
         number = int.from_bytes(digest, "little", signed=True)
-        values |= {name: values[name].encode() for name in ("path", "profile")}
-        self.library.accel_rl_upmem_add(number, ctypes.byref(_Program(**values)))
+        program = _Program(path=str(path).encode(), profile=profile.encode(), **settings)
+        self.library.accel_rl_upmem_add(number, ctypes.byref(program))
         return number
 
     def release(self) -> None:
@@ -179,8 +168,8 @@ class Host:
 
     def translate(self, error: Exception) -> UpmemError | None:
         """Return the host's error behind an exception of jax, or None if there is none."""
-        number = error_number(error)
-        return None if number is None else self.error(number)
+        number = _NUMBER.search(str(error))
+        return self.error(int(number[1])) if number else None
 
     def error(self, number: int) -> UpmemError | None:
         """Return the error with this number, or None if the host no longer keeps it."""

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.pim.upmem.build import dpu_program
-from accel_rl.pim.upmem.host import HostProgram, host
+from accel_rl.pim.upmem.host import host
 from accel_rl.pim.upmem.toolkit import Toolkit
 from accel_rl.tabular.orders import NAMES as ORDERS
-from accel_rl.tabular.orders import RANDOM_BLOCK, Order
+from accel_rl.tabular.orders import RANDOM_BLOCK
 from accel_rl.tabular.passes import native
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
@@ -29,23 +29,14 @@ Rates = tuple[int, int, int]  # alpha, gamma, epsilon as INT32 coefficients
 
 @dataclasses.dataclass(frozen=True)
 class UpmemSettings:
-    """Settings with which programs are built and run.
-
-    Attributes:
-      toolkit: SDK that builds and runs programs.
-      tasklets: tasklets per DPU.
-      machine: machine whose limits programs must fit; the toolkit's default if None.
-      asynchronous: some ranks move data while others compute.
-      count_instructions: DPUs count instructions instead of cycles.
-      rates: rates compiled into the program; None if they are passed with each launch.
-    """
+    """Settings with which programs are built and run; see `pim.upmem_backend`."""
 
     toolkit: Toolkit
     tasklets: int
     machine: str | None
     asynchronous: bool
     count_instructions: bool
-    rates: Rates | None
+    rates: Rates | None  # compiled into the program; None if they are passed with each launch
 
 
 @jax.tree_util.register_dataclass
@@ -81,20 +72,7 @@ def launch(
     seeds: Sequence[Array],
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk, each from `table`; return the tables of all DPUs.
-
-    Args:
-      settings: settings of the program.
-      program: the pass, static.
-      rows: from `load`.
-      table: [K * S * A] in the numerics' dtype.
-      coefficients: the rates.
-      seeds: from `native.seeds_of`.
-      num_passes: passes, static.
-
-    Returns:
-      [D, K * S * A].
-    """
+    """Run passes over every chunk, each from `table` [K * S * A]; return tables [D, K * S * A]."""
     shape = (rows.words.shape[0], program.entries)
     call = _call("accel_rl_upmem_launch", jax.ShapeDtypeStruct(shape, table.dtype))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
@@ -112,50 +90,41 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
 
 def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) -> Path:
     """Return the path of the DPU program for chunks of up to `capacity` rows."""
-    (rule, numerics), order = native.kernel_names(program), program.order
-    options = {
+    rule, numerics = native.kernel_names(program)
+    options = {name.upper(): size for name, size in _sizes(program, capacity).items()} | {
         "RULE": rule,
         "NUMERICS": numerics,
-        "ORDER": order.name,
-        "STRIDE": _stride(order),
-        "BLOCK": program.target_block,
-        "STATES": program.num_states,
-        "ACTIONS": program.num_actions,
+        "ORDER": program.order.name,
         "TASKLETS": settings.tasklets,
-        "RANDOM_BLOCKS": _random_blocks(program, capacity),
         "RATES": ";".join(map(str, settings.rates or ())),
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
     return dpu_program(settings.toolkit, options)
 
 
-def _stride(order: Order) -> int:
-    """Return the stride of STR; 1 for other orders, which then share programs."""
-    return order.stride if order.name == "STR" else 1
-
-
-def _random_blocks(program: PassProgram, capacity: int) -> int:
-    """Return the blocks that RAN can shuffle, a power of two so that chunks share programs."""
+def _sizes(program: PassProgram, capacity: int) -> dict[str, int]:
+    """Return the sizes that a DPU program is compiled for."""
     blocks = max(-(-capacity // RANDOM_BLOCK), 1)
-    return 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1
+    return {
+        "stride": program.order.stride if program.order.name == "STR" else 1,
+        "block": program.target_block,
+        "states": program.num_states,
+        "actions": program.num_actions,
+        # A power of two, so that chunks of similar lengths share a program.
+        "random_blocks": 1 << (blocks - 1).bit_length() if program.order.name == "RAN" else 1,
+    }
 
 
 def _register(settings: UpmemSettings, program: PassProgram, capacity: int) -> int:
     """Return the number of a program; build the program if it is not cached."""
-    (rule, numerics), order = native.kernel_names(program), program.order
+    rule, numerics = native.kernel_names(program)
     return host(settings.toolkit).add(
-        HostProgram(
-            path=build_program(settings, program, capacity),
-            profile=settings.toolkit.profile(settings.machine),
-            numerics=native.NUMERICS[numerics or ""],
-            rule=native.RULES.index(rule or ""),
-            order=ORDERS.index(order.name),
-            stride=_stride(order),
-            block=program.target_block,
-            states=program.num_states,
-            actions=program.num_actions,
-            random_blocks=_random_blocks(program, capacity),
-            asynchronous=settings.asynchronous,
-            count_instructions=settings.count_instructions,
-        )
+        build_program(settings, program, capacity),
+        settings.toolkit.profile(settings.machine),
+        numerics=native.NUMERICS[numerics or ""],
+        rule=native.RULES.index(rule or ""),
+        order=ORDERS.index(program.order.name),
+        **_sizes(program, capacity),
+        asynchronous=settings.asynchronous,
+        count_instructions=settings.count_instructions,
     )

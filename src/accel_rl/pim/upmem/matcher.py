@@ -40,10 +40,7 @@ class Matcher:
       dpus: number of DPUs, D.
       groups: groups of 64 slots per DPU, G.
       bits: bits of a key.
-      tasklets: tasklets per DPU.
-      machine: machine whose limits the program must fit; the toolkit's default if None.
-      asynchronous: some ranks move data while others compute.
-      count_instructions: DPUs count instructions instead of cycles.
+      tasklets, machine, asynchronous, count_instructions: as for `pim.match.KeyMemory`.
     """
 
     def __init__(
