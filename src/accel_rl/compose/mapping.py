@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import tomllib
 from collections.abc import Mapping as Table
 from pathlib import Path
@@ -107,9 +106,6 @@ def from_table(table: object) -> Mapping:
     return validated(pydantic.TypeAdapter(Mapping), table, "mapping")
 
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
 def read_toml(path: Path) -> dict[str, Json]:
     """Read a TOML file; raise ValueError, with its path, if it is not valid TOML."""
     try:
@@ -118,19 +114,6 @@ def read_toml(path: Path) -> dict[str, Json]:
         raise ValueError(f"{path} is no TOML file: {error}") from error
 
 
-def toml_text(tables: Table[str, Json]) -> str:
-    """Return TOML text of strings, numbers, bools, lists and tables of these."""
-    lines = [_line(name, each) for name, each in tables.items() if not isinstance(each, Table)]
-    for name, table in tables.items():
-        if isinstance(table, Table):
-            lines += ["", f"[{_key(name)}]", *(_line(key, each) for key, each in table.items())]
-    return "\n".join(lines).strip() + "\n"
-
-
-def _line(name: str, value: object) -> str:
-    """Return a TOML line; strings, numbers, bools and lists are written as in JSON."""
-    return f"{_key(name)} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+def toml_text(table: Table[str, str]) -> str:
+    """Return TOML text of a table of strings, which TOML quotes as JSON does."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())

@@ -63,11 +63,7 @@ def reached(
     """Return FLOP per byte and FLOP per second of steps measured with all roles on one device.
 
     Steps on other devices, or with transfers from them, are not bounded by this device's roof.
-
-    Args:
-      device: its name.
-      counts: for single updates; a measured step may be of a group, see `Costs.group`.
-      costs: of the workload.
+    Counts are of single updates; a measured step may be of a group, see `Costs.group`.
     """
     alone = Mapping("deterministic", device, device, device, (device,))
     points = {}

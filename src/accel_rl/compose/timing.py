@@ -1,5 +1,6 @@
 """Timing of calls: warmed up and repeated, alone or while another call repeats."""
 
+import concurrent.futures
 import functools
 import threading
 import time
@@ -36,34 +37,29 @@ def together(
     first: Callable[[], object], second: Callable[[], object], seconds: float = 0.2
 ) -> tuple[float, float]:
     """Return mean seconds of two calls that repeat concurrently, each in its own thread."""
-    calls = first, second
     start, stop = threading.Barrier(2), threading.Event()
-    means, errors = [0.0, 0.0], []
 
-    def repeat(number: int) -> None:
+    def repeat(call: Callable[[], object]) -> float:
         count = 0
+        start.wait()
+        began = time.perf_counter()
         try:
-            start.wait()
-            began = time.perf_counter()
             while not (count and stop.is_set()):
-                calls[number]()
+                call()
                 count += 1
-            means[number] = (time.perf_counter() - began) / count
-        except Exception as error:
-            errors.append(error)
-            start.abort()
+        except Exception:
             stop.set()
+            raise
+        return (time.perf_counter() - began) / count
 
-    threads = [threading.Thread(target=repeat, args=(number,), daemon=True) for number in (0, 1)]
-    for thread in threads:
-        thread.start()
-    stop.wait(seconds)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return means[0], means[1]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(repeat, call) for call in (first, second)]
+        try:
+            stop.wait(seconds)
+        finally:
+            stop.set()
+        one, other = (each.result() for each in running)
+    return one, other
 
 
 def handing_off(times: int = 300) -> float:

@@ -65,11 +65,8 @@ def _unfinished(
 ) -> list[dict[str, Json]]:
     """Describe a training that has not ended or has no scores; return an empty list otherwise.
 
-    Args:
-      directory: of the training; absent if the sweep has not reached it.
-      settings: of the group within a sweep.
-      wanted: its configuration, or one with more steps that the sweep was resumed with.
-      scored: True if the training has scores.
+    The folder is absent if the sweep has not reached it; `wanted` has more steps than the
+    training's own configuration if the sweep was resumed with more.
     """
     ended = (directory / RESULTS).is_file()
     if ended and scored and folder.read(directory).training.steps >= wanted.training.steps:

@@ -157,12 +157,7 @@ class ActorSlot:
 
 
 class DeviceActor:
-    """Actor whose environments are pure functions on a device.
-
-    Args:
-      slot: index, device and keys.
-      state: of its own environments; copied.
-    """
+    """Actor whose environments are pure functions on a device; their state is copied."""
 
     def __init__(self, slot: ActorSlot, state: ActorState) -> None:
         self._collect, self._slot, self._restarts = _collect(slot.config), slot, 0

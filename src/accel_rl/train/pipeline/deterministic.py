@@ -38,12 +38,7 @@ class PendingUpdate(NamedTuple):
 
 
 class DeterministicWorkers:
-    """Three workers: an actor, the buffer and the learner.
-
-    Args:
-      context: has one actor.
-      state: at the start.
-    """
+    """Three workers: the only actor, the buffer and the learner."""
 
     def __init__(self, context: Context, state: TrainState) -> None:
         self._context, self._state = context, state

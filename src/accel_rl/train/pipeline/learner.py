@@ -143,11 +143,7 @@ class UpdateInputs:
     """Keys, importance-sampling exponent and discount of each iteration; thread-safe.
 
     Computed for blocks of iterations, because one dispatch costs more than what it computes.
-
-    Args:
-      program: whose keys are derived.
-      state: of the training.
-      device: where sampling keys go, the buffer's.
+    Sampling keys are on `device`, the buffer's.
     """
 
     def __init__(self, program: Program, state: TrainState, device: jax.Device) -> None:

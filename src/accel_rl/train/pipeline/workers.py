@@ -27,11 +27,7 @@ class WorkerSpan(NamedTuple):
 
 
 class Workers:
-    """Threads that stop together when one fails.
-
-    Args:
-      spans: number of latest spans kept.
-    """
+    """Threads that stop together when one fails; the latest `spans` steps are kept."""
 
     def __init__(self, spans: int = 0) -> None:
         # All conditions share one lock. Each queue and counter has a condition of its own, so
@@ -203,11 +199,7 @@ class Counter:
 
 
 class Restarts:
-    """Budget of actor restarts, shared by all actors.
-
-    Args:
-      limit: restarts of all actors together.
-    """
+    """Budget of restarts, shared by all actors."""
 
     def __init__(self, limit: int) -> None:
         self.count = 0  # so far
