@@ -55,7 +55,7 @@ ROWS = [
     ("resume broken", "broken/run.json is not a JSON file"),
     ("sweep dqn CartPole-v1 --out new", "a sweep needs a setting with several values"),
     ("sweep dqn CartPole-v1 agent.tau=1, --out new", "values must be comma-separated"),
-    ("evaluate text", "text is not a table that accel_rl wrote (no .npz file, or cut short)"),
+    ("evaluate text", "text is not a table that accel_rl wrote (absent, no .npz file, or cut"),
     ("evaluate broken", "broken/run.json is not a JSON file"),
     ("evaluate folder --episodes 0", "'--episodes': Input should be greater than or equal to 1"),
     ("plot folder", "folder is not the folder of a run: no run.json"),

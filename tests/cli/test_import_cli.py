@@ -110,7 +110,7 @@ def test_an_environments_tables_tell_ends_in_text(there):
         (CSV, ("--truncated", "cut"), "no column 'cut', it has 'state, action, reward, next_state"),
         (CSV.partition("\n")[2], (), "line 1: no header; the first line must name the columns"),
         (CSV.partition("\n")[0], (), "own.csv: no rows below the header"),
-        ("", (), "own.csv: no rows: the file is empty"),
+        ("", (), "own.csv: no rows below the header"),
         (BLANKS, (), "nothing says where episodes end"),
         (BLANKS.replace("4 1", "4.5 1"), ("--episode-end", "truncated"), "line 4 (row 2): state i"),
         (BLANKS.replace("4 1", "4"), ("--episode-end", "truncated"), "line 4: 3 fields, must be 4"),

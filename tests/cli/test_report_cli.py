@@ -169,7 +169,7 @@ def test_the_demos_page_has_its_pictures_and_marks_columns(tmp_path):
     (tmp_path / "time_parts.png").write_bytes(b"nothing")
     result = invoke("report", tmp_path)
     assert result.exit_code == 2
-    assert "time_parts.png: it is no PNG file" in result.output
+    assert "time_parts.png is no PNG file" in result.output
 
 
 APEX = {
@@ -297,10 +297,10 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
     write(unknown / "run.json", {"kind": "other"})
     good = RESULTS / "in_network-2026-11-22.json"
     for words, told in (
-        ((tmp_path / "absent",), "absent does not exist"),
+        ((tmp_path / "absent",), "absent: No such file or directory"),
         ((tmp_path / "empty",), "empty is no run's folder"),
-        ((tmp_path / "broken.json",), "broken.json is not a JSON file"),
-        ((tmp_path / "other.json",), "other.json: schema is missing"),
+        ((tmp_path / "broken.json",), "broken.json holds no benchmark results: Expecting value"),
+        ((tmp_path / "other.json",), "other.json holds no benchmark results: schema is missing"),
         ((damaged,), "damaged holds a damaged run: KeyError"),
         ((unknown,), "run.json is damaged: kind must be 'training', 'sweep'"),
         ((good, "--out", tmp_path / "no" / "x.html"), "no does not exist"),

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_named(tmp_path, place, value, message):
     inside[place[-1]] = value
     path = tmp_path / "broken.json"
     path.write_text(json.dumps(broken))
-    with pytest.raises(ValueError, match=f"broken.json: {message}"):
+    with pytest.raises(ValueError, match=f"broken.json holds no benchmark results: {message}"):
         results.read(path)
 
 
@@ -110,7 +110,7 @@ def test_what_is_no_table_is_named(tmp_path):
     for number, (text, message) in enumerate((('{"schema": ', "Expecting"), ("[]", "a table"))):
         path = tmp_path / f"{number}.json"
         path.write_text(text)
-        with pytest.raises(ValueError, match=f"{number}.json.* {message}"):
+        with pytest.raises(ValueError, match=f"{number}.json holds .* results: .*{message}"):
             results.read(path)
 
 

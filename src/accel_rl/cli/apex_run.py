@@ -36,29 +36,18 @@ def execute(
     training: ApexTraining,
     *,
     command: str,
-    servers: Sequence[str] = (),
-    shards: int = 1,
-    learners: int = 1,
-    ray: bool = False,
-    ray_address: str | None = None,
+    servers: Sequence[str],
+    shards: int,
+    learners: int,
+    ray: bool,
+    ray_address: str | None,
     secret: bytes | None,
     restarts: int,
     on_row: Callable[[Row], None],
 ) -> dict[str, Json]:
     """Train, evaluate the final policy, and write the run's folder.
 
-    Args:
-      directory: the run's folder.
-      training: what to train.
-      command: the command line, for records.
-      servers: addresses of running servers; if empty, `shards` servers are started.
-      shards: number of servers to start, each with a shard of the replay buffer.
-      learners: number of data-parallel learner processes; 1: this process learns.
-      ray: run actors on Ray instead of in processes of this machine.
-      ray_address: of the Ray cluster; None starts one on this machine.
-      secret: shared secret of servers and clients.
-      restarts: total number of restarts of failed actors.
-      on_row: called with each row of metrics.
+    Options are those of `accel-rl apex`; without `servers`, `shards` of them are started.
 
     Raises:
       ValueError: if the server has already had a training of that name.

@@ -46,9 +46,24 @@ def load_dataset(path: str, argument: str) -> "TabularDataset":
         return datasets.load(path)
 
 
+def refuse_options(reason: str, **options: object) -> None:
+    """Refuse options that were given and are not for this kind of run, by name."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
+
+
 def names_file(value: str) -> bool:
     """Return whether an argument for an environment or a file names a file."""
     return value.endswith((".npz", ".csv", ".tsv", ".txt")) or Path(value).is_file()
+
+
+def check_file(path: Path) -> None:
+    """Raise ValueError if a file cannot be written: its folder is absent, or it is a folder."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory")
+    if not path.parent.is_dir():
+        raise ValueError(f"directory {path.parent} does not exist")
 
 
 def check_dataset_file(path: Path, overwrite: bool) -> None:
@@ -58,12 +73,9 @@ def check_dataset_file(path: Path, overwrite: bool) -> None:
         ValueError: it does not end in .npz, its folder is absent, it is a folder itself, or it
             exists and `overwrite` is False.
     """
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory")
+    check_file(path)
     if path.suffix != ".npz":
         raise ValueError(f"{path} must end in .npz, the format of datasets")
-    if not path.parent.is_dir():
-        raise ValueError(f"directory {path.parent} does not exist")
     if path.exists() and not overwrite:
         raise ValueError(f"{path} exists; --overwrite replaces it")
 

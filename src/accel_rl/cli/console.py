@@ -29,11 +29,10 @@ def bad_input(
     try:
         yield
     except errors as error:
-        if not isinstance(error, OSError):
-            raise typer.BadParameter(str(error), param_hint=argument) from error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise typer.BadParameter(of_system(error), param_hint=argument) from error
+        reason = of_system(error) if isinstance(error, OSError) else str(error)
+        raise typer.BadParameter(reason, param_hint=argument) from error
 
 
 def of_system(error: OSError) -> str:

@@ -19,13 +19,7 @@ _MEAN_COLOR = plot.COLORS[4]
 
 
 def draw(findings: Sequence[Findings], scale: Scale, tasklets: int) -> dict[str, Figure]:
-    """Draw all pictures, by file name.
-
-    Args:
-        findings: of each environment.
-        scale: size of the experiment.
-        tasklets: per DPU, for the titles of modelled figures.
-    """
+    """Draw all pictures, by file name."""
     figures = {
         "learning_curves.png": _curves(findings, scale),
         "strong_scaling.png": _scaling(findings, tasklets),

@@ -2,16 +2,26 @@
 
 import collections
 import dataclasses
+import os
+from pathlib import Path
 from typing import get_args
 
 import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson, BackendName
-from accel_rl.cli.dpdk_report import dpdk_transports
 from accel_rl.cli.optional import PARTS
 from accel_rl.io.machine import core_count
 from accel_rl.io.values import Json
+
+_DRIVERS = {
+    "memif": "memif",
+    "vhost": "vhost",
+    "virtio": "virtio_user",
+    "af_packet": "af_packet",
+    "af_xdp": "af_xdp",
+}
+_NEEDS_ROOT = ("af_packet", "af_xdp")
 
 EXAMPLES = console.examples("accel-rl doctor", "accel-rl doctor --json")
 
@@ -48,12 +58,10 @@ def doctor(json: AsJson = False) -> None:
         )
         return
     console.print_table("Versions", ("package", "version"), versions.items())
-    rows = ((b["name"], "present" if b["present"] else "absent", b["why"]) for b in backends)
-    console.print_table("Backends", ("name", "", "why"), rows, numbers_from=3)
-    rows = ((t["name"], "present" if t["present"] else "absent", t["why"]) for t in transports)
-    console.print_table(
-        "Transports of the replay server", ("name", "", "why"), rows, numbers_from=3
-    )
+    tables = {"Backends": backends, "Transports of the replay server": transports}
+    for title, found in tables.items():
+        rows = ((f["name"], "present" if f["present"] else "absent", f["why"]) for f in found)
+        console.print_table(title, ("name", "", "why"), rows, numbers_from=3)
     rows = (
         (p["name"], p["purpose"], "present" if p["present"] else f"absent: {p['package']}")
         for p in parts
@@ -114,24 +122,63 @@ def _transports() -> list[dict[str, Json]]:
         {"name": name, "present": not lacking.get(name), "why": lacking.get(name) or text}
         for name, text in what.items()
     ]
-    return [*found, *dpdk_transports()]
+    return [*found, *_dpdk_transports()]
+
+
+def _dpdk_transports() -> list[dict[str, Json]]:
+    """List the transports over DPDK, present or absent, with the reason."""
+    from accel_rl.remote.module import native
+
+    try:
+        found = native().describe_dpdk()
+    except ImportError as error:
+        found = {"version": "", "drivers": "", "why": str(error)}
+    if found["why"]:
+        return [{"name": name, "present": False, "why": found["why"]} for name in ("dpdk", "memif")]
+    drivers = [
+        called
+        for name, called in _DRIVERS.items()
+        if list(Path(found["drivers"]).glob(f"librte_net_{name}.so*"))
+    ]
+    root = os.geteuid() == 0
+    parts = [
+        f"{found['version']}, with {', '.join(drivers) or 'none of our drivers'}",
+        f"{_hugepages()} hugepages (only real devices need them)",
+        f"{'' if root else 'no '}root, which {' and '.join(_NEEDS_ROOT)} take",
+    ]
+    memif = "shared memory with programs on DPDK, without privileges or hugepages"
+    if "memif" not in drivers:
+        memif = f"{found['version']} has no memif driver in {found['drivers']}"
+    return [
+        {"name": "dpdk", "present": True, "why": "; ".join(parts)},
+        {"name": "memif", "present": "memif" in drivers, "why": memif},
+    ]
+
+
+def _hugepages() -> int:
+    """Count hugepages of all sizes, free or in use; 0 where the kernel does not list them."""
+    try:
+        return sum(
+            int(path.read_text())
+            for path in Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")
+        )
+    except OSError:
+        return 0
 
 
 def _optional_parts() -> list[dict[str, Json]]:
     """List the optional parts, with the reason of absence and how to install them."""
-    found = []
-    for name, part in PARTS.items():
-        why = part.why_absent()
-        found.append(
-            {
-                "name": name,
-                "present": why is None,
-                "purpose": part.purpose,
-                "package": part.package,
-                "why": why or "",
-            }
-        )
-    return found
+    return [
+        {
+            "name": name,
+            "present": why is None,
+            "purpose": part.purpose,
+            "package": part.package,
+            "why": why or "",
+        }
+        for name, part in PARTS.items()
+        for why in (part.why_absent(),)
+    ]
 
 
 def _upmem_backend() -> dict[str, Json]:

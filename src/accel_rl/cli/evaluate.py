@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from accel_rl.cli import console, evaluate_table, runtime
-from accel_rl.cli.arguments import AsJson, Seed
+from accel_rl.cli import console, runtime
+from accel_rl.cli.arguments import AsJson, Seed, make_mdp, refuse_options
 from accel_rl.io.values import Json
 
 EXAMPLES = console.examples(
@@ -18,6 +18,7 @@ EXAMPLES = console.examples(
 )
 
 _AGENTS, _TABLES = "Agents", "Tables"  # help panels
+_EPISODES = 100_000  # of a table, simulated by default
 
 
 def evaluate(
@@ -33,7 +34,7 @@ def evaluate(
             min=1,
             max=10_000_000,
             help="Episodes to play. Default: as configured for each seed of an agent, "
-            f"{evaluate_table.EPISODES:,} for a table.",
+            f"{_EPISODES:,} for a table.",
         ),
     ] = None,
     checkpoint: Annotated[
@@ -68,13 +69,12 @@ def evaluate(
     """Score what was learned: an agent by greedy episodes, a table exactly and by simulation."""
     runtime.prepare_jax()
     if not _is_agents(run):
-        if checkpoint is not None:
-            raise typer.BadParameter("is of agents, this is a table", param_hint="--checkpoint")
-        evaluate_table.evaluate_table(run, env, epsilon or 0.0, episodes, horizon, seed, json)
+        refuse_options("is of agents, this is a table", checkpoint=checkpoint)
+        _evaluate_table(run, env, epsilon or 0.0, episodes or _EPISODES, horizon, seed, json)
         return
-    for option, value in (("--env", env), ("--epsilon", epsilon), ("--horizon", horizon)):
-        if value is not None:
-            raise typer.BadParameter("is of tables, this run is an agent's", param_hint=option)
+    refuse_options(
+        "is of tables, this run is an agent's", env=env, epsilon=epsilon, horizon=horizon
+    )
     from accel_rl.cli import training_output
     from accel_rl.experiment import scoring
 
@@ -111,3 +111,71 @@ def _is_agents(run: Path) -> bool:
 
     with console.bad_input("RUN_DIR"):
         return kind_of(run) in ("training", "sweep")
+
+
+def _evaluate_table(
+    run: Path,
+    env: str | None,
+    epsilon: float,
+    episodes: int,
+    horizon: int | None,
+    seed: int,
+    json: bool,
+) -> None:
+    """Print the exact return of a table's policy, and a simulated one that checks it."""
+    import jax
+
+    from accel_rl import envs, tabular
+    from accel_rl.cli import table_folder
+    from accel_rl.experiment import tabular_run
+
+    with console.bad_input("RUN_DIR|TABLE.npz"):
+        table = table_folder.load_table(run)
+    name = env or table.environment
+    if name is None:
+        raise typer.BadParameter(
+            "the table is of no environment that is known here; give one of those that envs lists "
+            "to score in",
+            param_hint="--env",
+        )
+    mdp = make_mdp(name, "--env")
+    steps = horizon or tabular_run.horizon_of(mdp)
+    with console.bad_input("--env"), console.progress(f"scoring in {name}"):
+        values = jax.numpy.asarray(table.values)
+        policy = (
+            tabular.greedy_policy(values)
+            if epsilon == 0
+            else tabular.epsilon_greedy(values, epsilon)
+        )
+        exact = float(tabular.episode_return(mdp, policy, steps))
+        optimal = float(tabular.optimal_return(mdp, steps))
+    sampler = envs.make_sampler(mdp)
+    with console.bad_input("--episodes"), console.progress(f"playing in {name}"):
+        mean, error = tabular.monte_carlo_return(
+            jax.tree_util.Partial(envs.dynamics.reset, sampler),
+            jax.tree_util.Partial(envs.dynamics.step, sampler),
+            policy,
+            jax.random.key(seed),
+            episodes,
+            steps,
+        )
+    figures = {
+        "environment": name,
+        "policy": "greedy" if epsilon == 0 else f"epsilon-greedy, epsilon {epsilon:g}",
+        "horizon": steps,
+        "episode_return": exact,
+        "optimal_return": optimal,
+        "monte_carlo_return": float(mean),
+        "standard_error": float(error),
+        "episodes": episodes,
+    }
+    if json:
+        console.print_json(figures)
+        return
+    rows = (
+        ("exact", f"{exact:.4f}"),
+        (f"simulated, {episodes:,} episodes", f"{float(mean):.4f} ± {float(error):.4f}"),
+        ("best possible", f"{optimal:.4f}"),
+    )
+    title = f"Return per episode of at most {steps} steps: {figures['policy']} policy in {name}"
+    console.print_table(title, ("", "return"), rows)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import AsJson, Replace, check_dataset_file, make_mdp, summary
+from accel_rl.cli.arguments import (
+    AsJson,
+    Replace,
+    check_dataset_file,
+    make_mdp,
+    refuse_options,
+    summary,
+)
 
 if TYPE_CHECKING:
     from accel_rl.datasets import TabularDataset
@@ -103,8 +110,9 @@ def import_log(
     with console.bad_input("--out"):
         check_dataset_file(out, overwrite)
     mdp = None if env is None else make_mdp(env, "--env")
-    if mdp is not None and (num_states is not None or num_actions is not None):
-        raise typer.BadParameter("--num-states and --num-actions come from --env: give one or them")
+    if mdp is not None:
+        why = "comes from --env: give one of the two"
+        refuse_options(why, num_states=num_states, num_actions=num_actions)
     wanted = {
         "state": state,
         "action": action,
@@ -196,8 +204,7 @@ def _dataset(
                 breaks = arrays["next_state"][:-1] != arrays["state"][1:]
                 arrays["terminated"] = np.append(breaks, False)
         return assembled(arrays, *sizes, name, policy, require_next_action), columns.names
-    except RowError as error:
-        raise datasets.DatasetError(f"{file}: {columns.where(error.row)}: {error}") from None
     except (datasets.DatasetError, TypeError) as error:
+        place = f"{columns.where(error.row)}: " if isinstance(error, RowError) else ""
         message = str(error).replace("require_next_action=False", "--all-rows")
-        raise datasets.DatasetError(f"{file}: {message}") from error
+        raise datasets.DatasetError(f"{file}: {place}{message}") from error

@@ -109,8 +109,6 @@ def _read_npz(path: Path, wanted: Mapping[str, str | None]) -> Columns:
 def _read_csv(path: Path, wanted: Mapping[str, str | None]) -> Columns:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         start = next((line for line in file if line.strip()), "")
-        if not start:
-            raise DatasetError("no rows: the file is empty")
         delimiter = max(",;\t", key=start.count)
         delimiter = delimiter if delimiter in start else " "
         file.seek(0)

@@ -32,13 +32,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 
 def policy_figure(environment: str, values: ArrayLike, title: str) -> Figure:
-    """Draw state values and greedy policy; for Taxi before and after the pick-up.
-
-    Args:
-        environment: a tabular environment's name.
-        values: [S, A] action values.
-        title: names the run.
-    """
+    """Draw values [S, A] and greedy policy; for Taxi before and after the pick-up."""
     table = np.asarray(values)
     policy = table.argmax(axis=1)
     layouts = [envs.layout(environment)]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from accel_rl.cli import console, runtime
-from accel_rl.cli.arguments import AsJson
+from accel_rl.cli.arguments import AsJson, refuse_options
 
 EXAMPLES = console.examples(
     "accel-rl plot runs/cartpole",
@@ -50,9 +50,7 @@ def plot(
         if len(runs) > 1:
             other = runs[agents.index(False)]
             raise typer.BadParameter(f"{other} is no agent's run: draw it alone")
-        for option, value in (("--metric", metric), ("--confidence", confidence)):
-            if value is not None:
-                raise typer.BadParameter("is of agents, this is a table", param_hint=option)
+        refuse_options("is of agents, this is a table", metric=metric, confidence=confidence)
     if out is None and len(runs) > 1:
         raise typer.BadParameter(
             "must say where the picture of several runs goes", param_hint="--out"

@@ -34,11 +34,7 @@ SecretFile = Annotated[
 
 
 def secret_of(path: Path | None) -> bytes | None:
-    """Read a secret from a file, without the newline at its end; None without a file.
-
-    Raises:
-      OSError: if the file cannot be read.
-    """
+    """Read a secret from a file, without the newline at its end; None without a file."""
     return None if path is None else path.read_bytes().rstrip(b"\r\n")
 
 

@@ -53,10 +53,7 @@ def report(
     with console.bad_input("RUN_OR_BENCHMARK"), console.progress("reading and drawing"):
         page = page_of(path)
     with console.bad_input("--out"):
-        if target.is_dir():
-            raise ValueError(f"{target} is a directory")
-        if not target.parent.is_dir():
-            raise ValueError(f"directory {target.parent} does not exist")
+        arguments.check_file(target)
         html.write(target, page)
     if json:
         console.print_json({"report": str(target), "title": page.title, "kind": page.kind})
@@ -74,11 +71,9 @@ def page_of(path: Path) -> "Page":
     from accel_rl.io import run_folder
     from accel_rl.report import benchmark, results
 
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
     if path.suffix == ".npz":
         return _dataset(path)
-    if path.is_file():
+    if not path.is_dir():
         return benchmark.page_of([results.read(path)], path.name)
     if run_folder.kind_of(path) is not None:
         try:

@@ -1,13 +1,14 @@
 """`accel-rl resume`: bit-identical continuation of a stopped training or sweep."""
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accel_rl.cli import console, runtime, train_agent
+from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def resume(
     from accel_rl.experiment import folder, sweep, training
     from accel_rl.io.run_folder import require_kind
 
-    command, shown = console.command_line(context), train_agent.bar()
+    command, shown = console.command_line(context), sys.stderr.isatty()
     with console.bad_input("RUN_DIR"):
         kind = require_kind(run, "training", "sweep")
     if kind == "training":

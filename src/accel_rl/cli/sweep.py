@@ -1,5 +1,6 @@
 """`accel-rl sweep`: trainings of an agent with every combination of some settings."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,6 +73,6 @@ def sweep(
     command = console.command_line(context)
     with console.bad_input("--out", (training.FolderError,)):
         results = sweeps.run(
-            directory, groups, command, bar=train_agent.bar(), on_group=console.note
+            directory, groups, command, bar=sys.stderr.isatty(), on_group=console.note
         )
     training_output.finish_sweep(directory, results, json)

@@ -14,7 +14,8 @@ from accel_rl.io.run_folder import CONFIG, RESULTS, begin_run, require_kind, wri
 from accel_rl.io.values import Json
 
 if TYPE_CHECKING:
-    from accel_rl.experiment.tabular_run import Outcome
+    from accel_rl.experiment.tabular_run import Outcome, TabularSettings
+    from accel_rl.types import MDP
 
 TABLE, HISTORY = "table.npz", "history.json"
 FILES = {
@@ -42,19 +43,7 @@ def write(
     environment: str | None,
     results: Mapping[str, Json],
 ) -> None:
-    """Write a run's folder.
-
-    Args:
-        directory: created if absent.
-        command: the command line, for records.
-        config: the content of `config.json`.
-        outcome: from `tabular_run.train`.
-        environment: name of the table's environment, if known.
-        results: the content of `results.json`.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write the folder of a run, with the contents of its `config.json` and `results.json`."""
     (directory / RESULTS).unlink(missing_ok=True)
     begin_run(directory, "table", command, [config["settings"]["seed"]], FILES)
     write_json(directory / CONFIG, config)
@@ -73,11 +62,31 @@ def write(
     write_json(directory / RESULTS, results)
 
 
-def load_table(path: Path) -> SavedTable:
-    """Read a run's table.
+def results_of(
+    environment: str,
+    settings: "TabularSettings",
+    outcome: "Outcome",
+    seconds: dict[str, float],
+    mdp: "MDP | None",
+) -> dict[str, Json]:
+    """Collect the results of a run; returns are None without the environment's tables."""
+    from accel_rl import tabular
+    from accel_rl.experiment import tabular_run
 
-    Args:
-        path: the run's folder, or its table file.
+    final = None if outcome.returns is None else float(outcome.returns[-1])
+    best = None if mdp is None else float(tabular.optimal_return(mdp, tabular_run.horizon_of(mdp)))
+    return {
+        **tabular_run.record(environment, settings, final, seconds),
+        "optimal_return": best,
+        "horizon": None if mdp is None else tabular_run.horizon_of(mdp),
+        "tasklets": settings.tasklets,
+        "effective": outcome.effective,
+        "measured_seconds": round(outcome.measured_seconds, 3),
+    }
+
+
+def load_table(path: Path) -> SavedTable:
+    """Read the table of a run from its folder or file.
 
     Raises:
         ValueError: the file is absent, damaged, or was not written by `write`.
@@ -85,20 +94,15 @@ def load_table(path: Path) -> SavedTable:
     if path.is_dir():
         require_kind(path, "table")
     file = path / TABLE if path.is_dir() else path
-    if not file.is_file():
-        raise ValueError(f"{file} does not exist")
     try:
         if not zipfile.is_zipfile(file):
-            raise zipfile.BadZipFile("no .npz file, or cut short")
+            raise zipfile.BadZipFile("absent, no .npz file, or cut short")
         with np.load(file, allow_pickle=False) as archive:
             header = json.loads(archive["header"].tobytes())
             values = archive["values"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{file} is not a table that accel_rl wrote ({error})") from error
-    if header.get("format") != _FORMAT:
-        raise ValueError(f"{file}: its format is {header.get('format')!r}, must be {_FORMAT!r}")
-    if values.dtype != np.float32 or values.ndim != 2 or not np.isfinite(values).all():
-        raise ValueError(
-            f"{file}: values must be finite float32 [S, A], got {values.dtype} {values.shape}"
-        )
+    sound = values.dtype == np.float32 and values.ndim == 2 and np.isfinite(values).all()
+    if header.get("format") != _FORMAT or not sound:
+        raise ValueError(f"{file} must hold finite float32 values [S, A] of format {_FORMAT!r}")
     return SavedTable(values, header.get("environment"))

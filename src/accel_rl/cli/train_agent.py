@@ -1,5 +1,6 @@
 """`accel-rl train AGENT ENV`: an agent trained online, on many seeds at once."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,9 +131,8 @@ def command(agent: str) -> Callable[..., None]:
             check_free(directory, overwrite)
             clearing.clear(directory)
         with console.bad_input("--out", (training.FolderError,)):
-            _, results = training.run(
-                directory, experiment, console.command_line(context), resume=False, bar=bar()
-            )
+            line, shown = console.command_line(context), sys.stderr.isatty()
+            _, results = training.run(directory, experiment, line, resume=False, bar=shown)
         training_output.finish_training(directory, results, json)
 
     train_agent.__doc__ = f"""Train {AGENTS[agent]}.
@@ -216,10 +216,3 @@ def default_directory(experiment: "Experiment") -> Path:
         f"seed{complete.training.seed}",
     )
     return Path("runs") / "-".join(parts)
-
-
-def bar() -> bool:
-    """Return whether to show a progress bar: stderr is a terminal."""
-    import sys
-
-    return sys.stderr.isatty()

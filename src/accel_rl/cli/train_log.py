@@ -142,7 +142,7 @@ def train_log(
     """
     runtime.prepare_jax()
     from accel_rl import pim
-    from accel_rl.cli import clearing, log_results, table_folder
+    from accel_rl.cli import clearing, table_folder, training_output
     from accel_rl.experiment import tabular_run
     from accel_rl.io import run_folder
     from accel_rl.pim import load_machine, modelled
@@ -217,7 +217,7 @@ def train_log(
         "dataset": tabular_run.describe(dataset),
         **run_folder.made_with(),
     }
-    results = log_results.gather(
+    results = table_folder.results_of(
         environment or dataset.info.environment, settings, outcome, seconds, mdp
     )
     results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
@@ -228,7 +228,7 @@ def train_log(
     if json:
         console.print_json({"run": str(directory), **results})
     else:
-        log_results.show(directory, results)
+        training_output.print_table_run(directory, results)
 
 
 def _data(

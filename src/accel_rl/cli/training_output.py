@@ -1,5 +1,6 @@
-"""Results of trainings and sweeps on the terminal, and the exit codes of their commands."""
+"""Results of trainings, sweeps and tabular runs on the terminal, and exit codes."""
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -18,11 +19,7 @@ _FIGURES = {
 
 
 def finish_training(directory: Path, results: dict[str, Json], json: bool) -> None:
-    """Print the results of a training, and exit with a code unless it is done.
-
-    Raises:
-      typer.Exit: with 1 if it diverged, 130 if it was interrupted.
-    """
+    """Print the results of a training; exit with 1 if it diverged, 130 if it was interrupted."""
     _exit_unless_done(directory, results)
     if json:
         console.print_json({"run": str(directory), **results})
@@ -33,11 +30,7 @@ def finish_training(directory: Path, results: dict[str, Json], json: bool) -> No
 
 
 def finish_sweep(directory: Path, results: dict[str, Json], json: bool) -> None:
-    """Print the results of a sweep and the settings of its best combination.
-
-    Raises:
-      typer.Exit: with 130 if it was interrupted.
-    """
+    """Print the results of a sweep and its best settings; exit with 130 if interrupted."""
     _exit_unless_done(directory, results)
     if json:
         console.print_json({"run": str(directory), **results})
@@ -55,6 +48,41 @@ def finish_sweep(directory: Path, results: dict[str, Json], json: bool) -> None:
     if results["best"] is not None:
         console.print_line(f"best: {words.assignments(results['best'])}")
     console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
+
+
+def print_table_run(directory: Path, results: dict[str, Json]) -> None:
+    """Print the results of a tabular run."""
+    worth = results["episode_return"]
+    score = (
+        ("return", "not known: no environment to score in")
+        if worth is None
+        else (
+            "return, exact",
+            f"{worth:.3f} per episode; {results['optimal_return']:.3f} at best, by a policy that "
+            "may go by the steps left",
+        )
+    )
+    rows = [
+        score,
+        *(
+            (f"{name.replace('_', ' ')}, modelled", f"{1e3 * seconds:.3f} ms")
+            for name, seconds in results["modelled_seconds"].items()
+        ),
+        ("modelled from", results["modelled_from"]),
+        ("trained by backend", results["trained_by"]),
+        ("emulation, measured", f"{results['measured_seconds']:.2f} s"),
+        ("folder", directory),
+    ]
+    title = (
+        f"{results['rule']}, {results['numerics']}, {results['order']}: {results['environment']} "
+        f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
+    )
+    console.print_table(title, ("", ""), rows)
+    if worth is None:
+        console.print_line(
+            f"{results['environment']} is none of this library's environments, the only ones that "
+            f"--env takes. `accel-rl report {shlex.quote(str(directory))}` shows what was learned."
+        )
 
 
 def print_scores(results: dict[str, Json]) -> None:

@@ -1,4 +1,4 @@
-"""SwiftRL's experiment: the runs of the demo and their results.
+"""SwiftRL's experiment: the runs of `accel-rl demo` and of the first notebook.
 
 {Q-learning, SARSA} x {SEQ, STR, RAN} x {FP32, INT32} on FrozenLake and Taxi, split over emulated
 DPUs. SARSA is `sarsa_epsilon_greedy`, as SwiftRL's is remembered: its next action comes from the
@@ -89,7 +89,7 @@ class Laboratory:
         self.dataset = dataset
         self.load = modelled.load_of(dataset)
         self._machine = load_machine()
-        self._probe = tabular_run.return_probe(self.mdp, tabular_run.horizon_of(self.mdp))
+        self.probe = tabular_run.return_probe(self.mdp, tabular_run.horizon_of(self.mdp))
         # Runs on the same number of DPUs share their chunks.
         self._chunks = functools.cache(functools.partial(tabular_run.chunks_of, dataset))
 
@@ -108,14 +108,18 @@ class Laboratory:
 
     def train(self, settings: TabularSettings) -> Trained:
         """Train with the settings, and model the time on DPUs."""
-        run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
         outcome = tabular_run.train(
-            self._chunks(settings.dpus), settings, self._probe, segmented=False
+            self._chunks(settings.dpus), settings, self.probe, segmented=False
         )
         returns = np.asarray(outcome.returns)
-        seconds = modelled.parts(self._machine, run)
+        seconds = self.modelled_seconds(settings)
         record = tabular_run.record(self.environment, settings, float(returns[-1]), seconds)
         return Trained(settings, outcome, returns, record)
+
+    def modelled_seconds(self, settings: TabularSettings) -> dict[str, float]:
+        """Model the seconds of each part of a run on DPUs, without the run."""
+        run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
+        return modelled.parts(self._machine, run)
 
     def first(self, transitions: int) -> "Laboratory":
         """Return a laboratory with the first transitions only."""

@@ -31,27 +31,20 @@ def page_of(found: Sequence[Results], of: str) -> Page:
     counts = [(name, sum(c.holds is holds for c in claims)) for holds, name in _VERDICTS.items()]
     dates = sorted(each.date for each in found)
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    lead = (
-        f"{sum(len(each.records) for each in found):,} figures and {len(claims)} targets of "
-        f"{len(found)} suites, each with the newest record in {of}."
-    )
-    single = found[0]
-    if len(found) == 1:
-        lead = (
-            f"{len(single.records):,} figures and {len(claims)} targets, beside rivals that ran in "
-            f"the same run. Read from {of}."
-        )
-    sections = [part for each in found for part in _sections(each, alone=len(found) == 1)]
+    alone = found[0] if len(found) == 1 else None
     return Page(
-        title=f"Benchmark {single.title}" if len(found) == 1 else "Benchmark results",
-        kind="benchmark" if len(found) == 1 else "benchmarks",
-        lead=lead,
+        title=f"Benchmark {alone.title}" if alone else "Benchmark results",
+        kind="benchmark" if alone else "benchmarks",
+        lead=(
+            f"{sum(len(each.records) for each in found):,} figures and {len(claims)} targets, "
+            f"beside rivals that ran in the same run: the newest record of each suite in {of}."
+        ),
         when=f"Run on {when}",
         figures=[(f"Targets {name}", str(count), None) for name, count in counts],
-        sections=sections,
-        settings=_settings(single) if len(found) == 1 else (),
-        machine=[*machine_rows(single.machine), *_loads(single)] if len(found) == 1 else (),
-        versions=list(single.versions.items()) if len(found) == 1 else (),
+        sections=[_section(each) for each in found],
+        settings=_settings(alone) if alone else (),
+        machine=[*machine_rows(alone.machine), *_loads(alone)] if alone else (),
+        versions=list(alone.versions.items()) if alone else (),
     )
 
 
@@ -89,27 +82,15 @@ def _settings(each: Results) -> Rows:
     ]
 
 
-def _sections(each: Results, alone: bool) -> list[PageSection]:
+def _section(each: Results) -> PageSection:
     targets = PageTable(
         "Targets",
         ("what", "ours", "rival", "value", "target", "verdict", "basis"),
         [_row(each, claim) for claim in each.claims],
         numbers=("ours", "rival", "value", "target"),
     )
-    figures = _figures(each)
-    if not alone:
-        return [
-            PageSection(
-                each.title,
-                conditions(each),
-                pictures=_pictures(each),
-                tables=[targets, figures],
-            )
-        ]
-    return [
-        PageSection("Targets", conditions(each), pictures=_pictures(each), tables=[targets]),
-        PageSection("All figures", tables=[figures]),
-    ]
+    tables = [targets, _figures(each)]
+    return PageSection(each.title, conditions(each), pictures=_pictures(each), tables=tables)
 
 
 def _row(each: Results, claim: Claim) -> tuple[Any, ...]:

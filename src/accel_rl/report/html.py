@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
 
 def render(page: Page) -> str:
-    """Render the page as HTML; all text is escaped, and pictures must be data URIs.
-
-    Raises:
-      ValueError: if a picture is not a data URI.
-    """
-    for section in page.sections:
-        for picture in section.pictures:
-            if not picture.uri.startswith("data:image/"):
-                raise ValueError(f"picture {picture.title!r} must be a data URI")
+    """Render the page as HTML; all text is escaped."""
     return _templates().get_template("page.html.j2").render(page=page, version=__version__)
 
 
@@ -43,14 +35,9 @@ def fill(template: str, **fields: Json) -> str:
 
 
 def write(path: Path, page: Page) -> Path:
-    """Write the page atomically, and return the path.
-
-    Raises:
-      OSError: if the file cannot be written.
-    """
-    content = render(page)
+    """Write the page atomically, and return the path."""
     with atomic_write(path, "w") as file:
-        file.write(content)
+        file.write(render(page))
     return path
 
 
@@ -67,14 +54,15 @@ def svg(figure: "Figure") -> str:
     return _uri("image/svg+xml", file.getvalue())
 
 
-def png(content: bytes) -> str:
-    """Convert the content of a PNG file to a data URI.
+def png(path: Path) -> str:
+    """Convert a PNG file to a data URI.
 
     Raises:
       ValueError: if it is not a PNG file.
     """
+    content = path.read_bytes()
     if not content.startswith(b"\x89PNG\r\n\x1a\n"):
-        raise ValueError("it is no PNG file")
+        raise ValueError(f"{path} is no PNG file")
     return _uri("image/png", content)
 
 

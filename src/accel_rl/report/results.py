@@ -142,10 +142,8 @@ def read(path: Path) -> Results:
     """
     try:
         return parse(path.name, json.loads(path.read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path} holds no benchmark results: {error}") from error
 
 
 def parse(source: str, found: Json) -> Results:
@@ -167,9 +165,7 @@ def parse(source: str, found: Json) -> Results:
 def newest(folder: Path) -> list[Results]:
     """Return the newest results of each suite and part in a folder, sorted by suite and part.
 
-    Raises:
-      OSError: if a file cannot be read.
-      ValueError: if a JSON file does not hold benchmark results; the message names it.
+    Every JSON file there must hold benchmark results.
     """
     found: dict[tuple[str, str], Results] = {}
     for path in sorted(folder.glob("*.json")):

@@ -305,10 +305,7 @@ def _pictures(folder: Path, drawn: "Mapping[str, Figure]") -> list[Picture]:
     uris = {Path(name).stem: html.svg(figure) for name, figure in drawn.items()}
     for path in sorted(folder.glob("*.png")):
         if path.stem not in uris:
-            try:
-                uris[path.stem] = html.png(path.read_bytes())
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from error
+            uris[path.stem] = html.png(path)
     pictures = []
     for stem, uri in uris.items():
         title, *basis = _words()["pictures"].get(stem, [stem.replace("_", " ")])

@@ -23,17 +23,12 @@ MEASURED = "timeline_measured.png"
 
 
 def load(path: Path, words: Sequence[str] = ()) -> Experiment:
-    """Load the experiment of a configuration file; words like compose.weight=0.5 override it.
-
-    Raises:
-      OSError: if the file cannot be read.
-      ValueError: if a setting is unknown, of the wrong type or out of range.
-    """
+    """Load the experiment of a configuration file; words like compose.weight=0.5 override it."""
     runtime.import_gymnax()
     return experiment.load(path, words=words, command="compose")
 
 
 def read_mapping(directory: Path) -> tuple[Experiment, Mapping]:
-    """Read a folder's experiment and mapping; errors as in `load`."""
+    """Read a folder's experiment and mapping."""
     planned = load(directory / run_folder.CONFIG)
     return planned, mappings.from_table(mappings.read_toml(directory / MAPPING))

@@ -102,7 +102,7 @@ def read(directory: Path) -> dict[str, Json]:
 
 
 def read_plan(directory: Path) -> dict[str, Json]:
-    """Read the plan; errors as in `read`."""
+    """Read the plan."""
     return _read(directory, folder.PLAN, _PLAN)
 
 

@@ -34,12 +34,7 @@ def run(
     restarts: int,
     progress: Progress,
 ) -> Ran:
-    """Train, and write measured times beside predicted ones.
-
-    Raises:
-      OSError: if the folder has no plan.
-      ValueError: as `compose.run`, and if the plan is damaged.
-    """
+    """Train, and write measured times beside predicted ones."""
     plan = reporting.read_plan(directory)  # fails before the training, not after it
     runtime.import_gymnax()
     rows: list[dict[str, Json]] = []
