@@ -117,7 +117,6 @@ def call(name: str, *arguments: object, allowed: int = 0) -> None:
     status = getattr(library(), name)(*arguments)
     if status not in (0, allowed):
         reason = _take_complaint().removeprefix(f"{name}: ")
-        reason = reason.replace('symbol "DPU_MRAM_HEAP_POINTER_NAME"', 'symbol "heap"')
         text = ": ".join(part for part in (name, describe(status), reason) if part)
         raise DpuError(text, status)
 

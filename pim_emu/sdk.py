@@ -160,6 +160,8 @@ def _write_commands(sdk: SdkLayout, final: Path) -> None:
         f"bin/{name}": templates.LAUNCHER.format(python=sys.executable, name=name)
         for name in (driver.NAME, pkg_config.NAME)
     }
+    texts["bin/clang"] = templates.CLANG
+    texts["share/upmem/cmake/include/host/DpuHost.cmake"] = templates.CMAKE_HOST
     texts["lib/pkgconfig/dpu.pc"] = templates.PKG_CONFIG
     texts["share/upmem/cmake/dpu.cmake"] = templates.CMAKE
     texts["share/upmem/version"] = f"{VERSION}\n"

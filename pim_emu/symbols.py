@@ -12,7 +12,9 @@ from pim_emu.arguments import shown, whole
 from pim_emu.toolchain.elf import ElfFile
 
 HEAP = "heap"  # what users call the MRAM that no variable takes
-_LIBRARY_HEAP = "__sys_used_mram_end"  # DPU_MRAM_HEAP_POINTER_NAME
+_LIBRARY_HEAP = "__sys_used_mram_end"
+_HEAP_IN_MESSAGES = "DPU_MRAM_HEAP_POINTER_NAME"
+_OF_LIBRARY = "CLOCKS_PER_SEC"  # which every program has
 _COPIED_KINDS = "biufcV"
 _OF_PYTHON = (np.dtype(np.int64), np.dtype(np.float64))  # what its numbers become
 _MOST_SHOWN = 20
@@ -74,7 +76,7 @@ def explained(
     """Return a transfer's error in the user's terms, with a hint at the correction."""
     text = str(error)
     if symbol == HEAP:
-        text = text.replace(f'"{_LIBRARY_HEAP}"', f'"{HEAP}"')
+        text = text.replace(f'"{_HEAP_IN_MESSAGES}"', f'"{HEAP}"')
     if error.status == lib.BEYOND_SYMBOL and dtype in _OF_PYTHON:
         text += (
             f"; {dtype} values take 8 B each, and Python's numbers become such: give them the "
@@ -103,6 +105,7 @@ def variables(program: Path) -> list[str]:
         for name, address in elf.symbols().items()
         if name.isidentifier()
         and not name.startswith("__")
+        and name != _OF_LIBRARY
         and any(address in memory for memory in memories)
     )
 

@@ -8,6 +8,23 @@ python='{python}'
 [ -x "$python" ] || python=python3
 exec "$python" -I -S "$sdk/share/pim_emu/python" {name} "$sdk" "$@"
 """
+CLANG = """#!/bin/sh
+# clang for DPUs where the target says so, and otherwise the next clang in PATH.
+here=$(dirname -- "$(readlink -f -- "$0")")
+for word in "$@"; do
+    case $word in
+        --target=dpu-upmem-dpurte | dpu-upmem-dpurte) exec "$here/dpu-upmem-dpurte-clang" "$@" ;;
+    esac
+done
+IFS=:
+for folder in $PATH; do
+    if [ -x "$folder/clang" ] && [ "$(readlink -f -- "$folder")" != "$here" ]; then
+        exec "$folder/clang" "$@"
+    fi
+done
+echo "clang: error: PATH has no clang for this host; DPUs need --target=dpu-upmem-dpurte" >&2
+exit 127
+"""
 START = """import runpy
 
 runpy.run_module("pim_emu.toolchain", run_name="__main__")
@@ -33,4 +50,10 @@ set(CMAKE_SYSTEM_PROCESSOR dpu)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_C_COMPILER "${UPMEM_HOME}/bin/dpu-upmem-dpurte-clang")
 set(CMAKE_C_COMPILER_FORCED 1)
+"""
+CMAKE_HOST = """# For CMake projects of host programs: what to compile and link with.
+get_filename_component(UPMEM_HOME "${CMAKE_CURRENT_LIST_DIR}/../../../../.." ABSOLUTE)
+set(DPU_HOST_INCLUDE_DIRECTORIES "${UPMEM_HOME}/include/dpu")
+set(DPU_HOST_LINK_DIRECTORIES "${UPMEM_HOME}/lib")
+set(DPU_HOST_LIBRARIES "${UPMEM_HOME}/lib/libdpu.so")
 """

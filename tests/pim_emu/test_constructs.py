@@ -200,3 +200,39 @@ def test_functions_on_wram_are_the_compilers_own(tmp_path):
     text = "#include <string.h>\nchar a[64], b[64];\nint main(void) {\n    memcpy(a, b, 64);\n}\n"
     plain = pim_emu.build(text, output=tmp_path / "program")
     assert b"_any" not in plain.path.read_bytes()
+
+
+# --- Headers and built-ins ---
+
+
+@pytest.mark.parametrize("nop", ["__builtin_nop_();", '__asm__ volatile("nop");'])
+def test_an_instruction_that_does_nothing_is_counted(nop: str):
+    def instructions(times: int) -> int:
+        program = pim_emu.build(
+            "#include <attributes.h>\n#include <built_ins.h>\n__host unsigned int n = 1000;\n"
+            f"int main(void) {{\n    for (unsigned int i = 0; i < n; ++i) {{ {nop * times} }}\n}}\n"
+        )
+        return pim_emu.run(program).counters[0].instructions
+
+    assert instructions(3) - instructions(1) == 2000
+
+
+def test_sizes_are_rounded_to_those_of_dma():
+    program = pim_emu.build(
+        """
+#include <attributes.h>
+#include <memmram_utils.h>
+#include <stdint.h>
+__host uint32_t found[6];
+int main(void) {
+    found[0] = DMA_ALIGNED(13);
+    found[1] = DMA_ALIGNED(16 + 0u);
+    found[2] = ALIGN(33, 32);
+    found[3] = 29 & DMA_OFF_MASK;
+    found[4] = MIN(7 + 1, 3 + 2);
+    found[5] = DMA_ALIGNMENT + MRAM_CACHE_SIZE;
+}
+"""
+    )
+    found = pim_emu.run(program, gather={"found": (np.uint32, 6)})["found"][0]
+    assert found.tolist() == [16, 16, 64, 5, 5, 16]

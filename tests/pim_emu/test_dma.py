@@ -106,7 +106,7 @@ FAULTS = [
     ),
     (
         *(8, 0, 12, "misaligned DMA"),
-        r"WRAM address 0x(\w+)c is no multiple of 8; a DPU takes 0x\w+[08]",
+        r"WRAM address 0x\w+[4c] is no multiple of 8; a DPU takes 0x\w+[08]",
     ),
 ]
 

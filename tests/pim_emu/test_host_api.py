@@ -308,6 +308,32 @@ def test_a_misuse_is_explained(folder: Path):
     assert '"colour"' in profile
 
 
+def test_a_profile_is_described_without_a_rank(folder: Path):
+    source = """
+    int main(void) {
+        const char *profiles[] = {NULL, "machine=upmem-v1b"};
+        for (int i = 0; i < 2; ++i) {
+            dpu_description_t about;
+            OK(dpu_get_profile_description(profiles[i], &about));
+            SHOW("%u %u %u %u", about->hw.timings.fck_frequency_in_mhz /
+                 about->hw.timings.clock_division, about->hw.memories.mram_size,
+                 about->hw.memories.wram_size, about->hw.dpu.nr_of_threads);
+            dpu_free_description(about);
+        }
+        dpu_free_description(NULL);
+        dpu_description_t none;
+        assert(dpu_get_profile_description("machine=abacus", &none) == DPU_ERR_INVALID_PROFILE);
+        assert(dpu_get_profile_description(NULL, NULL) == DPU_ERR_INTERNAL);
+        return 0;
+    }
+    """
+    expected = [
+        f"{m.clock_hz / 1e6:.0f} {m.mram_bytes} {m.wram_bytes // 4} {m.max_tasklets}"
+        for m in (load_machine(), load_machine("upmem-v1b"))
+    ]
+    assert run_host(folder, source, PIM_EMU_QUIET="1") == expected
+
+
 def test_sets_iterate_over_ranks_and_dpus(folder: Path):
     source = """
     int main(void) {

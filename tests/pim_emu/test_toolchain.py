@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from sdk_present import needs_sdk
+from sdk_present import needs, needs_sdk
 
 import pim_emu.sdk
 from pim_emu.__main__ import main as pim_emu_main
@@ -552,6 +552,65 @@ def test_host_program_links_and_loads(sdk, folder):
         tool("gcc", *words, "-o", "host")
         assert str(sdk.library / "libdpu.so") in tool("ldd", "host")
         assert subprocess.run(["./host"]).returncode == 1
+
+
+def test_clang_is_the_driver_for_the_target_and_the_hosts_otherwise(sdk, folder):
+    clang, other = sdk.root / "bin" / "clang", folder / "bin" / "clang"
+    other.parent.mkdir()
+    script(other, 'echo "the host\'s: $*"\n')
+    path = f"{sdk.root / 'bin'}:{other.parent}:{os.environ['PATH']}"
+
+    def run(*words, path=path):
+        environment = {**os.environ, "PATH": path}
+        return subprocess.run([clang, *words], capture_output=True, text=True, env=environment)
+
+    name = "dpu-upmem-dpurte"
+    for number, target in enumerate(([f"--target={name}"], ["-target", name])):
+        done = run(*target, "-mcpu=v1A", "-O2", "main.c", "helper.c", "-o", f"program{number}")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert words_of(f"program{number}", ".emu.info")[3] == 1
+    assert run("-O2", "a file.c").stdout == "the host's: -O2 a file.c\n"
+    other.unlink()
+    for needed in ("dirname", "readlink"):
+        other.with_name(needed).symlink_to(shutil.which(needed))
+    absent = run("x.c", path=f"{sdk.root / 'bin'}:{other.parent}")
+    assert absent.returncode == 127
+    assert "--target=dpu-upmem-dpurte" in absent.stderr
+
+
+DPU_PROJECT = """
+cmake_minimum_required(VERSION 3.13)
+project(kernel C)
+add_executable(kernel main.c helper.c)
+target_compile_definitions(kernel PUBLIC NR_TASKLETS=7)
+target_link_options(kernel PUBLIC -DNR_TASKLETS=7)
+"""
+HOST_PROJECT = """
+cmake_minimum_required(VERSION 3.13)
+project(host C)
+include(${UPMEM_HOME}/share/upmem/cmake/include/host/DpuHost.cmake)
+link_directories("${DPU_HOST_LINK_DIRECTORIES}")
+add_executable(host host.c)
+target_include_directories(host PUBLIC ${DPU_HOST_INCLUDE_DIRECTORIES})
+target_link_libraries(host ${DPU_HOST_LIBRARIES})
+"""
+
+
+@needs("cmake", "make")
+def test_cmake_projects_of_dpus_and_hosts(sdk, folder):
+    (folder / "CMakeLists.txt").write_text(DPU_PROJECT)
+    toolchain = sdk.root / "share" / "upmem" / "cmake" / "dpu.cmake"
+    tool("cmake", "-S", ".", "-B", "build", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}")
+    tool("cmake", "--build", "build")
+    assert words_of("build/kernel", ".emu.info")[3] == 7
+    (folder / "host").mkdir()
+    (folder / "host" / "CMakeLists.txt").write_text(HOST_PROJECT)
+    (folder / "host" / "host.c").write_text(
+        "#include <dpu.h>\nint main(void) { return dpu_error_to_string(DPU_OK)[0] != 0; }\n"
+    )
+    tool("cmake", "-S", "host", "-B", "host-build", f"-DUPMEM_HOME={sdk.root}")
+    tool("cmake", "--build", "host-build")
+    assert subprocess.run(["host-build/host"]).returncode == 1
 
 
 def test_the_engine_knows_the_machines(sdk, folder):

@@ -24,12 +24,11 @@ static struct rank *find_slot(void) {
     return NULL;
 }
 
-static void describe(struct rank *rank) {
-    const struct emu_machine *machine = rank->machine;
+void host_describe(const struct emu_machine *machine, dpu_description_t description) {
     const uint32_t slices = (machine->dpus_per_rank + DPU_MAX_NR_DPUS_PER_CI - 1) /
                             DPU_MAX_NR_DPUS_PER_CI;
-    struct dpu_hw_description_t *hw = &rank->description.hw;
-    rank->description.type = FUNCTIONAL_SIMULATOR;
+    struct dpu_hw_description_t *hw = &description->hw;
+    description->type = FUNCTIONAL_SIMULATOR;
     hw->timings.clock_division = 2;
     hw->timings.fck_frequency_in_mhz = (uint32_t)(machine->clock_hz * 2e-6 + 0.5);
     hw->topology.nr_of_control_interfaces = (uint8_t)slices;
@@ -69,7 +68,7 @@ static bool open_rank(struct allocation *allocation, uint32_t index, uint32_t nr
                           .engine = engine,
                           .members = members};
     pthread_cond_init(&rank->changed, NULL);
-    describe(rank);
+    host_describe(machine, &rank->description);
     allocation->ranks[position] = rank;
     allocation->handles[position] = host_rank_handle(rank);
     return true;

@@ -122,6 +122,7 @@ struct profile {
     uint32_t most_blocks; /* 0: as many as the set has DPUs */
 };
 bool host_parse_profile(const char *text, struct profile *profile);
+void host_describe(const struct emu_machine *machine, dpu_description_t description);
 
 /* --- Jobs: queue.c --- */
 enum job_kind { JOB_LAUNCH = 1, JOB_TRANSFER, JOB_SCATTER, JOB_CALLBACK };

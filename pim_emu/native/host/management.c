@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <dpu_runner.h>
+#include <stdlib.h>
 
 #define NOBODY UINT32_MAX /* what numbers of stale handles are */
 
@@ -71,6 +72,21 @@ dpu_description_t dpu_get_description(struct dpu_rank_t *rank) {
     struct rank *found = host_rank_of(rank);
     pthread_mutex_unlock(&host_lock);
     return found != NULL ? &found->description : NULL;
+}
+
+dpu_error_t dpu_get_profile_description(const char *profile, dpu_description_t *description) {
+    struct profile parsed;
+    if (description == NULL)
+        return host_refuse(DPU_ERR_INTERNAL, "dpu_get_profile_description: description is NULL");
+    if (!host_parse_profile(profile, &parsed)) return DPU_ERR_INVALID_PROFILE;
+    *description = calloc(1, sizeof **description);
+    if (*description == NULL) return DPU_ERR_SYSTEM;
+    host_describe(parsed.machine, *description);
+    return DPU_OK;
+}
+
+void dpu_free_description(dpu_description_t description) {
+    free(description);
 }
 
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank) {

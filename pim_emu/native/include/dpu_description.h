@@ -31,4 +31,15 @@ typedef struct _dpu_description_t {
     dpu_type_t type;
 } *dpu_description_t;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One of dpu_get_profile_description; that of a rank is the rank's own. */
+void dpu_free_description(dpu_description_t description);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

@@ -23,6 +23,8 @@ dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu);
 dpu_id_t dpu_get_id(struct dpu_t *dpu); /* rank << 16 | slice << 8 | member */
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
+/* The machine that dpu_alloc would give for a profile, for dpu_free_description. */
+dpu_error_t dpu_get_profile_description(const char *profile, dpu_description_t *description);
 dpu_description_t dpu_get_description(struct dpu_rank_t *rank); /* NULL: the handle is stale */
 
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);

@@ -33,6 +33,9 @@ static inline unsigned int __emu_cmpb4(unsigned int a, unsigned int b) {
 }
 #define __builtin_cmpb4_rrr(rc, ra, rb) ((rc) = __emu_cmpb4((ra), (rb)))
 
+/* An instruction that does nothing; it is counted. */
+#define __builtin_nop_() __asm__ volatile("nop")
+
 static inline unsigned int __emu_clz(unsigned int x) { return x ? __builtin_clz(x) : 32u; }
 static inline unsigned int __emu_rol(unsigned int x, unsigned int by) {
     return x << (by & 31u) | x >> (-by & 31u);
