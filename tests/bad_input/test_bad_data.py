@@ -1,14 +1,13 @@
-"""Bad input to `envs`, `datasets` and `plot`, and to what reads and writes their files."""
+"""Bad input to `envs` and `datasets`, and to what reads and writes their files."""
 
 import functools
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from refusals import NAN, check_refused, rows_of
 
-from accel_rl import datasets, envs, io, plot
+from accel_rl import datasets, envs, io
 from accel_rl.envs import wrappers
 from accel_rl.types import Box, Discrete, TabularTransition
 
@@ -19,7 +18,6 @@ WHOLE, REAL = np.zeros(1, np.int32), np.zeros(1, np.float32)
 ROW = TabularTransition(WHOLE, WHOLE, REAL, WHOLE, REAL + 1, WHOLE)
 LOG = datasets.TabularDataset(ROW, WHOLE, datasets.DatasetInfo("one", 1, 1, "only"))
 layout = functools.cache(lambda: envs.layout("FrozenLake-v1"))
-axes = functools.cache(lambda: plt.subplots()[1])
 
 
 def collect(policy="random", number=10, **options):
@@ -178,63 +176,6 @@ TABLE = {
     ],
     "datasets.from_minari": [
         (lambda: datasets.from_minari(3), TypeError, "dataset must be a Minari dataset or the id"),
-    ],
-    "plot.interquartile_mean": [
-        (lambda: plot.interquartile_mean([]), ValueError, "scores must be arrays of at least one"),
-        (lambda: plot.interquartile_mean([NAN]), ValueError, "scores must be finite, got NaN or"),
-        (lambda: plot.interquartile_mean("x"), TypeError, "scores must be of numbers, got <U1"),
-        (lambda: plot.interquartile_mean([1.0], 3), ValueError, "axis must be from -1 to 0, got 3"),
-    ],
-    "plot.bootstrap": [
-        (lambda: plot.bootstrap(3), TypeError, "groups must be a sequence of arrays, got 3"),
-        (lambda: plot.bootstrap([[1.0]], confidence=NAN), ValueError, "confidence must be above 0"),
-        (lambda: plot.bootstrap([[1.0]], confidence="x"), TypeError, "confidence must be a number"),
-        (lambda: plot.bootstrap([[1.0]], resamples=2.5), TypeError, "resamples must be an int, go"),
-        (lambda: plot.bootstrap([[1.0]], seed=-1), ValueError, "seed must be at least 0, got -1"),
-    ],
-    "plot.draw_breakdown": [
-        (lambda: plot.draw_breakdown(axes(), {"a": {}}), ValueError, "must have at least one part"),
-        (lambda: plot.draw_breakdown(axes(), {"a": {"x": NAN}}), ValueError, "finite seconds of 0"),
-    ],
-    "plot.draw_curves": [
-        (lambda: plot.draw_curves(axes(), [1], {}), ValueError, "curves must hold at least one"),
-        (lambda: plot.draw_curves(axes(), [1], {"a": ["x"]}), TypeError, "must be of numbers, got"),
-    ],
-    "plot.draw_distribution": [
-        (lambda: plot.draw_distribution(axes(), [0, 1], [NAN], [1]), ValueError, "exact must be f"),
-    ],
-    "plot.draw_divergence": [
-        (lambda: plot.draw_divergence(axes(), [0], {"a": [1]}), ValueError, "x must be positive"),
-    ],
-    "plot.draw_estimates": [
-        (lambda: plot.draw_estimates(axes(), {}), ValueError, "must hold a pair of positive numbe"),
-    ],
-    "plot.draw_heatmap": [
-        (lambda: plot.draw_heatmap(axes(), [1], "a", "b"), ValueError, "must have shape [R, C]"),
-    ],
-    "plot.draw_learning": [
-        (lambda: plot.draw_learning(axes(), {}), ValueError, "curves must hold at least one, got"),
-    ],
-    "plot.draw_pareto": [
-        (lambda: plot.draw_pareto(axes(), {}, {}), ValueError, "must hold at least one mapping"),
-    ],
-    "plot.draw_policy": [
-        (lambda: plot.draw_policy(axes(), layout(), policy=POLICY + 7), ValueError, "holds action"),
-    ],
-    "plot.draw_roofline": [
-        (
-            lambda: plot.draw_roofline(axes(), {"a": (1.0, 1.0)}, peak_flops=NAN, bandwidth=1),
-            *(ValueError, "peaks must be above 0, got nan and 1"),
-        ),
-    ],
-    "plot.draw_scaling": [
-        (lambda: plot.draw_scaling(axes(), [2, 1], {}), ValueError, "two or more ascending"),
-    ],
-    "plot.draw_search": [
-        (lambda: plot.draw_search(axes(), [1, 2], [True]), ValueError, "members must have 2 val"),
-    ],
-    "plot.draw_timeline": [
-        (lambda: plot.draw_timeline(axes(), []), ValueError, "spans must hold at least one step"),
     ],
 }  # fmt: skip
 
