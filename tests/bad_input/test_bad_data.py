@@ -124,37 +124,28 @@ TABLE = {
         (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an int, got Tru"),
     ],
     "datasets.collect": [
-        (lambda: collect("greedy"), ValueError, 'policy must be "random", a Policy or an array'),
-        (lambda: collect(None), TypeError, 'policy must be "random", a Policy or an array, got No'),
-        (lambda: collect(POLICY[:3]), ValueError, "policy has 3 states, the environment has 16"),
+        (lambda: collect("greedy"), ValueError, "policy must be one of random, got 'greedy'"),
+        (lambda: collect(POLICY[:3]), ValueError, "of the environment, got (3, 4)"),
         (lambda: collect(number=2.5), TypeError, "num_transitions must be an int, got 2.5"),
         (lambda: collect(seed=2**32), ValueError, "seed must be from 0 to 4294967295"),
     ],
     "datasets.rollout": [
-        (lambda: rollout(0), ValueError, "num_transitions must be from 1 to 2147483647, got 0"),
-        (lambda: rollout(num_envs=0), ValueError, "num_envs must be from 1 to 4, got 0"),
         (lambda: rollout(time_limit=0), ValueError, "time_limit must be at least 1, got 0"),
         (lambda: rollout(actions=3), ValueError, "policy has 3 actions, the sampler 4"),
     ],
     "datasets.deterministic_policy": [
-        (lambda: datasets.deterministic_policy([0], 0), ValueError, "num_actions must be at least"),
-        (lambda: datasets.deterministic_policy([0], 1.5), TypeError, "num_actions must be an int"),
-        (lambda: datasets.deterministic_policy([], 2), ValueError, "actions must have shape [S]"),
-        (lambda: datasets.deterministic_policy("x", 2), TypeError, "actions must be integers, got"),
+        (lambda: datasets.deterministic_policy([0], 0), ValueError, "integers in [0, 0)"),
+        (lambda: datasets.deterministic_policy([-1], 2), ValueError, "integers in [0, 2)"),
     ],
     "datasets.epsilon_greedy_policy": [
-        (lambda: datasets.epsilon_greedy_policy("x", 0.1), TypeError, "q must be of numbers, got"),
-        (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q[0, 0] must be fini"),
+        (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q must be finite"),
         (lambda: datasets.epsilon_greedy_policy([[0]], NAN), ValueError, "epsilon must be from 0"),
-        (lambda: datasets.epsilon_greedy_policy([[0]], "x"), TypeError, "epsilon must be a number"),
     ],
     "datasets.random_policy": [
-        (lambda: datasets.random_policy(1.5), TypeError, "num_actions must be an int, got 1.5"),
         (lambda: datasets.random_policy(0), ValueError, "num_actions must be at least 1, got 0"),
     ],
     "datasets.stochastic_policy": [
-        (lambda: datasets.stochastic_policy("x"), TypeError, "probability must be of numbers, got"),
-        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "probability[0] must sum to 1"),
+        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "sums to 0.0, not to 1"),
     ],
     "datasets.from_arrays": [
         (lambda: arrays(state=[0, -1]), datasets.DatasetError, "row 1: state is -1, must be a who"),
@@ -165,17 +156,13 @@ TABLE = {
         (lambda: arrays(terminated=[0, 2]), datasets.DatasetError, "row 1: terminated is 2, must "),
         (lambda: arrays(action=[0]), datasets.DatasetError, "action must have the shape of state"),
         (lambda: arrays(state=[[0], [1]]), datasets.DatasetError, "state must have the shape of s"),
-        (lambda: arrays([], [], [], [], []), datasets.DatasetError, "at least one row, got 0"),
+        (lambda: arrays([], [], [], [], []), datasets.DatasetError, "none of the 0 rows"),
         (lambda: arrays(next_action=[3, 7], num_actions=3), datasets.DatasetError, "row 0: next_a"),
-        (lambda: arrays(terminated=None), ValueError, "nothing says where episodes end: give term"),
-        (lambda: arrays(discount=[1, 0]), ValueError, "terminated and discount say the same"),
+        (lambda: arrays(terminated=None), ValueError, "to tell where episodes end, give term"),
+        (lambda: arrays(discount=[1, 0]), ValueError, "to tell where episodes end, give term"),
         (lambda: arrays(num_actions=0), ValueError, "num_actions must be from 1 to 2147483647, go"),
         (lambda: arrays(state=["a", "b"]), TypeError, "state must be of numbers, got <U1"),
-        (lambda: arrays(state=None), TypeError, "state must be of numbers, got object"),
         (lambda: arrays(num_states=2.5), TypeError, "num_states must be an int, got 2.5"),
-    ],
-    "datasets.from_minari": [
-        (lambda: datasets.from_minari(3), TypeError, "dataset must be a Minari dataset or the id"),
     ],
 }  # fmt: skip
 
@@ -196,7 +183,7 @@ FILES = {
         (lambda at: datasets.load_text(at / "absent", mdp=lake()), FileNotFoundError, "absent"),
         (lambda at: datasets.load_text(at / "folder", mdp=lake()), IsADirectoryError, "folder"),
         (lambda at: datasets.load_text(at / "empty", mdp=lake()), datasets.DatasetError, "no rows"),
-        (lambda at: datasets.load_text(at / "text"), ValueError, "give exactly one of mdp and ep"),
+        (lambda at: datasets.load_text(at / "text"), ValueError, "give either mdp, or episode_end"),
         (
             lambda at: datasets.load_text(
                 at / "text", episode_end="truncated", num_states=2.5, num_actions=2
