@@ -37,7 +37,7 @@ ROWS = [
     ("train junk.npz", "junk.npz: not an .npz file of accel_rl, or damaged"),
     ("train folder", "no environment is named 'folder'; known: FrozenLake-v1"),
     ("train Taxi-v3 --passes 1.5", "'--passes': Input should be a valid integer"),
-    ("train Taxi-v3 --out text", "--out: text is not a directory"),
+    ("train Taxi-v3 --out text", "--out: text cannot be made: "),
     ("train Taxi-v3 --out text/run", "--out: text/run cannot be made: "),
     ("train dqn", "no environment is named: give ENV"),
     (f"{DQN} agent.learning_rate=nan", "agent.learning_rate must be a finite number, got NaN"),
