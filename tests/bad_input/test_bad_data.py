@@ -1,14 +1,13 @@
-"""Bad input to `envs`, `datasets` and `plot`, and to what reads and writes their files."""
+"""Bad input to `envs` and `datasets`, and to what reads and writes their files."""
 
 import functools
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from refusals import NAN, check_refused, rows_of
 
-from accel_rl import datasets, envs, io, plot
+from accel_rl import datasets, envs, io
 from accel_rl.envs import wrappers
 from accel_rl.types import Box, Discrete, TabularTransition
 
@@ -19,7 +18,6 @@ WHOLE, REAL = np.zeros(1, np.int32), np.zeros(1, np.float32)
 ROW = TabularTransition(WHOLE, WHOLE, REAL, WHOLE, REAL + 1, WHOLE)
 LOG = datasets.TabularDataset(ROW, WHOLE, datasets.DatasetInfo("one", 1, 1, "only"))
 layout = functools.cache(lambda: envs.layout("FrozenLake-v1"))
-axes = functools.cache(lambda: plt.subplots()[1])
 
 
 def collect(policy="random", number=10, **options):
@@ -106,37 +104,28 @@ TABLE = {
         (lambda: wrappers.time_limit(cart(), True), TypeError, "steps must be an int, got Tru"),
     ],
     "datasets.collect": [
-        (lambda: collect("greedy"), ValueError, 'policy must be "random", a Policy or an array'),
-        (lambda: collect(None), TypeError, 'policy must be "random", a Policy or an array, got No'),
-        (lambda: collect(POLICY[:3]), ValueError, "policy has 3 states, the environment has 16"),
+        (lambda: collect("greedy"), ValueError, "policy must be one of random, got 'greedy'"),
+        (lambda: collect(POLICY[:3]), ValueError, "of the environment, got (3, 4)"),
         (lambda: collect(number=2.5), TypeError, "num_transitions must be an int, got 2.5"),
         (lambda: collect(seed=2**32), ValueError, "seed must be from 0 to 4294967295"),
     ],
     "datasets.rollout": [
-        (lambda: rollout(0), ValueError, "num_transitions must be from 1 to 2147483647, got 0"),
-        (lambda: rollout(num_envs=0), ValueError, "num_envs must be from 1 to 4, got 0"),
         (lambda: rollout(time_limit=0), ValueError, "time_limit must be at least 1, got 0"),
         (lambda: rollout(actions=3), ValueError, "policy has 3 actions, the sampler 4"),
     ],
     "datasets.deterministic_policy": [
-        (lambda: datasets.deterministic_policy([0], 0), ValueError, "num_actions must be at least"),
-        (lambda: datasets.deterministic_policy([0], 1.5), TypeError, "num_actions must be an int"),
-        (lambda: datasets.deterministic_policy([], 2), ValueError, "actions must have shape [S]"),
-        (lambda: datasets.deterministic_policy("x", 2), TypeError, "actions must be integers, got"),
+        (lambda: datasets.deterministic_policy([0], 0), ValueError, "integers in [0, 0)"),
+        (lambda: datasets.deterministic_policy([-1], 2), ValueError, "integers in [0, 2)"),
     ],
     "datasets.epsilon_greedy_policy": [
-        (lambda: datasets.epsilon_greedy_policy("x", 0.1), TypeError, "q must be of numbers, got"),
-        (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q[0, 0] must be fini"),
+        (lambda: datasets.epsilon_greedy_policy([[NAN]], 0.1), ValueError, "q must be finite"),
         (lambda: datasets.epsilon_greedy_policy([[0]], NAN), ValueError, "epsilon must be from 0"),
-        (lambda: datasets.epsilon_greedy_policy([[0]], "x"), TypeError, "epsilon must be a number"),
     ],
     "datasets.random_policy": [
-        (lambda: datasets.random_policy(1.5), TypeError, "num_actions must be an int, got 1.5"),
         (lambda: datasets.random_policy(0), ValueError, "num_actions must be at least 1, got 0"),
     ],
     "datasets.stochastic_policy": [
-        (lambda: datasets.stochastic_policy("x"), TypeError, "probability must be of numbers, got"),
-        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "probability[0] must sum to 1"),
+        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "sums to 0.0, not to 1"),
     ],
     "datasets.from_arrays": [
         (lambda: arrays(state=[0, -1]), datasets.DatasetError, "row 1: state is -1, must be a who"),
@@ -147,74 +136,13 @@ TABLE = {
         (lambda: arrays(terminated=[0, 2]), datasets.DatasetError, "row 1: terminated is 2, must "),
         (lambda: arrays(action=[0]), datasets.DatasetError, "action must have the shape of state"),
         (lambda: arrays(state=[[0], [1]]), datasets.DatasetError, "state must have the shape of s"),
-        (lambda: arrays([], [], [], [], []), datasets.DatasetError, "at least one row, got 0"),
+        (lambda: arrays([], [], [], [], []), datasets.DatasetError, "none of the 0 rows"),
         (lambda: arrays(next_action=[3, 7], num_actions=3), datasets.DatasetError, "row 0: next_a"),
-        (lambda: arrays(terminated=None), ValueError, "nothing says where episodes end: give term"),
-        (lambda: arrays(discount=[1, 0]), ValueError, "terminated and discount say the same"),
+        (lambda: arrays(terminated=None), ValueError, "to tell where episodes end, give term"),
+        (lambda: arrays(discount=[1, 0]), ValueError, "to tell where episodes end, give term"),
         (lambda: arrays(num_actions=0), ValueError, "num_actions must be from 1 to 2147483647, go"),
         (lambda: arrays(state=["a", "b"]), TypeError, "state must be of numbers, got <U1"),
-        (lambda: arrays(state=None), TypeError, "state must be of numbers, got object"),
         (lambda: arrays(num_states=2.5), TypeError, "num_states must be an int, got 2.5"),
-    ],
-    "datasets.from_minari": [
-        (lambda: datasets.from_minari(3), TypeError, "dataset must be a Minari dataset or the id"),
-    ],
-    "plot.interquartile_mean": [
-        (lambda: plot.interquartile_mean([]), ValueError, "scores must be arrays of at least one"),
-        (lambda: plot.interquartile_mean([NAN]), ValueError, "scores must be finite, got NaN or"),
-        (lambda: plot.interquartile_mean("x"), TypeError, "scores must be of numbers, got <U1"),
-        (lambda: plot.interquartile_mean([1.0], 3), ValueError, "axis must be from -1 to 0, got 3"),
-    ],
-    "plot.bootstrap": [
-        (lambda: plot.bootstrap(3), TypeError, "groups must be a sequence of arrays, got 3"),
-        (lambda: plot.bootstrap([[1.0]], confidence=NAN), ValueError, "confidence must be above 0"),
-        (lambda: plot.bootstrap([[1.0]], confidence="x"), TypeError, "confidence must be a number"),
-        (lambda: plot.bootstrap([[1.0]], resamples=2.5), TypeError, "resamples must be an int, go"),
-        (lambda: plot.bootstrap([[1.0]], seed=-1), ValueError, "seed must be at least 0, got -1"),
-    ],
-    "plot.draw_breakdown": [
-        (lambda: plot.draw_breakdown(axes(), {"a": {}}), ValueError, "must have at least one part"),
-        (lambda: plot.draw_breakdown(axes(), {"a": {"x": NAN}}), ValueError, "finite seconds of 0"),
-    ],
-    "plot.draw_curves": [
-        (lambda: plot.draw_curves(axes(), [1], {}), ValueError, "curves must hold at least one"),
-        (lambda: plot.draw_curves(axes(), [1], {"a": ["x"]}), TypeError, "must be of numbers, got"),
-    ],
-    "plot.draw_distribution": [
-        (lambda: plot.draw_distribution(axes(), [0, 1], [NAN], [1]), ValueError, "exact must be f"),
-    ],
-    "plot.draw_divergence": [
-        (lambda: plot.draw_divergence(axes(), [0], {"a": [1]}), ValueError, "x must be positive"),
-    ],
-    "plot.draw_estimates": [
-        (lambda: plot.draw_estimates(axes(), {}), ValueError, "must hold a pair of positive numbe"),
-    ],
-    "plot.draw_heatmap": [
-        (lambda: plot.draw_heatmap(axes(), [1], "a", "b"), ValueError, "must have shape [R, C]"),
-    ],
-    "plot.draw_learning": [
-        (lambda: plot.draw_learning(axes(), {}), ValueError, "curves must hold at least one, got"),
-    ],
-    "plot.draw_pareto": [
-        (lambda: plot.draw_pareto(axes(), {}, {}), ValueError, "must hold at least one mapping"),
-    ],
-    "plot.draw_policy": [
-        (lambda: plot.draw_policy(axes(), layout(), policy=POLICY + 7), ValueError, "holds action"),
-    ],
-    "plot.draw_roofline": [
-        (
-            lambda: plot.draw_roofline(axes(), {"a": (1.0, 1.0)}, peak_flops=NAN, bandwidth=1),
-            *(ValueError, "peaks must be above 0, got nan and 1"),
-        ),
-    ],
-    "plot.draw_scaling": [
-        (lambda: plot.draw_scaling(axes(), [2, 1], {}), ValueError, "two or more ascending"),
-    ],
-    "plot.draw_search": [
-        (lambda: plot.draw_search(axes(), [1, 2], [True]), ValueError, "members must have 2 val"),
-    ],
-    "plot.draw_timeline": [
-        (lambda: plot.draw_timeline(axes(), []), ValueError, "spans must hold at least one step"),
     ],
 }  # fmt: skip
 
@@ -235,7 +163,7 @@ FILES = {
         (lambda at: datasets.load_text(at / "absent", mdp=lake()), FileNotFoundError, "absent"),
         (lambda at: datasets.load_text(at / "folder", mdp=lake()), IsADirectoryError, "folder"),
         (lambda at: datasets.load_text(at / "empty", mdp=lake()), datasets.DatasetError, "no rows"),
-        (lambda at: datasets.load_text(at / "text"), ValueError, "give exactly one of mdp and ep"),
+        (lambda at: datasets.load_text(at / "text"), ValueError, "give either mdp, or episode_end"),
         (
             lambda at: datasets.load_text(
                 at / "text", episode_end="truncated", num_states=2.5, num_actions=2
@@ -248,7 +176,6 @@ FILES = {
         (lambda at: datasets.save(at / "folder", LOG), IsADirectoryError, "folder"),
     ],
     "io.atomic_write": [
-        (lambda at: io.atomic_write(at / "x", "r").__enter__(), ValueError, 'mode must be "wb" or'),
         (lambda at: io.atomic_write(at / "folder").__enter__(), IsADirectoryError, "folder"),
         (lambda at: io.atomic_write(at / "no" / "x").__enter__(), FileNotFoundError, "no/x"),
         (lambda at: io.atomic_write("").__enter__(), IsADirectoryError, "Is a directory"),

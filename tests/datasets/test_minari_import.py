@@ -139,7 +139,7 @@ def test_other_spaces_are_refused_by_name():
                 "rewards": [1.0, 1.0],
                 "terminations": [True, True],
             },
-            "episode 0: goes on after its termination in step 0",
+            "row 0 of 2: discount is 0.0, must be 1 where the row below is of the same episode",
         ),
     ],
 )

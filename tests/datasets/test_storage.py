@@ -125,30 +125,30 @@ def test_a_damaged_value_is_found(path):
     good = path.read_bytes()
     at = good.index(np.float32([0.0, -0.5, 1.0]).tobytes())
     path.write_bytes(good[:at] + b"\x01" + good[at + 1 :])
-    assert_refused(path, "damaged or cut short")
+    assert_refused(path, "or damaged")
 
 
 def test_a_file_cut_short_is_refused(path):
     good = path.read_bytes()
     for length in range(0, len(good), 101):
         path.write_bytes(good[:length])
-        assert_refused(path, "not an .npz file, or cut short")
+        assert_refused(path, "not an .npz file of accel_rl, or damaged")
 
 
 @pytest.mark.parametrize("content", [b"0 1 0.0 2\n", b"\x93NUMPY", b"PK\x05\x06" + bytes(18)])
 def test_another_kind_of_file_is_refused(path, content):
     path.write_bytes(content)
-    assert_refused(path, "not an .npz file|no header")
+    assert_refused(path, "not an .npz file of accel_rl, .*`accel-rl import`")
 
 
 def test_a_foreign_npz_is_refused(path):
     np.savez(path, state=np.zeros(3))
-    assert_refused(path, "no header: an .npz file, but not one that accel_rl wrote")
+    assert_refused(path, r"not an .npz file of accel_rl, .*no item named 'header.npy'")
     np.savez(path, header=np.array("{}"))
-    assert_refused(path, "its header is not one that accel_rl wrote")
+    assert_refused(path, r"column header of 8 bytes must be uint8\[N\], got <U2\(\)")
     for content in (b"[]", b"{}", b"{", b"\xff", b"7"):
         np.savez(path, header=np.frombuffer(content, np.uint8))
-        assert_refused(path, "its header is not one that accel_rl wrote")
+        assert_refused(path, r"header (must be|is not JSON|\.?)|header.format is missing")
 
 
 def test_pickled_objects_are_never_read(path, tmp_path):
@@ -157,26 +157,26 @@ def test_pickled_objects_are_never_read(path, tmp_path):
             return os.mkdir, (str(tmp_path / "sprung"),)
 
     rewrite(path, checksums=False, state=np.array([Trap()] * 6, object))
-    assert_refused(path, r"column state must be int32, got object")
+    assert_refused(path, r"column state of .* must be int32\[N\], got object")
     np.savez(path, header=np.array([Trap()], object))
-    assert_refused(path, "its header is not one that accel_rl wrote")
+    assert_refused(path, r"column header of .* must be uint8\[N\], got object")
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"format": "other"}, "its format is 'other', must be 'accel_rl.tabular_dataset'"),
-        ({"format_version": 2}, "format version 2 is newer than 1, the newest that this accel_rl"),
-        ({"format_version": 0}, "header field format_version must be at least 1, got 0"),
-        ({"format_version": "1"}, "header field format_version is missing or of the wrong type"),
-        ({"seed": ...}, "header field seed is missing or of the wrong type"),
-        ({"num_states": 4.0}, "header field num_states is missing or of the wrong type"),
-        ({"policy": None}, "header field policy is missing or of the wrong type"),
-        ({"rows": 7}, "column state must have 7 rows as the header says, got 6"),
-        ({"rows": -7}, "header field rows must be at least 1, got -7"),
-        ({"num_states": 0}, r"info\.num_states must be an integer between 1 and 2\*\*31, got 0"),
-        ({"num_states": 2**40}, "info.num_states must be an integer between .*, got 1099511627776"),
+        ({"format": "other"}, "header.format must be 'accel_rl.tabular_dataset', got \"other\""),
+        ({"format_version": 2}, "header.format_version must be less than or equal to 1, got 2"),
+        ({"format_version": 0}, "header.format_version must be greater than or equal to 1, got 0"),
+        ({"format_version": "1"}, 'header.format_version must be a valid integer, got "1"'),
+        ({"seed": ...}, "header.seed is missing"),
+        ({"num_states": 4.0}, "header.num_states must be a valid integer, got 4.0"),
+        ({"policy": None}, "header.policy must be a valid string, got null"),
+        ({"rows": 7}, "column state does not match its checksum or number of rows"),
+        ({"rows": -7}, "header.rows must be greater than or equal to 1, got -7"),
+        ({"num_states": 0}, r"info\.num_states must be from 1 to 2147483648, got 0"),
+        ({"num_states": 2**40}, "info.num_states must be from .*, got 1099511627776"),
         ({"num_states": 3}, r"row 2 of 6: next_state is 3, must be in \[0, 3\)"),
         ({"crc32": {}}, "column state does not match its checksum"),
     ],
@@ -189,12 +189,18 @@ def test_a_wrong_header_is_refused(path, header, message):
 def test_wrong_columns_are_refused(path):
     good = path.read_bytes()
     for change, message in (
-        ({"reward": None}, "column reward is missing"),
-        ({"action": np.zeros(6, np.int64)}, "column action has|column action must be int32"),
-        ({"action": np.zeros(6, ">i4")}, "column action must be int32, got >i4"),
-        ({"reward": np.zeros(6, np.int32)}, "column reward must be float32, got int32"),
-        ({"reward": np.zeros(5, np.float32)}, "column reward must have 6 rows .*, got 5"),
-        ({"reward": np.zeros((6, 1), np.float32)}, r"column reward claims shape \(6, 1\)"),
+        ({"reward": None}, "no item named 'reward.npy'"),
+        ({"action": np.zeros(6, np.int64)}, "column action has|column action of"),
+        ({"action": np.zeros(6, ">i4")}, r"column action of 24 bytes must be int32\[N\], got >i4"),
+        (
+            {"reward": np.zeros(6, np.int32)},
+            r"reward of 24 bytes must be float32\[N\], got int32",
+        ),
+        (
+            {"reward": np.zeros(5, np.float32)},
+            "column reward does not match its checksum or n",
+        ),
+        ({"reward": np.zeros((6, 1), np.float32)}, r"must be float32\[N\], got float32\(6, 1\)"),
         ({"reward": np.zeros(10_000, np.float32)}, "column reward has 40128 bytes"),
         ({"reward": np.full(6, np.nan, np.float32)}, "row 0 of 6: reward is nan, must be finite"),
         ({"state": np.full(6, 9, np.int32)}, r"row 0 of 6: state is 9, must be in \[0, 4\)"),

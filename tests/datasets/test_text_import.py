@@ -122,9 +122,9 @@ def test_a_collected_log_comes_back(name, write, tmp_path):
         ("\x00\x01PK\n", "line 1: state is .*, must be a number"),
         (
             "0 1 1 1\n1 2 12 5\n",
-            r"line 2 \(row 1\): next_state is 5, must be an integer in \[0, 5\)",
+            r"line 2 \(row 1\): next_state is 5, must be a whole number in \[0, 5\)",
         ),
-        ("#\n0 3 1 1\n", r"line 2 \(row 0\): action is 3, must be an integer in \[0, 3\)"),
+        ("#\n0 3 1 1\n", r"line 2 \(row 0\): action is 3, must be a whole number in \[0, 3\)"),
         ("-1 0 1 1\n", r"state is -1, must be"),
         ("0.5 0 1 1\n", r"state is 0.5, must be"),
         ("nan 0 1 1\n", r"state is nan, must be"),
@@ -159,11 +159,11 @@ def test_a_row_that_the_tables_exclude_is_named(write):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give exactly one of mdp and episode_end"),
-        ({"mdp": 1, "episode_end": "truncated"}, "give exactly one of mdp and episode_end"),
-        ({"mdp": ring(None), "num_states": 5}, "num_states and num_actions come from mdp"),
-        ({"episode_end": "done", **SIZES}, 'must be "terminated" or "truncated", got \'done\''),
-        ({"episode_end": "truncated", "num_states": 5}, "without mdp, num_states and num_actions"),
+        ({}, "give either mdp, or episode_end, num_states"),
+        ({"mdp": 1, "episode_end": "truncated"}, "give either mdp, or episode_end"),
+        ({"mdp": ring(None), "num_states": 5}, "give either mdp, or episode_end"),
+        ({"episode_end": "done", **SIZES}, "must be one of terminated, truncated, got 'done'"),
+        ({"episode_end": "truncated", "num_states": 5}, "give either mdp, or episode_end"),
         (
             {"episode_end": "truncated", "num_states": 5, "num_actions": 0},
             "num_actions must be at least 1, got 0",

@@ -157,12 +157,12 @@ def test_lines_that_are_lost_are_told_of(tmp_path, monkeypatch):
 def test_closed_is_closed(tmp_path):
     log = io.JsonLines(tmp_path / "log.jsonl")
     log.close()
-    with pytest.raises(ValueError, match="not open"):
+    with pytest.raises(AssertionError, match="not open"):
         log.log(row(1))
     with begun(log):
         log.log(row(1))
     log.close()
-    with pytest.raises(ValueError, match="not open"):
+    with pytest.raises(AssertionError, match="not open"):
         log.log(row(2))
 
 

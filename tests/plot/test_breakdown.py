@@ -43,10 +43,9 @@ def test_unit_follows_the_longest_bar(ax, longest, unit):
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ({}, "runs must name at least one run"),
         ({"a": {"x": 1.0}, "b": {"y": 1.0}}, r"runs\['b'\] has parts \['y'\], the first run has"),
-        ({"a": {"x": -1.0}}, "finite seconds of 0 or more"),
-        ({"a": {"x": np.nan}}, "finite seconds of 0 or more"),
+        ({"a": {"x": -1.0}}, "seconds of runs must be finite and 0 or more"),
+        ({"a": {"x": np.nan}}, "seconds of runs must be finite and 0 or more"),
     ],
 )
 def test_refuses(ax, runs, message):

@@ -29,9 +29,8 @@ def test_cells(ax):
 @pytest.mark.parametrize(
     ("values", "rows", "columns", "message"),
     [
-        ([1.0, 2.0], ["a"], [1, 2], r"values must have shape \[R, C\], got \(2,\)"),
-        ([[1.0, 2.0]], ["a", "b"], [1, 2], "rows must have 1 values, as axis 0 of values has"),
-        ([[1.0, 2.0]], ["a"], [1], "columns must have 2 values"),
+        ([[1.0, 2.0]], ["a", "b"], [1, 2], "does not match the number of labels"),
+        ([[1.0, 2.0]], ["a"], [1], "does not match the number of labels"),
     ],
 )
 def test_refuses(ax, values, rows, columns, message):

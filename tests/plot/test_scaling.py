@@ -32,10 +32,8 @@ def test_speedups_and_ideal(ax):
 @pytest.mark.parametrize(
     ("dpus", "seconds", "message"),
     [
-        ([125], {}, "dpus must be two or more ascending positive numbers"),
-        ([250, 125], {}, "dpus must be two or more ascending"),
-        (DPUS, {"a": [1.0, 1.0]}, r"seconds\['a'\] must have 3 values"),
-        (DPUS, {"a": [1.0, 0.0, 1.0]}, r"seconds\['a'\] must be positive, got 0"),
+        ([250, 125], {}, "dpus must ascend"),
+        (DPUS, {"a": [1.0, 0.0, 1.0]}, r"seconds\['a'\] must be finite and above 0"),
     ],
 )
 def test_refuses(ax, dpus, seconds, message):

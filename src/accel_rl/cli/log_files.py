@@ -12,8 +12,8 @@ import numpy as np
 from accel_rl.arguments import shown
 from accel_rl.datasets import DatasetError, text
 from accel_rl.datasets.arrays import ENDS, REQUIRED, RowError
+from accel_rl.datasets.dataset import COLUMNS
 from accel_rl.datasets.storage import DAMAGE
-from accel_rl.datasets.validation import COLUMNS
 
 DONE = "done"  # a column that stands for terminated
 
@@ -59,8 +59,7 @@ def read(path: Path, wanted: Mapping[str, str | None]) -> Columns:
     if path.suffix == ".npz":
         raise DatasetError("not an .npz file, or cut short: it has no zip directory")
     if is_text(path):
-        table = text.parse(path)
-        arrays = dict(zip(REQUIRED, table.T, strict=True))
+        arrays = text.parse(path)
         names = dict(zip(REQUIRED, REQUIRED, strict=True))
         return Columns(arrays, names, lambda row: f"line {text.line_of(path, row)} (row {row})")
     return _read_csv(path, wanted)

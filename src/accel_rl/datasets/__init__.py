@@ -2,7 +2,7 @@
 
 from accel_rl.datasets.arrays import from_arrays
 from accel_rl.datasets.collection import collect, rollout
-from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset, validate
 from accel_rl.datasets.minari import from_minari
 from accel_rl.datasets.packing import PackedDataset, pack, unpack
 from accel_rl.datasets.policies import (
@@ -14,7 +14,6 @@ from accel_rl.datasets.policies import (
 )
 from accel_rl.datasets.storage import load, save
 from accel_rl.datasets.text import load_text
-from accel_rl.datasets.validation import validate
 
 __all__ = [
     "DatasetError",

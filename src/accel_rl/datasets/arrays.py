@@ -1,12 +1,15 @@
-"""Import of logs given as arrays."""
+"""Import of logs given as arrays, and the assembly of datasets from any log's rows."""
 
+import dataclasses
+from collections.abc import Mapping
+
+import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
-from accel_rl.datasets.assembly import Log, assemble
-from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
+from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset, validate
 from accel_rl.io.values import Json
-from accel_rl.types import ArrayLike
+from accel_rl.types import ArrayLike, TabularTransition
 
 REQUIRED = ("state", "action", "reward", "next_state")
 ENDS = ("terminated", "truncated", "discount")
@@ -70,13 +73,8 @@ def from_arrays(
         The dataset.
 
     Raises:
-        DatasetError: columns differ in length or are not one-dimensional, a state or an action is
-            not a whole number or is out of range, a reward is not finite in float32, a flag is
-            neither 0 nor 1, or no row is left. The message names the column and the row, counted
+        DatasetError: the log is not valid; the message names the column and the row, counted
             from 0.
-        TypeError: a column does not hold numbers, or another argument is of the wrong type.
-        ValueError: none of `terminated`, `truncated` and `discount` is given, or both `terminated`
-            and `discount` are; or a size is out of range.
     """
     given = {
         "state": state,
@@ -107,13 +105,11 @@ def assembled(
 ) -> TabularDataset:
     """Implement `from_arrays` for columns by name; raise a `RowError` for an invalid row."""
     columns = _columns(given)
-    if not any(name in columns for name in ENDS):
+    if not any(name in columns for name in ENDS) or {"terminated", "discount"} <= set(columns):
         raise ValueError(
-            "nothing says where episodes end: give terminated, truncated or discount (a truncated "
-            "of zeros for a log in which nothing terminates)"
+            "to tell where episodes end, give terminated or discount, truncated, or both (a "
+            "truncated of zeros for a log in which nothing terminates)"
         )
-    if {"terminated", "discount"} <= set(columns):
-        raise ValueError("terminated and discount say the same: give one of them")
     ends = {name: _flags(name, columns[name]) for name in ENDS if name in columns}
     never = np.zeros(len(columns["state"]), bool)
     terminated = ~ends["discount"] if "discount" in ends else ends.get("terminated", never)
@@ -124,7 +120,7 @@ def assembled(
     num_actions, action, next_action = _indices(actions, "action", "next_action", num_actions)
     with np.errstate(over="ignore"):  # values beyond float32 become infinite, and are refused below
         reward = columns["reward"].astype(np.float32)
-    _refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
+    refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
     assert next_state is not None
     goes_on = next_state[:-1] == state[1:]
     if next_action is not None:
@@ -135,8 +131,65 @@ def assembled(
     return assemble(log, info, require_next_action)
 
 
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """Log of N rows in chronological order; `last` marks the final row of each episode."""
+
+    state: np.ndarray  # [N] int32
+    action: np.ndarray  # [N] int32
+    reward: np.ndarray  # [N] float32
+    next_state: np.ndarray  # [N] int32
+    terminated: np.ndarray  # [N] bool
+    last: np.ndarray  # [N] bool, true wherever `terminated` is
+    next_action: np.ndarray | None = None  # [N] int32, complete; None if the log does not have them
+
+
+def assemble(log: Log, info: DatasetInfo, require_next_action: bool) -> TabularDataset:
+    """Complete a log to a valid dataset.
+
+    The next action of a row is the log's own if it has them, else the action of the row below in
+    the same episode. In the latter case the last row of a truncated episode has none. It is
+    dropped, or kept with a 0 that no rule may use; `info` counts it either way. The row above a
+    dropped row keeps its next action.
+    """
+    if log.next_action is None:
+        missing = log.last & ~log.terminated
+        next_action = np.where(log.last, 0, np.roll(log.action, -1))
+    else:
+        missing = np.zeros_like(log.last)
+        next_action = np.where(log.terminated, 0, log.next_action)
+    keep = ~missing if require_next_action else np.ones_like(missing)
+    if not keep.any():
+        raise DatasetError(
+            f"none of the {len(keep)} rows has a known next action; "
+            "require_next_action=False keeps them, for rules that do not use it"
+        )
+    # An episode without kept rows leaves a gap in `kept`, which the renumbering closes.
+    kept = np.cumsum(log.last)[keep] - log.last[keep]
+    episode = np.cumsum(np.diff(kept, prepend=kept[0]) != 0, dtype=np.int32)
+    count = int(missing.sum())
+    dataset = TabularDataset(
+        TabularTransition(
+            state=jnp.asarray(log.state[keep]),
+            action=jnp.asarray(log.action[keep]),
+            reward=jnp.asarray(log.reward[keep]),
+            next_state=jnp.asarray(log.next_state[keep]),
+            discount=jnp.asarray((~log.terminated[keep]).astype(np.float32)),
+            next_action=jnp.asarray(next_action[keep]),
+        ),
+        jnp.asarray(episode),
+        dataclasses.replace(
+            info,
+            dropped=count if require_next_action else 0,
+            missing_next_action=0 if require_next_action else count,
+        ),
+    )
+    validate(dataset)
+    return dataset
+
+
 def _columns(given: dict[str, Json]) -> dict[str, np.ndarray]:
-    """Convert the columns to arrays of numbers, and check that they have one length above 0."""
+    """Convert the columns to arrays of numbers, and check that they have one length."""
     columns = {name: np.asarray(column) for name, column in given.items()}
     rows = columns["state"].size
     for name, column in columns.items():
@@ -148,14 +201,11 @@ def _columns(given: dict[str, Json]) -> dict[str, np.ndarray]:
             raise DatasetError(
                 f"{name} must have the shape of state, ({rows},), got {column.shape}"
             )
-    if rows == 0:
-        raise DatasetError("a dataset needs at least one row, got 0")
     return columns
 
 
 def _flags(name: str, column: np.ndarray) -> np.ndarray:
-    flags = {name: column}
-    _refuse(flags, name, ~((column == 0) | (column == 1)), "must be 0 or 1")
+    refuse({name: column}, name, ~((column == 0) | (column == 1)), "must be 0 or 1")
     return column == 1
 
 
@@ -166,18 +216,22 @@ def _indices(
     names = [each for each in (name, successor) if each in columns]
     if limit is not None:
         limit = whole(f"num_{name}s", limit, 1, _LIMIT)
-    rule = f"must be a whole number in [0, {_LIMIT if limit is None else limit})"
-    for each in names:
-        column = columns[each]
-        below = column < (_LIMIT if limit is None else limit)
-        _refuse(columns, each, ~((column >= 0) & below & (column == np.floor(column))), rule)
-    found = [columns[each].astype(np.int32) for each in names]
+    found = [indices(columns, each, _LIMIT if limit is None else limit) for each in names]
     if limit is None:
-        limit = 1 + max(int(column.max()) for column in found)
+        limit = 1 + max(int(column.max(initial=0)) for column in found)
     return limit, found[0], found[1] if len(found) > 1 else None
 
 
-def _refuse(columns: dict[str, np.ndarray], name: str, bad: np.ndarray, rule: str) -> None:
+def indices(columns: Mapping[str, np.ndarray], name: str, limit: int) -> np.ndarray:
+    """Return a column as int32; raise a `RowError` for a number that is no index below `limit`."""
+    column = columns[name]
+    good = (column >= 0) & (column < limit) & (column == np.floor(column))
+    refuse(columns, name, ~good, f"must be a whole number in [0, {limit})")
+    return column.astype(np.int32)
+
+
+def refuse(columns: Mapping[str, np.ndarray], name: str, bad: np.ndarray, rule: str) -> None:
+    """Raise a `RowError` for the first bad row of a column."""
     if bad.any():
         row = int(np.argmax(bad))
         value = repr(columns[name][row].item()).removesuffix(".0")

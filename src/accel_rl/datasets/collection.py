@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
 from accel_rl.datasets.policies import (
     Policy,
@@ -54,10 +54,6 @@ def collect(
 
     Returns:
         N transitions, ordered by environment, then by time.
-
-    Raises:
-        ValueError: an argument is out of range, or the policy's number of states or actions differs
-            from the MDP's.
     """
     num_transitions = whole("num_transitions", num_transitions, 1, 2**31 - 1)
     if num_envs is None:
@@ -103,19 +99,13 @@ def rollout(
         key: a typed PRNG key, [].
         num_transitions: N, static.
         num_envs: E, static, 1 to N.
-        time_limit: steps after which an episode is truncated, or None, static.
+        time_limit: steps after which an episode is truncated, at least 1, or None, static.
 
     Returns:
         transitions: columns [N], ordered by environment, then by time; if E does not divide N, the
             last environments contribute fewer rows.
         episode: [N] int32, numbered from 0.
-
-    Raises:
-        ValueError: a number is out of range, or the policy's number of actions differs from the
-            sampler's.
     """
-    whole("num_transitions", num_transitions, 1, 2**31 - 1)
-    whole("num_envs", num_envs, 1, num_transitions)
     if time_limit is not None:
         whole("time_limit", time_limit, 1)
     if policy.num_actions != sampler.next_state.shape[1]:
@@ -173,22 +163,18 @@ def rollout(
 def _policy(policy: Policy | str | ArrayLike, mdp: MDP) -> Policy:
     """Convert the argument of `collect` to a policy, and check it against the MDP."""
     if isinstance(policy, str):
-        if policy != "random":
-            raise ValueError(f'policy must be "random", a Policy or an array, got {policy!r}')
+        one_of("policy", policy, ("random",))
         return random_policy(mdp.num_actions)
-    if policy is None:
-        raise TypeError('policy must be "random", a Policy or an array, got None')
     if not isinstance(policy, Policy):
         table = np.asarray(policy)
         if table.ndim == 1:
             policy = deterministic_policy(table, mdp.num_actions)
         else:
             policy = stochastic_policy(table)
-    if policy.num_actions != mdp.num_actions:
-        raise ValueError(
-            f"policy has {policy.num_actions} actions, the environment has {mdp.num_actions}"
-        )
     states = mdp.num_states if policy.sampler is None else policy.sampler.next_state.shape[0]
-    if states != mdp.num_states:
-        raise ValueError(f"policy has {states} states, the environment has {mdp.num_states}")
+    found, wanted = (states, policy.num_actions), (mdp.num_states, mdp.num_actions)
+    if found != wanted:
+        raise ValueError(
+            f"policy must have (states, actions) {wanted} of the environment, got {found}"
+        )
     return policy

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel_rl.datasets.assembly import Log, assemble
+from accel_rl.datasets.arrays import Log, assemble
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def from_minari(
     Raises:
         ImportError: Minari is not installed.
         FileNotFoundError: no dataset of this id is on this machine.
-        TypeError: `dataset` is neither a dataset nor an id, or the observation or action space is
-            not `Discrete`.
+        TypeError: the observation or action space is not `Discrete`.
         DatasetError: an episode does not match its spaces, has columns of unequal length or
             continues after a termination, a reward is not finite in float32, or no row is left.
     """
@@ -43,8 +42,6 @@ def from_minari(
         raise ImportError(
             f"from_minari needs Minari ({error}): pip install 'accel-rl[minari]'"
         ) from error
-    if not isinstance(dataset, (str, minari.MinariDataset)):
-        raise TypeError(f"dataset must be a Minari dataset or the id of one, got {dataset!r}")
     source = minari.load_dataset(dataset) if isinstance(dataset, str) else dataset
     observations: Any = source.observation_space
     actions: Any = source.action_space
@@ -63,8 +60,6 @@ def from_minari(
             _episode(number, episode, int(observations.start), int(actions.start))
             for number, episode in enumerate(source.iterate_episodes())
         ]
-        if not parts:
-            raise DatasetError("no episodes")
         log = Log(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         return assemble(log, info, require_next_action)
     except DatasetError as error:
@@ -86,9 +81,6 @@ def _episode(
             raise DatasetError(
                 f"episode {number}: {name} must have shape {expected}, got {column.shape}"
             )
-    if terminated[:-1].any():
-        step = int(terminated.argmax())
-        raise DatasetError(f"episode {number}: goes on after its termination in step {step}")
     with np.errstate(over="ignore"):  # values beyond float32 become infinite; `validate` refuses
         reward = np.asarray(episode.rewards).astype(np.float32)
     last = np.arange(length) == length - 1

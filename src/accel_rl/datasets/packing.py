@@ -9,8 +9,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.datasets.dataset import DatasetInfo, TabularDataset
-from accel_rl.datasets.validation import columns, validate
+from accel_rl.datasets.dataset import DatasetInfo, TabularDataset, columns, validate
 from accel_rl.types import TabularTransition
 
 # Bits of the flags field.
@@ -76,8 +75,6 @@ def pack(dataset: TabularDataset, wide: bool | None = None) -> PackedDataset:
         The records.
 
     Raises:
-        TypeError: `dataset` is not a dataset, or `wide` is neither None nor a bool.
-        DatasetError: the dataset is not valid.
         ValueError: the dataset does not fit the requested record, or either of them.
     """
     validate(dataset)
@@ -122,18 +119,12 @@ def unpack(packed: PackedDataset) -> TabularDataset:
 
     Returns:
         The dataset, bit-identical to the one that was packed.
-
-    Raises:
-        TypeError: `packed` is not a packed dataset, its records are neither NARROW nor WIDE, or the
-            codebook is missing.
     """
     records, num_actions = packed.records, packed.info.num_actions
-    if records.dtype == WIDE:
-        reward = records["reward"]
-    elif records.dtype == NARROW and packed.codebook is not None:
-        reward = packed.codebook[records["reward"]]
-    else:
-        raise TypeError(f"records must be NARROW with a codebook or WIDE, got {records.dtype}")
+    reward = records["reward"]
+    if records.dtype != WIDE:
+        assert packed.codebook is not None
+        reward = packed.codebook[reward]
     state, action = np.divmod(records["state_action"], num_actions)
     flags = records["flags"]
     return TabularDataset(

@@ -5,46 +5,64 @@ import json
 import os
 import zipfile
 import zlib
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
+import pydantic
 
-from accel_rl.datasets.dataset import FORMAT_VERSION, DatasetError, DatasetInfo, TabularDataset
-from accel_rl.datasets.validation import COLUMNS, columns, validate
+from accel_rl.datasets.dataset import (
+    COLUMNS,
+    FORMAT_VERSION,
+    DatasetError,
+    DatasetInfo,
+    TabularDataset,
+    columns,
+    validate,
+)
 from accel_rl.io import atomic_write
-from accel_rl.io.values import Json
+from accel_rl.io.validation import decoded
 from accel_rl.types import TabularTransition
 
 FORMAT = "accel_rl.tabular_dataset"
 
 _HEADER_LIMIT = 1 << 20  # bytes; a header has about 500
 _NPY_HEADER_LIMIT = 4096  # bytes before a column's values; NumPy writes 128
-_HEADER_TYPES: dict[str, type | tuple[type, ...]] = {
-    "format_version": int,
-    "accel_rl_version": str,
-    "environment": str,
-    "num_states": int,
-    "num_actions": int,
-    "policy": str,
-    "seed": (int, type(None)),
-    "dropped": int,
-    "missing_next_action": int,
-    "rows": int,
-    "crc32": dict,
-}
 _IMPORT = "; `accel-rl import`, or datasets.from_arrays, takes a log of your own"
 # Exceptions that zipfile and NumPy raise for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
+    KeyError,  # a member is absent
     NotImplementedError,
     RuntimeError,
     ValueError,
     OSError,
     OverflowError,
 )
+
+
+class _Header(pydantic.BaseModel):
+    """Header of a file; fields of later versions are ignored."""
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+    format: Literal["accel_rl.tabular_dataset"]
+    format_version: Annotated[int, pydantic.Field(ge=1, le=FORMAT_VERSION)]
+    accel_rl_version: str
+    environment: str
+    num_states: int
+    num_actions: int
+    policy: str
+    seed: int | None
+    dropped: int
+    missing_next_action: int
+    rows: Annotated[int, pydantic.Field(ge=1)]
+    crc32: dict[str, int]
+
+
+_HEADER = pydantic.TypeAdapter(_Header)
 
 
 def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
@@ -59,8 +77,6 @@ def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
         dataset: the dataset; it is validated first.
 
     Raises:
-        TypeError: `dataset` is not a dataset, or `path` is not a path.
-        DatasetError: the dataset is not valid.
         OSError: the file cannot be written.
     """
     validate(dataset)
@@ -113,88 +129,41 @@ def load(path: str | os.PathLike[str]) -> TabularDataset:
             raise DatasetError(f"{os.fspath(path)}: {error}") from error.__cause__
         except DAMAGE as error:
             raise DatasetError(
-                f"{os.fspath(path)}: not a readable .npz file, damaged or cut short ({error})"
+                f"{os.fspath(path)}: not an .npz file of accel_rl, or damaged ({error}){_IMPORT}"
             ) from error
     return dataset
 
 
 def _read(file: io.BufferedReader) -> TabularDataset:
-    if not zipfile.is_zipfile(file):
-        raise DatasetError(f"not an .npz file, or cut short: it has no zip directory{_IMPORT}")
     with zipfile.ZipFile(file) as archive:
-        header = _read_header(archive)
+        encoded = _read_array(archive, "header", np.dtype(np.uint8), _HEADER_LIMIT)
+        header = decoded(_HEADER, encoded.tobytes(), "header")
         table = {name: _read_column(archive, name, header) for name in COLUMNS}
     episode = table.pop("episode")
-    info = DatasetInfo(
-        **{name: header[name] for name in ("environment", "num_states", "num_actions", "policy")},
-        **{name: header[name] for name in ("seed", "dropped", "missing_next_action")},
-        version=header["accel_rl_version"],
-        format_version=header["format_version"],
-    )
+    known = header.model_dump(exclude={"format", "accel_rl_version", "rows", "crc32"})
+    info = DatasetInfo(**known, version=header.accel_rl_version)
     return TabularDataset(TabularTransition(**table), episode, info)
 
 
-def _read_header(archive: zipfile.ZipFile) -> dict[str, Json]:
-    if "header.npy" not in archive.namelist():
-        raise DatasetError(f"no header: an .npz file, but not one that accel_rl wrote{_IMPORT}")
-    try:
-        encoded, _ = _read_array(archive, "header", np.dtype(np.uint8), _HEADER_LIMIT)
-        header = json.loads(encoded.tobytes())
-        kind = header["format"]
-    except (DatasetError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise DatasetError("its header is not one that accel_rl wrote") from error
-    if kind != FORMAT:
-        raise DatasetError(f"its format is {kind!r}, must be {FORMAT!r}")
-    version = header.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise DatasetError(
-            f"format version {version} is newer than {FORMAT_VERSION}, the newest that this "
-            f"accel_rl reads; accel_rl {header.get('accel_rl_version')} wrote it"
-        )
-    for name, kinds in _HEADER_TYPES.items():
-        if not isinstance(header.get(name), kinds) or name not in header:
-            raise DatasetError(f"header field {name} is missing or of the wrong type")
-    for name in ("format_version", "rows"):
-        if header[name] < 1:
-            raise DatasetError(f"header field {name} must be at least 1, got {header[name]}")
-    return header
-
-
-def _read_column(archive: zipfile.ZipFile, name: str, header: dict[str, Json]) -> Any:
-    if f"{name}.npy" not in archive.namelist():
-        raise DatasetError(f"column {name} is missing")
-    values, checksum = _read_array(
-        archive, name, COLUMNS[name].newbyteorder("<"), 4 * header["rows"]
-    )
-    if values.shape != (header["rows"],):
-        raise DatasetError(
-            f"column {name} must have {header['rows']} rows as the header says, got {len(values)}"
-        )
-    if checksum != header["crc32"].get(name):
-        raise DatasetError(f"column {name} does not match its checksum")
+def _read_column(archive: zipfile.ZipFile, name: str, header: _Header) -> Any:
+    values = _read_array(archive, name, COLUMNS[name].newbyteorder("<"), 4 * header.rows)
+    if (len(values), zlib.crc32(values.data)) != (header.rows, header.crc32.get(name)):
+        raise DatasetError(f"column {name} does not match its checksum or number of rows")
     return jnp.asarray(values.astype(COLUMNS[name], copy=False))
 
 
-def _read_array(
-    archive: zipfile.ZipFile, name: str, dtype: np.dtype, limit: int
-) -> tuple[np.ndarray, int]:
-    """Read a one-dimensional array of at most `limit` bytes; return it and its checksum."""
+def _read_array(archive: zipfile.ZipFile, name: str, dtype: np.dtype, limit: int) -> np.ndarray:
+    """Read a one-dimensional array of at most `limit` bytes."""
     member = archive.getinfo(f"{name}.npy")
     # The size is bounded before reading. A read to the end makes zipfile verify its own checksum.
     if member.file_size > limit + _NPY_HEADER_LIMIT:
         raise DatasetError(f"column {name} has {member.file_size} bytes, must have about {limit}")
     content = archive.read(member)
     stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise DatasetError(f"column {name} has .npy version {version}, must be (1, 0)")
+    np.lib.format.read_magic(stream)
     shape, _, found = np.lib.format.read_array_header_1_0(stream)
-    start = stream.tell()
-    if found != dtype:
-        raise DatasetError(f"column {name} must be {dtype}, got {found}")
-    if len(shape) != 1 or len(content) - start != shape[0] * dtype.itemsize:
-        raise DatasetError(
-            f"column {name} claims shape {shape}, and holds {len(content) - start} bytes of values"
-        )
-    values = np.frombuffer(content, dtype, offset=start)
-    return values, zlib.crc32(values.data)
+    # Not by NumPy's own reader, which allocates as much as the shape claims.
+    size = len(content) - stream.tell()
+    if found != dtype or shape != (size // dtype.itemsize,):
+        raise DatasetError(f"column {name} of {size} bytes must be {dtype}[N], got {found}{shape}")
+    return np.frombuffer(content, dtype, offset=stream.tell())

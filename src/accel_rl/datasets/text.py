@@ -1,17 +1,19 @@
 """Import of plain-text logs with one `state action reward next_state` a line, as in SwiftRL."""
 
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
-from accel_rl.arguments import whole
-from accel_rl.datasets.assembly import Log, assemble
+from accel_rl.arguments import one_of, whole
+from accel_rl.datasets.arrays import Log, RowError, assemble, indices, refuse
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.types import MDP
 
 _FIELDS = ("state", "action", "reward", "next_state")
+_ROW = np.dtype([(name, np.float64) for name in _FIELDS])
 
 
 def load_text(
@@ -57,20 +59,18 @@ def load_text(
             is not finite, a row is impossible or its termination ambiguous under `mdp`, or no row
             is left. The message names the file, the line (counted from 1) or row (from 0), and the
             column.
-        ValueError: not exactly one of `mdp` and `episode_end` is given, or S and A are missing or
-            given twice.
         OSError: the file cannot be opened.
     """
     num_states, num_actions = _sizes(mdp, episode_end, num_states, num_actions)
     name = os.fspath(path)
     try:
-        table = parse(path)
-        state = _indices(table, 0, num_states)
-        action = _indices(table, 1, num_actions)
-        next_state = _indices(table, 3, num_states)
+        columns = parse(path)
+        state = indices(columns, "state", num_states)
+        action = indices(columns, "action", num_actions)
+        next_state = indices(columns, "next_state", num_states)
         with np.errstate(over="ignore"):  # values beyond float32 become infinite; refused below
-            reward = table[:, 2].astype(np.float32)
-        _refuse(table, 2, ~np.isfinite(reward), "must be finite in float32")
+            reward = columns["reward"].astype(np.float32)
+        refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
         continues = np.append(next_state[:-1] == state[1:], False)
         if mdp is not None:
             terminated = _terminations(mdp, state, action, reward, next_state)
@@ -82,51 +82,37 @@ def load_text(
             environment, num_states, num_actions, f"unknown, imported from {os.path.basename(name)}"
         )
         return assemble(log, info, require_next_action)
-    except _RowError as error:
+    except RowError as error:
         line = line_of(path, error.row)
         raise DatasetError(f"{name}: line {line} (row {error.row}): {error}") from None
     except DatasetError as error:
         raise DatasetError(f"{name}: {error}") from None
 
 
-class _RowError(DatasetError):
-    def __init__(self, row: int, message: str):
-        super().__init__(message)
-        self.row = row
-
-
 def _sizes(
     mdp: MDP | None, episode_end: str | None, num_states: int | None, num_actions: int | None
 ) -> tuple[int, int]:
-    if (mdp is None) == (episode_end is None):
-        raise ValueError("give exactly one of mdp and episode_end")
+    given = [each is not None for each in (episode_end, num_states, num_actions)]
+    if any(given) if mdp is not None else not all(given):
+        raise ValueError("give either mdp, or episode_end, num_states and num_actions")
     if mdp is not None:
-        if num_states is not None or num_actions is not None:
-            raise ValueError("num_states and num_actions come from mdp: give them without it only")
         return mdp.num_states, mdp.num_actions
-    if episode_end not in ("terminated", "truncated"):
-        raise ValueError(f'episode_end must be "terminated" or "truncated", got {episode_end!r}')
-    if num_states is None or num_actions is None:
-        raise ValueError("without mdp, num_states and num_actions are needed")
-    for name, value in (("num_states", num_states), ("num_actions", num_actions)):
-        whole(name, value, 1)
-    return num_states, num_actions
+    one_of("episode_end", episode_end, ("terminated", "truncated"))
+    return whole("num_states", num_states, 1), whole("num_actions", num_actions, 1)
 
 
-def parse(path: str | os.PathLike[str]) -> np.ndarray:
-    """Parse the file with NumPy's fast reader; return [N, 4] float64."""
+def parse(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Parse the file with NumPy's fast reader; return columns [N] float64."""
     with open(path, encoding="utf-8", errors="replace") as file:
         if not any(True for _ in data_lines(file)):
             raise DatasetError("no rows: the file is empty")
         file.seek(0)
         try:
-            table = np.loadtxt(file, np.float64, ndmin=2)
+            table = np.loadtxt(file, _ROW, ndmin=1)
         except ValueError as error:
             # NumPy does not count empty lines and comments, so a slow pass locates the error.
             raise DatasetError(_malformed(path) or str(error)) from error
-    if table.shape[1] != len(_FIELDS):
-        raise DatasetError(_malformed(path) or f"{table.shape[1]} columns, must be 4")
-    return table
+    return {name: table[name] for name in _FIELDS}
 
 
 def data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
@@ -154,24 +140,8 @@ def _malformed(path: str | os.PathLike[str]) -> str | None:
 def line_of(path: str | os.PathLike[str], row: int) -> int:
     """Return the line, counted from 1, of a row."""
     with open(path, encoding="utf-8", errors="replace") as file:
-        for index, (number, _) in enumerate(data_lines(file)):
-            if index == row:
-                return number
-    raise AssertionError(f"row {row} was read from {os.fspath(path)} and is gone")
-
-
-def _refuse(table: np.ndarray, column: int, bad: np.ndarray, rule: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        value = repr(float(table[row, column])).removesuffix(".0")
-        raise _RowError(row, f"{_FIELDS[column]} is {value}, {rule}")
-
-
-def _indices(table: np.ndarray, column: int, limit: int) -> np.ndarray:
-    values = table[:, column]
-    good = (values >= 0) & (values < limit) & (values == np.floor(values))
-    _refuse(table, column, ~good, f"must be an integer in [0, {limit})")
-    return values.astype(np.int32)
+        number, _ = next(itertools.islice(data_lines(file), row, None))
+    return number
 
 
 def _terminations(
@@ -194,7 +164,7 @@ def _terminations(
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            raise _RowError(
+            raise RowError(
                 row,
                 f"state {state[row]}, action {action[row]}, reward {reward[row]:g}, "
                 f"next_state {next_state[row]} {problem}",

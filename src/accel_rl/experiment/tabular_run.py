@@ -15,7 +15,7 @@ import numpy as np
 from accel_rl import pim, tabular
 from accel_rl.arguments import whole
 from accel_rl.datasets import TabularDataset
-from accel_rl.datasets.validation import columns
+from accel_rl.datasets.dataset import columns
 from accel_rl.io.values import Json
 from accel_rl.pim import Machine, modelled
 from accel_rl.types import MDP, Array

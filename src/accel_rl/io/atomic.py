@@ -30,12 +30,9 @@ def atomic_write(
         The open file.
 
     Raises:
-        ValueError: `mode` is neither "wb" nor "w".
         OSError: the directory does not exist, the path is a directory, the disk is full, ...; the
             error names `path`, not the hidden file.
     """
-    if mode not in ("wb", "w"):
-        raise ValueError(f'mode must be "wb" or "w", got {mode!r}')
     if os.path.isdir(path) or not os.path.basename(os.fspath(path)):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     target = os.path.realpath(path)
@@ -43,7 +40,7 @@ def atomic_write(
     draft = os.path.join(directory, f".{name}.{secrets.token_hex(8)}.tmp")
     text: dict[str, Json] = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
     try:
-        with _created(draft, f"x{mode[1:]}", path, text) as file:
+        with open(draft, mode.replace("w", "x"), **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -51,20 +48,13 @@ def atomic_write(
             os.chmod(draft, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(draft, target)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(draft)
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            error.filename = os.fspath(path)  # errors of write and fsync have no file name
+        if isinstance(error, OSError) and error.errno is not None and error.filename2 is None:
+            # The error of `open` names the draft, those of write and fsync no file.
+            error.filename = os.fspath(path)
         raise
     sync_directory(directory)
-
-
-def _created(draft: str, mode: str, path: Any, text: dict[str, Json]) -> IO[Any]:
-    """Create the hidden file; errors name the file that was asked for."""
-    try:
-        return open(draft, mode, **text)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def sync_directory(directory: str) -> None:

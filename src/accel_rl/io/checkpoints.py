@@ -20,7 +20,7 @@ from typing import Any
 from accel_rl.arguments import whole
 from accel_rl.io.atomic import sync_directory
 from accel_rl.io.loggers import Row
-from accel_rl.io.manifest import DamagedError, check_manifest, raise_damage, write_manifest
+from accel_rl.io.manifest import DamagedError, check_manifest, damage, write_manifest
 from accel_rl.io.values import Json
 
 FORMAT = 1
@@ -87,9 +87,6 @@ class Checkpoints:
         """Return whether a checkpoint is due after the last row.
 
         It depends on the rows alone, so resumed and uninterrupted runs have the same checkpoints.
-
-        Raises:
-          ValueError: if the rows have no entry `best`.
         """
         if self.every is not None:
             before = rows[-2]["steps"] if len(rows) > 1 else 0
@@ -140,9 +137,6 @@ class Checkpoints:
 
         Returns:
           The folder of the new checkpoint.
-
-        Raises:
-          OSError: if the disk is full, ...; the new checkpoint is removed, all others are kept.
         """
         from accel_rl.io.leaves import to_host  # late: it imports JAX
 
@@ -190,16 +184,12 @@ class Checkpoints:
           OSError: if it cannot be read for another reason, such as permissions or a network.
         """
         path = pathlib.Path(self.folder) / f"{step:012d}"
-        try:
+        with damage(path):
             check_manifest(path)
             about, rows = (
                 json.loads((path / name).read_text(encoding="utf-8"))
                 for name in ("about.json", "rows.json")
             )
-        except DamagedError as error:
-            raise DamagedError(f"{path}: {error}") from error
-        except OSError as error:
-            raise_damage(str(path), error)
         if about.get("format") != FORMAT:
             raise ValueError(f"{path}: format {about.get('format')}, this version reads {FORMAT}")
         return Checkpoint(path, about, rows)

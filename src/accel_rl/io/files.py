@@ -37,8 +37,7 @@ class _Lines:
 
     def append(self, text: str) -> None:
         self._waiting += text.encode()
-        if self._file is None:
-            raise ValueError(f"{self.path} is not open")
+        assert self._file is not None, f"{self.path} is not open"
         size = os.fstat(self._file).st_size
         # One write takes all waiting lines; a partial write is undone, so lines stay whole.
         try:
@@ -104,11 +103,7 @@ class Csv:
         self._lines.begin(None if rows is None else "".join(self._text(row) for row in rows))
 
     def log(self, row: Row) -> None:
-        """Append a row.
-
-        Raises:
-          ValueError: if its columns differ from those of the first row.
-        """
+        """Append a row."""
         self._lines.append(self._text(row))
 
     def close(self) -> None:

@@ -13,9 +13,6 @@ def to_host(tree: object) -> dict[str, np.ndarray]:
 
     The copies do not alias the tree: a view would be overwritten by the next step that the tree is
     donated to, or would prevent the donation. PRNG keys are stored as their key data.
-
-    Raises:
-      ValueError: if two leaves have the same name.
     """
     arrays: dict[str, np.ndarray] = {}
     for name, leaf in _named(tree):
@@ -37,15 +34,10 @@ def from_host(arrays: Mapping[str, np.ndarray], template: object) -> Any:
         the first such name, and what was expected and found.
     """
     wanted = {name: _data(leaf) for name, leaf in _named(template)}
-    for name, leaf in wanted.items():
-        found = arrays.get(name)
-        if found is None and leaf.size == 0:
-            continue
-        if found is None or (found.shape, found.dtype) != (leaf.shape, leaf.dtype):
-            raise ValueError(f"{name}: expected {_say(leaf)}, found {_say(found)}")
-    for name, found in arrays.items():
-        if name not in wanted:
-            raise ValueError(f"{name}: expected nothing, found {_say(found)}")
+    for name in {**wanted, **arrays}:
+        leaf, found = _say(wanted.get(name)), _say(arrays.get(name))
+        if leaf != found and not (found == "nothing" and wanted[name].size == 0):
+            raise ValueError(f"{name}: expected {leaf}, found {found}")
     leaves = [
         _placed(arrays.get(name, np.zeros(wanted[name].shape, wanted[name].dtype)), leaf)
         for name, leaf in _named(template)

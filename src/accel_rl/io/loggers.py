@@ -64,11 +64,7 @@ class ProgressBar:
     """Progress bar on stderr, with the remaining time and the last row's metrics."""
 
     def __init__(self, steps: int, names: Sequence[str] = ("episode_return", "evaluation")):
-        """Set the total number of environment steps and the names of the metrics to show.
-
-        Raises:
-          ValueError: if it is below 1.
-        """
+        """Set the total number of environment steps and the names of the metrics to show."""
         whole("steps", steps, 1)
         self._steps, self._names = steps, names
         self._progress: Any = None

@@ -1,15 +1,17 @@
 """Manifests: lists of a folder's files with SHA-256 digests, to detect damage."""
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import pathlib
-from typing import NoReturn
+from collections.abc import Iterator
 
 from accel_rl.io.atomic import atomic_write, sync_directory
 
 NAME = "manifest.json"
+_DAMAGE = (errno.EIO, errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 
 
 class DamagedError(ValueError):
@@ -17,11 +19,7 @@ class DamagedError(ValueError):
 
 
 def write_manifest(folder: pathlib.Path) -> None:
-    """Flush every file below a folder to disk, then write the manifest.
-
-    Raises:
-      OSError: if the disk is full, ...
-    """
+    """Flush every file below a folder to disk, then write the manifest."""
     listed = {}
     for path in _files(folder):
         with path.open("rb") as file:
@@ -41,31 +39,24 @@ def check_manifest(folder: pathlib.Path) -> None:
     Raises:
       DamagedError: if a file or the manifest is missing or was changed.
     """
-    try:
+    with damage(NAME):
         listed = dict(json.loads((folder / NAME).read_text(encoding="utf-8"))["sha256"])
-    except FileNotFoundError:
-        raise DamagedError(f"{NAME} is missing") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{NAME} cannot be read: {error}") from error
-    except OSError as error:
-        raise_damage(NAME, error)
     for name, digest in listed.items():
-        try:
-            with (folder / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
-            raise DamagedError(f"{name} is missing") from None
-        except OSError as error:
-            raise_damage(name, error)
+        with damage(name), (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != digest:
             raise DamagedError(f"{name} was changed after it was written")
 
 
-def raise_damage(name: str, error: OSError) -> NoReturn:
-    """Raise DamagedError for errors that mean damage; re-raise others, such as permissions."""
-    if error.errno in (errno.EIO, errno.ENOENT, errno.EISDIR, errno.ENOTDIR):
-        raise DamagedError(f"{name} cannot be read: {error}") from error
-    raise error
+@contextlib.contextmanager
+def damage(name: object) -> Iterator[None]:
+    """Raise DamagedError for errors that mean damage; let others pass, such as permissions."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OSError) and error.errno not in _DAMAGE:
+            raise
+        raise DamagedError(f"{name}: {error}") from error
 
 
 def _files(folder: pathlib.Path) -> list[pathlib.Path]:

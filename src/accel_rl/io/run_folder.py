@@ -63,23 +63,14 @@ _MANIFEST = pydantic.TypeAdapter(Manifest)
 def begin_run(
     directory: Path, kind: Kind, command: str, seeds: Sequence[int], files: Mapping[str, str]
 ) -> None:
-    """Write the manifest of a new run into its folder, which is created if absent.
-
-    Raises:
-      OSError: if it cannot be written.
-    """
+    """Write the manifest of a new run into its folder, which is created if absent."""
     directory.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(kind, command, tuple(seeds), files, **made_with())
     write_json(directory / MANIFEST, dataclasses.asdict(manifest))
 
 
 def continue_run(directory: Path, command: str) -> None:
-    """Add a continuation to the manifest of a run.
-
-    Raises:
-      ValueError: if the folder has no manifest, or a damaged one.
-      OSError: if it cannot be written.
-    """
+    """Add a continuation to the manifest of a run."""
     manifest = read_manifest(directory)
     resumed = (*manifest.resumed, {"command": command, **made_with()})
     changed = dataclasses.replace(manifest, resumed=resumed)
@@ -92,8 +83,6 @@ def read_manifest(directory: Path) -> Manifest:
     Raises:
       ValueError: if it is absent or damaged.
     """
-    if not (directory / MANIFEST).is_file():
-        raise ValueError(f"{directory} is not the folder of a run: no {MANIFEST}")
     found = read_json(directory, MANIFEST)
     try:
         return validated(_MANIFEST, found, "")
@@ -102,20 +91,12 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def kind_of(directory: Path) -> Kind | None:
-    """Return the kind of run that a folder holds; None if it is no run's folder.
-
-    Raises:
-      ValueError: if the manifest is damaged.
-    """
+    """Return the kind of run that a folder holds; None if it is no run's folder."""
     return read_manifest(directory).kind if (directory / MANIFEST).is_file() else None
 
 
 def require_kind(directory: Path, *kinds: Kind) -> Kind:
-    """Return the kind of run that a folder holds.
-
-    Raises:
-      ValueError: if it is none of these kinds, or the folder is no run's.
-    """
+    """Return the kind of run that a folder holds."""
     found = read_manifest(directory).kind
     if found not in kinds:
         wanted = " or ".join(_COMMANDS[each] for each in kinds)
@@ -151,14 +132,7 @@ def made_with() -> dict[str, Json]:
 
 
 def check_free(directory: Path, overwrite: bool) -> None:
-    """Check, before any work, that a run can be written into a folder.
-
-    Raises:
-        ValueError: it is a file, cannot be created or written to, or is not empty and `overwrite`
-            is False.
-    """
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(f"{directory} is not a directory")
+    """Check, before any work, that a run can be written into a folder."""
     there = directory.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -178,14 +152,10 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(directory: Path, name: str) -> Any:
-    """Read one of a run's JSON files.
-
-    Raises:
-        ValueError: it is absent or damaged.
-    """
+    """Read one of a run's JSON files."""
     path = directory / name
     if not path.is_file():
-        raise ValueError(f"{directory} is not the folder of a complete run: no {name}")
+        raise ValueError(f"{directory} is not the folder of a run: no {name}")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -13,11 +13,7 @@ class TensorBoard:
     """Logger for TensorBoard event files; needs tensorboardX."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        """Set the folder of the event files.
-
-        Raises:
-          ModuleNotFoundError: if tensorboardX is not installed.
-        """
+        """Set the folder of the event files."""
         self._module = _extra("tensorboardX", "tensorboard")
         self._folder = pathlib.Path(folder)
         self._writer: Any = None
@@ -51,21 +47,13 @@ class WeightsAndBiases:
     """Logger for a Weights & Biases run; needs wandb."""
 
     def __init__(self, **init: object):
-        """Set the arguments of `wandb.init`; `id` is required to resume.
-
-        Raises:
-          ModuleNotFoundError: if wandb is not installed.
-        """
+        """Set the arguments of `wandb.init`; `id` is required to resume."""
         self._module = _extra("wandb", "wandb")
         self._init = init
         self._run: Any = None
 
     def begin(self, rows: Sequence[Row] | None) -> None:
-        """Start or resume the run.
-
-        Raises:
-          ValueError: if the run is resumed and there is no `id`.
-        """
+        """Start or resume the run."""
         if rows is not None and "id" not in self._init:
             raise ValueError("id must be given, so that the run can be found to go on with it")
         self._run = self._module.init(resume="never" if rows is None else "allow", **self._init)

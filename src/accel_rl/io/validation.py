@@ -17,26 +17,29 @@ _INTEGER = pydantic.TypeAdapter(int)
 
 
 def validated(adapter: pydantic.TypeAdapter[T], value: object, name: str) -> T:
-    """Return a value of TOML or JSON as the adapter's type.
-
-    Raises:
-      ValueError: if the value is not of the type; the message names the setting and the value.
-    """
+    """Return a value of TOML or JSON as the adapter's type; otherwise as `decoded`."""
     try:
         # Strict JSON: lists become tuples and ints floats, but no string or bool becomes a number.
-        return adapter.validate_json(json.dumps(value))
+        text = json.dumps(value)
     except TypeError as error:  # a date of TOML
         raise ValueError(f"{name}: {error}") from error
+    return decoded(adapter, text, name)
+
+
+def decoded(adapter: pydantic.TypeAdapter[T], text: str | bytes, name: str) -> T:
+    """Decode JSON as the adapter's type.
+
+    Raises:
+      ValueError: if it is not JSON or not of the type; the message names the setting and the value.
+    """
+    try:
+        return adapter.validate_json(text)
     except pydantic.ValidationError as error:
         raise _first_error(error, name) from error
 
 
 def integer(value: object, name: str) -> int:
-    """Return a value of TOML or JSON as an int; whole floats are ints.
-
-    Raises:
-      ValueError: if it is not an int.
-    """
+    """Return a value of TOML or JSON as an int; whole floats are ints."""
     return validated(_INTEGER, whole(value), name)
 
 
@@ -51,6 +54,8 @@ def _first_error(error: pydantic.ValidationError, name: str) -> ValueError:
     """Return the first of pydantic's errors in a line that names the setting and its value."""
     found = error.errors(include_url=False)[0]
     path = ".".join(str(each) for each in (name, *found["loc"]) if each != "")
+    if found["type"] == "json_invalid":
+        return ValueError(f"{name} is not JSON: {found['ctx']['error']}")
     if found["type"] == "missing":
         return ValueError(f"{path} is missing")
     if found["type"] == "value_error" and not path:  # of a check of the whole

@@ -30,12 +30,7 @@ def draw_comparison(ax: Axes, cases: Sequence[Compared], *, xlabel: str) -> None
       ax: axes to draw on.
       cases: cases from top to bottom, at least one.
       xlabel: name and unit of the figures.
-
-    Raises:
-      ValueError: if there are no cases.
     """
-    if not cases:
-        raise ValueError("there must be at least one case to compare")
     rows = np.arange(len(cases))[::-1]
     for row, case in zip(rows, cases, strict=True):
         ax.plot([case.ours, case.rival], [row, row], color="#bbbbbb", linewidth=2.2, zorder=1)

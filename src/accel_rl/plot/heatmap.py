@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from accel_rl.plot.style import check_lengths
 from accel_rl.types import ArrayLike
 
 
@@ -39,15 +38,8 @@ def draw_heatmap(
 
     Returns:
         The image, for a further colour bar.
-
-    Raises:
-        ValueError: if `values` is not [R, C].
     """
     table = np.asarray(values, np.float64)
-    if table.ndim != 2:
-        raise ValueError(f"values must have shape [R, C], got {table.shape}")
-    check_lengths("rows", rows, table.shape[0], "axis 0 of values")
-    check_lengths("columns", columns, table.shape[1], "axis 1 of values")
     palette = mpl.colormaps[cmap].with_extremes(bad="#f1f1f1")
     masked = np.ma.masked_invalid(table)
     image = ax.imshow(masked, cmap=palette, aspect="auto")
@@ -57,8 +49,9 @@ def draw_heatmap(
             column, row, f"{table[row, column]:.{decimals}f}", ha="center", va="center",
             color="#1b1b1e" if bright[row, column] else "#ffffff",
         )  # fmt: skip
-    ax.set_xticks(range(len(columns)), labels=[str(column) for column in columns])
-    ax.set_yticks(range(len(rows)), labels=[str(row) for row in rows])
+    # Matplotlib compares the numbers of labels and ticks.
+    ax.set_xticks(range(table.shape[1]), labels=[str(column) for column in columns])
+    ax.set_yticks(range(table.shape[0]), labels=[str(row) for row in rows])
     ax.set(xlabel=column_label, ylabel=row_label)
     ax.tick_params(length=0)
     for spine in ax.spines.values():

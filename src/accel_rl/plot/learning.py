@@ -4,15 +4,14 @@ Source: Agarwal et al., "Deep reinforcement learning at the edge of the statisti
 NeurIPS 2021.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from accel_rl.arguments import whole, within
-from accel_rl.plot.curves import draw_curves
-from accel_rl.plot.style import numbers
+from accel_rl.plot.style import COLORS, quiet
 from accel_rl.types import ArrayLike
 
 _TRIM = 0.25  # of the values, left out at either end
@@ -39,20 +38,13 @@ def interquartile_mean(scores: ArrayLike, axis: int = 0) -> np.ndarray:
     With fewer than four values it is the plain mean.
 
     Args:
-      scores: array of numbers.
+      scores: array of finite numbers.
       axis: axis to reduce.
 
     Returns:
       float64, the shape of `scores` without the axis.
-
-    Raises:
-      TypeError: if scores are not numbers, or the axis is not an int.
-      ValueError: if the axis does not exist or is empty, or a score is NaN or infinite.
     """
-    found = _finite(scores)
-    if found.ndim:
-        whole("axis", axis, -found.ndim, found.ndim - 1)
-    values = np.moveaxis(found, axis, -1)
+    values = np.moveaxis(_finite(scores), axis, -1)
     number = values.shape[-1]
     cut = int(_TRIM * number)
     if cut:
@@ -79,24 +71,11 @@ def bootstrap(
       statistic: maps resampled groups, G arrays [K, R_g, N] or [K, R_g] for K resamples, to [K, N]
         or [K]; if None, the inter-quartile mean of all groups' runs together. For a difference of
         two methods: `lambda a, b: interquartile_mean(a, 1) - interquartile_mean(b, 1)`.
-      confidence: share of the resamples that lie in the interval.
+      confidence: share of the resamples that lie in the interval, in [0, 1].
       resamples: number of resamples; the statistic gets them in blocks of K.
       seed: seed of the resampling.
-
-    Raises:
-      TypeError: if scores are not numbers, or an argument is of another type.
-      ValueError: if there is no group or no run, shapes differ, a score is NaN or infinite, or a
-        number is out of range.
     """
-    within("confidence", confidence, "(0, 1)")
-    whole("resamples", resamples, 1)
-    whole("seed", seed, 0)
-    if not isinstance(groups, Iterable):
-        raise TypeError(f"groups must be a sequence of arrays, got {groups!r}")
     arrays = [_finite(group) for group in groups]
-    if not arrays or len({array.shape[1:] for array in arrays}) != 1 or arrays[0].ndim > 2:
-        shapes = [array.shape for array in arrays]
-        raise ValueError(f"groups must be arrays [R, N] of the same N, or [R], got shapes {shapes}")
     of = _pooled if statistic is None else statistic
     rng = np.random.default_rng(seed)
     at_once = max(1, _BLOCK // sum(array.size for array in arrays))
@@ -111,6 +90,52 @@ def bootstrap(
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(found), (tail, 1 - tail), axis=0)
     return Interval(low, high)
+
+
+def draw_curves(
+    ax: Axes,
+    x: ArrayLike,
+    curves: Mapping[str, Any],
+    *,
+    bands: Mapping[str, tuple[Any, Any]] | None = None,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
+    reference: tuple[str, float] | None = None,
+    xlabel: str = "passes over the data",
+    ylabel: str = "return per episode",
+) -> None:
+    """Draw one learning curve for each label.
+
+    Args:
+        ax: axes to draw on.
+        x: [N], passes (or steps, or seconds); or {label: [N]} if curves differ in length.
+        curves: {label: [N]} in the order of the legend.
+        bands: {label: (low [N], high [N])}, shaded around the line of that label.
+        styles: {label: line properties of matplotlib}, over the default colour cycle.
+        reference: name and value of a reference level, such as the optimum.
+        xlabel: label of the x axis.
+        ylabel: label of the y axis.
+    """
+    named = bands or {}
+    for label in (*named, *(styles or {})):
+        if label not in curves:
+            raise ValueError(f"{label!r} has a band or a style, but no curve")
+    for number, (label, values) in enumerate(curves.items()):
+        steps = np.asarray(x[label] if isinstance(x, Mapping) else x, np.float64)
+        values = np.asarray(values, np.float64)
+        style = {"color": COLORS[number % len(COLORS)], "linewidth": 1.6}
+        (line,) = ax.plot(steps, values, label=label, **{**style, **(styles or {}).get(label, {})})
+        if label in named:
+            low, high = named[label]
+            ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    if reference is not None:
+        name, level = reference
+        ax.axhline(level, color="#666666", linewidth=1.0, linestyle=":", label=name, zorder=1)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,g}")
+    ax.legend(frameon=False, fontsize="small", handlelength=2.8)
+    quiet(ax)
 
 
 def draw_learning(
@@ -135,21 +160,10 @@ def draw_learning(
       reference: name and value of a reference level.
       xlabel: label of the x axis.
       ylabel: label of the y axis.
-
-    Raises:
-      TypeError: if a curve is not a `Curve`, or does not consist of numbers.
-      ValueError: if there is no curve, scores are not [R, N] with N steps, a score is NaN or
-        infinite, or a style has no curve.
     """
-    if not curves:
-        raise ValueError("curves must hold at least one, got none")
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
     for label, curve in curves.items():
-        scores = _finite(curve.scores)
-        if scores.ndim != 2 or scores.shape[1] != len(curve.steps):
-            raise ValueError(
-                f"scores of {label!r} must be [seeds, {len(curve.steps)}], got {scores.shape}"
-            )
+        scores = np.asarray(curve.scores)
         seeds = len(scores)
         shown = f"{label} ({seeds} seed{'s' if seeds > 1 else ''})"
         steps[shown], means[shown] = curve.steps, interquartile_mean(scores)
@@ -174,9 +188,7 @@ def _pooled(*groups: np.ndarray) -> np.ndarray:
 
 
 def _finite(scores: ArrayLike) -> np.ndarray:
-    values = numbers("scores", scores)
-    if values.ndim == 0 or values.size == 0:
-        raise ValueError(f"scores must be arrays of at least one value, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("scores must be finite, got NaN or infinity")
+    values = np.asarray(scores, np.float64)
+    if values.size == 0 or not np.isfinite(values).all():  # sorting would trim NaN with the largest
+        raise ValueError("scores must be one finite value or more")
     return values

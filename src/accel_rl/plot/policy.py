@@ -34,17 +34,13 @@ def draw_policy(
         layout: from `accel_rl.envs.layout`.
         values: [S] state values, or [S, A] action values, of which the largest is shown; None for
             the map alone.
-        policy: [S] int actions; None for no arrows.
+        policy: [S] int actions of the layout; None for no arrows.
         cmap: a matplotlib colour map's name.
         numbers: write the values into the cells; None does so where they fit.
         colorbar: add a colour bar; only where there are values.
 
     Returns:
         The image of the values, for a colour bar of the caller's own.
-
-    Raises:
-        ValueError: values or policy do not cover the states of the layout, or the policy holds an
-            action that the layout does not name.
     """
     decided = np.array([[cell not in layout.no_action for cell in row] for row in layout.cells])
     shown = _cell_values(layout, values)
@@ -88,32 +84,17 @@ def _cell_values(layout: GridLayout, values: ArrayLike) -> np.ndarray:
     table = np.asarray(values, np.float64)
     if table.ndim == 2:
         table = table.max(axis=1)
-    return table[_covered("values", layout, table)]
+    return table[layout.states]
 
 
 def _cell_actions(layout: GridLayout, policy: ArrayLike) -> np.ndarray | None:
     """Return the actions of cells, [H, W] int, or None."""
     if policy is None:
         return None
-    table = np.asarray(policy)
-    if not np.issubdtype(table.dtype, np.integer):
-        raise ValueError(f"policy must be integer [S], got {table.dtype}{list(table.shape)}")
-    actions = table[_covered("policy", layout, table)]
-    if actions.min() < 0 or actions.max() >= len(layout.actions):
-        limit = len(layout.actions) - 1
-        raise ValueError(
-            f"policy holds actions {actions.min()} to {actions.max()}, not 0 to {limit}"
-        )
+    actions = np.asarray(policy)[layout.states]
+    if actions.dtype.kind not in "iu" or not set(actions.flat) <= set(range(len(layout.actions))):
+        raise ValueError(f"policy must be integers from 0 to {len(layout.actions) - 1}")
     return actions
-
-
-def _covered(name: str, layout: GridLayout, table: np.ndarray) -> np.ndarray:
-    last = int(layout.states.max())
-    if table.ndim != 1 or len(table) <= last:
-        raise ValueError(
-            f"{name} must cover the layout's states up to {last}, got shape {table.shape}"
-        )
-    return layout.states
 
 
 def _draw_action(

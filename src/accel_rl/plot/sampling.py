@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from accel_rl.plot.style import COLORS, check_lengths, quiet
+from accel_rl.plot.style import COLORS, positive, quiet
 from accel_rl.types import ArrayLike
 
 _EXACT = "#c9ced3"
@@ -30,22 +30,15 @@ def draw_distribution(
     Args:
         ax: axes to draw on.
         edges: [N + 1], edges of the bins.
-        exact: [N], exact height of each bin.
-        sampled: [N], sampled height of each bin.
+        exact: [N], exact height of each bin, finite and 0 or more.
+        sampled: [N], sampled height of each bin, likewise.
         color: colour of the line.
         labels: labels of both in the legend.
         xlabel: label of the x axis.
         ylabel: label of the y axis.
-
-    Raises:
-        ValueError: if lengths differ, or a height is negative or not finite.
     """
     bins = np.asarray(edges, np.float64)
-    for name, heights in (("exact", exact), ("sampled", sampled)):
-        check_lengths(name, heights, len(bins) - 1, "edges less one")
-        values = np.asarray(heights, np.float64)
-        if not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(f"{name} must be finite and 0 or more")
+    exact, sampled = positive("exact", exact, zero=True), positive("sampled", sampled, zero=True)
     ax.stairs(exact, bins, fill=True, color=_EXACT, linewidth=0, label=labels[0])
     ax.stairs(sampled, bins, baseline=None, color=color, linewidth=1.3, label=labels[1])
     ax.set_xlim(bins[0], bins[-1])
@@ -74,30 +67,20 @@ def draw_divergence(
         styles: {label: line properties of matplotlib}, over the default colour cycle.
         xlabel: label of the x axis.
         ylabel: label of the y axis.
-
-    Raises:
-        ValueError: if a curve has another length than x, a setting or a divergence is not positive
-            and finite, or a style has no curve.
     """
-    settings = np.asarray(x, np.float64)
-    _check_positive("x", settings)
-    for label in styles or {}:
-        if label not in curves:
-            raise ValueError(f"{label!r} has a style, but no curve")
+    settings = positive("x", x)
     for number, (label, distances) in enumerate(curves.items()):
-        check_lengths(f"curves[{label!r}]", distances, len(settings), "x")
-        _check_positive(f"curves[{label!r}]", distances)
         style = {"color": COLORS[number % len(COLORS)], "marker": "o", "markersize": 3.5}
         ax.plot(
             settings,
-            distances,
+            positive(f"curves[{label!r}]", distances),
             label=label,
             **{**style, "linewidth": 1.6, **(styles or {}).get(label, {})},
         )
     ax.set(xscale="log", yscale="log")
     ax.margins(y=0.1)
     for name, level in (levels or {}).items():
-        _check_positive(f"levels[{name!r}]", [level])
+        positive(f"levels[{name!r}]", level)
         ax.axhline(level, color=_LEVEL, linewidth=1.0, linestyle=":", zorder=1)
         ax.annotate(
             name,
@@ -136,21 +119,15 @@ def draw_estimates(
         colors: {label: colour}, over the default ones.
         xlabel: label of the x axis.
         ylabel: label of the y axis.
-
-    Raises:
-        ValueError: if lengths differ, or no pair is left.
     """
     reach = []
     for number, (label, (frequency, estimate)) in enumerate(estimates.items()):
-        check_lengths(f"estimates[{label!r}]", estimate, len(frequency), "the frequencies")
         pairs = np.asarray([frequency, estimate], np.float64)
         pairs = pairs[:, (np.isfinite(pairs) & (pairs > 0)).all(axis=0)]
         reach += [pairs.ravel()]
         marker = "osD^vP"[number % 6]
         color = (colors or {}).get(label, COLORS[number % len(COLORS)])
         ax.plot(*pairs, marker, color=color, markersize=3.5, alpha=0.75, label=label)
-    if not sum(map(len, reach)):
-        raise ValueError("estimates must hold a pair of positive numbers, got none")
     ends = np.concatenate(reach).min() / 1.3, np.concatenate(reach).max() * 1.3
     ax.plot(ends, ends, color=_LEVEL, linewidth=1.0, linestyle=":", zorder=1)
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel=xlabel, ylabel=ylabel)
@@ -178,21 +155,16 @@ def draw_search(
         values: [m], the priority that each group's query asked for.
         sets: (lowest [m], highest [m]), priorities that each query matches, shaded.
         xlabel: label of the x axis.
-
-    Raises:
-        ValueError: if lengths differ.
     """
-    check_lengths("members", members, len(priorities), "priorities")
-    order = np.argsort(np.asarray(priorities), kind="stable")
-    place = np.asarray(priorities, np.float64)[order]
-    found = np.asarray(members, bool)[order]
+    place, found = np.asarray([priorities, members], np.float64)  # ValueError if lengths differ
+    order = np.argsort(place, kind="stable")
+    place, found = place[order], found[order] > 0
     height = np.arange(1, len(place) + 1)
     if groups is not None:
         for border in np.asarray(groups, np.float64):
             ax.axvline(border, color="#dddddd", linewidth=0.8, zorder=0)
     if sets is not None:
         low, high = sets
-        check_lengths("sets[1]", high, len(low), "sets[0]")
         for number, (start, end) in enumerate(zip(low, high, strict=True)):
             label = "matched by a query" if number == 0 else None
             ax.axvspan(start, end, color=COLORS[5], alpha=0.3, linewidth=0, label=label, zorder=1)
@@ -209,9 +181,3 @@ def draw_search(
     ax.set(xlabel=xlabel, ylabel="items, in order")
     ax.legend(edgecolor="none", frameon=True, fontsize="small", loc="lower right", handlelength=1.2)
     quiet(ax, grid=None)
-
-
-def _check_positive(name: str, values: ArrayLike) -> None:
-    numbers = np.asarray(values, np.float64)
-    if not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise ValueError(f"{name} must be positive and finite")

@@ -1,6 +1,5 @@
 """Common style of all plots: a colour-blind safe palette and plain axes."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -65,24 +64,12 @@ def quiet(ax: Axes, grid: Literal["x", "y", "both"] | None = "both") -> None:
         ax.grid(axis=grid, color="#dddddd", linewidth=0.7)
 
 
-def numbers(name: str, values: ArrayLike) -> np.ndarray:
-    """Convert values to float64; raise TypeError if they are not an array of real numbers."""
-    try:
-        found = np.asarray(values)
-    except ValueError as error:
-        raise TypeError(f"{name} must be an array of numbers: {error}") from None
-    if found.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be of numbers, got {found.dtype}")
-    return found.astype(np.float64)
+def positive(name: str, values: ArrayLike, zero: bool = False) -> np.ndarray:
+    """Convert values to float64; raise ValueError unless they are finite and above 0, or 0.
 
-
-def check_lengths(name: str, values: Sequence[object], expected: int, of: str) -> None:
-    """Refuses a sequence whose length does not match what it is drawn against.
-
-    Raises:
-        ValueError: the length differs; the message names the sequence and both lengths.
+    Matplotlib leaves other values out of a logarithmic axis, or hides them, without a word.
     """
-    if not hasattr(values, "__len__"):
-        raise TypeError(f"{name} must be a sequence of {expected} values, got {values!r}")
-    if len(values) != expected:
-        raise ValueError(f"{name} must have {expected} values, as {of} has, got {len(values)}")
+    found = np.asarray(values, np.float64)
+    if not (np.isfinite(found) & (found >= 0 if zero else found > 0)).all():
+        raise ValueError(f"{name} must be finite and {'0 or more' if zero else 'above 0'}")
+    return found

@@ -33,9 +33,6 @@ def check_agent(
       action_space: a supported action space.
       random: True if learning is random, so that its TD errors may differ from `td_error`.
       **hyperparameters: values with which the agent explores and learning changes its state.
-
-    Raises:
-      AssertionError: if the contract is broken; the message has the findings.
     """
     agent = make(observation_space, action_space)
     _check_refusals(make, agent)

@@ -19,9 +19,6 @@ def check_device(device: Device, workload: Workload) -> None:
       device: executable, simulated or modelled.
       workload: workload of a training in which the device takes a role; the check also uses a
         variant with a replay buffer and networks too large for any machine.
-
-    Raises:
-      AssertionError: if the contract is broken; the message has the findings.
     """
     expect(bool(device.name) and "+" not in device.name, f"name must be without +: {device.name!r}")
     expect(bool(device.kind), "kind must not be empty")

@@ -20,9 +20,6 @@ def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple
 
     Returns:
       Actions, and results of `step` without states, of the mapped environments [steps, ENVS, ...].
-
-    Raises:
-      AssertionError: if the contract is broken; the message has the findings.
     """
     expect(isinstance(env, Environment), f"env must be a types.Environment, got {env!r}")
     expect(isinstance(env.name, str), f"name must be a string, got {env.name!r}")

@@ -50,10 +50,6 @@ def assert_inplace(
         larger than batches are.
       temporary_bytes: for programs with work over whole arrays that is seldom done: the temporary
         memory that this may take. Whole arrays may then be written, but not copied.
-
-    Raises:
-      AssertionError: if the memory is not used in place, with what was found.
-      ValueError: if no array of the state is large enough to be looked at.
     """
     large = [leaf for leaf in jax.tree.leaves(state) if leaf.nbytes >= least_bytes]
     if not large:

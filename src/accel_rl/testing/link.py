@@ -23,9 +23,6 @@ def check_link(server: str | Served, seconds: float = 10.0) -> None:
       server: server argument of `ReplayClient`: a `ReplayServer` with default settings, reached by
         the link under test. The check creates a table "check_link".
       seconds: timeout of an answer.
-
-    Raises:
-      AssertionError: if the contract is broken; the message has the findings.
     """
     with contextlib.closing(Connection(server, None, 0, seconds)) as connection:
         rooms = [(size, room) for size in SIZES for room in (None, wire.BODY, wire.BODY + size)]

@@ -29,17 +29,14 @@ def check_sampler(
     """Check a sampler's contract on a ring of 12 slots, against weights kept in NumPy.
 
     The check is for samplers whose `prioritised` is true. `tests/replay/conformance.py` checks
-    whole replay buffers, with episodes, late updates and windows.
+    whole replay buffers, with episodes, late updates and windows. Frequencies must be within 5
+    standard deviations of probabilities; PRNG keys are fixed.
 
     Args:
       make: constructor of the sampler, from a ring.
       probabilities: function from weights [capacity] to probabilities of slots [capacity]; None if
         there is no formula: draws must then agree with the sampler's own probabilities.
       **hyperparameters: arguments of the sampler's `init`.
-
-    Raises:
-      AssertionError: if the contract is broken; the message has the findings. Frequencies must be
-        within 5 standard deviations of probabilities; PRNG keys are fixed.
     """
     sampler = make(Ring(CAPACITY), True)
     state = sampler.init(**hyperparameters)
