@@ -38,9 +38,8 @@ NO_ADDRESS = 'address must be "tcp://host:port", "tls://host:port", "unix:/path"
 TABLE = {
     "remote.Column": [
         (lambda: remote.Column("", "f4"), ValueError, "name must have 1 to 255 bytes, got ''"),
-        (lambda: remote.Column("x", "O"), ValueError, "dtype must be one of ('b1', 'i1'"),
+        (lambda: remote.Column("x", "O"), ValueError, "dtype must be one of b1, i1"),
         (lambda: remote.Column("x", "f4", (-1,)), ValueError, "each of shape must be at least 0"),
-        (lambda: remote.Column("x", "f4", 3), TypeError, "shape must be a sequence of ints, got 3"),
     ],
     "remote.Limiter": [
         (lambda: remote.Limiter(1.5), TypeError, "min_size must be an int, got 1.5"),
@@ -49,38 +48,35 @@ TABLE = {
     "remote.TableSpec": [
         (lambda: table(capacity=1.5), TypeError, "capacity must be an int, got 1.5"),
         (lambda: table(capacity=0), ValueError, "capacity must be from 1 to 4294967295, got 0"),
-        (lambda: table(columns=()), ValueError, "columns must be 1 to 255, got 0"),
+        (lambda: table(columns=()), ValueError, "number of columns must be from 1 to 255, got 0"),
         (
             lambda: remote.TableSpec("t", 8, (remote.Column("x", "i4"), remote.Column("x", "f4"))),
             ValueError,
             "columns must have names of their own, got 'x' twice",
         ),
         (lambda: table(priority_exponent="x"), TypeError, "priority_exponent must be a number"),
-        (lambda: table(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
+        (lambda: table(sampler="x"), ValueError, "sampler must be one of uniform, priorit"),
     ],
     "remote.TreeColumns": [
-        (lambda: remote.TreeColumns({"x": "text"}), ValueError, "dtype must be one of ('b1'"),
+        (lambda: remote.TreeColumns({"x": "text"}), ValueError, "dtype must be one of b1"),
         (lambda: remote.TreeColumns({"x": STEP.reward}).flatten({}), ValueError, "items must be"),
     ],
     "remote.ReplayClient": [
         (lambda: client("x"), ValueError, NO_ADDRESS),
-        (lambda: client(3), TypeError, "address must be text, or a server of this process, got 3"),
-        (lambda: client(timeout=-1), ValueError, "timeout must be at least 0 seconds and finite"),
-        (lambda: client(reconnect=NAN), ValueError, "reconnect must be at least 0 seconds and fi"),
+        (lambda: client(timeout=-1), ValueError, "timeout must be finite and at least 0"),
+        (lambda: client(reconnect=NAN), ValueError, "reconnect must be finite and at least 0"),
         (lambda: client(reconnect=0.0), remote.ConnectionLost, "no replay server at unix:"),
     ],
     "remote.RemotePort": [
         (lambda: port("x"), ValueError, NO_ADDRESS),
-        (lambda: port([]), ValueError, "address must be that of a server, or several, got none"),
         (lambda: port(capacity=64.5), TypeError, "capacity must be an int, got 64.5"),
         (lambda: port(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
         (lambda: port(num_envs=1.5), TypeError, "num_envs must be an int, got 1.5"),
         (lambda: port(alpha=NAN), ValueError, "alpha must be finite and at least 0, got nan"),
-        (lambda: port(sampler="x"), ValueError, "sampler must be one of ('uniform', 'priorit"),
+        (lambda: port(sampler="x"), ValueError, "sampler must be one of uniform, priorit"),
     ],
     "remote.ShardedTable": [
         (lambda: remote.ShardedTable([], SPEC), ValueError, "addresses must be one or more, each"),
-        (lambda: remote.ShardedTable(NOWHERE, SPEC), TypeError, "addresses must be a sequence of"),
     ],
     "remote.Prefetcher": [
         (lambda: remote.Prefetcher(None, "t", [], 2, 0), ValueError, "depth must be at least 1"),
@@ -88,24 +84,20 @@ TABLE = {
     ],
     "remote.probe": [
         (lambda: remote.probe("x"), ValueError, NO_ADDRESS),
-        (lambda: remote.probe(3), TypeError, "address must be text, or a server of this process"),
         (lambda: remote.probe(NOWHERE, rounds=0), ValueError, "rounds must be at least 1, got 0"),
         (lambda: remote.probe(NOWHERE, rounds=1.5), TypeError, "rounds must be an int, got 1.5"),
-        (lambda: remote.probe(NOWHERE, frame_bytes="x"), TypeError, "frame_bytes must be an int"),
     ],
     "remote.links.parse_address": [
         (lambda: links.parse_address(""), ValueError, NO_ADDRESS),
         (lambda: links.parse_address("tcp://host:70000"), ValueError, NO_ADDRESS),
     ],
     "remote.links.open_link": [
-        (lambda: links.open_link(3, 1.0), TypeError, "address must be text, or a server of this"),
         (lambda: links.open_link(NOWHERE, 1.0), FileNotFoundError, "No such file or directory"),
     ],
     "remote.apex.ApexTraining": [
         (lambda: SMALL.check_learners(1.5), TypeError, "learners must be an int, got 1.5"),
     ],
     "remote.apex.LocalActors": [
-        (lambda: apex.LocalActors(SMALL, 3), TypeError, "address must be text, or a list of"),
         (
             lambda: apex.LocalActors(SMALL, NOWHERE, restarts=1.5),
             *(TypeError, "restarts must be an int, got 1.5"),
@@ -117,7 +109,6 @@ TABLE = {
     ],
     "remote.apex.run_learners": [
         (lambda: apex.run_learners(SMALL, NOWHERE, 10_000, 3), ValueError, "multiple of the"),
-        (lambda: apex.run_learners(SMALL, 3, 10_000, 2), TypeError, "address must be text"),
     ],
 }  # fmt: skip
 OF_SERVER = {
@@ -127,7 +118,7 @@ OF_SERVER = {
         (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
         (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
         (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
-        (lambda: remote.ReplayServer(nonsense=3), ValueError, "there is no setting 'nonsense'"),
+        (lambda: remote.ReplayServer(nonsense=3), AttributeError, "has no attribute 'nonsense'"),
         (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
     ],
 }  # fmt: skip

@@ -194,6 +194,6 @@ def children(pid):
                 words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes()
             except OSError:
                 continue
-            if int(state[1]) == pid and b"accel_rl.remote.apex.process" in words:
+            if int(state[1]) == pid and b"actor" in words:
                 found.append(int(entry))
     return found

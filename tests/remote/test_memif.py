@@ -329,7 +329,7 @@ def test_refusals(serve, arguments, more, message):
 
 
 def test_bad_addresses(connect, tmp_path):
-    with pytest.raises(ValueError, match="id must be from 0 to 252"):
+    with pytest.raises(ValueError, match="memif knows id from 0 to 252"):
         connect(f"memif:{tmp_path}/socket?id=253")
     with pytest.raises(remote.ConnectionLost, match="comma"):
         connect(f"memif:{tmp_path}/a,b")

@@ -143,9 +143,7 @@ def test_every_way_to_one_server_draws_the_same(serve, connect, tmp_path):
 
 
 def test_a_server_without_an_address(serve, tmp_path):
-    server = serve(host=None)
-    with pytest.raises(ValueError, match="has no address"):
-        server.address  # noqa: B018
+    assert serve(host=None).addresses == []
     with pytest.raises(RuntimeError, match="must say where to listen"):
         remote.ReplayServerProcess(None)
     with pytest.raises(ValueError, match="ring_bytes must be a power of two"):
@@ -201,7 +199,7 @@ def test_round_trips_are_measured(serve, tmp_path, busy):
         remote.probe(server, sample=("absent", 4), secret=SECRET)
     with pytest.raises(remote.RequestRefused):
         remote.probe(server, sample=("t", 1 << 20), secret=SECRET)
-    with pytest.raises(ValueError, match="batch from 1 to 1048576, got 0"):
+    with pytest.raises(ValueError, match="batch must be from 1 to 1048576, got 0"):
         remote.probe(server, sample=("t", 0), secret=SECRET)
     with pytest.raises(ValueError, match="TLS is not probed"):
         remote.probe("tls://127.0.0.1:1")

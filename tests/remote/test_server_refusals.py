@@ -212,9 +212,9 @@ def test_addresses_that_are_none():
         with pytest.raises(ValueError, match="address must be"):
             remote.ReplayClient(address)
     for address, message in (
-        ("shm:/path?busy=2", "busy must be from 0 to 1, got '2'"),
-        ("shm:/path?idle=1", "has option 'idle'; shm knows busy"),
-        ("memif:/path?id=x", "id must be from 0 to 252"),
+        ("shm:/path?busy=2", "shm knows busy from 0 to 1, got busy=2"),
+        ("shm:/path?idle=1", "shm knows busy from 0 to 1, got idle=1"),
+        ("memif:/path?id=x", "memif knows id from 0 to 252, got id=x"),
     ):
         with pytest.raises(ValueError, match=message):
             remote.ReplayClient(address)

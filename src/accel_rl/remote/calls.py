@@ -2,18 +2,16 @@
 
 import contextlib
 import functools
-import math
 import ssl
 import threading
 import time
 
-from accel_rl.arguments import real
+from accel_rl.arguments import within
 from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
-from accel_rl.remote.links import Parts, Served, open_link, parse_address
-from accel_rl.remote.links.opening import require_served
+from accel_rl.remote.links import Parts, Served, open_link
 from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
@@ -51,13 +49,9 @@ class Calls(Closing):
         reconnect: float,
         tls: ssl.SSLContext | None,
     ) -> None:
-        if isinstance(address, str):
-            parse_address(address)
-        else:
-            require_served(address)
         for name, seconds in (("timeout", timeout), ("reconnect", reconnect)):
-            if seconds is not None and not 0 <= real(name, seconds) < math.inf:
-                raise ValueError(f"{name} must be at least 0 seconds and finite, got {seconds}")
+            if seconds is not None:
+                within(name, seconds, "[0, inf)")
         self.address = address
         self.lock = threading.RLock()
         self._secret, self._timeout, self._reconnect = secret, timeout, reconnect
@@ -125,8 +119,7 @@ class Calls(Closing):
         self, parts: Parts, into: memoryview | None, wait: float
     ) -> tuple[wire.Header, memoryview]:
         connection = self._connection
-        if connection is None:
-            raise ConnectionLost("there is no connection")
+        assert connection is not None
         try:
             if self._timeout is not None:
                 connection.link.set_timeout(self._timeout + wait)

@@ -11,13 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import integer, whole
+from accel_rl.arguments import require_array, whole
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, TryAgain
-from accel_rl.remote.pace import limiter_around
-from accel_rl.remote.schema import TableSpec, TreeColumns
-from accel_rl.remote.shard import Address, first_of, lane_of
+from accel_rl.remote.schema import TableSpec, TreeColumns, limiter_around
+from accel_rl.remote.shard import Address, lane_of
 from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
@@ -88,25 +87,17 @@ class RemotePort:
         fresh_totals: bool = False,
         replica: int = 0,
     ) -> None:
-        first_of(address)
         shards = len(address) if isinstance(address, list | tuple) else 0
         self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
         self._tree = TreeColumns(window_of(example, n_step))
         whole("batch_size", batch_size, 1)
-        integer("capacity", capacity)
-        for name, value in (("least_size", least_size), ("replica", replica)):
-            if value is not None:
-                integer(name, value)
         scalar_within("alpha", alpha, "[0, inf)")
         self._batch_size, self._replica = batch_size, replica
         self._least_size = least = batch_size if least_size is None else least_size
         held = capacity - (n_step - 1) * num_envs
-        if not 1 <= least <= held:
-            raise ValueError(
-                f"batch_size (or least_size, if given) must be from 1 to {held}, the items that a "
-                f"capacity of {capacity} has complete, got {least}"
-            )
+        # The table holds complete items only.
+        whole("batch_size" if least_size is None else "least_size", least, 1, held)
         spec = TableSpec(
             table,
             held,
@@ -165,11 +156,7 @@ class RemotePort:
                 self._until_allowed(functools.partial(self._adds.push, columns, part, wait=WAIT))
 
     def can_sample(self) -> bool:
-        """Return whether the table has enough items for `sample`; the limiter is not considered.
-
-        Raises:
-          RuntimeError: if the port is closed.
-        """
+        """Return whether the table has enough items for `sample`; the limiter is not considered."""
         self._check_open()
         return self._called(self._updates.stats)["size"] >= self._least_size
 
@@ -183,9 +170,6 @@ class RemotePort:
             determines the sample for given contents.
           beta: exponent of importance-sampling weights, finite, at least 0.
           gamma: discount factor, 0 to 1.
-
-        Raises:
-          RuntimeError: if the port is closed, also while waiting.
         """
         check_sampling(beta, gamma)
         if self._replica:
@@ -216,18 +200,11 @@ class RemotePort:
         """Update the priorities [B] of a sample, whose batch may be None.
 
         Ignores items that were overwritten, and priorities that are NaN, negative or infinite.
-
-        Raises:
-          ValueError: if shapes differ.
-          RuntimeError: if the port is closed.
         """
         self._check_open()
         given = np.asarray(priorities, np.float32)
         slots, generations = np.asarray(sample.indices), np.asarray(sample.generations)
-        if given.shape != slots.shape:
-            raise ValueError(
-                f"priorities must have shape {list(slots.shape)}, got {list(given.shape)}"
-            )
+        require_array("priorities", given, np.float32, slots.shape)
         sound = np.isfinite(given) & (given >= 0)
         if sound.any():
             parts = slots.astype(np.uint32)[sound], generations[sound], given[sound]

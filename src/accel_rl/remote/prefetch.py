@@ -31,10 +31,6 @@ class Prefetcher(Closing):
           seeds: of successive samples, each from 0 to 2^64 - 1.
           batch: items in a sample.
           depth: most samples that are ready at a time.
-
-        Raises:
-          ValueError: if `depth` or `batch` is below 1.
-          NoSuchTable: if the table does not exist.
         """
         whole("depth", depth, 1)
         whole("batch", batch, 1)

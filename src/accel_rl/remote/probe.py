@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel_rl.arguments import integer, whole
+from accel_rl.arguments import whole
 from accel_rl.remote import wire
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.links import Served, open_link, parse_address
 from accel_rl.remote.links.native import NativeLink, open_native_socket
-from accel_rl.remote.links.opening import require_served
 from accel_rl.remote.table import MOST_ITEMS
 from accel_rl.remote.wire import BODY, Op
 
@@ -50,14 +49,9 @@ def probe(
       ConnectionLost: if no server answers.
       ImportError: if the native module was not built.
     """
-    whole("frame_bytes", frame_bytes, 0)
-    integer("rounds", rounds)
-    if not isinstance(address, str):
-        require_served(address)
-    if sample is not None and not 1 <= sample[1] <= MOST_ITEMS:
-        raise ValueError(f"sample must have a batch from 1 to {MOST_ITEMS}, got {sample[1]}")
-    if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {rounds}")
+    whole("rounds", rounds, 1)
+    if sample is not None:
+        whole("batch", sample[1], 1, MOST_ITEMS)
 
     def opener(where: Any, seconds: float | None) -> NativeLink:
         parsed = parse_address(where) if isinstance(where, str) else None
@@ -66,17 +60,12 @@ def probe(
         if parsed is not None and parsed.kind == "tls":
             raise ValueError(f"address must be of another kind: TLS is not probed, got {where!r}")
         link = open_link(where, seconds)
-        if not isinstance(link, NativeLink):
-            link.close()
-            raise ValueError(f"address must be of a link in C++, which alone is probed: {where!r}")
+        assert isinstance(link, NativeLink)
         return link
 
     connection = Connection(address, secret, 0, timeout, opener)
     try:
-        if not BODY <= frame_bytes <= connection.frame_bytes:
-            raise ValueError(
-                f"frame_bytes must be from {BODY} to {connection.frame_bytes}, got {frame_bytes}"
-            )
+        whole("frame_bytes", frame_bytes, BODY, connection.frame_bytes)
         link = connection.link
         assert isinstance(link, NativeLink)
         link.set_frame_bytes(connection.frame_bytes)

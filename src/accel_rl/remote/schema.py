@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_rl.arguments import integer, real, whole
+from accel_rl.arguments import integer, one_of, real, whole, within
 from accel_rl.types import PyTree
 
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -24,19 +24,11 @@ class Column:
     shape: tuple[int, ...] = ()  # of one item
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an unsupported dtype, or a name that is empty or too long.
-
-        Raise TypeError if the name is not text or the shape is not a sequence of ints.
-        """
-        if isinstance(self.shape, str) or not isinstance(self.shape, Sequence):
-            raise TypeError(f"shape must be a sequence of ints, got {self.shape!r}")
-        for size in self.shape:
-            whole("each of shape", size, 0)
-        if self.dtype not in DTYPES:
-            raise ValueError(f"dtype must be one of {DTYPES}, got {self.dtype!r}")
-        if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
-            raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {self.name!r}")
-        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        """Check what the wire format cannot hold."""
+        _check_name(self.name)
+        one_of("dtype", self.dtype, DTYPES)
+        shape = tuple(whole("each of shape", size, 0) for size in self.shape)
+        object.__setattr__(self, "shape", shape)
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -70,6 +62,32 @@ class Limiter:
                 real(name, getattr(self, name))
 
 
+def limiter_around(
+    least: int, batch_size: int, samples_per_insert: float | None, slack: float | None
+) -> Limiter:
+    """Return a limiter as in Reverb, centred on the exact ratio of samples to inserts.
+
+    Args:
+      least: items required before sampling.
+      batch_size: items of a sample.
+      samples_per_insert: samples per inserted item; None: only `least` limits sampling.
+      slack: allowed deviation of inserts * samples_per_insert - samples, either way, at least a
+        batch and samples_per_insert; None: two batches, times samples_per_insert if that is above
+        1.
+    """
+    if samples_per_insert is None:
+        if slack is not None:
+            raise ValueError("slack is for a table with samples_per_insert")
+        return Limiter(min_size=least)
+    within("samples_per_insert", samples_per_insert, "(0, inf)")
+    slack = 2.0 * batch_size * max(1.0, samples_per_insert) if slack is None else slack
+    within("slack", slack, f"[{max(batch_size, samples_per_insert)}, inf)")
+    # Sampling starts at `least` inserts and 0 samples: that difference is the centre, as if the
+    # samples that those inserts allow had been drawn already.
+    start = least * samples_per_insert
+    return Limiter(least, samples_per_insert, start - slack, start + slack)
+
+
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
     """Specification of a table: name, capacity, columns, sampler and limiter."""
@@ -84,7 +102,7 @@ class TableSpec:
     csp_ratio: float = 0.15  # of amper_fr: target size of the candidate set / size of the table
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError for a wrong type or range; the server checks the rest."""
+        """Check what the wire format cannot hold; the server checks the rest."""
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -92,17 +110,18 @@ class TableSpec:
         for name in ("priority_exponent", "csp_ratio"):
             real(name, getattr(self, name))
         integer("groups", self.groups)
-        integer("capacity", self.capacity)
         # Rounded to float32, as on the wire, so that specs compare equal to the server's.
         for field in ("priority_exponent", "csp_ratio"):
             object.__setattr__(self, field, float(np.float32(getattr(self, field))))
-        if self.sampler not in SAMPLERS:
-            raise ValueError(f"sampler must be one of {SAMPLERS}, got {self.sampler!r}")
+        one_of("sampler", self.sampler, SAMPLERS)
         whole("capacity", self.capacity, 1, 2**32 - 1)
-        if not 0 < len(self.columns) <= MOST_COLUMNS:
-            raise ValueError(f"columns must be 1 to {MOST_COLUMNS}, got {len(self.columns)}")
-        if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES:
-            raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {self.name!r}")
+        whole("number of columns", len(self.columns), 1, MOST_COLUMNS)
+        _check_name(self.name)
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name.encode()) <= MOST_NAME_BYTES:
+        raise ValueError(f"name must have 1 to {MOST_NAME_BYTES} bytes, got {name!r}")
 
 
 def differences(wanted: TableSpec, there: TableSpec) -> str:
@@ -136,11 +155,7 @@ class TreeColumns:
         self.columns: tuple[Column, ...] = tuple(found)
 
     def flatten(self, items: PyTree) -> list[np.ndarray]:
-        """Return the columns [n, ...] of a pytree with leaves [n, ...].
-
-        Raises:
-          ValueError: if the structure differs from the example's.
-        """
+        """Return the columns [n, ...] of a pytree with leaves [n, ...]."""
         import jax
 
         leaves, structure = jax.tree_util.tree_flatten(items)

@@ -25,45 +25,15 @@ LOOK = 0.5  # seconds between attempts to reach a lost shard
 
 
 def first_of(address: Address) -> str | Served:
-    """Return the server with the mailbox and the limiter: the only one, or the first.
-
-    Raises:
-      ValueError: if the list is empty.
-    """
-    if isinstance(address, list | tuple):
-        if not address:
-            raise ValueError("address must be that of a server, or several, got none")
-        return address[0]
-    return address
+    """Return the server with the mailbox and the limiter: the only one, or the first."""
+    return address[0] if isinstance(address, list | tuple) else address
 
 
 def lane_of(address: Address, number: int) -> Any:
-    """Apply `links.lane` to the address, or to each of several.
-
-    Raises:
-      ValueError: if an address is malformed.
-    """
+    """Apply `links.lane` to the address, or to each of several."""
     if isinstance(address, list | tuple):
         return [lane(each, number) for each in address]
     return lane(address, number) if isinstance(address, str) else address
-
-
-def as_text(address: Address) -> str | list[str]:
-    """Return the address as text, for other processes.
-
-    Raises:
-      TypeError: if it is not text, such as a server in this process.
-      ValueError: if the list is empty.
-    """
-    first_of(address)
-    parts = list(address) if isinstance(address, list | tuple) else [address]
-    for part in parts:
-        if not isinstance(part, str):
-            raise TypeError(
-                "address must be text, or a list of texts, as other processes are told it, got "
-                f"{type(part).__name__}"
-            )
-    return [str(part) for part in parts] if isinstance(address, list | tuple) else str(address)
 
 
 class Shard:
@@ -175,10 +145,6 @@ class Shards:
     Attributes:
       count: number of shards, lost ones included.
       losses: number of times that a connected shard was lost.
-
-    Raises:
-      ConnectionLost: if no server can be reached.
-      RemoteError: if a server has another table of that name, or does not know the secret.
     """
 
     def __init__(
@@ -228,11 +194,7 @@ class Shards:
         raise ConnectionLost("the table is closed")
 
     def ask(self, calls: Mapping[Shard, Callable[[RemoteTable], T]]) -> dict[Shard, T]:
-        """Call live shards in parallel; return the results of those that are not lost.
-
-        Raises:
-          RemoteError: the error of a shard that refused, once all have answered.
-        """
+        """Call live shards in parallel; return the results of those that are not lost."""
         work = list(calls.items())
         # The last call runs in this thread, which would otherwise only wait.
         futures = [

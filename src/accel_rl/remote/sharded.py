@@ -14,8 +14,7 @@ from accel_rl.remote.buffers import RemoteSample
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import RequestRefused, TryAgain, error_of
-from accel_rl.remote.pace import pace_of
-from accel_rl.remote.schema import Limiter, TableSpec
+from accel_rl.remote.schema import Column, Limiter, TableSpec
 from accel_rl.remote.shard import Shard, Shards
 from accel_rl.remote.shares import drawn, joined
 from accel_rl.remote.table import MOST_ITEMS, Mass, RemoteTable, arrays_of, check_arrays
@@ -70,8 +69,6 @@ class ShardedTable(Closing):
             limiter, or a server has another table of that name. Other servers that cannot be
             reached are lost from the beginning.
         """
-        if isinstance(addresses, str) or not isinstance(addresses, Sequence):
-            raise TypeError(f"addresses must be a sequence of them, got {addresses!r}")
         if not addresses or len({str(address) for address in addresses}) < len(addresses):
             raise ValueError(f"addresses must be one or more, each once, got {list(addresses)}")
         if spec.sampler == "amper_fr":
@@ -81,8 +78,7 @@ class ShardedTable(Closing):
             )
         self.spec = spec
         self._each = -(-spec.capacity // len(addresses))  # items of a shard
-        if self._each * len(addresses) >= 1 << 32:
-            raise ValueError(f"capacity must be below 2^32 over all shards, got {spec.capacity}")
+        whole("capacity over all shards", self._each * len(addresses), 1, 2**32 - 1)
         self._names = [column.name for column in spec.columns]
         self._fresh = fresh_totals
         self._lock = threading.RLock()
@@ -94,7 +90,14 @@ class ShardedTable(Closing):
         try:
             if spec.limiter.samples_per_insert is not None:
                 self._pace_client = ReplayClient(addresses[0], secret, timeout=timeout)
-                self._pace = self._pace_client.table(pace_of(spec))
+                pace = TableSpec(
+                    f"{spec.name}/limiter",
+                    spec.capacity,
+                    (Column("item", "u1"),),  # one byte for each pushed item
+                    sampler="uniform",
+                    limiter=spec.limiter,
+                )
+                self._pace = self._pace_client.table(pace)
             part = dataclasses.replace(spec, capacity=self._each, limiter=Limiter())
             self._shards = Shards(addresses, secret, part, timeout)
         except BaseException:
@@ -126,12 +129,10 @@ class ShardedTable(Closing):
         """
         # Check everything before the limiter counts the items and any shard gets its part.
         arrays = arrays_of(self._names, columns)
-        if not len(arrays[0]):
-            raise ValueError("columns must have at least 1 item")
         count = len(arrays[0])
         parts = [(each.numpy_dtype, (count, *each.shape)) for each in self.spec.columns]
         check_arrays(self._names, parts, arrays)
-        if count > self.spec.capacity:
+        if not 0 < count <= self.spec.capacity:
             raise error_of(
                 _BAD_COUNT, "push", f"{count} items, the capacity is {self.spec.capacity}"
             )
@@ -243,8 +244,6 @@ class ShardedTable(Closing):
         """Set priorities, as `RemoteTable.set_priorities`; drop those of lost shards."""
         where, known = np.asarray(slots), np.asarray(generations)
         given = _checked(priorities, len(where), "update")
-        if known.shape != where.shape:
-            raise ValueError(f"generations must have shape {list(where.shape)}")
         if where.size and int(where.max()) >= self._each * self._shards.count:
             raise RequestRefused(
                 f"slots must be below {self._each * self._shards.count}", _BAD_SLOT

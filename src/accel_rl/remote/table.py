@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_rl.arguments import whole, within
+from accel_rl.arguments import require_array, whole, within
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers
 from accel_rl.remote.calls import Calls, Numbered
@@ -66,30 +66,21 @@ class _Plan:
 
 
 def arrays_of(names: Sequence[str], columns: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:
-    """Return the columns of a push, given by name or in order, as arrays [n, ...] in order.
-
-    Raises:
-      ValueError: if names or their number differ, or the first column is a scalar.
-    """
+    """Return the columns of a push, given by name or in order, as arrays [n, ...] in order."""
+    given = columns
     if isinstance(columns, Mapping):
-        if len(columns) != len(names) or not all(name in columns for name in names):
-            raise ValueError(f"columns must be {names}, got {list(columns)}")
-        columns = [columns[name] for name in names]
-    elif len(columns) != len(names):
-        raise ValueError(f"columns must be {names}, got {len(columns)} arrays")
-    arrays = [np.asarray(array) for array in columns]
-    if arrays[0].ndim == 0:
-        raise ValueError(f"column {names[0]!r} must be [n, ...], got a scalar")
-    return arrays
+        columns = [columns[name] for name in names if name in columns]
+    if not len(columns) == len(given) == len(names):
+        told = list(given) if isinstance(given, Mapping) else f"{len(given)} arrays"
+        raise ValueError(f"columns must be {names}, got {told}")
+    return [np.asarray(array) for array in columns]
 
 
 def check_arrays(names: Sequence[str], parts: Sequence[Part], arrays: Sequence[np.ndarray]) -> None:
     """Raise ValueError for a wrong shape of an array, TypeError for a wrong dtype."""
     for name, (dtype, shape), array in zip(names, parts, arrays, strict=True):
-        if array.shape != shape:
-            raise ValueError(f"{name} must have shape {list(shape)}, got {list(array.shape)}")
-        if array.dtype != dtype:
-            raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}")
+        if array.shape != shape or array.dtype != dtype:  # without a call on the hot path
+            require_array(name, array, dtype, shape)
 
 
 class Mass(NamedTuple):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import require_array, whole
 from accel_rl.types import ArrayLike, PyTree, Transition
 
 
@@ -49,9 +49,6 @@ class Windows:
       example: a transition of one environment, with `truncated` and `next_observation`.
       num_envs: E.
       n_step: n.
-
-    Raises:
-      TypeError: if the example is not such a transition.
     """
 
     def __init__(self, example: Transition, num_envs: int, n_step: int) -> None:
@@ -77,10 +74,6 @@ class Windows:
 
         Returns:
           The windows, leaves [m, ...], and their priorities, [m] float32, NaN where none was given.
-
-        Raises:
-          ValueError: if shapes differ from the example's.
-          TypeError: if dtypes or the structure differ.
         """
         rows = self._rows(transitions)
         count = len(rows[0])
@@ -140,14 +133,7 @@ class Windows:
         rows = []
         for leaf, (shape, dtype) in zip(leaves, self._parts, strict=True):
             array = np.asarray(leaf)
-            if array.dtype != dtype:
-                raise TypeError(f"transitions must have leaves of {dtype}, got {array.dtype}")
             rows.append(array if array.ndim == len(shape) + 2 else array[None])
             wanted = (len(rows[0]), self._num_envs, *shape)
-            if rows[-1].shape != wanted:
-                raise ValueError(
-                    f"transitions must have leaves [{self._num_envs}, ...] or [steps, "
-                    f"{self._num_envs}, ...], with items of shape {list(shape)}, got "
-                    f"{list(array.shape)}"
-                )
+            require_array("leaves of transitions", rows[-1], dtype, wanted)
         return rows

@@ -109,11 +109,7 @@ def aligned(offset: int) -> int:
 
 
 def read_header(data: bytes | bytearray | memoryview, most: int) -> Header:
-    """Parse the header of a reply.
-
-    Raises:
-      ProtocolError: if it is not a valid reply header, or the frame is longer than `most` bytes.
-    """
+    """Parse the header of a reply."""
     magic, version, op, flags, session, request, table, status, _, fragments, length, checksum = (
         HEADER.unpack_from(data)
     )

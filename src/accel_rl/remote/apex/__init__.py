@@ -7,10 +7,9 @@ Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018
 """
 
 from accel_rl.remote.apex.acting import run_actor
-from accel_rl.remote.apex.launcher import Actors
+from accel_rl.remote.apex.launcher import Actors, LocalActors
 from accel_rl.remote.apex.learners import run_learners
 from accel_rl.remote.apex.learning import run_learner
-from accel_rl.remote.apex.local import LocalActors
 from accel_rl.remote.apex.ray import RayActors
 from accel_rl.remote.apex.training import ApexTraining, load
 

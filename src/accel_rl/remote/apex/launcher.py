@@ -1,9 +1,12 @@
-"""Start, supervision and restart of a training's actors."""
+"""Start, supervision and restart of a training's actors, as processes on this machine."""
 
 import base64
 import contextlib
 import json
+import subprocess
+import sys
 import threading
+import time
 import warnings
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
@@ -11,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from accel_rl.arguments import whole
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.shard import Address, as_text
+from accel_rl.remote.shard import Address
 
 T = TypeVar("T")
 
@@ -34,10 +37,6 @@ class Actors(Closing, Generic[T]):
     Attributes:
       running: handles returned by `_start`, indexed by actor number.
       restarted: number of restarts so far.
-
-    Raises:
-      ValueError: if `restarts` is below 0.
-      TypeError: if the address is not text, such as a `ReplayServer` of this process.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Actors(Closing, Generic[T]):
         whole("restarts", restarts, 0)
         self._orders: dict[str, Any] = {
             "training": training.tables,
-            "address": as_text(address),
+            "address": address,
             "secret": None if secret is None else base64.b64encode(secret).decode(),
         }
         self._restarts, self.restarted = restarts, 0
@@ -70,11 +69,7 @@ class Actors(Closing, Generic[T]):
 
     @abstractmethod
     def _start(self, number: int) -> T:
-        """Start an actor with the orders `self._order(number)`.
-
-        Raises:
-          Exception: of any type, if the actor cannot be started.
-        """
+        """Start an actor with the orders `self._order(number)`."""
 
     @abstractmethod
     def _how(self, actor: T) -> str | None:
@@ -127,3 +122,44 @@ class Actors(Closing, Generic[T]):
             self._gone[number] = how
         with contextlib.suppress(RuntimeWarning):  # a filter may turn it into an error
             warnings.warn(f"actor {number} ended with {how}: {what}", RuntimeWarning, stacklevel=2)
+
+
+class LocalActors(Actors[subprocess.Popen[str]]):
+    """Actors of a training, each in a child process that ends with this one."""
+
+    @property
+    def processes(self) -> list[subprocess.Popen[str]]:
+        """Actor processes, indexed by actor number."""
+        return self.running
+
+    def _start(self, number: int) -> subprocess.Popen[str]:
+        order = self._order(number)  # first: an address may be no JSON
+        process = subprocess.Popen(
+            [sys.executable, "-m", "accel_rl.remote.apex.process", "actor"],
+            stdin=subprocess.PIPE,
+            text=True,
+            process_group=0,  # Ctrl-C reaches only this process, which ends them
+        )
+        assert process.stdin is not None
+        # Not on the command line, which every user can read. The pipe stays open: its end tells the
+        # actor that this process has ended, or that it is to stop.
+        with contextlib.suppress(BrokenPipeError):  # it has ended already; `_how` reports it
+            process.stdin.write(order + "\n")
+            process.stdin.flush()
+        return process
+
+    def _how(self, actor: subprocess.Popen[str]) -> str | None:
+        return None if actor.poll() is None else f"exit code {actor.returncode}"
+
+    def _stop(self) -> None:
+        for process in self.running:
+            if process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
+        until = time.monotonic() + PATIENCE
+        for process in self.running:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

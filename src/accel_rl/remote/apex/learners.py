@@ -20,7 +20,7 @@ from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.client import ReplayClient
-from accel_rl.remote.shard import Address, as_text, first_of
+from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import PipelineResult, segments
 
 LOOK = 0.1  # seconds between polls of the processes
@@ -58,7 +58,6 @@ def run_learners(
       RuntimeError: if a learner fails, or with the reason that `ended` returns.
       RemoteError: if the server cannot be reached.
     """
-    told_address = as_text(address)
     # Check here, where messages reach the caller: of a failed process only the exit code is known.
     training.check_learners(learners)
     segments(training.schedule, steps, period)
@@ -73,7 +72,7 @@ def run_learners(
         state = Path(folder) / "state.npz"
         order = {
             "training": training.tables,
-            "address": told_address,
+            "address": address,
             "steps": steps,
             "secret": None if secret is None else base64.b64encode(secret).decode(),
             "period": period,
@@ -103,7 +102,7 @@ def _running(order: dict[str, Any], learners: int) -> Any:
     try:
         for number in range(learners):
             process = subprocess.Popen(
-                [sys.executable, "-m", "accel_rl.remote.apex.replica_process"],
+                [sys.executable, "-m", "accel_rl.remote.apex.process", "learner"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if number == 0 else subprocess.DEVNULL,
                 text=True,

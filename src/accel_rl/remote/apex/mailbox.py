@@ -58,12 +58,7 @@ class Newest:
         self._looked = -float("inf")
 
     def __call__(self) -> Version:
-        """Return the newest version; wait for the first one.
-
-        Raises:
-          ValueError: if the published policy is of another program.
-          RemoteError: if the server is lost.
-        """
+        """Return the newest version; wait for the first one."""
         while self._version is None:
             self._look(None)
             if self._version is None:

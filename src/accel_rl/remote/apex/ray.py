@@ -16,11 +16,7 @@ from accel_rl.remote.shard import Address
 
 
 def _ray() -> Any:
-    """Import Ray, a large and optional dependency.
-
-    Raises:
-      ImportError: if Ray is not installed; the message has installation instructions.
-    """
+    """Import Ray, a large and optional dependency."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
     try:
         import ray

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel_rl import agents, experiment, train
 from accel_rl.agents.exploration import Exploration
-from accel_rl.arguments import integer
+from accel_rl.arguments import whole
 from accel_rl.experiment import Experiment, assemble
 from accel_rl.experiment.configuration import from_mapping, to_mapping
 from accel_rl.remote.port import RemotePort
@@ -33,10 +33,6 @@ def load(
       settings: values by dotted name, such as {"apex.num_actors": 8}.
       file: TOML, or a run's `config.json`; see docs/configuration.md.
       words: settings as on the command line.
-
-    Raises:
-      ValueError: as `experiment.load`, and if Ape-X has no place for a setting.
-      OSError: if the file cannot be read.
     """
     agent = "dqn" if file is None else None
     return ApexTraining(
@@ -52,9 +48,6 @@ class ApexTraining:
 
     An iteration is `rollout` steps of all environments, which the actors share, and `updates`
     updates. The server's limiter keeps both in step, so environment steps are counted by updates.
-
-    Raises:
-      ValueError: if agent, sampler, seeds or actors are not those of an Ape-X training.
     """
 
     experiment: Experiment
@@ -154,10 +147,6 @@ class ApexTraining:
           num_envs: environments whose transitions are added together.
           secret: shared secret, if the server has one.
           replica: index of this learner, and the number of learners that share a batch.
-
-        Raises:
-          ValueError: if the batch size is not a multiple of the number of learners.
-          RemoteError: if the server cannot be reached, or has another table of that name.
         """
         number, learners = replica
         self.check_learners(learners)
@@ -182,8 +171,8 @@ class ApexTraining:
 
     def check_learners(self, learners: int) -> None:
         """Raise ValueError or TypeError if so many learners cannot share a batch equally."""
-        integer("learners", learners)
-        if learners < 1 or self.batch_size % learners:
+        whole("learners", learners, 1)
+        if self.batch_size % learners:
             raise ValueError(
                 f"batch_size must be a multiple of the learners, {learners}, got {self.batch_size}"
             )

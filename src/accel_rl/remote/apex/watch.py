@@ -11,11 +11,7 @@ LOOK = 0.1  # seconds between calls of `over`
 
 @contextlib.contextmanager
 def watched(port: RemotePort, over: Callable[[], str | None]) -> Iterator[None]:
-    """Close the port as soon as `over` returns a reason, or at the end of the context.
-
-    Raises:
-      RuntimeError: with the reason, if the body failed after the port was closed for it.
-    """
+    """Close the port as soon as `over` returns a reason, or at the end of the context."""
     reasons: list[str] = []
     ended = threading.Event()
 

@@ -31,12 +31,7 @@ class Address(NamedTuple):
 
 
 def parse_address(address: str) -> Address:
-    """Parse an address.
-
-    Raises:
-      TypeError: if the address is not text.
-      ValueError: if the address is malformed, or an option is unknown or out of range.
-    """
+    """Parse an address."""
     kind, _, rest = address.partition(":")
     if kind in ("tcp", "tls", "udp") and rest.startswith("//"):
         where, _, query = rest.removeprefix("//").partition("?")
@@ -58,9 +53,6 @@ def lane(address: str, number: int) -> str:
 
     All addresses are the same, except over memif, where an interface has one client: connection
     `number` uses the interface with the address's `id` + number.
-
-    Raises:
-      ValueError: if the address is malformed, or the interface id is out of range.
     """
     found = parse_address(address)
     if found.kind != "memif":
@@ -77,11 +69,8 @@ def lane(address: str, number: int) -> str:
 def _options(address: str, kind: str, query: str) -> dict[str, int]:
     found = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        most = _OPTIONS[kind].get(name)
-        if most is None:
-            known = ", ".join(_OPTIONS[kind])
-            raise ValueError(f"address {address!r} has option {name!r}; {kind} knows {known}")
-        if not value.isdigit() or int(value) > most:
-            raise ValueError(f"{name} must be from 0 to {most}, got {value!r} in {address!r}")
+        if not value.isdigit() or int(value) > _OPTIONS[kind].get(name, -1):
+            known = ", ".join(f"{each} from 0 to {most}" for each, most in _OPTIONS[kind].items())
+            raise ValueError(f"{kind} knows {known}, got {name}={value} in {address!r}")
         found[name] = int(value)
     return found

@@ -70,12 +70,7 @@ class NativeLink:
 
 
 def open_native(address: Address, timeout: float | None) -> NativeLink:
-    """Open a link of the native module, by the kind of the address.
-
-    Raises:
-      OSError: if no server answers.
-      ValueError: if this build does not support the kind.
-    """
+    """Open a link of the native module, by the kind of the address."""
     opener = getattr(native(), f"open_{address.kind}", None)
     if opener is None:
         raise ValueError(f"address must be of another kind: this build has no {address.kind}")
@@ -94,9 +89,6 @@ def open_native_socket(address: Address, busy: bool, timeout: float | None) -> N
       address: of kind "tcp" or "unix".
       busy: poll for replies instead of sleeping until they arrive.
       timeout: seconds to wait for a reply; None: no limit.
-
-    Raises:
-      OSError: if no server answers.
     """
     if address.kind == "unix":
         link = NativeLink(native().open_unix(address.path, busy, _microseconds(timeout)))

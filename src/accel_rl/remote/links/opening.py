@@ -5,14 +5,7 @@ import ssl
 from accel_rl.remote.links.address import parse_address
 from accel_rl.remote.links.link import Link, Served
 from accel_rl.remote.links.native import NativeLink, open_native
-from accel_rl.remote.links.stream import StreamLink
-from accel_rl.remote.links.tls import TlsLink
-
-
-def require_served(address: object) -> None:
-    """Raise TypeError if the address is not a server in this process."""
-    if not hasattr(address, "open_link"):
-        raise TypeError(f"address must be text, or a server of this process, got {address!r}")
+from accel_rl.remote.links.stream import StreamLink, TlsLink
 
 
 def open_link(
@@ -27,13 +20,11 @@ def open_link(
         variable SSL_CERT_FILE.
 
     Raises:
-      TypeError: if the address is neither text nor a server.
       OSError: if no server answers.
       ValueError: if the address is malformed, or this build does not support the transport.
       ImportError: if the transport needs the native module, which was not built.
     """
     if not isinstance(address, str):
-        require_served(address)
         made = address.open_link()
         link: Link = made if hasattr(made, "set_timeout") else NativeLink(made)
         link.set_timeout(timeout)
