@@ -67,7 +67,7 @@ ROWS = [
     (f"{PLAN} replay.batch_size=0", "batch_size must be at least 1, got 0"),
     (f"{PLAN} compose=3", "no setting is named 'compose'"),
     ("compose run text", "text/config.json: Not a directory"),
-    ("compose report folder", "folder is not the folder of a complete run: no plan.json"),
+    ("compose report folder", "folder is not the folder of a run: no plan.json"),
     ("envs show", "Missing argument 'NAME'"),
     ("doctor extra", "unexpected extra argument(s) (extra)"),
     ("demo --out text", "--out: text: File exists"),

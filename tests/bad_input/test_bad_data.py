@@ -125,7 +125,7 @@ TABLE = {
         (lambda: datasets.random_policy(0), ValueError, "num_actions must be at least 1, got 0"),
     ],
     "datasets.stochastic_policy": [
-        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "sums to 0.0, not to 1"),
+        (lambda: datasets.stochastic_policy([[0.0]]), ValueError, "must be 1, got 0.0"),
     ],
     "datasets.from_arrays": [
         (lambda: arrays(state=[0, -1]), datasets.DatasetError, "row 1: state is -1, must be a who"),

@@ -116,7 +116,6 @@ TABLE = {
         (lambda: train.stop_at("loss", "x"), TypeError, "value must be a number, got 'x'"),
     ],
     "agents.ape_x_exploration": [
-        (lambda: agents.ape_x_exploration(1.5), TypeError, "num_envs must be an int, got 1.5"),
         (lambda: agents.ape_x_exploration(2, NAN), ValueError, "epsilon must be from 0 to 1"),
         (lambda: agents.ape_x_exploration(2, alpha=NAN), ValueError, "alpha must be finite and at"),
     ],

@@ -282,7 +282,7 @@ def test_environments_take_a_thousand_steps_or_more_by_default(rows, envs, monke
             r"policy must have .*, got \(5, 2\)",
         ),
         ({"policy": np.full(5, 3)}, ValueError, r"actions must be integers in \[0, 3\)"),
-        ({"policy": np.full((5, 3), 0.5)}, ValueError, "sums to 1.5, not to 1"),
+        ({"policy": np.full((5, 3), 0.5)}, ValueError, "must be 1, got 1.5"),
     ],
 )
 def test_collect_refuses(arguments, error, message):
@@ -312,7 +312,7 @@ def test_collect_refuses_a_time_limit_of_zero():
         (
             lambda: datasets.stochastic_policy([[1.5, -0.5]]),
             ValueError,
-            r"is -0.5, not a probability",
+            r"must be a probability, got -0.5",
         ),
         (
             lambda: datasets.deterministic_policy([0.0, 1.0], 2),
