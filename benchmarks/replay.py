@@ -9,7 +9,8 @@ the same distribution. They run in interleaved rounds; claims compare least time
 time on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded.
 `--plot` draws the steps.
 
-flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. torchrl
+flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. The same
+calls run on `accel_rl.replay.flashbax`, prioritised and uniform, as cases of their own. torchrl
 runs in an environment of its own, where its calls are timed. On an accelerator other cases run, and
 claims about a CPU are null, as are those about a GPU on a CPU.
 
@@ -34,6 +35,8 @@ from replay_cases import (
     Run,
     call_case,
     calls,
+    interface_case,
+    interface_steps,
     learner_case,
     learner_steps,
     sampling,
@@ -43,7 +46,18 @@ from replay_cases import (
     step_case,
     steps,
 )
-from replay_memories import AMPER_FR, AMPER_K, AMPER_MATCH, AUTO, DOCUMENTED, REMEDY, Problem
+from replay_memories import (
+    AMPER_FR,
+    AMPER_K,
+    AMPER_MATCH,
+    AUTO,
+    DOCUMENTED,
+    FLASHBAX_UNIFORM,
+    INTERFACE,
+    INTERFACE_UNIFORM,
+    REMEDY,
+    Problem,
+)
 from rich.console import Console
 
 CAPACITIES = (10_000, 100_000, 1_000_000)
@@ -62,6 +76,7 @@ def measure(run: Run, quick: bool) -> None:
         batches = BATCHES[:1] if quick and capacity != CAPACITIES[1] else BATCHES
         for batch_size in batches:
             steps(run, problem, batch_size)
+        interface_steps(run, problem, BATCHES[-1])
         if capacity > CAPACITIES[0]:
             learner_steps(run, problem, BATCHES[0])
         if capacity < CAPACITIES[-1]:
@@ -93,6 +108,15 @@ def claims(report: Report) -> None:
     for capacity in (middle, large):
         case = step_case(capacity, batch_size)
         faster(report, text.format(capacity, batch_size, REMEDY), 1.4, case, REMEDY)
+    for capacity in CAPACITIES:
+        case = interface_case(capacity, BATCHES[1])
+        claim = f"{{}}, capacity {capacity:,}, batch {BATCHES[1]}: times as fast as {{}}"
+        for system, rivals_of in (
+            (INTERFACE, (DOCUMENTED, REMEDY)),
+            (INTERFACE_UNIFORM, (FLASHBAX_UNIFORM,)),
+        ):
+            for rival in rivals_of:
+                faster(report, claim.format(system, rival), 1.0, case, rival, system)
     for capacity in (small, middle):
         case = seeds_case(capacity, batch_size, SEEDS)
         claim = f"PER step of {SEEDS} vmapped seeds, capacity {capacity:,}: times as fast as "

@@ -14,6 +14,8 @@ from replay_memories import (
     AUTO,
     DOCUMENTED,
     FLASHBAX_UNIFORM,
+    INTERFACE,
+    INTERFACE_UNIFORM,
     RANK,
     REMEDY,
     TREE,
@@ -28,9 +30,10 @@ LEAST_WALL = "least wall time"  # likewise, about an accelerator
 PROPORTIONAL = (AUTO, TREE, DOCUMENTED, REMEDY)
 FLOOR = (UNIFORM, FLASHBAX_UNIFORM)
 APPROXIMATE = (AMPER_FR, AMPER_MATCH, AMPER_K, RANK)
+SAME_INTERFACE = (INTERFACE, DOCUMENTED, REMEDY, INTERFACE_UNIFORM, FLASHBAX_UNIFORM)
 SAMPLED = (AUTO, TREE, UNIFORM, DOCUMENTED, *APPROXIMATE)  # alone, without updates
 CALLED = (AUTO, TREE, DOCUMENTED, UNIFORM)  # from Python
-BASES = (AUTO, TREE)  # whose speed-ups over the rest are recorded
+BASES = (AUTO, TREE, INTERFACE)  # whose speed-ups over the rest are recorded
 CALLS = ", sample + update calls"  # of what is called from Python at each step
 SHORTER = {100_000: 2, 1_000_000: 4, 2**20: 4}  # loops over large memories
 
@@ -58,6 +61,11 @@ def step_case(capacity: int, batch_size: int) -> str:
 def learner_case(capacity: int, batch_size: int) -> str:
     """Return the name in records of a step that also learns."""
     return f"step with a learner in a scan, capacity {capacity:,}, batch {batch_size}"
+
+
+def interface_case(capacity: int, batch_size: int) -> str:
+    """Return the name in records of a step through flashbax's functions."""
+    return f"step through flashbax's interface in a scan, capacity {capacity:,}, batch {batch_size}"
 
 
 def seeds_case(capacity: int, batch_size: int, seeds: int) -> str:
@@ -89,6 +97,19 @@ def steps(run: Run, problem: Problem, batch_size: int) -> None:
     case = step_case(problem.capacity, batch_size)
     called = {name + CALLS: system_of(rival, "sample", "update") for name, rival in rivals.items()}
     _time(run, case, "step", _loops(run, case, problem, memories, make), count, called)
+
+
+def interface_steps(run: Run, problem: Problem, batch_size: int) -> None:
+    """Return a step by the same calls of flashbax and of `accel_rl.replay.flashbax`."""
+    memories = make_memories(SAME_INTERFACE, problem, batch_size)
+    check_agreement(problem, _callers(memories, problem, batch_size))
+    count = run.steps_at(problem.capacity)
+
+    def make(name: str, memory: Memory) -> Loop:
+        return step_loop(name, memory, problem, batch_size, count)
+
+    case = interface_case(problem.capacity, batch_size)
+    _time(run, case, "step", _loops(run, case, problem, memories, make), count)
 
 
 def learner_steps(run: Run, problem: Problem, batch_size: int) -> None:
@@ -148,7 +169,7 @@ def _callers(
     return {
         name: Compiled(name, memory, problem, batch_size)
         for name, memory in memories.items()
-        if name in PROPORTIONAL and name not in problem.agreed
+        if name in (*PROPORTIONAL, INTERFACE) and name not in problem.agreed
     }
 
 

@@ -4,6 +4,7 @@ Every memory holds the same items in the same slots, adds `ADDED` items at a tim
 the exponent `ALPHA`.
 """
 
+import importlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ OBSERVATION = 4
 AUTO, TREE = "accel_rl auto", "accel_rl tree"
 UNIFORM, FLASHBAX_UNIFORM = "accel_rl uniform", "flashbax uniform"
 DOCUMENTED, REMEDY = "flashbax as documented", "flashbax with the remedy"
+INTERFACE, INTERFACE_UNIFORM = "accel_rl.replay.flashbax", "accel_rl.replay.flashbax uniform"
 AMPER_FR, AMPER_K = "accel_rl AMPER-fr", "accel_rl AMPER-k"
 AMPER_MATCH, RANK = "accel_rl AMPER-fr, full match", "accel_rl rank-based"
 
@@ -110,7 +112,7 @@ def make_memories(names: Iterable[str], problem: Problem, batch_size: int) -> di
     """Return the named replay buffers; warn of those that are absent."""
     made = {}
     for name in names:
-        make = _flashbax if name in (DOCUMENTED, REMEDY, FLASHBAX_UNIFORM) else _ours
+        make = _ours if name in SAMPLERS else _flashbax
         memory = make(name, problem.capacity, batch_size)
         if memory is not None:
             made[name] = memory
@@ -141,20 +143,22 @@ def _ours(name: str, capacity: int, batch_size: int) -> Memory | None:
 
 
 def _flashbax(name: str, capacity: int, batch_size: int) -> Memory | None:
-    """One of flashbax's item buffers, through its public functions.
+    """One of flashbax's item buffers, or ours of the same interface, through public functions.
 
     As documented, what was sampled and the priorities that are set have nothing to do with each
     other, so that XLA copies the tree to read the probabilities from. The remedy, one line that its
     user may write, makes one depend on the other.
     """
+    module = "accel_rl.replay.flashbax" if name in (INTERFACE, INTERFACE_UNIFORM) else "flashbax"
     try:
-        import flashbax
+        flashbax = importlib.import_module(module)
     except ImportError:
-        warn(f"flashbax is not installed: {name} is left out")
+        warn(f"{module} is not installed: {name} is left out")
         return None
+    uniform = name in (FLASHBAX_UNIFORM, INTERFACE_UNIFORM)
     sizes = {"max_length": capacity, "min_length": 1, "sample_batch_size": batch_size}
     example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), make_items(1, 0))
-    if name == FLASHBAX_UNIFORM:
+    if uniform:
         buffer: Any = flashbax.make_item_buffer(**sizes, add_batches=True)
     else:
         buffer = flashbax.make_prioritised_item_buffer(
@@ -163,13 +167,13 @@ def _flashbax(name: str, capacity: int, batch_size: int) -> Memory | None:
 
     def full(items: Any, priorities: Any) -> Any:
         state = buffer.add(buffer.init(example), items)
-        if name == FLASHBAX_UNIFORM:
+        if uniform:
             return state
         return buffer.set_priorities(state, np.arange(capacity, dtype=np.int32), priorities)
 
     def sample(state: Any, key: jax.Array) -> Drawn:
         drawn = buffer.sample(state, key)
-        if name == FLASHBAX_UNIFORM:
+        if uniform:
             items = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn.experience)
             odds = jnp.full(batch_size, 1 / capacity, jnp.float32)
             return Drawn(items, jnp.full(batch_size, -1), odds, jnp.ones(batch_size), None)
@@ -177,7 +181,7 @@ def _flashbax(name: str, capacity: int, batch_size: int) -> Memory | None:
         return Drawn(drawn.experience, drawn.indices, drawn.probabilities, weights, None)
 
     def update(state: Any, drawn: Drawn, priorities: jax.Array) -> Any:
-        if name == FLASHBAX_UNIFORM:
+        if uniform:
             return state
         if name == REMEDY:
             priorities = jnp.where(drawn.probabilities >= 0, priorities, 0)
