@@ -148,7 +148,7 @@ def test_a_foreign_npz_is_refused(path):
     assert_refused(path, r"column header of 8 bytes must be uint8\[N\], got <U2\(\)")
     for content in (b"[]", b"{}", b"{", b"\xff", b"7"):
         np.savez(path, header=np.frombuffer(content, np.uint8))
-        assert_refused(path, r"header (must be|is not JSON|\.?)|header.format is missing")
+        assert_refused(path, r"header (must be an object|is not JSON)|header\.format is missing")
 
 
 def test_pickled_objects_are_never_read(path, tmp_path):
