@@ -115,19 +115,3 @@ def one_of(
         near = _near(value, names, others) if isinstance(value, str) else None
         hint = f"; did you mean {near}?" if near else ""
         raise ValueError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")
-
-
-def instance(name: str, value: object, kind: type | tuple[type, ...], maker: str = "") -> None:
-    """Raise TypeError unless the value is of a type; `maker` names functions that make one."""
-    if not isinstance(value, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        hint = f" ({maker})" if maker else ""
-        wanted = " or ".join(each.__name__ for each in kinds)
-        article = "an" if wanted[0] in "AEIOUaeiou" else "a"
-        raise TypeError(f"{name} must be {article} {wanted}{hint}, got {shown(value)}")
-
-
-def function(name: str, value: object) -> None:
-    """Raise TypeError unless the value is callable."""
-    if not callable(value):
-        raise TypeError(f"{name} must be a function, got {shown(value)}")

@@ -33,7 +33,7 @@ def body():
     return networks.MLP((2,))
 
 
-NUMERICS = "numerics must be a Numerics (tabular.make_numerics makes one), got 'fp32'"
+NUMERICS = "numerics must be a Numerics (tabular.make_numerics), got 'fp32'"
 TABLE = {
     "tabular.make_rule": [
         (lambda: tabular.make_rule("best"), ValueError, "rule must be one of q_learning, sarsa"),

@@ -418,7 +418,7 @@ def test_bad_calls():
         buffer.add(state, steps(2, 0, 7))
     with pytest.raises(ValueError, match="shape"):
         buffer.add(state, steps(3, 0, 2))
-    with pytest.raises(TypeError, match="structure"):
+    with pytest.raises(ValueError, match="structure"):
         buffer.add(state, {"reward": np.zeros((2, 1), np.float32)})
     with pytest.raises(ValueError, match="complete"):
         buffer.sample(state, KEY)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import instance, whole
+from accel_rl.arguments import whole
 from accel_rl.tabular.numerics import INT32_MAX, Kernel, Numerics, fp32
 from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
@@ -100,7 +100,8 @@ def build_rule(
     """
     nx = fp32() if numerics is None else numerics
     # A name such as "fp32" would fail far from here, when a pass is compiled.
-    instance("numerics", nx, Numerics, "tabular.make_numerics makes one")
+    if not isinstance(nx, Numerics):
+        raise TypeError(f"numerics must be a Numerics (tabular.make_numerics), got {nx!r}")
     whole("tables", tables, 1, 2)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -90,20 +90,20 @@ class PrioritisedTransitionSample(TransitionSample):
 class TrajectoryBuffer:
     """Pure functions over a `TrajectoryBufferState`."""
 
-    init: Callable[[PyTree], Any]
+    init: Callable[[PyTree], PyTree]
     """init(step): an empty buffer for steps like this one, without batch and time axes."""
 
-    add: Callable[[Any, PyTree], Any]
+    add: Callable[[PyTree, PyTree], PyTree]
     """add(state, batch): append steps, leaves [B, steps, *leaf]; flat and item buffers leave out
     the axes that they were made without."""
 
-    sample: Callable[[Any, Array], Any]
+    sample: Callable[[PyTree, Array], PyTree]
     """sample(state, key)"""
 
-    can_sample: Callable[[Any], Array]
+    can_sample: Callable[[PyTree], Array]
     """can_sample(state): True once the time axis holds the minimum length, bool."""
 
-    def replace(self, **functions: Callable[..., Any]) -> Self:
+    def replace(self, **functions: Callable[..., PyTree]) -> Self:
         """Return the buffer with other functions, such as compiled ones."""
         return dataclasses.replace(self, **functions)
 
@@ -112,7 +112,7 @@ class TrajectoryBuffer:
 class PrioritisedTrajectoryBuffer(TrajectoryBuffer):
     """Pure functions over a `PrioritisedTrajectoryBufferState`."""
 
-    set_priorities: Callable[[Any, Array, ArrayLike], Any]
+    set_priorities: Callable[[PyTree, Array, ArrayLike], PyTree]
     """set_priorities(state, indices [n], priorities [n]): the last of several priorities for one
     item is kept."""
 

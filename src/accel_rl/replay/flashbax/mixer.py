@@ -3,24 +3,23 @@
 import dataclasses
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from accel_rl.arguments import whole
 from accel_rl.replay.flashbax.containers import TrajectoryBuffer
-from accel_rl.types import Array
+from accel_rl.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class Mixer:
     """Pure functions over a sequence of states, one for each buffer."""
 
-    sample: Callable[[Sequence[Any], Array], Any]
+    sample: Callable[[Sequence[PyTree], Array], PyTree]
     """sample(states, key): the buffers' samples, concatenated along the batch axis."""
 
-    can_sample: Callable[[Sequence[Any]], Array]
+    can_sample: Callable[[Sequence[PyTree]], Array]
     """can_sample(states): True if all buffers can be sampled, bool."""
 
 
@@ -39,7 +38,7 @@ def make_mixer(
     counts = [int(part / total * sample_batch_size) for part in proportions]
     counts[0] += sample_batch_size - sum(counts)
 
-    def sample(states: Sequence[Any], key: Array) -> Any:
+    def sample(states: Sequence[PyTree], key: Array) -> PyTree:
         parts = []
         for number, (buffer, state) in enumerate(zip(buffers, states, strict=True)):
             draw_key, part_key = jax.random.split(jax.random.fold_in(key, number))
@@ -52,7 +51,7 @@ def make_mixer(
             parts.append(jax.tree.map(operator.itemgetter(part), drawn))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
-    def can_sample(states: Sequence[Any]) -> Array:
+    def can_sample(states: Sequence[PyTree]) -> Array:
         ready = [b.can_sample(state) for b, state in zip(buffers, states, strict=True)]
         return jnp.all(jnp.stack(ready))
 

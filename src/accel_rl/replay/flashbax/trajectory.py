@@ -10,7 +10,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +34,9 @@ from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.replay import Added, Replay, ReplayState, compose
 from accel_rl.replay.ring import Ring, generations
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.replay.storage import describe
-from accel_rl.replay.store import StoreState, make_store
+from accel_rl.replay.store import StoreState, describe, make_store
 from accel_rl.replay.uniform import uniform
-from accel_rl.replay.validation import same_structure, sound_priorities
+from accel_rl.replay.validation import sound_priorities
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 
@@ -100,7 +99,7 @@ def make_uniform(form: Form, sizes: Sizes) -> TrajectoryBuffer:
         rows = as_rows(form, sizes.length, replay.parts[1].example, batch)
         return dataclasses.replace(state, replay=_append(replay, state.replay, rows))
 
-    def sample(state: TrajectoryBufferState, key: Array) -> Any:
+    def sample(state: TrajectoryBufferState, key: Array) -> PyTree:
         drawn = of(step_of(state.replay.store)).sample(state.replay, key)
         make = TransitionSample if form.samples == "pairs" else TrajectoryBufferSample
         return make(_experience(form, drawn))
@@ -124,13 +123,13 @@ def make_prioritised(form: Form, sizes: Sizes, exponent: float) -> PrioritisedTr
         empty = of(experience).init(alpha=exponent)
         return PrioritisedTrajectoryBufferState(empty, sizes.add_batch_size, jnp.float32(1))
 
-    def add(state: PrioritisedTrajectoryBufferState, items: PyTree) -> Any:
+    def add(state: PrioritisedTrajectoryBufferState, items: PyTree) -> PyTree:
         replay = of(step_of(state.replay.store))
         rows = as_rows(form, sizes.length, replay.parts[1].example, items)
         added = _append(replay, state.replay, rows, state.max_priority)
         return dataclasses.replace(state, replay=added)
 
-    def sample(state: PrioritisedTrajectoryBufferState, key: Array) -> Any:
+    def sample(state: PrioritisedTrajectoryBufferState, key: Array) -> PyTree:
         drawn = of(step_of(state.replay.store)).sample(state.replay, key)
         row, element = jnp.divmod(drawn.indices, batch)
         # Ordered after the probabilities: `set_priorities`, which takes the indices, then writes
@@ -145,7 +144,7 @@ def make_prioritised(form: Form, sizes: Sizes, exponent: float) -> PrioritisedTr
 
     def set_priorities(
         state: PrioritisedTrajectoryBufferState, indices: ArrayLike, priorities: ArrayLike
-    ) -> Any:
+    ) -> PyTree:
         replay = of(step_of(state.replay.store))
         indices = jnp.asarray(indices, jnp.int32)
         priorities = as_priorities(priorities, indices.shape)
@@ -173,7 +172,6 @@ def step_of(state: StoreState) -> PyTree:
 
 def as_rows(form: Form, length: int, example: PyTree, batch: PyTree) -> PyTree:
     """Check a batch and return it time-major, leaves [steps, B, *leaf]."""
-    same_structure("batch", example, batch)
     axes = form.has_batch_axis + form.has_time_axis
 
     def leaf(x: Array, spec: jax.ShapeDtypeStruct) -> Array:
@@ -203,7 +201,7 @@ def _replay_factory(
     """
 
     @functools.cache
-    def cached(structure: Any, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> Replay:
+    def cached(structure: object, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> Replay:
         store = make_store(
             jax.tree.unflatten(structure, leaves),
             sizes.length * sizes.add_batch_size,
