@@ -97,7 +97,7 @@ TABLE = {
             lambda: replay.sequence_priority(STEPS.T, VALID[:, :2]),
             *(AssertionError, "Arrays have different shapes: [(2, 2), (2, 3)]"),
         ),
-        (lambda: replay.sequence_priority(STEPS, ONES), AssertionError, "has type float32 bu"),
+        (lambda: replay.sequence_priority(STEPS, ONES), AssertionError, "has type float32"),
         (
             lambda: replay.sequence_priority(STEPS.T, VALID, eta=2.0),
             *(ValueError, "eta must be from 0 to 1, got 2.0"),

@@ -33,7 +33,6 @@ def test_devices_and_watts_survive_the_configurations_file():
     [
         ({}, "mapping.executor is missing"),
         ({"executor": "fused", "actor": 3}, "mapping.actor must be a valid string, got 3"),
-        (mappings.to_table(SPLIT) | {"actor": ""}, "mapping.actor String should have at least 1"),
         (mappings.to_table(SPLIT) | {"gpu": "x"}, "mapping.gpu Unexpected keyword argument"),
         (["cpu:0"], "mapping must be an object"),
         (mappings.to_table(SPLIT) | {"executor": "magic"}, "executor must be one of"),

@@ -5,7 +5,6 @@ import json
 import tomllib
 from collections.abc import Mapping as Table
 from pathlib import Path
-from typing import Annotated
 
 import pydantic
 
@@ -19,14 +18,6 @@ EXECUTORS = ("fused", "deterministic", "asynchronous")
 the pipelined executors, see `train.pipelined`."""
 
 
-def _parts(names: object) -> object:
-    """Split the names of learners, which files join by `+`."""
-    return tuple(map(str.strip, names.split("+"))) if isinstance(names, str) else names
-
-
-_Name = Annotated[str, pydantic.Field(min_length=1)]
-
-
 @dataclasses.dataclass(frozen=True)
 class Mapping:
     """Device names of the roles, and executor.
@@ -36,11 +27,11 @@ class Mapping:
 
     __pydantic_config__ = STRICT
 
-    executor: _Name
-    actor: _Name
-    replay_manager: _Name
-    data_storage: _Name
-    learner: Annotated[tuple[_Name, ...], pydantic.BeforeValidator(_parts)]
+    executor: str
+    actor: str
+    replay_manager: str
+    data_storage: str
+    learner: tuple[str, ...]
 
     def __post_init__(self) -> None:
         """Raise ValueError if executor or learner is invalid."""
@@ -103,6 +94,8 @@ def to_table(mapping: Mapping) -> dict[str, str]:
 
 def from_table(table: object) -> Mapping:
     """Make a mapping from a table of `to_table`; raise ValueError for any other value."""
+    if isinstance(table, dict) and isinstance(table.get("learner"), str):
+        table = {**table, "learner": tuple(map(str.strip, table["learner"].split("+")))}
     return validated(pydantic.TypeAdapter(Mapping), table, "mapping")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from accel_rl.arguments import within
 from accel_rl.plot.style import COLORS, quiet
 from accel_rl.types import ArrayLike
 
@@ -71,7 +72,7 @@ def bootstrap(
       statistic: maps resampled groups, G arrays [K, R_g, N] or [K, R_g] for K resamples, to [K, N]
         or [K]; if None, the inter-quartile mean of all groups' runs together. For a difference of
         two methods: `lambda a, b: interquartile_mean(a, 1) - interquartile_mean(b, 1)`.
-      confidence: share of the resamples that lie in the interval, in [0, 1].
+      confidence: share of the resamples that lie in the interval, in (0, 1).
       resamples: number of resamples; the statistic gets them in blocks of K.
       seed: seed of the resampling.
     """
@@ -87,6 +88,7 @@ def bootstrap(
             for array in arrays
         ]
         found.append(np.asarray(of(*drawn)))
+    within("confidence", confidence, "(0, 1)")
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(found), (tail, 1 - tail), axis=0)
     return Interval(low, high)
