@@ -36,6 +36,7 @@ _ONLY_WARNINGS = (
     *("implicit-function-declaration", "int-conversion", "incompatible-pointer-types"),
     "implicit-int",
 )
+_NOP = re.compile(r"^[ \t]*nop[ \t]*$", re.M)
 _INLINE_ASSEMBLY = re.compile(r"^#APP\n((?:.*\n)*?)#NO_APP$", re.M)
 
 
@@ -136,7 +137,7 @@ def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
             raise DriverError(f"{where}: inline assembly of the DPU; the emulator compiles C only")
     if kind & build.COUNTED:
         # The compiler's own nop is free; a program's, under another name, is not.
-        text = _INLINE_ASSEMBLY.sub(lambda match: match[0].replace("\tnop\n", "\tfnop\n"), text)
+        text = _INLINE_ASSEMBLY.sub(lambda match: _NOP.sub("\tfnop", match[0]), text)
         text = count_instructions(text)
     text = return_from_library(text)
     note = f'\t.section\t.emu.build,"",@progbits\n\t.long\t{kind}\n'
@@ -146,7 +147,8 @@ def _finish_assembly(assembly: Path, source: Source, kind: int) -> None:
 def _is_assembly(line: str) -> bool:
     """Return whether a line is an instruction: not gcc's own lines about places, nor a nop."""
     word = line.strip()
-    return word not in ("", "nop") and not word.startswith(("# ", ".loc\t", ".loc "))
+    # A semicolon would begin another instruction.
+    return word not in ("", "nop") and not re.fullmatch(r"# .*|\.loc[ \t][^;]*", word)
 
 
 def _dependency_flags(command: Command, source: Source, target: str) -> list[str]:

@@ -9,7 +9,8 @@ python='{python}'
 exec "$python" -I -S "$sdk/share/pim_emu/python" {name} "$sdk" "$@"
 """
 CLANG = """#!/bin/sh
-# clang for DPUs where the target says so, and otherwise the next clang in PATH.
+# clang for DPUs where the target says so, and otherwise the next clang in PATH that is none of an
+# SDK: two SDKs in PATH would call each other for ever.
 here=$(dirname -- "$(readlink -f -- "$0")")
 for word in "$@"; do
     case $word in
@@ -18,7 +19,7 @@ for word in "$@"; do
 done
 IFS=:
 for folder in $PATH; do
-    if [ -x "$folder/clang" ] && [ "$(readlink -f -- "$folder")" != "$here" ]; then
+    if [ -x "$folder/clang" ] && [ ! -e "$folder/dpu-upmem-dpurte-clang" ]; then
         exec "$folder/clang" "$@"
     fi
 done

@@ -205,8 +205,15 @@ def test_functions_on_wram_are_the_compilers_own(tmp_path):
 # --- Headers and built-ins ---
 
 
-@pytest.mark.parametrize("nop", ["__builtin_nop_();", '__asm__ volatile("nop");'])
-def test_an_instruction_that_does_nothing_is_counted(nop: str):
+@pytest.mark.parametrize(
+    ("nop", "number"),
+    [
+        ("__builtin_nop_();", 1),
+        ('__asm__ volatile("nop");', 1),
+        ('__asm__ volatile("nop\\n\\tnop\\nnop");', 3),
+    ],
+)
+def test_an_instruction_that_does_nothing_is_counted(nop: str, number: int):
     def instructions(times: int) -> int:
         program = pim_emu.build(
             "#include <attributes.h>\n#include <built_ins.h>\n__host unsigned int n = 1000;\n"
@@ -214,7 +221,13 @@ def test_an_instruction_that_does_nothing_is_counted(nop: str):
         )
         return pim_emu.run(program).counters[0].instructions
 
-    assert instructions(3) - instructions(1) == 2000
+    assert instructions(3) - instructions(1) == 2000 * number
+
+
+def test_an_instruction_beside_the_compilers_own_lines_is_refused():
+    text = 'int main(void) { __asm__ volatile(".loc 1 1 0; ud2"); }\n'
+    with pytest.raises(pim_emu.BuildError, match="inline assembly"):
+        pim_emu.build(text)
 
 
 def test_sizes_are_rounded_to_those_of_dma():

@@ -570,6 +570,10 @@ def test_clang_is_the_driver_for_the_target_and_the_hosts_otherwise(sdk, folder)
         assert (done.returncode, done.stderr) == (0, "")
         assert words_of(f"program{number}", ".emu.info")[3] == 1
     assert run("-O2", "a file.c").stdout == "the host's: -O2 a file.c\n"
+    second = folder / "second SDK"  # both are in PATH, and neither calls the other
+    shutil.copytree(sdk.root / "bin", second)
+    done = run("a.c", path=f"{second}:{path}")
+    assert done.stdout == "the host's: a.c\n"
     other.unlink()
     for needed in ("dirname", "readlink"):
         other.with_name(needed).symlink_to(shutil.which(needed))
