@@ -370,6 +370,8 @@ def test_a_mixer_takes_random_parts_of_samples():
     wide = fbx.make_mixer([filled(16)[0], second], 8, [2, 1])
     with pytest.raises(ValueError, match="at least 6, got 1"):
         wide.sample([state, other], KEY)
+    with pytest.raises(ValueError, match="proportions must be 2"):
+        fbx.make_mixer([first, second], 8, [1, 2, 1])
 
 
 # --- arguments
@@ -418,6 +420,12 @@ def test_bad_calls():
         buffer.add(state, steps(2, 0, 7))
     with pytest.raises(ValueError, match="shape"):
         buffer.add(state, steps(3, 0, 2))
+    with pytest.raises(TypeError, match="must be float32, got int32"):
+        buffer.add(state, jax.tree.map(lambda x: x.astype(np.int32), steps(2, 0, 2)))
+    items = fbx.make_item_buffer(8, 1, 1, add_sequences=True, add_batches=True)
+    pairs = items.init({"a": np.float32(0), "b": np.float32(0)})
+    with pytest.raises(ValueError, match="same first axes"):
+        items.add(pairs, {"a": np.zeros((2, 3)), "b": np.zeros((3, 2))})
     with pytest.raises(ValueError, match="structure"):
         buffer.add(state, {"reward": np.zeros((2, 1), np.float32)})
     with pytest.raises(ValueError, match="complete"):

@@ -47,8 +47,7 @@ def make_prioritised_trajectory_buffer(
     """Make a buffer that samples sequences in proportion to a power of their priorities.
 
     Args:
-      add_batch_size: as `sample_batch_size`, `sample_sequence_length`, `min_length_time_axis` and
-        `max_size` of `make_trajectory_buffer`.
+      add_batch_size: sequences added together, B.
       sample_batch_size: sequences in a sample.
       sample_sequence_length: steps of a sampled sequence, L.
       period: steps between the starts of sequences, counted from the first step ever added.
@@ -98,8 +97,7 @@ def make_prioritised_flat_buffer(
     """Make a buffer that samples pairs of consecutive steps by priority.
 
     Args:
-      max_length: as `min_length`, `sample_batch_size`, `add_sequences` and `add_batch_size` of
-        `make_flat_buffer`.
+      max_length: steps stored over all of the batch axis.
       min_length: transitions required to sample.
       sample_batch_size: transitions in a sample.
       add_sequences: True if added batches have a time axis.

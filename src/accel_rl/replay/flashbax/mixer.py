@@ -34,6 +34,8 @@ def make_mixer(
       proportions: parts of the buffers, of any sum; what rounding leaves goes to the first.
     """
     whole("sample_batch_size", sample_batch_size, 1)
+    if len(proportions) != len(buffers):
+        raise ValueError(f"proportions must be {len(buffers)}, one a buffer, got {proportions}")
     total = sum(proportions)
     counts = [int(part / total * sample_batch_size) for part in proportions]
     counts[0] += sample_batch_size - sum(counts)
@@ -46,7 +48,7 @@ def make_mixer(
             found = jax.tree.leaves(drawn)[0].shape[0]
             if found < counts[number]:
                 raise ValueError(f"a buffer must sample at least {counts[number]}, got {found}")
-            # Not the first ones: those of a stratified sample are the oldest items.
+            # Not the first ones: those of a stratified sample are at the lowest indices.
             part = jax.random.permutation(part_key, found)[: counts[number]]
             parts.append(jax.tree.map(operator.itemgetter(part), drawn))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)

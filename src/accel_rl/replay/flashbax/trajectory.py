@@ -173,12 +173,16 @@ def step_of(state: StoreState) -> PyTree:
 def as_rows(form: Form, length: int, example: PyTree, batch: PyTree) -> PyTree:
     """Check a batch and return it time-major, leaves [steps, B, *leaf]."""
     axes = form.has_batch_axis + form.has_time_axis
+    leading = {np.shape(x)[:axes] for x in jax.tree.leaves(batch)}
+    if len(leading) != 1:
+        raise ValueError(f"leaves of batch must have the same first axes, got {leading}")
 
     def leaf(x: Array, spec: jax.ShapeDtypeStruct) -> Array:
-        if np.shape(x)[axes:] != spec.shape or np.ndim(x) != axes + len(spec.shape):
-            raise ValueError(
-                f"leaves of batch must have {axes} axes before {spec.shape}, got {np.shape(x)}"
-            )
+        x = jnp.asarray(x)
+        if x.shape[axes:] != spec.shape or x.ndim != axes + len(spec.shape):
+            raise ValueError(f"leaves of batch must be [{axes} axes, *{spec.shape}], got {x.shape}")
+        if x.dtype != spec.dtype:
+            raise TypeError(f"leaves of batch must be {spec.dtype}, got {x.dtype}")
         if form.samples == "items":  # elements of a batch are steps of one time axis
             return jnp.reshape(x, (-1, 1, *spec.shape))
         x = x if form.has_batch_axis else x[None]
@@ -227,6 +231,11 @@ def _append(
     ring = replay.parts[0].ring
     items, added = replay.apart.rows(state.store, rows)
     index = state.index
+    if priority is not None and index.pending is not None:
+        # A sequence that is complete only now gets the priority of now, as in flashbax.
+        scaled = replay.parts[0].sampler.scale(index.sampler, priority)
+        pending = jnp.where(index.pending > 0, scaled, index.pending)
+        index = dataclasses.replace(index, pending=pending)
     # An index takes at most as many rows at once as begin complete items.
     most = ring.rows - ring.reach + 1
     for start in range(0, added.steps, most):
