@@ -47,6 +47,7 @@ TABLE = {
     "agents.dqn": [
         (lambda: agents.dqn(SPACE, ACTIONS), TypeError, "dqn needs a Discrete action space of 2"),
         (lambda: agents.dqn("x", TWO), TypeError, "observation_space must be types.Discrete or"),
+        (lambda: dqn(hidden=()), ValueError, "number of hidden layers must be at least 1, got 0"),
         (lambda: dqn(hidden=(0,)), ValueError, "hidden must be at least 1, got 0"),
         (lambda: dqn(distributional="c52"), ValueError, "got 'c52'; did you mean c51?"),
         (lambda: dqn(distributional=["c51"]), ValueError, "got ['c51']"),

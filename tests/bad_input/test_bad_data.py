@@ -84,6 +84,10 @@ TABLE = {
     "envs.wrappers.cast_observations": [
         (lambda: wrappers.cast_observations(cart(), np.int32), ValueError, "dtype must hold the"),
     ],
+    "envs.wrappers.scale_rewards": [
+        (lambda: wrappers.scale_rewards(cart(), 0.0), ValueError, "finite and not zero, got 0.0"),
+        (lambda: wrappers.scale_rewards(cart(), NAN), ValueError, "finite and not zero, got nan"),
+    ],
     "envs.wrappers.clip_rewards": [
         (lambda: wrappers.clip_rewards(cart(), NAN, 1), ValueError, "low must be below high, got"),
     ],

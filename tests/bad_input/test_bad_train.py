@@ -103,6 +103,8 @@ TABLE = {
         ),
     ],
     "train.act": [
+        (lambda: act(first=-1), ValueError, "first must be from 0 to 536870912, got -1"),
+        (lambda: act(restarts=2**29 + 1), ValueError, "restarts must be from 0 to 536870912, got"),
         (lambda: act(num_actors=3), ValueError, "num_actors must divide num_envs, 2, got 3"),
         (lambda: act(number=1), ValueError, "number must be from 0 to 0, got 1"),
     ],
@@ -116,6 +118,7 @@ TABLE = {
         (lambda: train.stop_at("loss", "x"), TypeError, "value must be a number, got 'x'"),
     ],
     "agents.ape_x_exploration": [
+        (lambda: agents.ape_x_exploration(0), ValueError, "num_envs must be at least 1, got 0"),
         (lambda: agents.ape_x_exploration(2, NAN), ValueError, "epsilon must be from 0 to 1"),
         (lambda: agents.ape_x_exploration(2, alpha=NAN), ValueError, "alpha must be finite and at"),
     ],

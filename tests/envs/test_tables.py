@@ -70,6 +70,7 @@ def test_taxi_state_numbers():
     [
         (envs.frozen_lake, {"map_name": "5x5"}, "map_name must be one of 4x4, 8x8, got '5x5'"),
         (envs.frozen_lake, {"desc": []}, "rows of equal length"),
+        (envs.frozen_lake, {"desc": "SFHG"}, "rows of equal length"),
         (envs.frozen_lake, {"desc": ["SFG", "FF"]}, "desc must be rows of equal length"),
         (envs.frozen_lake, {"desc": ["SFG", "FxF"]}, "of S, F, H, G, with an S, got"),
         (envs.frozen_lake, {"desc": ["FFG"]}, "with an S"),

@@ -132,6 +132,7 @@ def test_styles_are_named_by_the_labels_given():
         (lambda: interquartile_mean([]), "one finite value"),
         (lambda: interquartile_mean([1.0, np.nan]), "finite"),
         (lambda: bootstrap([[1.0]], confidence=1), "confidence must be above 0"),
+        (lambda: bootstrap([[[1.0, 2.0]], [[1.0]]]), "of the same N"),
         (
             lambda: draw_learning(Figure().subplots(), {"a": Curve([1, 2], [[1.0]])}),
             "same first dimension",

@@ -109,3 +109,11 @@ def test_outcomes_that_have_no_place_are_seen():
         envs.dynamics.make_sampler(tabular.fit_mdp(log_of(rows, 8), 3, 2, num_outcomes=1))
     with pytest.raises(ValueError, match="num_outcomes must be given"):
         jax.eval_shape(lambda log: tabular.fit_mdp(log, 3, 2), log_of(rows, 8))
+
+
+@pytest.mark.parametrize(
+    "row", [(3, 0, 0.0, 0, False), (0, 2, 0.0, 0, False), (0, 0, 0.0, 3, True)]
+)
+def test_indices_out_of_range_are_refused(row):
+    with pytest.raises(ValueError, match=r"row 0: .* must be in \[0, "):
+        tabular.fit_mdp(log_of([row], 8), STATES, ACTIONS)

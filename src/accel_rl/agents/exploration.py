@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
-from accel_rl.arguments import within
+from accel_rl.arguments import whole, within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 Exploration = Callable[[PyTree, Array], PyTree]
@@ -77,6 +77,7 @@ def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -
 
     Reference: Horgan et al., "Distributed prioritized experience replay", ICLR 2018, section 4.1.
     """
+    whole("num_envs", num_envs, 1)
     within("epsilon", epsilon, "[0, 1]")
     within("alpha", alpha, "[0, inf)")
 

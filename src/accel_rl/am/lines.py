@@ -6,7 +6,7 @@ import numpy as np
 
 from accel_rl.am.operands import as_vector
 from accel_rl.am.words import high_product
-from accel_rl.arguments import require_array, whole
+from accel_rl.arguments import integer, require_array, whole
 from accel_rl.types import Array, ArrayLike
 
 _WORD = 32
@@ -81,6 +81,8 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
     packed = as_vector("words", words, np.uint32)
     if hasattr(rank, "dtype"):
         require_array("rank", rank, np.int32, rank.shape)
+    else:
+        integer("rank", rank)
     wanted = jnp.asarray(rank, jnp.int32)
     size = _block_size(packed.shape[0])
     blocks = jnp.pad(packed, (0, -packed.shape[0] % size)).reshape(-1, size)

@@ -60,6 +60,8 @@ def from_minari(
             _episode(number, episode, int(observations.start), int(actions.start))
             for number, episode in enumerate(source.iterate_episodes())
         ]
+        if not parts:
+            raise DatasetError("no episodes")
         log = Log(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         return assemble(log, info, require_next_action)
     except DatasetError as error:

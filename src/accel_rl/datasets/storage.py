@@ -49,7 +49,7 @@ class _Header(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(strict=True)
 
     format: Literal["accel_rl.tabular_dataset"]
-    format_version: Annotated[int, pydantic.Field(ge=1, le=FORMAT_VERSION)]
+    format_version: Annotated[int, pydantic.Field(ge=1)]
     accel_rl_version: str
     environment: str
     num_states: int
@@ -138,6 +138,11 @@ def _read(file: io.BufferedReader) -> TabularDataset:
     with zipfile.ZipFile(file) as archive:
         encoded = _read_array(archive, "header", np.dtype(np.uint8), _HEADER_LIMIT)
         header = decoded(_HEADER, encoded.tobytes(), "header")
+        if header.format_version > FORMAT_VERSION:
+            raise DatasetError(
+                f"format version {header.format_version} is newer than {FORMAT_VERSION}, the "
+                f"newest that this accel_rl reads; accel_rl {header.accel_rl_version} wrote it"
+            )
         table = {name: _read_column(archive, name, header) for name in COLUMNS}
     episode = table.pop("episode")
     known = header.model_dump(exclude={"format", "accel_rl_version", "rows", "crc32"})

@@ -107,6 +107,8 @@ def _rows(map_name: str, desc: Sequence[str] | None) -> tuple[str, ...]:
         one_of("map_name", map_name, MAPS)
         return MAPS[map_name]
     rows, tiles = tuple(desc), set().union(*desc)
-    if len({len(row) for row in rows}) != 1 or "S" not in tiles or not tiles <= _TILES.keys():
+    # Characters of a text would be rows of one tile.
+    even = not isinstance(desc, str) and len({len(row) for row in rows}) == 1
+    if not even or "S" not in tiles or not tiles <= _TILES.keys():
         raise ValueError(f"desc must be rows of equal length of S, F, H, G, with an S, got {desc}")
     return rows

@@ -52,7 +52,8 @@ def atomic_write(
             os.unlink(draft)
         if isinstance(error, OSError) and error.errno is not None and error.filename2 is None:
             # The error of `open` names the draft, those of write and fsync no file.
-            error.filename = os.fspath(path)
+            own = error.filename in (None, draft)
+            error.filename = os.fspath(path) if own else error.filename
         raise
     sync_directory(directory)
 

@@ -79,6 +79,7 @@ class MLP(nn.Module):
     activation: Callable[[Array], Array] = nn.relu
 
     def __post_init__(self) -> None:
+        whole("number of hidden layers", len(self.hidden), 1)
         for width in self.hidden:
             whole("hidden", width, 1)
         super().__post_init__()

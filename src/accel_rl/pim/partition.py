@@ -9,7 +9,7 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.pim.cost import split_rows
 from accel_rl.tabular.program import PassProgram
-from accel_rl.tabular.rows import MAX_ACTIONS, encode_transition, to_words
+from accel_rl.tabular.rows import MAX_ACTIONS, check_indices, encode_transition, to_words
 from accel_rl.types import Array, TabularTransition
 
 CODEBOOK = 256  # most distinct rewards of short records; ARL_CODEBOOK of kernels/upmem/interface.h
@@ -62,13 +62,7 @@ def partition(
     whole("num_dpus", num_dpus, 1, num_rows)
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1, MAX_ACTIONS)
-    for name, limit in (
-        ("state", num_states),
-        ("action", num_actions),
-        ("next_state", num_states),
-        ("next_action", num_actions),
-    ):
-        _check_index(name, getattr(transitions, name), limit)
+    check_indices(transitions, num_states, num_actions)
     lengths = chunk_lengths(num_rows, num_dpus)
     # The padding of a shorter chunk reads the next chunk, or repeats the log's last transition.
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
@@ -97,14 +91,3 @@ def record_bytes(entries: int, num_actions: int, rewards: Array) -> int:
     if not wide and not isinstance(rewards, jax.core.Tracer):
         wide = len(np.unique(np.asarray(rewards).view(np.uint32))) > CODEBOOK
     return 16 if wide else 8
-
-
-def _check_index(name: str, column: Array, limit: int) -> None:
-    if isinstance(column, jax.core.Tracer):
-        return
-    values = np.asarray(column)  # NumPy, because jnp would trace even concrete arrays inside a jit
-    low, high = int(values.min()), int(values.max())
-    if low < 0 or high >= limit:
-        worst = low if low < 0 else high
-        row = int(np.argmax(values == worst))
-        raise ValueError(f"row {row}: {name} is {worst}, must be in [0, {limit})")

@@ -43,7 +43,9 @@ def as_integers(name: str, values: ArrayLike, limit: int, length: int | None = N
     if numbers.size == 0 and not hasattr(values, "dtype"):
         numbers = numbers.astype(np.uint32)  # NumPy makes an empty list float64
     # Python integers above 64 bits become objects, and are out of range.
-    integral = numbers.dtype == object or np.issubdtype(numbers.dtype, np.integer)
+    integral = np.issubdtype(numbers.dtype, np.integer) or (
+        numbers.dtype == object and all(isinstance(number, int) for number in numbers.flat)
+    )
     if not integral or numbers.ndim != 1 or length not in (None, len(numbers)):
         raise ValueError(
             f"{name} must be integer [{'M' if length is None else length}], got {numbers.dtype} "

@@ -77,6 +77,9 @@ def bootstrap(
       seed: seed of the resampling.
     """
     arrays = [_finite(group) for group in groups]
+    if len({array.shape[1:] for array in arrays}) != 1 or arrays[0].ndim > 2:
+        shapes = [array.shape for array in arrays]
+        raise ValueError(f"groups must be arrays [R, N] of the same N, or [R], got shapes {shapes}")
     of = _pooled if statistic is None else statistic
     rng = np.random.default_rng(seed)
     at_once = max(1, _BLOCK // sum(array.size for array in arrays))

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
+from accel_rl.tabular.rows import check_indices
 from accel_rl.types import MDP, Array, TabularTransition
 
 
@@ -32,7 +33,7 @@ def fit_mdp(
 
     Args:
       transitions: columns [N], in any order; a truncated transition is not terminated.
-      num_states: S; indices outside of 0 to S - 1 are the caller's mistake.
+      num_states: S.
       num_actions: A.
       num_outcomes: K, the most distinct (s', terminated) of a pair; counted if None, which needs
         concrete transitions. Further outcomes are left out: the pair's probabilities then sum to
@@ -45,6 +46,7 @@ def fit_mdp(
     """
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1)
+    check_indices(transitions, num_states, num_actions)
     if num_outcomes is None:
         num_outcomes = _most_outcomes(transitions, num_actions)
     sizes = num_states, num_actions, whole("num_outcomes", num_outcomes, 1)

@@ -74,3 +74,25 @@ def from_words(words: Array, dtype: np.dtype) -> TabularRow:
         next_action=meta & np.int32(0xFFFF),
         **{name: (meta & np.int32(1 << bit)) != 0 for name, bit in _FLAGS.items()},
     )
+
+
+def check_indices(transitions: TabularTransition, num_states: int, num_actions: int) -> None:
+    """Raise ValueError at the first concrete index out of range; traced columns pass."""
+    for name, limit in (
+        ("state", num_states),
+        ("action", num_actions),
+        ("next_state", num_states),
+        ("next_action", num_actions),
+    ):
+        _check_index(name, getattr(transitions, name), limit)
+
+
+def _check_index(name: str, column: Array, limit: int) -> None:
+    if isinstance(column, jax.core.Tracer):
+        return
+    values = np.asarray(column)  # NumPy, because jnp would trace even concrete arrays inside a jit
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high >= limit:
+        worst = low if low < 0 else high
+        row = int(np.argmax(values == worst))
+        raise ValueError(f"row {row}: {name} is {worst}, must be in [0, {limit})")

@@ -68,6 +68,7 @@ def categorical_q_learning(
 
     chex.assert_rank([atoms, q_t_selector, a_tm1, r_t, discount_t], [1, 1, 0, 0, 0])
     num_actions, num_atoms = len(q_t_selector), len(atoms)
+    chex.assert_axis_dimension_gt(atoms, 0, 1)  # of one atom the loss is always 0
     chex.assert_shape([logits_tm1, logits_t], (num_actions, num_atoms))
     position = (r_t + discount_t * atoms - atoms[0]) / (atoms[1] - atoms[0])
     probability = jax.nn.softmax(logits_t[jnp.argmax(q_t_selector)])

@@ -1,7 +1,9 @@
 """Wrappers that change rewards."""
 
+import math
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 
 from accel_rl.types import Array, ArrayLike, Environment, EnvStep, PyTree
@@ -19,7 +21,9 @@ def map_rewards(env: Environment, function: Callable[[Array], Array]) -> Environ
 
 
 def scale_rewards(env: Environment, factor: ArrayLike) -> Environment:
-    """Multiply the rewards of `env` by a factor, which may be traced."""
+    """Multiply the rewards of `env` by a finite factor other than 0, which may be traced."""
+    if not isinstance(factor, jax.core.Tracer) and not (math.isfinite(factor) and factor != 0):
+        raise ValueError(f"factor must be finite and not zero, got {factor}")
     scale = jnp.asarray(factor, jnp.float32)
     return map_rewards(env, lambda reward: reward * scale)
 

@@ -63,6 +63,9 @@ def act(
     """
     config = ActorConfig(program, num_actors, actor_priorities, exploration)
     whole("number", number, 0, num_actors - 1)
+    # Keys are folded from 32 bits, of which the highest 3 tell streams apart.
+    whole("first", first, 0, 2**29)
+    whole("restarts", restarts, 0, 2**29)
     placement = Placement() if placement is None else placement
     state = initial_state(program, key, hyper)
     gamma = np.float32(jax.device_get(state.hyper["gamma"]))
