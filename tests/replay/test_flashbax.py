@@ -39,7 +39,7 @@ def compiled(buffer):
 
 
 def draws(buffer, state, number):
-    """So many samples, concatenated."""
+    """Draw that many samples, and concatenate them."""
     drawn = jax.jit(jax.vmap(buffer.sample, (None, 0)))(state, jax.random.split(KEY, number))
     return jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), drawn)
 
