@@ -50,10 +50,14 @@ def atomic_write(
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(draft)
-        if isinstance(error, OSError) and error.errno is not None and error.filename2 is None:
+        if (
+            isinstance(error, OSError)
+            and error.errno is not None
             # The error of `open` names the draft, those of write and fsync no file.
-            own = error.filename in (None, draft)
-            error.filename = os.fspath(path) if own else error.filename
+            and error.filename in (None, draft)
+            and error.filename2 is None
+        ):
+            error.filename = os.fspath(path)
         raise
     sync_directory(directory)
 

@@ -79,7 +79,8 @@ def page_of(
         "done": (folder / words.get("results", run_folder.RESULTS)).is_file(),
         "recorded": rows[-1]["steps"] if rows else 0,
     }
-    pictures = _pictures(folder, {**_curves(rows), **(drawn or {})})
+    drawn = drawn or {}
+    pictures = _pictures(folder, {**_curves(rows, drawn), **drawn})
     sections = [PageSection("Pictures", pictures=pictures)] if pictures else []
     sections += [*more, *(section(stem, found) for stem, found in files.items())]
     if rows:
@@ -278,8 +279,8 @@ def _label(key: str) -> str:
     return _words()["names"].get(name, plain.replace("_", " "))
 
 
-def _curves(rows: Sequence[Table]) -> "dict[str, Figure]":
-    """Draw the metrics of a single training against its steps."""
+def _curves(rows: Sequence[Table], drawn: "Mapping[str, Figure]") -> "dict[str, Figure]":
+    """Draw the metrics of a single training against its steps, but for those drawn already."""
     from matplotlib.figure import Figure
 
     found = {}
@@ -289,7 +290,7 @@ def _curves(rows: Sequence[Table]) -> "dict[str, Figure]":
             for row in rows
             if row.get(metric) is not None and math.isfinite(row[metric])
         ]
-        if known:
+        if known and f"{metric}.png" not in drawn:
             steps, values = zip(*known, strict=True)
             label = metric.replace("_", " ")
             figure = Figure(figsize=(6.4, 3.6), layout="constrained")
