@@ -29,6 +29,13 @@ def _finite(table: object) -> Any:
     return table
 
 
+def _none_empty(sweep: Mapping[str, tuple[float, ...]]) -> Mapping[str, tuple[float, ...]]:
+    for name, values in sweep.items():
+        if not values:
+            raise ValueError(f"{name} must have at least one value")
+    return sweep
+
+
 Options = Mapping[str, Json]
 
 
@@ -224,7 +231,7 @@ class Configuration:
     checkpoints: CheckpointsConfig
     compose: ComposeConfig
     apex: ApexConfig
-    sweep: Mapping[str, Annotated[tuple[float, ...], pydantic.Field(min_length=1)]] = (
+    sweep: Annotated[Mapping[str, tuple[float, ...]], pydantic.AfterValidator(_none_empty)] = (
         dataclasses.field(default_factory=dict)
     )
     """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
