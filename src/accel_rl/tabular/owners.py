@@ -130,6 +130,12 @@ def arrange(program: PassProgram, words: Array, lengths: Array) -> Lanes:
     )
 
 
+def run_starts(program: PassProgram, runs: Runs, table: Array) -> Array:
+    """Return each run's value in `table` [K * S * A], [D, K, R]; 0 where there is no run."""
+    of_table = table.reshape(program.rule.tables, program.size)
+    return jnp.moveaxis(of_table.at[:, runs.entry].get(mode="fill", fill_value=0), 0, 1)
+
+
 def sweep(
     program: PassProgram,
     lanes: Lanes,

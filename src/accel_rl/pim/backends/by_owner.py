@@ -50,9 +50,7 @@ def launch(
 
     def run(memory: OwnerMemory, table: Array, c: Coefficients, seed: Array, first: Array) -> Array:
         values = owners.value_table(program, table, c)
-        of_table = table.reshape(program.rule.tables, program.size)
-        starts = of_table.at[:, memory.runs.entry].get(mode="fill", fill_value=0)
-        starts = jnp.moveaxis(starts, 0, 1).reshape(len(memory.dpus), -1)
+        starts = owners.run_starts(program, memory.runs, table).reshape(len(memory.dpus), -1)
 
         def one_pass(k: Array, runs: Array) -> Array:
             keys = owners.lane_keys(program, memory.dpus, seed, first + k)
