@@ -11,7 +11,7 @@ from accel_rl.pim import cost
 from accel_rl.pim.partition import record_bytes
 from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.tabular import Order
-from pim_emu.cost import broadcast_seconds, pull_seconds, push_seconds
+from pim_emu.cost import broadcast_seconds, launch_seconds, pull_seconds, push_seconds
 from pim_emu.machine import Machine, load_machine
 
 
@@ -81,8 +81,8 @@ def parts_of_run(
 ) -> dict[str, float]:
     """Return modelled seconds of one training on DPUs, from its recorded cycles and bytes.
 
-    Kernel time is the cycles of the slowest DPU of each launch, at the machine's clock. Transfer
-    time is the bytes moved, at the machine's bandwidths.
+    Kernel time is the cycles of the slowest DPU of each launch, at the machine's clock, and the
+    host's overhead of each launch. Transfer time is the bytes moved, at the machine's bandwidths.
 
     Args:
         machine: machine with the clock and bandwidths.
@@ -104,7 +104,7 @@ def parts_of_run(
         "cpu_to_pim": broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes)
         + broadcast,
-        "pim_kernel": report.slowest / machine.clock_hz + launches * machine.launch_seconds,
+        "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
         "inter_pim": (launches - 1) * (broadcast + pull + merge),
         "pim_to_cpu": pull + merge,
     }
@@ -129,7 +129,8 @@ def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, report.broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes),
-        "pim_kernel": report.slowest / machine.clock_hz + report.launches * machine.launch_seconds,
+        "pim_kernel": report.slowest / machine.clock_hz
+        + report.launches * launch_seconds(machine, dpus),
         "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
     }
 
@@ -146,14 +147,14 @@ def scaling(
         machine: machine to model; the default machine if None.
 
     Returns:
-        {"pim_kernel": [len(dpus)], "total": [len(dpus)]}; the total includes all transfers.
+        {"cycles": [len(dpus)], "total": [len(dpus)]}: cycles of the kernel, and all four parts,
+        with launches and transfers.
     """
     machine = load_machine() if machine is None else machine
-    runs = [parts(machine, workload(machine, load, kernel, number)) for number in dpus]
-    return {
-        "pim_kernel": [run["pim_kernel"] for run in runs],
-        "total": [sum(run.values()) for run in runs],
-    }
+    runs = [
+        cost.modelled_seconds(machine, workload(machine, load, kernel, number)) for number in dpus
+    ]
+    return {"cycles": [run.kernel_cycles for run in runs], "total": [run.total for run in runs]}
 
 
 def _check_cycles(report: LaunchReport) -> None:

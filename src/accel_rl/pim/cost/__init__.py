@@ -13,7 +13,13 @@ from accel_rl.pim.cost.instructions import (
 )
 from accel_rl.pim.cost.kernel import KernelCycles, ownership_imbalance, pass_cycles
 from accel_rl.pim.cost.limits import check_fits
-from accel_rl.pim.cost.model import ModelledSeconds, ScalingPoint, modelled_seconds, strong_scaling
+from accel_rl.pim.cost.model import (
+    ModelledSeconds,
+    ScalingPoint,
+    launch_sensitivity,
+    modelled_seconds,
+    strong_scaling,
+)
 from accel_rl.pim.cost.roofline import Roofline, peak_updates, roofline
 from accel_rl.pim.cost.workload import DpuWorkload, split_rows
 
@@ -27,6 +33,7 @@ __all__ = [
     "UpdateInstructions",
     "arithmetic_operations",
     "check_fits",
+    "launch_sensitivity",
     "load_calibration",
     "modelled_seconds",
     "ownership_imbalance",

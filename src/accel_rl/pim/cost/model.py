@@ -11,7 +11,12 @@ from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.kernel import run_cycles
 from accel_rl.pim.cost.limits import check_fits
 from accel_rl.pim.cost.workload import DpuWorkload, split_rows
-from pim_emu.cost.transfers import broadcast_seconds, pull_seconds, push_seconds
+from pim_emu.cost.transfers import (
+    broadcast_seconds,
+    launch_seconds,
+    pull_seconds,
+    push_seconds,
+)
 from pim_emu.machine import Machine
 
 
@@ -21,7 +26,7 @@ class ModelledSeconds:
 
     Attributes:
       cpu_to_pim: seconds to send the program, parameters, records and the first table.
-      pim_kernel: seconds of all launches on the slowest DPU.
+      pim_kernel: seconds of all launches: cycles of the slowest DPU, and the host's overhead.
       inter_pim: seconds of the merges through the host, without the last one.
       pim_to_cpu: seconds to fetch the last tables, and of the last merge.
       energy_joules: joules of the DPUs during the kernel and of the host during the rest.
@@ -40,6 +45,12 @@ class ModelledSeconds:
         """Sum of the four parts, in seconds; nothing overlaps."""
         return sum(self.parts().values())
 
+    @property
+    def kernel_cycles(self) -> float:
+        """Seconds of `pim_kernel` in which the slowest DPU runs: without the host's overhead."""
+        steps = (name for name in self.detail if name.startswith("kernel_"))
+        return sum(self.detail[name] for name in steps if name != "kernel_launch")
+
     def parts(self) -> dict[str, float]:
         """Return the four parts by name, in the order of the fields."""
         names = ("cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu")
@@ -55,8 +66,8 @@ class ScalingPoint:
       longest_chunk: rows of the DPU with most rows.
       modelled: the run's modelled time.
       ideal: linear speed-up, the number of DPUs over that of the first point.
-      kernel_speedup: modelled speed-up of the PIM kernel, a ratio.
-      total_speedup: modelled speed-up of all four parts together, a ratio.
+      kernel_speedup: modelled speed-up of the kernel's cycles, a ratio; launches are not in it.
+      total_speedup: modelled speed-up of all four parts together, launches too, a ratio.
     """
 
     dpus: int
@@ -82,7 +93,7 @@ def modelled_seconds(machine: Machine, workload: DpuWorkload) -> ModelledSeconds
     merges = workload.launches
     cycles = dataclasses.asdict(run_cycles(machine, workload))
     kernel = {f"kernel_{name}": part / machine.clock_hz for name, part in cycles.items()}
-    kernel["kernel_launch"] = merges * machine.launch_seconds
+    kernel["kernel_launch"] = merges * launch_seconds(machine, dpus)
 
     program = machine.iram_instructions * machine.instruction_bytes
     k = load_calibration()
@@ -139,8 +150,35 @@ def strong_scaling(
             longest_chunk=max(split),
             modelled=run,
             ideal=number / dpus[0],
-            kernel_speedup=runs[0].pim_kernel / run.pim_kernel,
+            kernel_speedup=runs[0].kernel_cycles / run.kernel_cycles,
             total_speedup=runs[0].total / run.total,
         )
         for number, split, run in zip(dpus, rows, runs, strict=True)
     ]
+
+
+def launch_sensitivity(
+    machine: Machine,
+    workload: DpuWorkload,
+    seconds: Sequence[float] = (0.0, 20e-6, 50e-6, 100e-6, 200e-6),
+    dpus: Sequence[int] = (125, 250, 500, 1000, 2000),
+) -> dict[float, list[ScalingPoint]]:
+    """Model strong scaling with launches of other costs, which depend on no number of ranks.
+
+    Args:
+      machine: from `load_machine`; its own cost of a launch is not used.
+      workload: as for `strong_scaling`.
+      seconds: costs of a launch.
+      dpus: numbers of DPUs; speed-ups are relative to the first.
+
+    Returns:
+      {cost of a launch: a point for each number of DPUs}.
+    """
+    return {
+        each: strong_scaling(
+            dataclasses.replace(machine, launch_seconds=each, launch_rank_seconds=0.0),
+            workload,
+            dpus,
+        )
+        for each in seconds
+    }
