@@ -1,6 +1,7 @@
 """Modelled time of runs on UPMEM DPUs, from the cost model `accel_rl.pim.cost`; never measured."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,9 +21,15 @@ class Load:
     """Properties of a dataset that the cost model needs, for any rule."""
 
     pairs: np.ndarray  # [N] int32, s * A + a of every transition
+    next_rows: np.ndarray  # [N] int32, s' of every transition, S where the episode ended
     num_states: int  # S
     num_actions: int  # A
-    record_bytes: int  # 8 or 16, bytes of a transition in MRAM
+    record_bytes: int  # 8 or 16, bytes of a transition in MRAM by time
+
+    @functools.cached_property
+    def sorted(self) -> cost.SortedLog:
+        """Log sorted by entry, for runs by owner."""
+        return cost.sort_log(self.pairs, self.next_rows)
 
 
 def load_of(dataset: TabularDataset) -> Load:
@@ -30,8 +37,10 @@ def load_of(dataset: TabularDataset) -> Load:
     validate(dataset)
     info, columns = dataset.info, dataset.transitions
     pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
+    ended = np.asarray(columns.discount) == 0
+    next_rows = np.where(ended, np.int32(info.num_states), np.asarray(columns.next_state))
     each = record_bytes(info.num_states * info.num_actions, info.num_actions, columns.reward)
-    return Load(pairs, info.num_states, info.num_actions, each)
+    return Load(pairs, next_rows, info.num_states, info.num_actions, each)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +55,15 @@ class KernelSettings:
     passes: int
     period: int
     merge: str
+    lanes: int = 0  # of each DPU if the log is partitioned by owner; 0: by time
 
 
 def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) -> cost.DpuWorkload:
-    """Return the workload of a run for the cost model, with the imbalance of the slowest DPU."""
+    """Return the workload of a run for the cost model.
+
+    By time it has the imbalance of the slowest DPU, by owner the largest exchange of any DPU.
+    """
+    owner = load.sorted.exchange(dpus, kernel.lanes) if kernel.lanes else None
     run = cost.DpuWorkload(
         rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
         num_states=load.num_states,
@@ -58,14 +72,17 @@ def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) ->
         numerics=kernel.numerics,
         order=kernel.order.name,
         stride=kernel.order.stride,
-        record_bytes=load.record_bytes,
+        record_bytes=8 if owner else load.record_bytes,
         target_block=kernel.target_block,
         tasklets=kernel.tasklets,
         passes=kernel.passes,
         period=kernel.period,
         weighted_merge=kernel.merge != "mean",
+        owner=owner,
     )
     cost.check_fits(machine, run)
+    if owner:
+        return run
     return dataclasses.replace(run, imbalance=_slowest(machine, load, run))
 
 
