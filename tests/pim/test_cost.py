@@ -386,6 +386,17 @@ def test_the_four_parts_by_hand():
     assert list(result.parts()) == ["cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu"]
 
 
+def test_independent_agents_move_their_tables_once():
+    w = workload((5_000,) * 128, 500, 6, passes=100, independent=True)
+    result = cost.modelled_seconds(MACHINE, w)
+    assert result.detail["first_table"] == pytest.approx(128 * 12_000 / 6.68e9)
+    assert result.pim_to_cpu == pytest.approx(128 * 12_000 / 4.74e9)
+    assert result.inter_pim == 0
+    assert result.pim_kernel == pytest.approx(kernel.run_cycles(MACHINE, w).total / 350e6)
+    merged = dataclasses.replace(w, independent=False, period=100)
+    assert kernel.run_cycles(MACHINE, w) == kernel.run_cycles(MACHINE, merged)
+
+
 def test_a_plain_mean_reads_no_visit_counts():
     weighted = workload(cost.split_rows(10_000, 100), passes=10)
     plain = dataclasses.replace(weighted, weighted_merge=False)

@@ -35,6 +35,8 @@ class DpuWorkload:
       passes: passes over a DPU's rows.
       period: tau, passes between merges.
       weighted_merge: whether the host reads visit counts beside the tables.
+      independent: whether DPUs have tables of their own, which are never merged (see
+        `accel_rl.pim.train_agents`); all passes are then one launch, whatever the period.
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random.
     """
@@ -53,6 +55,7 @@ class DpuWorkload:
     passes: int = 100
     period: int = 1
     weighted_merge: bool = True
+    independent: bool = False
     imbalance: float | None = None
 
     def __post_init__(self) -> None:
@@ -81,8 +84,8 @@ class DpuWorkload:
 
     @property
     def launches(self) -> int:
-        """Number of launches, each followed by a merge."""
-        return -(-self.passes // self.period)
+        """Number of launches, each followed by a merge; one of independent DPUs."""
+        return 1 if self.independent else -(-self.passes // self.period)
 
     @property
     def table_bytes(self) -> int:
