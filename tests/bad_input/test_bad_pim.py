@@ -114,6 +114,10 @@ TABLE = {
         (lambda: agents(states=0), ValueError, "num_states must be at least 1, got 0"),
     ],
     "pim.train_agents": [
+        (
+            lambda: train_agents(pim.partition(ROWS, 2, 4, 2, "owner")),
+            *(ValueError, "chunks must be logs of agents (pim.agent_chunks), got a log by owner"),
+        ),
         (lambda: train_agents(passes=0), ValueError, "passes must be at least 1, got 0"),
         (lambda: train_agents(passes=1.5), TypeError, "passes must be an int, got 1.5"),
         (lambda: train_agents(target_block=0), ValueError, "target_block must be at least 1"),

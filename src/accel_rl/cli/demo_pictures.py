@@ -87,7 +87,7 @@ def _scaling(findings: Sequence[Findings], tasklets: int) -> Figure:
         4.1 * len(sizes),
         f"Modelled strong scaling of Q-learning, SEQ, {tasklets} tasklets, merged after every pass",
     )
-    kinds = {"pim_kernel": "PIM kernel", "total": "kernel and all transfers"}
+    kinds = {"cycles": "cycles of the kernel", "total": "with launches and all transfers"}
     for row, size in zip(
         figure.subplots(len(sizes), len(kinds), squeeze=False), sizes, strict=True
     ):

@@ -116,6 +116,8 @@ def train_agents(
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024, multi-agent Q-learning; the exact semantics
       of a pass are in docs/tabular-semantics.md.
     """
+    if chunks.lanes:
+        raise ValueError("chunks must be logs of agents (pim.agent_chunks), got a log by owner")
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
     agents, num_states, num_actions = chunks.num_dpus, chunks.num_states, chunks.num_actions

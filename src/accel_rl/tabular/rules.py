@@ -32,7 +32,13 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
       Reinforcement Learning, 2nd edition, equation 6.8.
     """
     name = "q_learning"
-    return build_rule(name, numerics, lambda nx, tables, row, c: _maximum(tables[0]), kernel=name)
+
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
+        return _maximum(tables[0])
+
+    return build_rule(name, numerics, value, kernel=name, choice="none")
 
 
 @functools.cache
@@ -91,7 +97,8 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
         difference = nx.subtract(nx.mean(tables[0]), best)
         return nx.add(best, nx.multiply(c.epsilon, difference))
 
-    return build_rule("expected_sarsa", numerics, value, kernel="expected_sarsa")
+    name = "expected_sarsa"
+    return build_rule(name, numerics, value, kernel=name, choice="none")
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from accel_rl.pim.backends import by_owner
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.tabular.passes import Path, order_rows, select_path, visit_counts
 from accel_rl.tabular.program import PassProgram
@@ -38,9 +39,13 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     mesh = dpu_mesh() if mesh is None else mesh
     chosen = select_path(path, mesh.devices.flat[0].platform)
 
-    def load(program: PassProgram, words: Array, lengths: Array, c: Coefficients) -> EmulatedMemory:
+    def load(
+        program: PassProgram, words: Array, lengths: Array, c: Coefficients
+    ) -> EmulatedMemory | by_owner.OwnerMemory:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         words, lengths, dpus = pad_axis((words, lengths, dpus), mesh)
+        if program.lanes:
+            return by_owner.load(program, mesh, words, lengths, dpus)
         arranged = None
         if program.is_static:
 
@@ -52,13 +57,16 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
 
     def launch(
         program: PassProgram,
-        memory: EmulatedMemory,
+        memory: EmulatedMemory | by_owner.OwnerMemory,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
+        if isinstance(memory, by_owner.OwnerMemory):
+            return by_owner.launch(program, mesh, memory, table, c, seed, first_pass, num_passes)
+
         def run(
             memory: EmulatedMemory, table: Array, c: Coefficients, seed: Array, first: Array
         ) -> Array:
@@ -76,12 +84,15 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
 
     def visits(
         program: PassProgram,
-        memory: EmulatedMemory,
+        memory: EmulatedMemory | by_owner.OwnerMemory,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
+        if isinstance(memory, by_owner.OwnerMemory):
+            return by_owner.visits(program, mesh, memory, c, seed, first_pass, num_passes)
+
         def count(memory: EmulatedMemory, c: Coefficients, seed: Array, first: Array) -> Array:
             words, lengths, dpus = memory.words, memory.lengths, memory.dpus
 

@@ -36,6 +36,8 @@ NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 def unsupported(program: PassProgram) -> str | None:
     """Return the reason why the kernels cannot run a program, or None if they can."""
     rule, numerics = kernel_names(program)
+    if program.lanes:
+        return "passes by owner have no native kernel"
     if rule not in RULES:
         return f"rule {program.rule.name!r} has no native kernel"
     if numerics not in NUMERICS:
