@@ -143,12 +143,12 @@ def launch(
     first_pass: ArrayLike,
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk, each chunk from the same table.
+    """Run passes over every chunk, all from the same table or each from its own.
 
     Args:
       program: the pass, static.
       rows: from `examine`, for this program.
-      table: [K * S * A] in the numerics' dtype.
+      table: [K * S * A] or [D, K * S * A], in the numerics' dtype.
       coefficients: the rates.
       seed: uint32 [].
       first_pass: uint32 [], counted over the whole training.
@@ -159,11 +159,13 @@ def launch(
     """
     _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
-    require_array("table", table, dtype, (program.entries,))
+    starts = rows.words.shape[:1] if table.ndim == 2 else ()
+    require_array("table", table, dtype, (*starts, program.entries))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     require_array("coefficients", rates, dtype, (3,))
     seeds = seeds_of(program, coefficients, seed, first_pass)
-    return _launcher(program, num_passes)((rows, seeds), (table[None], rates[None]))[0]
+    tables = table.reshape(1, -1, program.entries)
+    return _launcher(program, num_passes)((rows, seeds), (tables, rates[None]))[0]
 
 
 def visit_counts(
@@ -182,13 +184,13 @@ def visit_counts(
 
 @functools.cache
 def _launcher(program: PassProgram, num_passes: int) -> Callable[[PyTree, PyTree], Array]:
-    """Make the kernel over tables [R, E] and rates [R, 3], with `vmap` folded into R."""
+    """Make the kernel over tables [R, 1 or D, E] and rates [R, 3], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
     def call(shared: tuple[NativeRows, list[Array]], own: tuple[Array, Array]) -> Array:
         (rows, seeds), (tables, rates) = shared, own
-        replicas, entries = tables.shape
+        replicas, _, entries = tables.shape
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
             jax.ShapeDtypeStruct((replicas, rows.words.shape[0], entries), tables.dtype),

@@ -125,7 +125,7 @@ def launch(
     dtype = program.rule.numerics.dtype
     require_array("table", table, dtype, (program.entries,))
     require_array("alpha", coefficients.alpha, dtype, ())
-    starts = owners.run_starts(program, lanes.runs, table)
+    starts = owners.run_starts(program, lanes.runs.entry, table)
     values = owners.value_table(program, table, coefficients)
     seeds = seeds_of(program, coefficients, seed, first_pass)
     own = [x[None] for x in (starts, values, coefficients.alpha)]
