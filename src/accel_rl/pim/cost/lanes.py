@@ -60,7 +60,8 @@ def lane_launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     size = min(longest * workload.record_bytes, lane_buffer_bytes(machine, workload))
     readers = _working(workload)
     return KernelCycles(
-        share=max(tasklets, machine.pipeline_reissue) * k["owner_launch"],
+        share=max(tasklets, machine.pipeline_reissue) * k["owner_launch"]
+        + machine.pipeline_reissue * k["owner_alone"],
         barrier=_LAUNCH_BARRIERS * barrier_cycles(machine, tasklets),
         mram_wait=(readers - 1) * occupied_cycles(machine, size) + dma_cycles(machine, size),
         tables=dma_cycles(machine, workload.pushed_bytes)
