@@ -37,7 +37,21 @@ class Lanes:
     first: Array  # [D, T, L] bool, the first row of a run
     valid: Array  # [D, T, L] bool, false for padding
     slot: Array  # [D, T, L] int32, the row's run, of R
+    begin: Array  # [D, R] int32, t * L + lane of each run's first row; T * L where there is no run
     last: Array  # [D, R] int32, t * L + lane of each run's last row
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """Rows of lanes, M = D * L of them, in the form that `sweep` reads: a step of all at a time."""
+
+    index: Array  # [T, M] int32
+    reward: Array  # [T, M] in the numerics' dtype
+    first: Array  # [T, M] bool
+    begin: Array  # [D, R] int32, t * M + lane of each run's first row; T * M where there is no run
+    last: Array  # [D, R] int32, t * M + lane of each run's last row
+    rows: Array  # [D, R] int32
 
 
 def columns(rule: TabularRule, num_actions: int) -> int:
@@ -118,21 +132,51 @@ def arrange(program: PassProgram, words: Array, lengths: Array) -> Lanes:
     if program.rule.choice == "logged":
         index = index + row.next_action
     first, slot = _run_of_row(program, words, lengths)
-    ends = jnp.cumsum(find_runs(program, words, lengths).rows, axis=1, dtype=jnp.int32) - 1
-    end_lane, end_step = _lane_of(jnp.maximum(ends, 0), lengths[:, None], count)
+    rows = find_runs(program, words, lengths).rows
+    ends = jnp.cumsum(rows, axis=1, dtype=jnp.int32)
+
+    def place(position: Array) -> Array:
+        lane, step = _lane_of(jnp.maximum(position, 0), lengths[:, None], count)
+        return jnp.minimum(step * count + lane, capacity * count - 1)
+
     return Lanes(
         index=jnp.where(valid, in_lanes(index), 0),
         reward=in_lanes(row.reward),
         first=in_lanes(first) & valid,
         valid=valid,
         slot=in_lanes(slot),
-        last=jnp.minimum(end_step * count + end_lane, capacity * count - 1),
+        begin=jnp.where(rows > 0, place(ends - rows), capacity * count),
+        last=place(ends - 1),
+    )
+
+
+def steps_of(lanes: Lanes, runs: Runs) -> Steps:
+    """Transpose lanes, so that the rows of a step are contiguous."""
+    num_dpus, capacity, count = lanes.index.shape
+    dpu = jnp.arange(num_dpus, dtype=jnp.int32)[:, None]
+
+    def place(position: Array) -> Array:
+        step, lane = position // count, position % count
+        return jnp.where(
+            step < capacity, (step * num_dpus + dpu) * count + lane, capacity * num_dpus * count
+        )
+
+    def transposed(of_row: Array) -> Array:
+        return jnp.moveaxis(of_row, 1, 0).reshape(capacity, -1)
+
+    return Steps(
+        index=transposed(lanes.index),
+        reward=transposed(lanes.reward),
+        first=transposed(lanes.first),
+        begin=place(lanes.begin),
+        last=place(lanes.last),
+        rows=runs.rows,
     )
 
 
 def sweep(
     program: PassProgram,
-    lanes: Lanes,
+    steps: Steps,
     runs: Array,
     values: Array,
     c: Coefficients,
@@ -142,49 +186,40 @@ def sweep(
 
     Args:
       program: the pass, static.
-      lanes: from `arrange`.
+      steps: from `steps_of`.
       runs: [D, K * R] in the numerics' dtype, each run's value before the pass.
       values: from `value_table`.
       c: the rates.
-      keys: uint32 [D * L], each lane's stream of draws; unused unless the rule draws.
+      keys: uint32 [M], each lane's stream of draws; unused unless the rule draws.
 
     Returns:
       [D, K * R], each run's value after the pass.
     """
     nx, tables = program.rule.numerics, program.rule.tables
-    num_dpus, capacity, count = lanes.index.shape
-    index, second = lanes.index, jnp.zeros_like(lanes.valid)
+    shape = steps.index.shape
+    index, second = steps.index, jnp.zeros(shape, bool)
     if program.rule.random:
-        column, second = _draw(program, keys, c, lanes.index.shape)
+        column, second = _draw(program, keys, c, shape)
         index = index + column
-    target = nx.add(lanes.reward, values.at[index].get(mode="clip"))
-    before = runs.reshape(num_dpus, tables, program.runs)
-
-    def start(k: int) -> Array:
-        slots = lanes.slot.reshape(num_dpus, -1)
-        own = jnp.take_along_axis(before[:, k], slots, axis=1, mode="clip")
-        return own.reshape(lanes.slot.shape)
+    target = nx.add(steps.reward, values.at[index].get(mode="clip"))
+    before = jnp.split(runs, tables, axis=1)
+    empty = jnp.zeros(shape[0] * shape[1], runs.dtype)
+    starts = [empty.at[steps.begin].set(each, mode="drop").reshape(shape) for each in before]
 
     def step(q: list[Array], row: tuple[Array, ...]) -> tuple[list[Array], list[Array]]:
-        aim, first, valid, learns, *starts = row
-        q = [jnp.where(first, own, x) for own, x in zip(starts, q, strict=True)]
+        aim, first, learns, *own = row
+        q = [jnp.where(first, start, x) for start, x in zip(own, q, strict=True)]
         moved = [move_towards(nx, x, aim, c.alpha) for x in q]
-        q = [
-            jnp.where(valid & (learns == (k == 1)), new, old)
-            for k, (new, old) in enumerate(zip(moved, q, strict=True))
-        ]
-        return q, q
+        if tables == 2:
+            moved = [jnp.where(learns, q[0], moved[0]), jnp.where(learns, moved[1], q[1])]
+        return moved, moved
 
-    rows = (target, lanes.first, lanes.valid, second, *(start(k) for k in range(tables)))
-    by_step = [jnp.moveaxis(x, 1, 0).reshape(capacity, -1) for x in rows]
-    zeros = [jnp.zeros(num_dpus * count, runs.dtype)] * tables
-    _, steps = jax.lax.scan(step, zeros, tuple(by_step))
-
-    def final(of_step: Array) -> Array:
-        own = jnp.moveaxis(of_step.reshape(capacity, num_dpus, count), 0, 1)
-        return jnp.take_along_axis(own.reshape(num_dpus, -1), lanes.last, axis=1, mode="clip")
-
-    return jnp.concatenate([final(each) for each in steps], axis=1)
+    zeros = [jnp.zeros(shape[1], runs.dtype)] * tables
+    # Beyond the end of a lane its values go astray, but nobody reads them.
+    _, after = jax.lax.scan(step, zeros, (target, steps.first, second, *starts))
+    return jnp.concatenate(
+        [each.reshape(-1).at[steps.last].get(mode="clip") for each in after], axis=1
+    )
 
 
 def lane_keys(program: PassProgram, dpus: Array, seed: Array, pass_index: Array) -> Array:
@@ -194,19 +229,18 @@ def lane_keys(program: PassProgram, dpus: Array, seed: Array, pass_index: Array)
     return random.stream_key(seed, pass_index, number.reshape(-1), random.ACTION_STREAM)
 
 
-def visit_counts(
-    program: PassProgram, lanes: Lanes, rows: Array, c: Coefficients, keys: Array
-) -> Array:
-    """Count the updates of each run in one pass, uint32 [D, K * R]; `rows` [D, R] are its rows."""
-    counts = rows.astype(jnp.uint32)
+def visit_counts(program: PassProgram, steps: Steps, c: Coefficients, keys: Array) -> Array:
+    """Count the updates of each run in one pass, uint32 [D, K * R]; arguments as for `sweep`."""
+    counts = steps.rows.astype(jnp.uint32)
     if program.rule.tables == 1:
         return counts
-    second = jnp.zeros_like(lanes.valid)
+    second = jnp.zeros(steps.index.shape, bool)
     if program.rule.random:
-        second = _draw(program, keys, c, lanes.index.shape)[1]
-    dpu = jnp.arange(len(rows), dtype=jnp.int32)[:, None, None]
-    slot = jnp.where(lanes.valid & second, lanes.slot, program.runs)
-    of_second = jnp.zeros_like(counts).at[dpu, slot].add(np.uint32(1), mode="drop")
+        second = _draw(program, keys, c, steps.index.shape)[1]
+    learned = second.astype(jnp.uint32)
+    until = jnp.cumsum(learned, axis=0, dtype=jnp.uint32).reshape(-1)
+    before = (until - learned.reshape(-1)).at[steps.begin].get(mode="clip")
+    of_second = jnp.where(counts > 0, until.at[steps.last].get(mode="clip") - before, np.uint32(0))
     return jnp.concatenate([counts - of_second, of_second], axis=1)
 
 
@@ -234,14 +268,13 @@ def _lane_of(position: Array, length: Array, lanes: int) -> tuple[Array, Array]:
 def _draw(
     program: PassProgram, keys: Array, c: Coefficients, shape: tuple[int, ...]
 ) -> tuple[Array, Array]:
-    """Make the choices of rows [D, T, L]: column of the value table, and the table that learns."""
-    num_dpus, capacity, count = shape
-    draws = random.lcg_draws(keys, 2 * capacity).reshape(num_dpus, count, capacity, 2)
-    draws = jnp.moveaxis(draws, (3, 2), (0, 2))
+    """Make the choices of rows [T, M]: column of the value table, and whether table 1 learns."""
+    capacity, count = shape
+    draws = random.lcg_draws(keys, 2 * capacity).reshape(count, capacity, 2)
     empty = jnp.zeros(shape, jnp.int32)
     no = empty != 0
     row = TabularRow(empty, empty, empty, empty, no, no, no, no)
-    row = program.rule.resolve(row, draws, c, program.size, program.num_actions)
+    row = program.rule.resolve(row, draws.transpose(2, 1, 0), c, program.size, program.num_actions)
     if program.rule.choice == "table":
         return row.second.astype(jnp.int32), row.second
     return jnp.where(row.greedy, 0, 1 + row.next_action), no

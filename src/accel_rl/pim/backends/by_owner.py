@@ -19,8 +19,8 @@ from pim_emu import device_map
 class OwnerMemory:
     """Rows and runs in the DPUs' memories."""
 
-    lanes: owners.Lanes
-    runs: owners.Runs
+    steps: owners.Steps  # of each device, with a leading axis [devices]
+    entry: Array  # [D, R] int32, of each run
     dpus: Array  # [D] uint32, global indices
 
 
@@ -31,7 +31,8 @@ def load(
 
     def arrange(words: Array, lengths: Array, dpus: Array) -> OwnerMemory:
         runs = owners.find_runs(program, words, lengths)
-        return OwnerMemory(owners.arrange(program, words, lengths), runs, dpus)
+        steps = owners.steps_of(owners.arrange(program, words, lengths), runs)
+        return OwnerMemory(jax.tree.map(lambda x: x[None], steps), runs.entry, dpus)
 
     return device_map(arrange, 0, mesh)(words, lengths, dpus)
 
@@ -49,14 +50,15 @@ def launch(
     """Run passes from `table` [K * S * A]; return the values of runs [D, K * R]."""
 
     def run(memory: OwnerMemory, table: Array, c: Coefficients, seed: Array, first: Array) -> Array:
+        steps = jax.tree.map(lambda x: x[0], memory.steps)
         values = owners.value_table(program, table, c)
         of_table = table.reshape(program.rule.tables, program.size)
-        starts = of_table.at[:, memory.runs.entry].get(mode="fill", fill_value=0)
+        starts = of_table.at[:, memory.entry].get(mode="fill", fill_value=0)
         starts = jnp.moveaxis(starts, 0, 1).reshape(len(memory.dpus), -1)
 
         def one_pass(k: Array, runs: Array) -> Array:
             keys = owners.lane_keys(program, memory.dpus, seed, first + k)
-            return owners.sweep(program, memory.lanes, runs, values, c, keys)
+            return owners.sweep(program, steps, runs, values, c, keys)
 
         return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), one_pass, starts)
 
@@ -76,9 +78,11 @@ def visits(
     """Count the updates of runs in passes, uint32 [D, K * R]."""
 
     def count(memory: OwnerMemory, c: Coefficients, seed: Array, first: Array) -> Array:
+        steps = jax.tree.map(lambda x: x[0], memory.steps)
+
         def add(k: Array, counts: Array) -> Array:
             keys = owners.lane_keys(program, memory.dpus, seed, first + k)
-            return counts + owners.visit_counts(program, memory.lanes, memory.runs.rows, c, keys)
+            return counts + owners.visit_counts(program, steps, c, keys)
 
         zeros = jnp.zeros((len(memory.dpus), program.results), jnp.uint32)
         return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), add, zeros)
