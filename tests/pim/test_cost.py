@@ -398,6 +398,19 @@ def test_the_four_parts_by_hand():
     assert list(result.parts()) == ["cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu"]
 
 
+def test_independent_agents_move_their_tables_once():
+    w = workload((5_000,) * 128, 500, 6, passes=100, independent=True)
+    result = cost.modelled_seconds(MACHINE, w)
+    assert result.detail["first_table"] == pytest.approx(128 * 12_000 / 6.68e9)
+    assert result.pim_to_cpu == pytest.approx(128 * 12_000 / 4.74e9)
+    assert result.inter_pim == 0
+    launch = transfers.launch_seconds(MACHINE, 128)
+    cycles = kernel.run_cycles(MACHINE, w).total
+    assert result.pim_kernel == pytest.approx(cycles / 350e6 + launch)
+    merged = dataclasses.replace(w, independent=False, period=100)
+    assert kernel.run_cycles(MACHINE, w) == kernel.run_cycles(MACHINE, merged)
+
+
 def test_a_plain_mean_reads_no_visit_counts():
     weighted = workload(cost.split_rows(10_000, 100), passes=10)
     plain = dataclasses.replace(weighted, weighted_merge=False)
@@ -577,6 +590,10 @@ def test_more_dpus_or_tasklets_than_there_are():
         ({"imbalance": math.nan}, "imbalance must be at least 1, got nan"),
         ({"target_block": 0}, "target_block must be at least 1, got 0"),
         ({"period": 0}, "period must be at least 1, got 0"),
+        (
+            {"independent": True, "owner": cost.OwnerExchange(1, 1, 1)},
+            "independent DPUs exchange nothing, so owner must be None",
+        ),
     ],
 )
 def test_bad_workloads_are_refused(fields, message):

@@ -127,6 +127,33 @@ def parts_of_run(
     }
 
 
+def parts_of_agents(machine: Machine, report: LaunchReport) -> dict[str, float]:
+    """Return modelled seconds of independent agents on DPUs, from recorded cycles and bytes.
+
+    Cycles and bytes are converted as in `parts_of_run`; nothing is merged. Rounds add up.
+
+    Args:
+        machine: machine with the clock and bandwidths.
+        report: report of `pim.upmem.recording` over one `pim.train_agents` whose DPUs counted
+            cycles.
+
+    Returns:
+        Seconds of cpu_to_pim, pim_kernel, inter_pim (always 0), pim_to_cpu.
+    """
+    _check_cycles(report)
+    # None is recorded unless the training is awaited within the recording.
+    launches, dpus = whole("launches of the report", report.launches, 1), report.dpus
+    program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
+    broadcast = program + report.load_broadcast_bytes + report.broadcast_bytes
+    return {
+        "cpu_to_pim": broadcast_seconds(machine, dpus, broadcast)
+        + push_seconds(machine, dpus, report.scattered_bytes),
+        "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
+        "inter_pim": 0.0,
+        "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
+    }
+
+
 def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float]:
     """Return modelled seconds of searches and updates on DPUs, from recorded cycles and bytes.
 

@@ -99,17 +99,20 @@ def train(
     chosen_order = make_order(order) if isinstance(order, str) else order
     sizes = chunks.num_states, chunks.num_actions, target_block, chunks.lanes, chunks.runs
     program = PassProgram(rule, chosen_order, *sizes)
-    _check_arguments(program, schedule, rates, chunks)
-    seed = _check_counter("seed", seed)
-    first_pass = _check_counter("first_pass", first_pass)
+    one_of("merge", schedule.merge, MERGES)
+    whole("passes", schedule.passes, 1)
+    whole("period", schedule.period, 1)
+    check_program(program, rates, chunks)
+    seed = check_counter("seed", seed)
+    first_pass = check_counter("first_pass", first_pass)
     whole("tasklets", tasklets, 1)
     if isinstance(machine, str):
         machine = load_machine(machine)
     if machine is not None and not program.lanes:
-        _check_memory(program, chunks, machine, tasklets)
+        check_memory(program, chunks, chunks.num_dpus, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
-    _check_initial(program, initial)
+    check_initial(rule, (rule.tables, chunks.num_states, chunks.num_actions), initial)
     name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     if chosen.specialise is not None:
@@ -123,14 +126,9 @@ def train(
         return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
 
 
-def _check_arguments(
-    program: PassProgram, schedule: MergeSchedule, rates: Hyperparameters, chunks: Chunks
-) -> None:
+def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) -> None:
     """Check the ranges of concrete numbers."""
     nx = program.rule.numerics
-    one_of("merge", schedule.merge, MERGES)
-    whole("passes", schedule.passes, 1)
-    whole("period", schedule.period, 1)
     whole("target_block", program.target_block, 1)
     if program.lanes and program.order.name != "SEQ":
         raise ValueError(
@@ -156,7 +154,7 @@ def _check_arguments(
             )
 
 
-def _check_counter(name: str, value: ArrayLike) -> Array:
+def check_counter(name: str, value: ArrayLike) -> Array:
     """Convert a 32-bit number, concrete or traced, to uint32."""
     if isinstance(value, jax.core.Tracer):
         real(name, value)
@@ -165,10 +163,9 @@ def _check_counter(name: str, value: ArrayLike) -> Array:
     return jnp.asarray(value, jnp.uint32)
 
 
-def _check_initial(program: PassProgram, initial: Array) -> None:
-    """Check the shape and dtype of the initial table, and its entries if concrete."""
-    nx = program.rule.numerics
-    shape = (program.rule.tables, program.num_states, program.num_actions)
+def check_initial(rule: TabularRule, shape: tuple[int, ...], initial: Array) -> None:
+    """Check the shape and dtype of the initial tables, and their entries if concrete."""
+    nx = rule.numerics
     require_array("initial", initial, nx.dtype, shape)
     if isinstance(initial, jax.core.Tracer):
         return
@@ -181,10 +178,12 @@ def _check_initial(program: PassProgram, initial: Array) -> None:
         )
 
 
-def _check_memory(program: PassProgram, chunks: Chunks, machine: Machine, tasklets: int) -> None:
-    """Check that a DPU of the machine can hold the run; see `pim.cost.check_fits`."""
+def check_memory(
+    program: PassProgram, chunks: Chunks, dpus: int, machine: Machine, tasklets: int
+) -> None:
+    """Check that so many DPUs of the machine can hold the run; see `pim.cost.check_fits`."""
     workload = DpuWorkload(
-        rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+        rows_per_dpu=(chunks.capacity,) * dpus,
         num_states=program.num_states,
         num_actions=program.num_actions,
         # Memory depends on the rule only by its number of tables.

@@ -155,14 +155,20 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
     """Vectorise a rule over independent agents, each with its own transitions and tables.
 
     `init` returns tables [agents, K, S, A]; `update` takes transitions and keys with a leading axis
-    of agents, and hyper-parameters with or without one (as SwiftRL's multi-agent Q-learning).
+    of agents, and hyper-parameters with or without one. `accel_rl.pim.train_agents` trains the
+    agents from logs, on DPUs too.
 
     Args:
       rule: update rule of each agent.
       num_agents: number of agents.
-    """
-    whole("num_agents", num_agents, 1)
 
+    Reference: Gogineni et al., "SwiftRL", ISPASS 2024, multi-agent Q-learning.
+    """
+    return _independent(rule, whole("num_agents", num_agents, 1))
+
+
+@functools.cache  # equal arguments give an equal rule, for which nothing is compiled again
+def _independent(rule: TabularRule, num_agents: int) -> TabularRule:
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         tables = rule.init(num_states, num_actions, value)
         return jnp.broadcast_to(tables, (num_agents, *tables.shape))

@@ -25,6 +25,7 @@ class Backend(NamedTuple):
       launch: (program, memory, table [K * S * A], coefficients, seed uint32, first_pass uint32,
         num_passes static) -> tables [D, K * S * A]: every DPU starts from `table` and runs passes
         `first_pass` to `first_pass + num_passes - 1`. Padding may follow the tables, as in visits.
+        A table [D, K * S * A] gives each DPU a start of its own.
         By owner, values of runs [D, K * R] (see `accel_rl.tabular.owners`) in place of tables.
       visits: (program, memory, coefficients, seed, first_pass, num_passes static) -> uint32
         [D, K * S * A], or [D, K * R] by owner: number of updates of each in those passes.

@@ -73,11 +73,12 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
             def one_pass(k: Array, tables: Array) -> Array:
                 return _one_pass(program, chosen, memory, tables, c, seed, first + k)
 
-            tables = jnp.broadcast_to(table, (memory.lengths.shape[0], *table.shape))
+            tables = jnp.broadcast_to(table, (memory.lengths.shape[0], program.entries))
             return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), one_pass, tables)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        return device_map(run, (0, None, None, None, None), mesh)(
+        table, axis = split_tables(table, mesh)
+        return device_map(run, (0, axis, None, None, None), mesh)(
             memory, table, c, seed, first_pass
         )
 
@@ -106,6 +107,16 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
         return device_map(count, (0, None, None, None), mesh)(memory, c, seed, first_pass)
 
     return Backend("jax", mesh, lambda program: None, load, launch, visits)
+
+
+def split_tables(table: Array, mesh: Mesh) -> tuple[Array, int | None]:
+    """Return the start of a launch, padded for the mesh, and its axis for `device_map`.
+
+    Args:
+      table: [K * S * A], for all DPUs, or [D, K * S * A], padded with zeros as rows are.
+      mesh: devices over which DPUs are split.
+    """
+    return (table, None) if table.ndim == 1 else (pad_axis(table, mesh), 0)
 
 
 def _one_pass(

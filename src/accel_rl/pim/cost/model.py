@@ -26,7 +26,7 @@ class ModelledSeconds:
     """Modelled (not measured) seconds of a training run in four parts, and energy.
 
     Attributes:
-      cpu_to_pim: seconds to send the program, parameters, records and the first table.
+      cpu_to_pim: seconds to send the program, parameters, records and the first tables.
       pim_kernel: seconds of all launches: cycles of the slowest DPU, and the host's overhead.
       inter_pim: seconds of the merges through the host, without the last one.
       pim_to_cpu: seconds to fetch the last tables, and of the last merge.
@@ -124,11 +124,15 @@ def _by_time(machine: Machine, workload: DpuWorkload) -> _Steps:
     pull = pull_seconds(machine, dpus, table)
     broadcast = broadcast_seconds(machine, dpus, table)
     merge = dpus * table * (2 if workload.weighted_merge else 1) / machine.host_merge_bandwidth
+    first_table = broadcast
+    if workload.independent:
+        first_table, merge = push_seconds(machine, dpus, table), 0.0
+
     before = {
         "program": broadcast_seconds(machine, dpus, _program_bytes(machine)),
         "parameters": broadcast_seconds(machine, dpus, parameters),
         "records": push_seconds(machine, dpus, workload.chunk_bytes),
-        "first_table": broadcast,
+        "first_table": first_table,
     }
     between = {
         "merge_pull": (merges - 1) * pull,

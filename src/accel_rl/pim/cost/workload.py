@@ -56,6 +56,8 @@ class DpuWorkload:
       passes: passes over a DPU's rows.
       period: tau, passes between merges.
       weighted_merge: whether the host reads visit counts beside the tables.
+      independent: whether DPUs have tables of their own, which are never merged (see
+        `accel_rl.pim.train_agents`); all passes are then one launch, whatever the period.
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random. By
         time only.
@@ -78,6 +80,7 @@ class DpuWorkload:
     passes: int = 100
     period: int = 1
     weighted_merge: bool = True
+    independent: bool = False
     imbalance: float | None = None
     owner: OwnerExchange | None = None
 
@@ -92,6 +95,8 @@ class DpuWorkload:
         if self.owner is not None and (self.order, self.record_bytes) != ("SEQ", 8):
             given = f"{self.order} and {self.record_bytes}"
             raise ValueError(f"by owner, order must be SEQ and record_bytes 8, got {given}")
+        if self.independent and self.owner is not None:
+            raise ValueError("independent DPUs exchange nothing, so owner must be None")
         if self.imbalance is not None:
             within("imbalance", self.imbalance, "[1, inf]")
         sizes = ("num_states", "num_actions", "stride", "value_bytes")
@@ -110,8 +115,8 @@ class DpuWorkload:
 
     @property
     def launches(self) -> int:
-        """Number of launches, each followed by a merge."""
-        return -(-self.passes // self.period)
+        """Number of launches, each followed by a merge; one of independent DPUs."""
+        return 1 if self.independent else -(-self.passes // self.period)
 
     @property
     def tables(self) -> int:
