@@ -263,8 +263,8 @@ def test_scaling_needs_the_log():
 def test_every_use_of_wram_is_counted():
     exchange = dataclasses.replace(EXCHANGE, needed=8_000)
     w = workload(owner=exchange, tasklets=24)
-    # Buffers shrink to a record of 8 bytes for each tasklet, and not further.
-    used = 80 + 32_000 + 16 * 16 + 768 * 24 + 1024 + 24 * 8
+    # Buffers shrink to a record of 8 bytes for each tasklet with a lane, and not further.
+    used = 80 + 32_000 + 16 * 16 + 768 * 24 + 1024 + 16 * 8
     cost.check_fits(dataclasses.replace(MACHINE, wram_bytes=used), w)
     message = r"16 lanes and 24 tasklets needs .* B of WRAM \(runs 80 \+ values 32,000"
     with pytest.raises(ValueError, match=message):
