@@ -1,10 +1,11 @@
 #include "runs.h"
 
-// ARL_X86_LEVELS is defined where passes.c is compiled for AVX2 and AVX-512 too.
+// ARL_X86_LEVELS is defined where the forms are compiled for AVX2 and AVX-512 too.
 
 #define DECLARE(LEVEL)                                                   \
   arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL; \
-  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL;
+  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL; \
+  arl_merge_entries arl_merge_##LEVEL;
 #define FORMS(LEVEL)                              \
   {                                               \
       {arl_run_1_0_##LEVEL, arl_run_1_1_##LEVEL}, \
@@ -24,6 +25,14 @@ static arl_run *const forms[ARL_LEVELS][3][2] = {
 #ifdef ARL_X86_LEVELS
     FORMS(avx2),
     FORMS(avx512),
+#endif
+};
+
+static arl_merge_entries *const merges[ARL_LEVELS] = {
+    arl_merge_base,
+#ifdef ARL_X86_LEVELS
+    arl_merge_avx2,
+    arl_merge_avx512,
 #endif
 };
 
@@ -53,3 +62,5 @@ const char *arl_level_name(arl_level level) {
 arl_run *arl_choose(int64_t numerics, int64_t replicas, arl_level level) {
   return forms[level][numerics - 1][replicas > 1];
 }
+
+arl_merge_entries *arl_choose_merge(arl_level level) { return merges[level]; }

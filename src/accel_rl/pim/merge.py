@@ -76,17 +76,22 @@ def merge_tables(
       Merged table, [E].
     """
     one_of("merge", name, MERGES)
+    check_bound(name, tables.dtype, bound)
     weights = _weights(name, visits, alpha)
     # The plain mean has no base: subtracting and adding it again would round in FP32.
     start = jnp.zeros_like(base) if name == "mean" else base
     if tables.dtype == jnp.float32:
         return _merge_fp32(tables, start, weights)
-    if bound >= MAX_INT32_WEIGHT:
+    return _merge_int32(tables, start, weights, bound)
+
+
+def check_bound(name: str, dtype: np.dtype, bound: int) -> None:
+    """Raise ValueError if the weights of an INT32 merge could be too large for exact sums."""
+    if dtype == np.int32 and bound >= MAX_INT32_WEIGHT:
         raise ValueError(
             f"INT32 merge {name!r} allows fewer than {MAX_INT32_WEIGHT} weighted updates between "
             f"two merges, got up to {bound}: use a shorter period"
         )
-    return _merge_int32(tables, start, weights, bound)
 
 
 def pairwise_sum(x: Array) -> Array:
@@ -99,6 +104,11 @@ def pairwise_sum(x: Array) -> Array:
     return x[0]
 
 
+def damped_unit(alpha: Array) -> Array:
+    """Round a step size to units of 1/32,768, uint32."""
+    return jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
+
+
 def damped_weights(alpha: Array) -> Array:
     """Return weights 1 - (1 - alpha)**n for n = 0, ..., 255 visits, uint32 [256].
 
@@ -106,7 +116,7 @@ def damped_weights(alpha: Array) -> Array:
     32,768 - k[n], where k[0] = 32,768 and k[n + 1] = (k[n] * (32,768 - a) + 16,384) >> 15.
     """
     one = np.uint32(_DAMPED_ONE)
-    keep = one - jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
+    keep = one - damped_unit(alpha)
 
     def step(k: Array, _: object) -> tuple[Array, Array]:
         return (k * keep + np.uint32(_DAMPED_ONE // 2)) >> np.uint32(15), one - k
