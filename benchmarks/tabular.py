@@ -1,12 +1,13 @@
 """How fast tabular training is: against C, against Gymnasium, and against the machine.
 
-    python benchmarks/tabular.py [--quick] [--json PATH] [--plot PATH]
+    python benchmarks/tabular.py [--quick] [--json PATH] [--plot PATH] [--plot-policy PATH]
 
 Q-learning from random-policy experience of FrozenLake 4x4 and Taxi. All systems of a case learn
 from the same rows, into tables of the same layout, with the same arithmetic; they are checked to
 learn the same, and timed in interleaved rounds. Rates are per core-second, CPU time of all threads,
 which other processes disturb less than wall time; what runs on several cores is given in wall time
-as well. Compiling and arranging rows are not timed. `--plot` draws the roofline.
+as well. Compiling and arranging rows are not timed. `--plot` draws the roofline, `--plot-policy`
+the time from a log to its final policy (see `tabular_policy.py`).
 """
 
 import argparse
@@ -25,6 +26,7 @@ from common import PER_CORE, Report, System, interleave, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
 from tabular_calls import calls
+from tabular_policy import draw, time_to_policy
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, check_agreement
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
 
@@ -224,6 +226,8 @@ def measure(environment: str, report: Report, directory: Path, quick: bool) -> N
         for chunks in REPLICA_CHUNKS if lake else (1,):
             replica_passes(report, log, replicas, chunks, directory, rounds)
     threads(report, log, directory, rounds)
+    loops = baselines(directory, "fp32", mdp.num_actions, 1)
+    time_to_policy(report, log, loops, dataset, 3 if quick else 9)
     if lake and native.why_absent() is None:
         calls(report, log, rounds)
     collection(report, log, 5 if quick else 9)
@@ -238,6 +242,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the roofline there (PNG)")
+    parser.add_argument(
+        "--plot-policy", type=Path, metavar="PATH", help="draw times to the final policy there"
+    )
     options = parser.parse_args(arguments)
     jax.config.update("jax_platforms", "cpu")
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
@@ -260,6 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.finish(options.json, console)
     if options.plot is not None:
         roofline.plot(report, options.plot, roofline_points(), NUMERICS)
+    if options.plot_policy is not None:
+        draw(report, options.plot_policy, ENVIRONMENTS)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,8 @@ class Machine:
       from_rank_bandwidth: B/s in the other direction.
       broadcast_bandwidth: B/s from the host, counted in bytes delivered to a whole rank.
       overlapping_ranks: ranks whose transfers run at the same time.
-      launch_seconds: s, the overhead of a launch beside its cycles.
+      launch_seconds: s, the overhead of a launch beside its cycles, whatever the number of ranks.
+      launch_rank_seconds: s, what each rank that is launched adds to it.
       host_merge_bandwidth: B/s at which the host reads the tables to merge.
       dpu_watts: W of a DPU at work.
       host_watts: W of the host at work.
@@ -117,6 +118,7 @@ class Machine:
     broadcast_bandwidth: float = _constant("B/s")
     overlapping_ranks: int = _constant("ranks")
     launch_seconds: float = _constant("s", may_be_zero=True)
+    launch_rank_seconds: float = _constant("s", may_be_zero=True)
     host_merge_bandwidth: float = _constant("B/s")
     dpu_watts: float = _constant("W")
     host_watts: float = _constant("W")

@@ -153,8 +153,12 @@ def next_value(rule, nx, own, other, next_action, greedy, epsilon):
     return best if greedy else own[next_action]
 
 
-def run_pass(rule, nx, table, rows, order, block, rates, draws):
-    """One pass over one chunk; `table` [K][S][A] changes in place. Returns visits [K, S, A]."""
+def run_pass(rule, nx, table, rows, order, block, rates, draws, source=None):
+    """One pass over one chunk; `table` [K][S][A] changes in place. Returns visits [K, S, A].
+
+    Targets come from `source`; None: from the table itself.
+    """
+    source = table if source is None else source
     alpha, gamma, epsilon, explore = rates
     visits = np.zeros(table.shape, np.int64)
     item = (lambda x: x) if nx.dtype == np.float32 else int
@@ -170,8 +174,8 @@ def run_pass(rule, nx, table, rows, order, block, rates, draws):
                 u, v = draws.draw(), draws.draw()
                 greedy = not (u >> 16) < explore
                 a2 = ((v >> 16) * table.shape[2]) >> 16
-            own = [item(x) for x in table[learning, s2]]
-            other = [item(x) for x in table[-1 - learning, s2]]
+            own = [item(x) for x in source[learning, s2]]
+            other = [item(x) for x in source[-1 - learning, s2]]
             target = r
             if d:
                 value = next_value(rule, nx, own, other, a2, greedy, epsilon)
@@ -231,6 +235,18 @@ def merge(name, tables, base, visits, alpha):
     return out.astype(np.int32)
 
 
+def merge_by_owner(name, tables, base, visits, holds, alpha):
+    """As `merge`, of each entry over the lanes that hold it; `holds` [lanes, K, S, A]."""
+    out = base.copy()
+    for index in np.ndindex(base.shape):
+        own = holds[(slice(None), *index)]
+        if own.any():
+            column = [np.asarray(x)[(own, *index)][:, None] for x in (tables, visits)]
+            merged = merge(name, column[0], base[index][None], column[1], alpha)
+            out[index] = merged[0] if np.any(column[1]) or name == "mean" else base[index]
+    return out
+
+
 def encode(transitions, nx):
     """Rows (s, a, r, s', discount, a') with encoded rewards; `transitions` has NumPy columns."""
     columns = (transitions.state, transitions.action, transitions.reward)
@@ -266,6 +282,25 @@ def zeros(rule, nx, num_states, num_actions):
     return np.zeros((tables, num_states, num_actions), nx.dtype)
 
 
+def launch_by_owner(rule, nx, base, chunks, lanes, rates, seed, passes):
+    """Each lane's table after the given passes from `base`, its visits and the entries it holds."""
+    tables, counts, holds = [], [], []
+    for dpu, chunk in enumerate(chunks):
+        for lane, rows in enumerate(chunk_rows(chunk, lanes)):
+            table, visits = base.copy(), np.zeros(base.shape, np.int64)
+            held = np.zeros(base.shape, bool)
+            for s, a, *_ in rows:
+                held[:, s, a] = True
+            for p in passes:
+                order, draws = list(range(len(rows))), stream(seed, p, dpu * lanes + lane, 2)
+                whole = max(len(rows), 1)
+                visits += run_pass(rule, nx, table, rows, order, whole, rates, draws, base)
+            tables.append(table)
+            counts.append(visits)
+            holds.append(held)
+    return np.stack(tables), np.stack(counts), np.stack(holds)
+
+
 def train(
     transitions,
     num_states,
@@ -284,16 +319,25 @@ def train(
     alpha=0.1,
     gamma=0.95,
     epsilon=0.1,
+    lanes=0,
 ):
-    """The final table [K, S, A]; `transitions` has NumPy columns."""
+    """The final table [K, S, A]; `transitions` has NumPy columns. With `lanes`, by owner."""
     nx = NUMERICS[numerics]()
-    chunks = chunk_rows(encode(transitions, nx), num_dpus)
+    rows = encode(transitions, nx)
+    if lanes:
+        rows.sort(key=lambda row: row[:2])  # a stable sort
+    chunks = chunk_rows(rows, num_dpus)
     rates = coefficients(nx, alpha, gamma, epsilon)
     merged = zeros(rule, nx, num_states, num_actions)
     rate_scale = {"fp32": None, "int32_scaled": 10_000, "int32_pow2": 256}[numerics]
     effective = np.float32(alpha) if rate_scale is None else np.float32(rates[0] / rate_scale)
     for first in range(0, passes, period):
         done = range(first, min(first + period, passes))
+        if lanes:
+            made = launch_by_owner(rule, nx, merged, chunks, lanes, rates, seed, done)
+            tables, visits, holds = made
+            merged = merge_by_owner(merging, tables, merged, visits, holds, effective)
+            continue
         tables, visits = launch(rule, nx, merged, chunks, order, stride, block, rates, seed, done)
         merged = merge(merging, tables, merged, visits, effective)
     return merged

@@ -1,4 +1,5 @@
-// A launch: passes of one program over the chunks of many DPUs, each from the same tables.
+// A launch: passes of one program over the chunks of many DPUs, each from the same tables or from
+// its own.
 
 #ifndef ACCEL_RL_FFI_LAUNCH_H
 #define ACCEL_RL_FFI_LAUNCH_H
@@ -13,10 +14,11 @@ typedef struct {
   uint32_t stride, block, actions, size, explore;
   uint32_t seed, first_pass, num_passes;
   int64_t chunks, capacity, entries, replicas;  // D, T, E = K * S * A, R
+  int64_t starts;                               // G: 1, or D where each chunk has its own tables
   const arl_wide_row *rows;                     // [D][T]
   const int32_t *lengths;                       // [D], rows that are real
   const uint32_t *dpus;                         // [D], global indices
-  const void *table;                            // [R][E], entries
+  const void *table;                            // [R][G][E], entries
   const void *rates;                            // [3][R], entries: alpha, gamma, epsilon
   void *tables;                                 // [R][D][E], entries, the result
 } arl_launch;

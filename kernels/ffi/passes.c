@@ -180,7 +180,9 @@ static void train(const arl_launch *launch, int64_t chunk, const arl_rates *rate
 static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch) {
   const arl_rates rates = load_rates(launch, 0, scratch);
   arl_value *q = (arl_value *)launch->tables + item * launch->entries;
-  memcpy(q, launch->table, (size_t)launch->entries * sizeof *q);
+  const arl_value *from =
+      (const arl_value *)launch->table + item % launch->starts * launch->entries;
+  memcpy(q, from, (size_t)launch->entries * sizeof *q);
   train(launch, item, &rates, scratch, q);
 }
 
@@ -189,22 +191,22 @@ static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch)
 // Table entries copied together: a cache line of each replica's table.
 enum { STRIP = LINE / sizeof(arl_entry) };
 
-// Gather the tables [R][E] of a tile's replicas into [E][lanes]; lanes beyond them repeat the last
-// one's, and are never stored.
-static void load_tile(const arl_entry *tables, int64_t real, int64_t entries, size_t lanes,
-                      arl_value *tile) {
+// Gather the tables of a tile's replicas, `stride` entries apart, into [E][lanes]; lanes beyond
+// them repeat the last one's, and are never stored.
+static void load_tile(const arl_entry *tables, int64_t stride, int64_t real, int64_t entries,
+                      size_t lanes, arl_value *tile) {
   char *to = (char *)tile;
   for (int64_t strip = 0; strip < entries; strip += STRIP) {
     const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
     for (int64_t lane = 0; lane < (int64_t)lanes; ++lane) {
-      const arl_entry *from = tables + (lane < real ? lane : real - 1) * entries;
+      const arl_entry *from = tables + (lane < real ? lane : real - 1) * stride;
       for (int64_t e = strip; e < end; ++e)
         memcpy(to + (e * lanes + lane) * sizeof *from, from + e, sizeof *from);
     }
   }
 }
 
-// The inverse: tables of consecutive replicas lie `stride` entries apart.
+// The inverse.
 static void store_tile(const arl_value *tile, int64_t real, int64_t entries, size_t lanes,
                        arl_entry *tables, int64_t stride) {
   const char *from = (const char *)tile;
@@ -223,9 +225,11 @@ static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch)
   const int64_t entries = launch->entries, stride = launch->chunks * entries;
   const size_t lanes = (size_t)groups_of(launch) * LANES;
   const arl_rates rates = load_rates(launch, first, scratch);
-  const arl_entry *from = (const arl_entry *)launch->table + first * entries;
+  const int64_t apart = launch->starts * entries;  // tables of consecutive replicas
+  const arl_entry *from = (const arl_entry *)launch->table + first * apart;
+  from += chunk % launch->starts * entries;
   arl_entry *to = (arl_entry *)launch->tables + first * stride + chunk * entries;
-  load_tile(from, real, entries, lanes, scratch->tile);
+  load_tile(from, apart, real, entries, lanes, scratch->tile);
   train(launch, chunk, &rates, scratch, scratch->tile);
   store_tile(scratch->tile, real, entries, lanes, to, stride);
 }

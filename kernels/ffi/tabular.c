@@ -193,9 +193,9 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const int64_t numerics = values[PROGRAM_ATTRIBUTES];
   const XLA_FFI_DataType entry = numerics == ARL_FP32 ? F32 : S32;
   const arl_buffer buffers[] = {
-      {"rows", S32, "DT4"},     {"lengths", S32, "D"},  {"dpus", U32, "D"},
-      {"verdict", S32, "14"},   {"table", entry, "RE"}, {"rates", entry, "3R"},
-      {"explore", U32, ""},     {"seed", U32, ""},      {"first_pass", U32, ""},
+      {"rows", S32, "DT4"},     {"lengths", S32, "D"},   {"dpus", U32, "D"},
+      {"verdict", S32, "14"},   {"table", entry, "RGE"}, {"rates", entry, "3R"},
+      {"explore", U32, ""},     {"seed", U32, ""},       {"first_pass", U32, ""},
       {"tables", entry, "RDE"},
   };
   void *data[10];
@@ -213,7 +213,12 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
       .first_pass = *(const uint32_t *)data[8],
       .tables = data[9],
       .replicas = sizes.of['R'],
+      .starts = sizes.of['G'],
   };
+  if (launch.starts != 1 && launch.starts != sizes.of['D'])
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                    "table must be one, or one for each of %lld chunks, got %lld",
+                    (long long)sizes.of['D'], (long long)launch.starts);
   error = set_program(frame, values, data[3], &sizes, &launch);
   if (error) return error;
   const arl_pool pool = arl_pool_of(frame);
@@ -272,7 +277,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
 // For the loader: the interface that the handlers were built against, and the instruction set.
 
 // Raise with every change of targets, operands, attributes or enums.
-enum { ARL_INTERFACE = 3 };
+enum { ARL_INTERFACE = 4 };
 
 ARL_EXPORT int accel_rl_interface(void) { return ARL_INTERFACE; }
 

@@ -14,7 +14,7 @@ const signature_t signatures[HANDLERS] = {
                  {"lengths", "D"},
                  {"dpus", "D"},
                  {"verdict", "14"},
-                 {"table", "RE"},
+                 {"table", "RGE"},
                  {"rates", "3R"},
                  {"explore", ""},
                  {"seed", ""},
@@ -45,21 +45,21 @@ truth_program example_program(int numerics, int rule) {
                          .explore = 6554};
 }
 
-// Draw tables and rates, [R][E] and [3][R], and train each replica. Their bits become `inputs`.
+// Draw tables and rates, [R][G][E] and [3][R], and train each replica. Their bits become `inputs`.
 static void draw_replicas(example_t *example, uint64_t *state) {
   truth_program *program = &example->scenario.program;
   const int64_t entries = example->scenario.launch.entries, replicas = example->replicas;
-  const int64_t words = replicas * entries;
+  const int64_t start = example->scenario.launch.starts * entries, words = replicas * start;
   double *const rates[] = {&program->alpha, &program->gamma, &program->epsilon};
   example->table = must_allocate((size_t)words * sizeof *example->table);
   example->trained = must_allocate((size_t)(words * CHUNKS) * sizeof *example->trained);
   example->visits = must_allocate((size_t)(entries * CHUNKS) * sizeof *example->visits);
   example->inputs = must_allocate((size_t)(words + 3 * replicas) * sizeof *example->inputs);
   for (int64_t r = 0; r < replicas; ++r) {
-    double *table = example->table + r * entries;
-    for (int64_t e = 0; e < entries; ++e) {
+    double *table = example->table + r * start;
+    for (int64_t e = 0; e < start; ++e) {
       table[e] = draw_entry(program->numerics, state);
-      example->inputs[r * entries + e] = truth_bits(program->numerics, table[e]);
+      example->inputs[r * start + e] = truth_bits(program->numerics, table[e]);
     }
     for (int k = 0; k < 3; ++k) {
       *rates[k] = draw_rate(program->numerics, state);
@@ -71,12 +71,14 @@ static void draw_replicas(example_t *example, uint64_t *state) {
 }
 
 static void add_launch(example_t *example) {
-  const int64_t entries = example->scenario.launch.entries, replicas = example->replicas;
+  const arl_launch *launch = &example->scenario.launch;
+  const int64_t entries = launch->entries, starts = launch->starts, replicas = example->replicas;
   const XLA_FFI_DataType dtype =
       example->scenario.program.numerics == FP32 ? XLA_FFI_DataType_F32 : XLA_FFI_DataType_S32;
   call_t *call = &example->call;
-  call_argument(call, dtype, example->inputs, 2, (int64_t[]){replicas, entries});
-  call_argument(call, dtype, example->inputs + replicas * entries, 2, (int64_t[]){3, replicas});
+  call_argument(call, dtype, example->inputs, 3, (int64_t[]){replicas, starts, entries});
+  call_argument(call, dtype, example->inputs + replicas * starts * entries, 2,
+                (int64_t[]){3, replicas});
   call_argument(call, XLA_FFI_DataType_U32, &example->explore, 0, NULL);
 }
 

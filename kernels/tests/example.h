@@ -27,7 +27,7 @@ typedef struct {
   scenario_t scenario;
   int64_t replicas;
   call_t call;
-  double *table, *trained;    // [R][E] and [R][D][E], of a launch: before, and what should come
+  double *table, *trained;    // [R][G][E] and [R][D][E], of a launch: before, and what should come
   uint32_t *visits;           // [D][E]
   uint32_t *inputs, *result;  // memory of the call's buffers
   int32_t verdict[4];

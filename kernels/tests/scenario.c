@@ -45,6 +45,7 @@ void scenario_draw(scenario_t *scenario, truth_program program, int64_t capacity
       .chunks = CHUNKS,
       .capacity = capacity,
       .entries = truth_tables(program.rule) * size,
+      .starts = random_between(state, 0, 1) ? CHUNKS : 1,
       .rows = scenario->rows,
       .lengths = scenario->lengths,
       .dpus = scenario->dpus,
@@ -62,7 +63,8 @@ void scenario_train(const scenario_t *scenario, const double *table, double *tab
   const int64_t entries = launch->entries;
   memset(visits, 0, (size_t)(CHUNKS * entries) * sizeof *visits);
   for (int64_t d = 0; d < CHUNKS; ++d) {
-    memcpy(tables + d * entries, table, (size_t)entries * sizeof *table);
+    memcpy(tables + d * entries, table + d % launch->starts * entries,
+           (size_t)entries * sizeof *table);
     for (uint32_t k = 0; k < launch->num_passes; ++k) {
       const truth_place place = {launch->seed, launch->first_pass + k, scenario->dpus[d]};
       truth_pass(&scenario->program, place, scenario->plain + d * launch->capacity,

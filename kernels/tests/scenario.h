@@ -22,7 +22,7 @@ void scenario_draw(scenario_t *scenario, truth_program program, int64_t capacity
                    const int32_t lengths[CHUNKS], uint64_t *state);
 void scenario_free(scenario_t *scenario);
 
-// What the launch makes of a table [E]: tables [D][E], and visits [D][E].
+// What the launch makes of a table [G][E]: tables [D][E], and visits [D][E].
 void scenario_train(const scenario_t *scenario, const double *table, double *tables,
                     uint32_t *visits);
 

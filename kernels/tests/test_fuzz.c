@@ -21,6 +21,7 @@ static call_t draw_call(handler_t which) {
   const int64_t rule = draw(0, RULES - 1), numerics = draw(FP32, POW2), actions = draw(1, 6);
   const int64_t size = draw(1, 4) * actions;
   int64_t sizes['Z' + 1] = {['D'] = draw(0, 3), ['T'] = draw(0, 5), ['R'] = draw(0, 3)};
+  sizes['G'] = draw(0, 1) ? sizes['D'] : 1;
   if (draw(0, 9) == 0) sizes['R'] = draw(60, 70);
   if (draw(0, 9) == 0) sizes['T'] = draw(120, 260);
   sizes['E'] = size * truth_tables((int)rule);

@@ -117,8 +117,9 @@ static void test_pinned(int numerics, int64_t block, double expected, double sca
   const double want[4] = {scale / 4, 0, 0, expected * scale};
   example_t example;
   example_make(&example, LAUNCH, program, 3, lengths, 1, context, &state);
-  memset(example.inputs, 0, 4 * sizeof *example.inputs);
-  memcpy(example.inputs + 4, rates, sizeof rates);
+  const size_t words = 4 * (size_t)example.scenario.launch.starts;
+  memset(example.inputs, 0, words * sizeof *example.inputs);
+  memcpy(example.inputs + words, rates, sizeof rates);
   memcpy(example.scenario.rows, rows, sizeof rows);
   example.call.values[call_find(&example.call, "num_passes")] = 1;
   const reply_t reply = call_flushing(&example);

@@ -17,23 +17,24 @@ static uint64_t state = 0x9A55E5ull;
 // Tables and rates of many replicas, and what becomes of them.
 typedef struct {
   int64_t count;                    // R
-  double *table, *rates, *trained;  // [R][E], [3][R], [R][D][E]
+  double *table, *rates, *trained;  // [R][G][E], [3][R], [R][D][E]
 } replicas_t;
 
 static replicas_t draw_replicas(scenario_t *scenario, int64_t count) {
   const size_t entries = (size_t)scenario->launch.entries;
+  const size_t start = (size_t)scenario->launch.starts * entries;
   truth_program *program = &scenario->program;
   double *const rates[] = {&program->alpha, &program->gamma, &program->epsilon};
   const replicas_t all = {
       .count = count,
-      .table = must_allocate((size_t)count * entries * sizeof(double)),
+      .table = must_allocate((size_t)count * start * sizeof(double)),
       .rates = must_allocate((size_t)count * 3 * sizeof(double)),
       .trained = must_allocate((size_t)count * CHUNKS * entries * sizeof(double)),
   };
   uint32_t *visits = must_allocate(CHUNKS * entries * sizeof *visits);
   for (int64_t r = 0; r < count; ++r) {
-    double *table = all.table + (size_t)r * entries;
-    for (size_t e = 0; e < entries; ++e) table[e] = draw_entry(program->numerics, &state);
+    double *table = all.table + (size_t)r * start;
+    for (size_t e = 0; e < start; ++e) table[e] = draw_entry(program->numerics, &state);
     for (int k = 0; k < 3; ++k)
       all.rates[k * count + r] = *rates[k] = draw_rate(program->numerics, &state);
     scenario_train(scenario, table, all.trained + (size_t)r * CHUNKS * entries, visits);
@@ -79,11 +80,12 @@ static void test_launch(const scenario_t *scenario, const replicas_t *all, arl_l
   const int numerics = program->numerics;
   arl_launch launch = scenario->launch;
   const int64_t entries = launch.entries, results = replicas * CHUNKS * entries;
-  uint32_t *table = must_allocate((size_t)(replicas * entries) * sizeof *table);
+  const int64_t starts = replicas * launch.starts * entries;
+  uint32_t *table = must_allocate((size_t)starts * sizeof *table);
   uint32_t *rates = must_allocate((size_t)(replicas * 3) * sizeof *rates);
   uint32_t *memory = must_allocate((size_t)(results + 2 * GUARD) * sizeof *memory);
   uint32_t *tables = memory + GUARD;
-  to_bits(numerics, all->table, replicas * entries, table);
+  to_bits(numerics, all->table, starts, table);
   for (int k = 0; k < 3; ++k)
     to_bits(numerics, all->rates + k * all->count, replicas, rates + k * replicas);
   for (int64_t k = 0; k < results + 2 * GUARD; ++k) memory[k] = UNTOUCHED;

@@ -180,9 +180,14 @@ static void test_sizes(handler_t which) {
   call_t *call = &example.call;
   const int64_t result = call->num_arguments, entries[] = {0, 4, 39, 44, INT64_C(1) << 31};
   for (int k = 0; k < 5; ++k) {
-    if (which == LAUNCH) call->dims[4][1] = entries[k];
+    if (which == LAUNCH) call->dims[4][2] = entries[k];
     call->dims[result][which == LAUNCH ? 2 : 1] = entries[k];
     refuse_argument(&example, "entries", "number");
+  }
+  *call = right;
+  for (int64_t starts = 0; which == LAUNCH && starts <= CHUNKS + 1; ++starts) {
+    call->dims[4][1] = starts;
+    if (starts != 1 && starts != CHUNKS) refuse_argument(&example, "each of 3 chunks", "number");
   }
   *call = right;
   memset(example.scenario.lengths, 0, sizeof example.scenario.lengths);

@@ -1,4 +1,4 @@
-"""Modelled seconds of transfers between the host and the MRAM of a set of DPUs.
+"""Modelled seconds of launches of a set of DPUs, and of transfers between the host and their MRAM.
 
 Bandwidths are known for a single DPU and for a full rank whose DPUs are served in parallel. A
 partly filled rank costs as much as a full rank, or as its DPUs one by one if that is less; both are
@@ -55,8 +55,28 @@ def broadcast_seconds(machine: Machine, dpus: int, size: int) -> float:
     """
     _check(machine, dpus, size)
     seconds = machine.dpus_per_rank * size / machine.broadcast_bandwidth
-    ranks = -(-dpus // machine.dpus_per_rank)
-    return seconds * -(-ranks // machine.overlapping_ranks)
+    return seconds * -(-_ranks(machine, dpus) // machine.overlapping_ranks)
+
+
+def launch_seconds(machine: Machine, dpus: int) -> float:
+    """Return the seconds of a synchronous launch beyond the cycles of its slowest DPU.
+
+    The host starts the ranks and polls them until the last one is done.
+
+    Args:
+      machine: from `load_machine`.
+      dpus: number of DPUs.
+
+    Raises:
+      TypeError, ValueError: as `push_seconds`.
+    """
+    _check(machine, dpus, 0)
+    return machine.launch_seconds + _ranks(machine, dpus) * machine.launch_rank_seconds
+
+
+def _ranks(machine: Machine, dpus: int) -> int:
+    """Return the ranks of `dpus` DPUs, the last one partly filled."""
+    return -(-dpus // machine.dpus_per_rank)
 
 
 def _check(machine: Machine, dpus: int, size: int) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import jax
 import numpy as np
 import pytest
 from refusals import INF, NAN, check_refused, rows_of
@@ -17,6 +18,7 @@ COLUMN = np.zeros(8, np.int32)
 NUMBERS = np.zeros(8, np.float32)
 ROWS = TabularTransition(COLUMN, COLUMN, NUMBERS, COLUMN, NUMBERS, COLUMN)
 RAGGED = dataclasses.replace(ROWS, action=COLUMN[:3])
+FAR = dataclasses.replace(ROWS, state=np.arange(8, dtype=np.int32) // 3 * 2)
 RATES = tabular.Hyperparameters
 machine = functools.cache(pim.load_machine)
 chunks = functools.cache(lambda: pim.partition(ROWS, 2, 4, 2))
@@ -30,6 +32,16 @@ def partition(dpus=2, states=4, actions=2, rows=ROWS):
 def train(*arguments, passes=2, **options):
     options = {"rule": tabular.q_learning(), "schedule": pim.MergeSchedule(passes), **options}
     return pim.train(*(arguments or (chunks(),)), **options)
+
+
+def agents(rows=ROWS, lengths=None, states=4, actions=2):
+    both = jax.tree.map(lambda column: np.stack([column, column]), rows)
+    return pim.agent_chunks(both, states, actions, lengths)
+
+
+def train_agents(*arguments, passes=2, **options):
+    options = {"rule": tabular.q_learning(), **options}
+    return pim.train_agents(*(arguments or (agents(),)), passes=passes, **options)
 
 
 def work(**fields):
@@ -91,6 +103,36 @@ TABLE = {
         (lambda: train(tasklets=25), ValueError, "25 tasklets asked for, a DPU of upmem-2560 has"),
         (lambda: train(machine="x"), ValueError, "unknown machine 'x'; known: upmem-2560"),
         (lambda: train(backend="x"), ValueError, "backend must be one of auto, jax, cpu, upmem"),
+    ],
+    "pim.agent_chunks": [
+        (lambda: agents(RAGGED), ValueError, "transitions must be columns [agents, T] of one sh"),
+        (lambda: pim.agent_chunks(ROWS, 4, 2), ValueError, "must be columns [agents, T] of one"),
+        (lambda: agents(FAR), ValueError, "row 0, 6: state is 4, must be in [0, 4)"),
+        (lambda: agents(lengths=[8]), ValueError, "lengths must have shape (2,), got (1,)"),
+        (lambda: agents(lengths=[8, 9]), ValueError, "lengths[1] must be from 0 to 8, got 9"),
+        (lambda: agents(lengths=[8.0, 7.0]), TypeError, "lengths[0] must be an int, got"),
+        (lambda: agents(states=0), ValueError, "num_states must be at least 1, got 0"),
+    ],
+    "pim.train_agents": [
+        (
+            lambda: train_agents(pim.partition(ROWS, 2, 4, 2, "owner")),
+            *(ValueError, "chunks must be logs of agents (pim.agent_chunks), got a log by owner"),
+        ),
+        (lambda: train_agents(passes=0), ValueError, "passes must be at least 1, got 0"),
+        (lambda: train_agents(passes=1.5), TypeError, "passes must be an int, got 1.5"),
+        (lambda: train_agents(target_block=0), ValueError, "target_block must be at least 1"),
+        (lambda: train_agents(agents(), RATES(alpha=[0, 1])), ValueError, "alpha must be a scalar"),
+        (lambda: train_agents(agents(), None, -1), ValueError, "seed must be from 0 to 4294967295"),
+        (lambda: train_agents(tasklets=25), ValueError, "25 tasklets asked for, a DPU of upmem-25"),
+        (lambda: train_agents(backend="x"), ValueError, "backend must be one of auto, jax, cpu, u"),
+        (
+            lambda: train_agents(initial=tabular.q_learning().init(4, 2)),
+            *(ValueError, "initial must have shape (2, 1, 4, 2), got (1, 4, 2)"),
+        ),
+        (
+            lambda: train_agents(rule=tabular.independent_learners(tabular.q_learning(), 3)),
+            *(ValueError, "initial must have shape (2, 1, 4, 2), got (3, 1, 4, 2)"),
+        ),
     ],
     "pim.load_machine": [
         (lambda: pim.load_machine("x"), ValueError, "unknown machine 'x'; known: upmem-2560"),

@@ -1,5 +1,6 @@
 """The demo's files, on a part of the experiment; the whole of it, quickly, among the slow tests."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -45,12 +46,15 @@ def test_results_are_records_with_exactly_these_keys(demo):
         assert list(record) == RECORD_KEYS
         assert list(record["modelled_seconds"]) == PARTS
         assert all(seconds > 0 for seconds in record["modelled_seconds"].values())
-    made = [(each["rule"], each["numerics"], each["merge"]) for each in records]
+    made = [(each["rule"], each["numerics"], each["by"], each["merge"]) for each in records]
     assert made == [
-        ("q_learning", "fp32", "visits"),
-        ("q_learning", "int32_pow2", "visits"),
-        ("sarsa_epsilon_greedy", "fp32", "visits"),
-        ("q_learning", "fp32", "mean"),
+        ("q_learning", "fp32", "time", "visits"),
+        ("q_learning", "int32_pow2", "time", "visits"),
+        ("sarsa_epsilon_greedy", "fp32", "time", "visits"),
+        ("q_learning", "fp32", "owner", "visits"),
+        ("q_learning", "int32_pow2", "owner", "visits"),
+        ("sarsa_epsilon_greedy", "fp32", "owner", "visits"),
+        ("q_learning", "fp32", "time", "mean"),
     ]
 
 
@@ -82,10 +86,11 @@ def test_pictures_and_details(demo):
         assert curve["passes"] == [1, 2, 3, 4]
         assert len(curve["episode_return"]) == 4
     assert len(details["merge_period"]) == 2 * len(swiftrl.QUICK.sweep_periods)
-    for numerics in swiftrl.SCALING_NUMERICS:
-        seconds = details["modelled_scaling_seconds"]["100000"][numerics]
-        assert np.all(np.diff(seconds["pim_kernel"]) < 0)
-        assert np.all(np.array(seconds["total"]) > seconds["pim_kernel"])
+    assert details["fitted_mdp"]["episode_return"] <= details["optimal_return"]
+    for by, numerics in itertools.product(("time", "owner"), swiftrl.SCALING_NUMERICS):
+        seconds = details["modelled_scaling_seconds"]["100000"][by][numerics]
+        assert np.all(np.diff(seconds["cycles"]) < 0)
+        assert np.all(np.array(seconds["total"]) > seconds["cycles"])
     config = json.loads((out / "config.json").read_text())
     assert config["settings"]["tasklets"] == 16
     assert config["datasets"][0]["rows"] == swiftrl.QUICK.transitions

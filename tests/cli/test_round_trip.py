@@ -20,6 +20,7 @@ RECORD_KEYS = [
     "order",
     "numerics",
     "merge",
+    "by",
     "dpus",
     "passes",
     "period",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commands import as_json
+from commands import as_json, invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from sdk_present import needs
@@ -59,6 +59,17 @@ def test_cliff_walking_has_a_horizon_of_its_own():
     assert (
         tabular.optimal_return(envs.make_mdp("CliffWalking-v1"), tabular_run.LONGEST_EPISODE) == -13
     )
+
+
+def test_a_partition_by_owner(tmp_path):
+    log = tmp_path / "log.npz"
+    datasets.save(log, datasets.collect(envs.make_mdp("FrozenLake-v1"), "random", 2_000, seed=3))
+    words = ("train", log, "--dpus", 8, "--passes", 2, "--env", "FrozenLake-v1", "--by", "owner")
+    found = as_json(*words, "--out", tmp_path / "owner")
+    assert found["by"] == "owner"
+    other = invoke(*words, "--order", "RAN", "--out", tmp_path / "other")
+    assert other.exit_code == 2
+    assert "order must be SEQ" in " ".join(other.output.split())
 
 
 @pytest.mark.long  # builds programs of DPUs

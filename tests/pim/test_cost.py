@@ -366,8 +366,19 @@ def test_ranks_may_overlap():
     )
 
 
+def test_a_launch_costs_a_base_and_each_of_its_ranks():
+    """The line through the medians that its source measured; they are within 0.033 ms of it."""
+    measured = {1: 0.0495, 64: 0.0473, 128: 0.0581, 256: 0.0778, 512: 0.09, 1024: 0.1275}
+    for dpus, milliseconds in {**measured, 2048: 0.2986}.items():
+        ranks = math.ceil(dpus / 64)
+        seconds = transfers.launch_seconds(MACHINE, dpus)
+        assert seconds == pytest.approx(38.9e-6 + ranks * 7.58e-6)
+        assert seconds == pytest.approx(milliseconds / 1e3, abs=0.033e-3)
+    assert transfers.launch_seconds(MACHINE, 65) == transfers.launch_seconds(MACHINE, 128)
+
+
 def test_the_four_parts_by_hand():
-    machine = dataclasses.replace(MACHINE, launch_seconds=1e-3)
+    machine = dataclasses.replace(MACHINE, launch_seconds=1e-3, launch_rank_seconds=2e-4)
     w = workload(cost.split_rows(1_000_000, 128), 500, 6, passes=100, period=50)
     result = cost.modelled_seconds(machine, w)
     pull, broadcast = 128 * 12_000 / 4.74e9, 128 * 12_000 / 16.88e9
@@ -377,13 +388,27 @@ def test_the_four_parts_by_hand():
     assert result.detail["first_table"] == pytest.approx(broadcast)
     assert result.inter_pim == pytest.approx(pull + merge + broadcast)  # the first of two merges
     assert result.pim_to_cpu == pytest.approx(pull + merge)
-    assert result.detail["kernel_launch"] == pytest.approx(2e-3)
+    assert result.detail["kernel_launch"] == pytest.approx(2 * 1.4e-3)  # two launches of two ranks
     cycles = kernel.run_cycles(machine, w).total
-    assert result.pim_kernel == pytest.approx(cycles / 350e6 + 2e-3)
+    assert result.pim_kernel == pytest.approx(cycles / 350e6 + 2.8e-3)
+    assert result.kernel_cycles == pytest.approx(cycles / 350e6)
     assert result.total == pytest.approx(sum(result.detail.values()))
     host = result.total - result.pim_kernel
     assert result.energy_joules == pytest.approx(0.15 * 128 * result.pim_kernel + 73 * host)
     assert list(result.parts()) == ["cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu"]
+
+
+def test_independent_agents_move_their_tables_once():
+    w = workload((5_000,) * 128, 500, 6, passes=100, independent=True)
+    result = cost.modelled_seconds(MACHINE, w)
+    assert result.detail["first_table"] == pytest.approx(128 * 12_000 / 6.68e9)
+    assert result.pim_to_cpu == pytest.approx(128 * 12_000 / 4.74e9)
+    assert result.inter_pim == 0
+    launch = transfers.launch_seconds(MACHINE, 128)
+    cycles = kernel.run_cycles(MACHINE, w).total
+    assert result.pim_kernel == pytest.approx(cycles / 350e6 + launch)
+    merged = dataclasses.replace(w, independent=False, period=100)
+    assert kernel.run_cycles(MACHINE, w) == kernel.run_cycles(MACHINE, merged)
 
 
 def test_a_plain_mean_reads_no_visit_counts():
@@ -439,6 +464,18 @@ def test_strong_scaling_of_the_kernel_is_near_linear(numerics, num_states, num_a
     assert 15 <= points[-1].kernel_speedup <= 16
     for point in points:  # never more than the share of rows allows
         assert point.kernel_speedup <= 40_000 / point.longest_chunk
+
+
+def test_total_time_grows_with_the_cost_of_a_launch():
+    w = workload(cost.split_rows(100_000, 125), passes=10, numerics="int32_pow2")
+    found = cost.launch_sensitivity(MACHINE, w, (0.0, 1e-4), (125, 500))
+    assert list(found) == [0.0, 1e-4]
+    for free, paid in zip(*found.values(), strict=True):
+        assert paid.modelled.total == pytest.approx(free.modelled.total + 10 * 1e-4)
+        assert paid.kernel_speedup == free.kernel_speedup
+    free, paid = (points[-1].total_speedup for points in found.values())
+    assert 1 < paid < free
+    assert list(cost.launch_sensitivity(MACHINE, w, dpus=(125,))) == [0, 20e-6, 50e-6, 1e-4, 2e-4]
 
 
 # --- Properties
@@ -553,6 +590,10 @@ def test_more_dpus_or_tasklets_than_there_are():
         ({"imbalance": math.nan}, "imbalance must be at least 1, got nan"),
         ({"target_block": 0}, "target_block must be at least 1, got 0"),
         ({"period": 0}, "period must be at least 1, got 0"),
+        (
+            {"independent": True, "owner": cost.OwnerExchange(1, 1, 1)},
+            "independent DPUs exchange nothing, so owner must be None",
+        ),
     ],
 )
 def test_bad_workloads_are_refused(fields, message):

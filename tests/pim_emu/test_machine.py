@@ -119,7 +119,7 @@ def test_missing_and_unknown_constants_are_named():
         ("clock_hz", '"Hz"', '"MHz"', "'clock_hz': unit must be 'Hz', got 'MHz'"),
         ("clock_hz", '"published"', '"certain"', "'clock_hz': status must be one of"),
         ("clock_hz", "unit =", "units =", "'clock_hz': keys must be"),
-        ("launch_seconds", "0.0", "-1e-6", "'launch_seconds': value must be positive, got -1e-06"),
+        ("launch_seconds", "38.9e-6", "-1", "'launch_seconds': value must be positive, got -1"),
         ("ranks", "40", "2.5", "'ranks': value must be a whole number, got 2.5"),
     ],
 )

@@ -108,6 +108,7 @@ def test_independent_learners_equal_single_ones():
             alone = alone_update(alone, row, Hyperparameters(rates.alpha[agent], 0.5, 0.1))
         np.testing.assert_array_equal(tables[agent], alone)
     assert agents.values(tables).shape == (4, 2, 3)
+    assert tabular.independent_learners(rule, 4) == agents  # so that nothing compiles again
     with pytest.raises(ValueError, match="num_agents must be at least 1, got 0"):
         tabular.independent_learners(rule, 0)
 

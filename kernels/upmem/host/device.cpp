@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 
 namespace accel_rl::upmem {
@@ -80,12 +81,14 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
   const std::lock_guard lock(mutex_);
   detach_after_fork();
   try {
-    if (!trainer_ || loaded_ != id || trainer_->dpus() != rows.chunks) {
+    if (!trainer_ || loaded_ != id || asked_ != rows.chunks ||
+        (!launch.own_tables && trainer_->dpus() < rows.chunks)) {
       free_dpus();  // before others are asked for
-      trainer_ = std::make_unique<Trainer>(wanted.program, rows.chunks, wanted.profile, wanted.mode,
-                                           wanted.count_instructions);
+      allocate(wanted, rows.chunks, launch.own_tables);
       loaded_ = id;
+      asked_ = rows.chunks;
     }
+    if (trainer_->dpus() < rows.chunks) return run_in_rounds(rows, launch, table, tables);
     if (resident_ != token) {
       resident_ = 0;
       trainer_->load_rows(rows);
@@ -95,6 +98,36 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
   } catch (...) {
     free_dpus();
     throw;
+  }
+}
+
+void Device::allocate(const Registered &wanted, uint32_t chunks, bool in_rounds) {
+  for (uint32_t count = chunks;;) {
+    try {
+      trainer_ = std::make_unique<Trainer>(wanted.program, count, wanted.profile, wanted.mode,
+                                           wanted.count_instructions);
+      return;
+    } catch (const Error &error) {
+      if (error.kind != Kind::too_few_dpus || !in_rounds || count < 2) throw;
+    }
+    // The fewest rounds of less than `count` chunks, and as many chunks in each.
+    const uint32_t rounds = (chunks + count - 2) / (count - 1);
+    count = (chunks + rounds - 1) / rounds;
+  }
+}
+
+void Device::run_in_rounds(const Rows &rows, const Launch &launch, const void *table,
+                           void *tables) {
+  const uint32_t count = trainer_->dpus();
+  const size_t row_words = size_t{4} * rows.capacity, entries = trainer_->program().entries();
+  resident_ = 0;
+  for (uint32_t start = 0; start < rows.chunks; start += count) {
+    // The last round is as large as the others: it repeats chunks, which gives the same tables.
+    const size_t first = std::min(start, rows.chunks - count);
+    trainer_->load_rows({rows.words + first * row_words, rows.lengths + first, count, rows.capacity,
+                         static_cast<uint32_t>(first)});
+    trainer_->run(launch, static_cast<const uint32_t *>(table) + first * entries,
+                  static_cast<uint32_t *>(tables) + first * entries);
   }
 }
 

@@ -37,7 +37,8 @@ class Device {
   // DPUs still hold them.
   uint64_t next_token();
 
-  // Run on as many DPUs as there are chunks; the rows go there first if they are not there.
+  // Run on as many DPUs as there are chunks; the rows go there first if they are not there. Chunks
+  // with tables of their own run in rounds, one after the other, where fewer DPUs are free.
   void run(int64_t id, const Rows &rows, uint64_t token, const Launch &launch, const void *table,
            void *tables);
 
@@ -54,6 +55,10 @@ class Device {
 
  private:
   Device();
+  // Take DPUs for so many chunks, in as few rounds as the free ones allow if they may be several.
+  void allocate(const Registered &wanted, uint32_t chunks, bool in_rounds);
+  // Run chunks with tables of their own, as many at a time as the trainer has DPUs.
+  void run_in_rounds(const Rows &rows, const Launch &launch, const void *table, void *tables);
   void collect();    // the trainer's report
   void free_dpus();  // the DPUs
   // After a fork: the DPUs are the parent's.
@@ -64,6 +69,7 @@ class Device {
   std::map<int64_t, Registered> programs_;
   std::unique_ptr<Trainer> trainer_;
   int64_t loaded_ = 0;     // program of the trainer
+  uint32_t asked_ = 0;     // chunks for which its DPUs were taken
   uint64_t resident_ = 0;  // token of its rows; 0: none
   uint64_t token_;
   Report report_, seen_;  // all, and what of the trainer's is in it

@@ -78,9 +78,9 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
   if (XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 3, values)) return error;
   const XLA_FFI_DataType entry = values[1] == ARL_FP32 ? f32 : s32;
   const arl_buffer buffers[] = {
-      {"rows", s32, "DT4"},  {"lengths", s32, "D"},   {"token", u32, "12"},
-      {"table", entry, "E"}, {"rates", entry, "3"},   {"explore", u32, ""},
-      {"seed", u32, ""},     {"first_pass", u32, ""}, {"tables", entry, "DE"},
+      {"rows", s32, "DT4"},   {"lengths", s32, "D"},   {"token", u32, "12"},
+      {"table", entry, "GE"}, {"rates", entry, "3"},   {"explore", u32, ""},
+      {"seed", u32, ""},      {"first_pass", u32, ""}, {"tables", entry, "DE"},
   };
   void *data[9];
   arl_sizes sizes;
@@ -90,6 +90,9 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
     const Program program = device.find(values[0]).program;
     if (sizes.of['E'] != program.entries() || values[1] != static_cast<int64_t>(program.numerics))
       throw Error(Kind::invalid, "the table is not one of this program");
+    const bool own_tables = sizes.of['G'] != 1;
+    if (own_tables && sizes.of['G'] != sizes.of['D'])
+      throw Error(Kind::invalid, "there must be one table, or one for each chunk");
     const auto *token = static_cast<const uint32_t *>(data[2]);
     const auto *rates = static_cast<const uint32_t *>(data[4]);
     const Launch launch = {
@@ -100,6 +103,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
         .gamma = rates[1],
         .epsilon = rates[2],
         .explore = *static_cast<const uint32_t *>(data[5]),
+        .own_tables = own_tables,
     };
     device.run(values[0], rows_of(data, sizes), static_cast<uint64_t>(token[1]) << 32 | token[0],
                launch, data[3], data[8]);

@@ -29,6 +29,7 @@ struct Launch {
   uint32_t seed = 0, first_pass = 0, num_passes = 1;
   uint32_t alpha = 0, gamma = 0, epsilon = 0;  // bits of table entries
   uint32_t explore = 0;                        // epsilon in 1/65,536
+  bool own_tables = false;                     // each chunk starts from a table of its own
 };
 
 // Rows of D chunks, as accel_rl/tabular/rows.py encodes them: words [D][T][4], of which the first
@@ -37,6 +38,7 @@ struct Rows {
   const uint32_t *words;
   const int32_t *lengths;
   uint32_t chunks, capacity;  // D, T
+  uint32_t first = 0;         // index of the first chunk, for random streams
 };
 
 }  // namespace accel_rl::upmem

@@ -14,7 +14,7 @@ struct Report {
   uint64_t counts_instructions = 0;  // 1: DPUs counted instructions, 0: cycles
   uint64_t loads = 0, launches = 0;  // of rows or keys; of the program
   uint64_t program_loads = 0;
-  uint64_t scattered_bytes = 0;       // to each DPU, for all loads
+  uint64_t scattered_bytes = 0;       // different to each: loads, and tables of their own
   uint64_t load_broadcast_bytes = 0;  // the same to each, for all loads
   uint64_t broadcast_bytes = 0;       // the same to each, for all launches
   uint64_t gathered_bytes = 0;        // from each DPU, for all launches

@@ -59,7 +59,7 @@ void Trainer::load_rows(const Rows &rows) {
   const Records records = pack(program_, rows);
   wide_ = records.wide;
   for (uint32_t d = 0; d < rows.chunks; ++d)
-    chunks_[d] = {static_cast<uint32_t>(rows.lengths[d]), d};
+    chunks_[d] = {static_cast<uint32_t>(rows.lengths[d]), rows.first + d};
   attempt([&] {
     if (records.bytes > dpus_->heap_bytes())
       throw Error(Kind::too_large, "a chunk of " + std::to_string(rows.capacity) + " rows needs " +
@@ -83,9 +83,11 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
   const size_t bytes = program_.entries() * entry_bytes, moved = table_bytes();
   uint8_t *gathered = static_cast<uint8_t *>(tables);
   if (!padded_.empty()) {
-    std::memcpy(padded_.data(), table, bytes);
-    table = padded_.data();
     gathered = padded_.data() + moved;
+    uint8_t *starts = launch.own_tables ? gathered : padded_.data();
+    for (uint32_t d = 0; d < (launch.own_tables ? dpus_count_ : 1); ++d)
+      std::memcpy(starts + d * moved, static_cast<const uint8_t *>(table) + d * bytes, bytes);
+    table = starts;
   }
   parameters_ = {.seed = launch.seed,
                  .first_pass = launch.first_pass,
@@ -99,7 +101,10 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
                  .unused = 0};
   attempt([&] {
     dpus_->broadcast("parameters", &parameters_, sizeof parameters_);
-    dpus_->broadcast("tables", table, moved);
+    if (launch.own_tables)
+      dpus_->scatter("tables", table, moved, moved);
+    else
+      dpus_->broadcast("tables", table, moved);
     dpus_->launch();
     dpus_->gather("tables", gathered, moved, moved);
     dpus_->gather("counted", counted_.data(), sizeof(uint64_t), sizeof(uint64_t));
@@ -109,7 +114,8 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
     for (uint32_t d = 0; d < dpus_count_; ++d)
       std::memcpy(static_cast<uint8_t *>(tables) + d * bytes, gathered + d * moved, bytes);
   ++report_.launches;
-  report_.broadcast_bytes += sizeof parameters_ + moved;
+  report_.broadcast_bytes += sizeof parameters_;
+  (launch.own_tables ? report_.scattered_bytes : report_.broadcast_bytes) += moved;
   report_.gathered_bytes += moved + sizeof(uint64_t);
   report_.slowest += *std::max_element(counted_.begin(), counted_.end());
   report_.counted += std::accumulate(counted_.begin(), counted_.end(), uint64_t{0});

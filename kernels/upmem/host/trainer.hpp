@@ -1,4 +1,5 @@
-// Training on a set of DPUs: rows go there once, then launches run from a broadcast table.
+// Training on a set of DPUs: rows go there once, then launches run from a broadcast table, or from
+// one for each DPU.
 
 #ifndef ACCEL_RL_UPMEM_TRAINER_HPP
 #define ACCEL_RL_UPMEM_TRAINER_HPP
@@ -30,7 +31,8 @@ class Trainer {
   // range, or too many for the MRAM, or a transfer failed.
   void load_rows(const Rows &rows);
 
-  // Run passes on all DPUs, each from `table` [entries] on; the results go to tables [D][entries].
+  // Run passes on all DPUs, each from `table` [entries] on, or with `own_tables` from its own of
+  // [D][entries]; the results go to tables [D][entries].
   // Throws Error: a DPU stopped, or a transfer failed. The DPUs are then freed, and later calls
   // throw too.
   void run(const Launch &launch, const void *table, void *tables);

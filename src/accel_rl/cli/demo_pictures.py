@@ -15,7 +15,7 @@ from accel_rl.io.values import Json
 _RULES = {"q_learning": "Q-learning", "sarsa_epsilon_greedy": "SARSA (ε-greedy)"}
 _DASHES = {"fp32": "-", "int32_scaled": (0, (4, 2)), "int32_pow2": ":"}
 _ORDER_COLORS = dict(zip(swiftrl.ORDERS, plot.COLORS, strict=False))
-_MEAN_COLOR = plot.COLORS[4]
+_MEAN_COLOR, _OWNER_COLOR = plot.COLORS[4], plot.COLORS[5]
 
 
 def draw(findings: Sequence[Findings], scale: Scale, tasklets: int) -> dict[str, Figure]:
@@ -64,12 +64,15 @@ def _curves(findings: Sequence[Findings], scale: Scale) -> Figure:
 def _label(run: Trained) -> str:
     settings = run.settings
     merge = "" if settings.merge == "visits" else f", merge {settings.merge}"
-    return f"{settings.order}, {settings.numerics}{merge}"
+    order = "by owner" if settings.by == "owner" else settings.order
+    return f"{order}, {settings.numerics}{merge}"
 
 
 def _style(settings: TabularSettings) -> dict[str, Json]:
     if settings.merge == "mean":
         return {"color": _MEAN_COLOR, "linewidth": 1.6}
+    if settings.by == "owner":
+        return {"color": _OWNER_COLOR, "linestyle": _DASHES[settings.numerics], "linewidth": 1.6}
     # Dashes over a wider, paler line keep curves that coincide visible.
     width = 2.6 if settings.numerics == "fp32" else 1.4
     return {
@@ -83,18 +86,23 @@ def _style(settings: TabularSettings) -> dict[str, Json]:
 def _scaling(findings: Sequence[Findings], tasklets: int) -> Figure:
     sizes = list(findings[0].scaling)
     figure = pictures.new_figure(
-        10.5,
+        14.0,
         4.1 * len(sizes),
-        f"Modelled strong scaling of Q-learning, SEQ, {tasklets} tasklets, merged after every pass",
+        f"Modelled strong scaling of Q-learning, SEQ, {tasklets} tasklets, merged after every "
+        "pass; all parts: with launches and transfers",
     )
-    kinds = {"pim_kernel": "PIM kernel", "total": "kernel and all transfers"}
+    kinds = {
+        ("cycles", "time"): "kernel alone, by time",
+        ("total", "time"): "all parts, by time",
+        ("total", "owner"): "all parts, by owner",
+    }
     for row, size in zip(
         figure.subplots(len(sizes), len(kinds), squeeze=False), sizes, strict=True
     ):
-        for ax, (kind, name) in zip(row, kinds.items(), strict=True):
+        for ax, ((kind, by), name) in zip(row, kinds.items(), strict=True):
             curves, styles = {}, {}
             for found, color in zip(findings, plot.COLORS, strict=False):
-                for numerics, seconds in found.scaling[size].items():
+                for numerics, seconds in found.scaling[size][by].items():
                     label = f"{found.environment}, {numerics}"
                     curves[label] = seconds[kind]
                     styles[label] = {"color": color, "linestyle": _DASHES[numerics]}

@@ -64,6 +64,13 @@ def train_log(
     stride: Annotated[
         int, typer.Option(rich_help_panel=_ALGORITHM, min=1, help="Distance of rows in STR.")
     ] = 4,
+    by: Annotated[
+        Literal["time", "owner"],
+        typer.Option(
+            rich_help_panel=_SCHEDULE,
+            help="Partition: the log as it is, or sorted by state and action.",
+        ),
+    ] = "time",
     dpus: Annotated[
         int, typer.Option(rich_help_panel=_SCHEDULE, min=1, help="DPUs that share the rows.")
     ] = _DPUS,
@@ -153,6 +160,7 @@ def train_log(
         numerics=numerics,
         order=order,
         stride=stride,
+        by=by,
         dpus=dpus,
         passes=passes or schedule.passes,
         period=period or schedule.period,
@@ -186,7 +194,7 @@ def train_log(
     with console.bad_input():
         load = modelled.load_of(dataset)
         workload = modelled.workload(described, load, settings.kernel, dpus)
-        chunks = tabular_run.chunks_of(dataset, dpus)
+        chunks = tabular_run.chunks_of(dataset, dpus, by)
         chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
     with console.bad_input("--out"):

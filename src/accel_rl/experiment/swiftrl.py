@@ -11,6 +11,7 @@ Reference: Gogineni et al., "SwiftRL", ISPASS 2024, arXiv:2405.03967.
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 
@@ -72,11 +73,13 @@ class Findings:
     environment: str
     dataset: dict[str, Json]  # see `tabular_run.describe`
     optimal: float  # return of an optimal policy
+    fitted: dict[str, float]  # see `Laboratory.fit`
     trained: list[Trained]  # main runs, merged by visits
     mean: Trained  # Q-learning with the plain mean of the tables
     sarsa: list[dict[str, Json]]  # see `sarsa_error`
     sweep: list[dict[str, Json]]  # records of merge x period; empty but in SWEEP_ENVIRONMENT
-    scaling: dict[str, dict[str, dict[str, list[float]]]]  # transitions -> numerics -> seconds
+    # transitions -> partition -> numerics -> seconds
+    scaling: dict[str, dict[str, dict[str, dict[str, list[float]]]]]
 
 
 class Laboratory:
@@ -98,8 +101,10 @@ class Laboratory:
     ) -> list[Trained]:
         """Train with each of the settings, in parallel on the pool's threads."""
         settings = list(settings)
-        for dpus in {each.dpus for each in settings}:
-            self._chunks(dpus)  # fill the cache first: concurrent misses would each split the log
+        for dpus, by in {(each.dpus, each.by) for each in settings}:
+            self._chunks(
+                dpus, by
+            )  # fill the cache first: concurrent misses would each split the log
         done = []
         for each, run in zip(settings, pool.map(self.train, settings), strict=True):
             done.append(run)
@@ -109,7 +114,7 @@ class Laboratory:
     def train(self, settings: TabularSettings) -> Trained:
         """Train with the settings, and model the time on DPUs."""
         outcome = tabular_run.train(
-            self._chunks(settings.dpus), settings, self.probe, segmented=False
+            self._chunks(settings.dpus, settings.by), settings, self.probe, segmented=False
         )
         returns = np.asarray(outcome.returns)
         seconds = self.modelled_seconds(settings)
@@ -120,6 +125,29 @@ class Laboratory:
         """Model the seconds of each part of a run on DPUs, without the run."""
         run = modelled.workload(self._machine, self.load, settings.kernel, settings.dpus)
         return modelled.parts(self._machine, run)
+
+    def fit(self, gamma: float) -> dict[str, float]:
+        """Solve the MDP that the data's counts estimate.
+
+        Args:
+            gamma: discount factor.
+
+        Returns:
+            "episode_return" of its greedy policy, exact in the environment, and
+            "measured_seconds" on this machine, without compilation.
+        """
+
+        def solve() -> jax.Array:
+            model = tabular.fit_mdp(
+                self.dataset.transitions, self.mdp.num_states, self.mdp.num_actions
+            )
+            return jax.block_until_ready(tabular.value_iteration(model, gamma)[1])
+
+        values = solve()
+        started = time.perf_counter()
+        solve()
+        seconds = time.perf_counter() - started
+        return {"episode_return": float(self.probe(values)), "measured_seconds": seconds}
 
     def first(self, transitions: int) -> "Laboratory":
         """Return a laboratory with the first transitions only."""
@@ -161,23 +189,29 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
         sweep = [run.record for run in small.train_all(_sweep_settings(scale, seed), pool, step)]
 
     optimal = float(tabular.optimal_return(laboratory.mdp))
+    fitted = laboratory.fit(base.gamma)
     described = tabular_run.describe(laboratory.dataset)
     modelled_seconds = scaling.result()
     step(f"{environment}: {scale.scaling_transitions:,} transitions modelled")
-    return Findings(environment, described, optimal, trained, mean, sarsa, sweep, modelled_seconds)
+    return Findings(
+        environment, described, optimal, fitted, trained, mean, sarsa, sweep, modelled_seconds
+    )
 
 
 def _model_scaling(
     laboratory: Laboratory, scale: Scale, base: TabularSettings
-) -> dict[str, dict[str, dict[str, list[float]]]]:
+) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
     """Model the seconds of each part over numbers of DPUs: `Findings.scaling`."""
     more = _collect(laboratory.environment, scale.scaling_transitions, base.seed)
     return {
         str(len(load.pairs)): {
-            numerics: modelled.scaling(
-                load, dataclasses.replace(base, numerics=numerics).kernel, SCALING_DPUS
-            )
-            for numerics in SCALING_NUMERICS
+            by: {
+                numerics: modelled.scaling(
+                    load, dataclasses.replace(base, numerics=numerics, by=by).kernel, SCALING_DPUS
+                )
+                for numerics in SCALING_NUMERICS
+            }
+            for by in ("time", "owner")
         }
         for load in (modelled.load_of(more), laboratory.load)
     }
@@ -185,8 +219,8 @@ def _model_scaling(
 
 def _describe(settings: TabularSettings) -> str:
     return (
-        f"{settings.rule}, {settings.order}, {settings.numerics}, {settings.dpus:,} DPUs, "
-        f"merge {settings.merge} each {settings.period}"
+        f"{settings.rule}, {settings.order}, {settings.numerics}, {settings.dpus:,} DPUs by "
+        f"{settings.by}, merge {settings.merge} each {settings.period}"
     )
 
 
@@ -224,12 +258,15 @@ def _collect(environment: str, transitions: int, seed: int) -> TabularDataset:
 
 
 def _main_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:
-    """Yield the twelve variants of the paper, and Q-learning in the third numerics."""
+    """Yield the paper's twelve variants, Q-learning in the third numerics, and both by owner."""
     base = TabularSettings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     for rule, order in itertools.product(RULES, ORDERS):
         first = (rule, order) == (RULES[0], ORDERS[0])
         for numerics in (*NUMERICS, "int32_pow2") if first else NUMERICS:
             yield dataclasses.replace(base, rule=rule, order=order, numerics=numerics)
+    for rule in RULES:
+        for numerics in (*NUMERICS, "int32_pow2") if rule == RULES[0] else NUMERICS:
+            yield dataclasses.replace(base, rule=rule, numerics=numerics, by="owner")
 
 
 def _sweep_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:

@@ -18,6 +18,7 @@ from accel_rl.datasets import TabularDataset
 from accel_rl.datasets.dataset import columns
 from accel_rl.io.values import Json
 from accel_rl.pim import Machine, modelled
+from accel_rl.pim.partition import LANES
 from accel_rl.types import MDP, Array
 
 _SEGMENTS = 10  # approximate number of calls in a training; Ctrl-C takes effect between calls
@@ -35,6 +36,7 @@ class TabularSettings:
     numerics: str = "fp32"
     order: str = "SEQ"
     stride: int = 4
+    by: str = "time"  # or "owner", see `pim.partition`
     dpus: int = 2000
     passes: int = 100
     period: int = 1
@@ -59,6 +61,7 @@ class TabularSettings:
             passes=self.passes,
             period=self.period,
             merge=self.merge,
+            lanes=LANES if self.by == "owner" else 0,
         )
 
 
@@ -83,10 +86,10 @@ def describe(dataset: TabularDataset) -> dict[str, Json]:
     return {**info, "rows": len(dataset), "sha256": digest.hexdigest()}
 
 
-def chunks_of(dataset: TabularDataset, dpus: int) -> pim.Chunks:
-    """Split a dataset over `dpus` DPUs."""
+def chunks_of(dataset: TabularDataset, dpus: int, by: str = "time") -> pim.Chunks:
+    """Split a dataset over `dpus` DPUs, by time or by owner."""
     info = dataset.info
-    return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions)
+    return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions, by)
 
 
 def horizon_of(mdp: MDP) -> int:
@@ -203,6 +206,7 @@ def record(
         "order": settings.order,
         "numerics": settings.numerics,
         "merge": settings.merge,
+        "by": settings.by,
         "dpus": settings.dpus,
         "passes": settings.passes,
         "period": settings.period,

@@ -5,6 +5,7 @@ result = pim.train(chunks, rule=tabular.q_learning(), schedule=pim.MergeSchedule
 """
 
 from accel_rl.pim import cost, match, modelled, upmem
+from accel_rl.pim.agents import AgentsResult, agent_chunks, train_agents
 from accel_rl.pim.backends import (
     Backend,
     cpu_backend,
@@ -20,11 +21,13 @@ from pim_emu import Machine, available_machines, load_machine
 __all__ = [
     "MERGES",
     "SWIFTRL",
+    "AgentsResult",
     "Backend",
     "Chunks",
     "Machine",
     "MergeSchedule",
     "TrainResult",
+    "agent_chunks",
     "available_machines",
     "chunk_lengths",
     "cost",
@@ -37,6 +40,7 @@ __all__ = [
     "partition",
     "select_backend",
     "train",
+    "train_agents",
     "upmem",
     "upmem_backend",
 ]

@@ -76,22 +76,23 @@ def merge_tables(
       Merged table, [E].
     """
     one_of("merge", name, MERGES)
-    check_bound(name, tables.dtype, bound)
-    weights = _weights(name, visits, alpha)
+    weights = run_weights(name, visits, alpha)
     # The plain mean has no base: subtracting and adding it again would round in FP32.
     start = jnp.zeros_like(base) if name == "mean" else base
+    # Summed as integers: float32 counts of visits would round from 2**24 on.
+    total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
     if tables.dtype == jnp.float32:
-        return _merge_fp32(tables, start, weights)
-    return _merge_int32(tables, start, weights, bound)
+        weighted = pairwise_sum(weights.astype(jnp.float32) * (tables - start))
+        return add_mean_change(start, weighted, total)
+    check_bound(name, bound)
 
+    def step(sums: list[Array], dpu: tuple[Array, Array]) -> tuple[list[Array], None]:
+        products = limb_products(dpu[0], start, dpu[1], bound)
+        return [x + y for x, y in zip(sums, products, strict=True)], None
 
-def check_bound(name: str, dtype: np.dtype, bound: int) -> None:
-    """Raise ValueError if the weights of an INT32 merge could be too large for exact sums."""
-    if dtype == np.int32 and bound >= MAX_INT32_WEIGHT:
-        raise ValueError(
-            f"INT32 merge {name!r} allows fewer than {MAX_INT32_WEIGHT} weighted updates between "
-            f"two merges, got up to {bound}: use a shorter period"
-        )
+    # One array per limb: XLA's CPU compiler does not vectorise a stacked array.
+    zeros = [jnp.zeros_like(start)] * _limbs(bound)[0]
+    return move_by_sums(start, jax.lax.scan(step, zeros, (tables, weights))[0], total, bound)
 
 
 def pairwise_sum(x: Array) -> Array:
@@ -124,7 +125,8 @@ def damped_weights(alpha: Array) -> Array:
     return jax.lax.scan(step, jnp.full_like(keep, one), None, length=_DAMPED_ENTRIES)[1]
 
 
-def _weights(name: str, visits: Array, alpha: Array) -> Array:
+def run_weights(name: str, visits: Array, alpha: Array) -> Array:
+    """Return the weights, uint32, of tables or runs with so many updates, uint32."""
     if name == "visits":
         return visits
     if name == "mean":
@@ -134,38 +136,52 @@ def _weights(name: str, visits: Array, alpha: Array) -> Array:
     return damped_weights(alpha)[jnp.minimum(visits, np.uint32(_DAMPED_ENTRIES - 1))]
 
 
-def _merge_fp32(tables: Array, base: Array, weights: Array) -> Array:
-    # Summed as integers: float32 counts of visits would round from 2**24 on.
-    total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
-    weighted = pairwise_sum(weights.astype(jnp.float32) * (tables - base))
+def check_bound(name: str, bound: int) -> None:
+    """Raise ValueError unless weighted INT32 sums of limbs fit 32 bits."""
+    if bound >= MAX_INT32_WEIGHT:
+        raise ValueError(
+            f"INT32 merge {name!r} allows fewer than {MAX_INT32_WEIGHT} weighted updates between "
+            f"two merges, got up to {bound}: use a shorter period"
+        )
+
+
+def add_mean_change(base: Array, weighted: Array, total: Array) -> Array:
+    """Return base + weighted / total in FP32, or base where total, uint32, is 0."""
     # Multiply by the reciprocal: XLA rewrites division by a constant, as in "mean", to the same.
     share = np.float32(1) / jnp.maximum(total, np.uint32(1)).astype(jnp.float32)
     return jnp.where(total > 0, base + weighted * share, base)
 
 
-def _merge_int32(tables: Array, base: Array, weights: Array, bound: int) -> Array:
-    # The magnitude of a difference is split into limbs short enough for the weighted sum of a limb
-    # over all DPUs to fit an int32.
+def _limbs(bound: int) -> tuple[int, int]:
+    """Return number and bits of limbs of which weighted sums over all DPUs fit an int32."""
     bits = 31 - bound.bit_length()
-    limbs = -(-32 // bits)
+    return -(-32 // bits), bits
+
+
+def limb_products(table: Array, base: Array, weight: Array, bound: int) -> list[Array]:
+    """Return weight * (table - base) of INT32 entries, as int32 products of each limb."""
+    limbs, bits = _limbs(bound)
     mask = np.uint32(2**bits - 1)
+    negative = table < base
+    # A difference of two int32 needs 33 bits. Its magnitude fits uint32, and its sign goes to the
+    # weight, whose products are small enough to be signed.
+    difference = table.astype(jnp.uint32) - base.astype(jnp.uint32)
+    magnitude = jnp.where(negative, ~difference + np.uint32(1), difference)
+    signed = jnp.where(negative, ~weight + np.uint32(1), weight)
+    parts = [(magnitude >> np.uint32(bits * k)) & mask for k in range(limbs)]
+    return [(part * signed).astype(jnp.int32) for part in parts]
 
-    def step(sums: list[Array], dpu: tuple[Array, Array]) -> tuple[list[Array], None]:
-        table, weight = dpu
-        negative = table < base
-        # A difference of two int32 needs 33 bits. Its magnitude fits uint32, and its sign goes to
-        # the weight, whose products are small enough to be signed.
-        difference = table.astype(jnp.uint32) - base.astype(jnp.uint32)
-        magnitude = jnp.where(negative, ~difference + np.uint32(1), difference)
-        signed = jnp.where(negative, ~weight + np.uint32(1), weight)
-        parts = [(magnitude >> np.uint32(bits * k)) & mask for k in range(limbs)]
-        products = [(part * signed).astype(jnp.int32) for part in parts]
-        return [x + y for x, y in zip(sums, products, strict=True)], None
 
-    # One array per limb: XLA's CPU compiler does not vectorise a stacked array.
-    zeros = [jnp.zeros_like(base)] * limbs
-    sums, _ = jax.lax.scan(step, zeros, (tables, weights))
-    total = jnp.sum(weights, axis=0, dtype=jnp.uint32)
+def move_by_sums(base: Array, sums: list[Array], total: Array, bound: int) -> Array:
+    """Return base + sum / total, the quotient rounded half away from zero, or base if total is 0.
+
+    Args:
+      base: int32 [E].
+      sums: int32 [E] for each limb, sums of `limb_products`.
+      total: uint32 [E], sums of weights.
+      bound: as for `limb_products`.
+    """
+    limbs, bits = _limbs(bound)
     numerator = wide.from_int32(sums[limbs - 1])
     for k in reversed(range(limbs - 1)):
         numerator = wide.add(wide.shift_left(numerator, bits), wide.from_int32(sums[k]))

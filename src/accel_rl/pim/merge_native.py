@@ -29,7 +29,8 @@ def merge_tables(
     one_of("dtype of tables", tables.dtype.name, _TARGETS)
     if tables.ndim != 2:
         raise ValueError(f"tables must have axes [D, E], got shape {tables.shape}")
-    merge.check_bound(name, tables.dtype, bound)
+    if tables.dtype == np.int32:
+        merge.check_bound(name, bound)
     entries = tables.shape[1:]
     require_array("base", base, tables.dtype, entries)
     require_array("visits", visits, np.uint32, tables.shape)

@@ -1,6 +1,7 @@
 """Modelled time of runs on UPMEM DPUs, from the cost model `accel_rl.pim.cost`; never measured."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from accel_rl.pim import cost
 from accel_rl.pim.partition import record_bytes
 from accel_rl.pim.upmem.host import LaunchReport
 from accel_rl.tabular import Order
-from pim_emu.cost import broadcast_seconds, pull_seconds, push_seconds
+from pim_emu.cost import broadcast_seconds, launch_seconds, pull_seconds, push_seconds
 from pim_emu.machine import Machine, load_machine
 
 
@@ -20,9 +21,15 @@ class Load:
     """Properties of a dataset that the cost model needs, for any rule."""
 
     pairs: np.ndarray  # [N] int32, s * A + a of every transition
+    next_rows: np.ndarray  # [N] int32, s' of every transition, S where the episode ended
     num_states: int  # S
     num_actions: int  # A
-    record_bytes: int  # 8 or 16, bytes of a transition in MRAM
+    record_bytes: int  # 8 or 16, bytes of a transition in MRAM by time
+
+    @functools.cached_property
+    def sorted(self) -> cost.SortedLog:
+        """Log sorted by entry, for runs by owner."""
+        return cost.sort_log(self.pairs, self.next_rows)
 
 
 def load_of(dataset: TabularDataset) -> Load:
@@ -30,8 +37,10 @@ def load_of(dataset: TabularDataset) -> Load:
     validate(dataset)
     info, columns = dataset.info, dataset.transitions
     pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
+    ended = np.asarray(columns.discount) == 0
+    next_rows = np.where(ended, np.int32(info.num_states), np.asarray(columns.next_state))
     each = record_bytes(info.num_states * info.num_actions, info.num_actions, columns.reward)
-    return Load(pairs, info.num_states, info.num_actions, each)
+    return Load(pairs, next_rows, info.num_states, info.num_actions, each)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +55,15 @@ class KernelSettings:
     passes: int
     period: int
     merge: str
+    lanes: int = 0  # of each DPU if the log is partitioned by owner; 0: by time
 
 
 def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) -> cost.DpuWorkload:
-    """Return the workload of a run for the cost model, with the imbalance of the slowest DPU."""
+    """Return the workload of a run for the cost model.
+
+    By time it has the imbalance of the slowest DPU, by owner the largest exchange of any DPU.
+    """
+    owner = load.sorted.exchange(dpus, kernel.lanes) if kernel.lanes else None
     run = cost.DpuWorkload(
         rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
         num_states=load.num_states,
@@ -58,14 +72,17 @@ def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) ->
         numerics=kernel.numerics,
         order=kernel.order.name,
         stride=kernel.order.stride,
-        record_bytes=load.record_bytes,
+        record_bytes=8 if owner else load.record_bytes,
         target_block=kernel.target_block,
         tasklets=kernel.tasklets,
         passes=kernel.passes,
         period=kernel.period,
         weighted_merge=kernel.merge != "mean",
+        owner=owner,
     )
     cost.check_fits(machine, run)
+    if owner:
+        return run
     return dataclasses.replace(run, imbalance=_slowest(machine, load, run))
 
 
@@ -81,8 +98,8 @@ def parts_of_run(
 ) -> dict[str, float]:
     """Return modelled seconds of one training on DPUs, from its recorded cycles and bytes.
 
-    Kernel time is the cycles of the slowest DPU of each launch, at the machine's clock. Transfer
-    time is the bytes moved, at the machine's bandwidths.
+    Kernel time is the cycles of the slowest DPU of each launch, at the machine's clock, and the
+    host's overhead of each launch. Transfer time is the bytes moved, at the machine's bandwidths.
 
     Args:
         machine: machine with the clock and bandwidths.
@@ -104,9 +121,36 @@ def parts_of_run(
         "cpu_to_pim": broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes)
         + broadcast,
-        "pim_kernel": report.slowest / machine.clock_hz + launches * machine.launch_seconds,
+        "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
         "inter_pim": (launches - 1) * (broadcast + pull + merge),
         "pim_to_cpu": pull + merge,
+    }
+
+
+def parts_of_agents(machine: Machine, report: LaunchReport) -> dict[str, float]:
+    """Return modelled seconds of independent agents on DPUs, from recorded cycles and bytes.
+
+    Cycles and bytes are converted as in `parts_of_run`; nothing is merged. Rounds add up.
+
+    Args:
+        machine: machine with the clock and bandwidths.
+        report: report of `pim.upmem.recording` over one `pim.train_agents` whose DPUs counted
+            cycles.
+
+    Returns:
+        Seconds of cpu_to_pim, pim_kernel, inter_pim (always 0), pim_to_cpu.
+    """
+    _check_cycles(report)
+    # None is recorded unless the training is awaited within the recording.
+    launches, dpus = whole("launches of the report", report.launches, 1), report.dpus
+    program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
+    broadcast = program + report.load_broadcast_bytes + report.broadcast_bytes
+    return {
+        "cpu_to_pim": broadcast_seconds(machine, dpus, broadcast)
+        + push_seconds(machine, dpus, report.scattered_bytes),
+        "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
+        "inter_pim": 0.0,
+        "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
     }
 
 
@@ -129,7 +173,8 @@ def parts_of_searches(machine: Machine, report: LaunchReport) -> dict[str, float
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, report.broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes),
-        "pim_kernel": report.slowest / machine.clock_hz + report.launches * machine.launch_seconds,
+        "pim_kernel": report.slowest / machine.clock_hz
+        + report.launches * launch_seconds(machine, dpus),
         "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
     }
 
@@ -146,14 +191,14 @@ def scaling(
         machine: machine to model; the default machine if None.
 
     Returns:
-        {"pim_kernel": [len(dpus)], "total": [len(dpus)]}; the total includes all transfers.
+        {"cycles": [len(dpus)], "total": [len(dpus)]}: cycles of the kernel, and all four parts,
+        with launches and transfers.
     """
     machine = load_machine() if machine is None else machine
-    runs = [parts(machine, workload(machine, load, kernel, number)) for number in dpus]
-    return {
-        "pim_kernel": [run["pim_kernel"] for run in runs],
-        "total": [sum(run.values()) for run in runs],
-    }
+    runs = [
+        cost.modelled_seconds(machine, workload(machine, load, kernel, number)) for number in dpus
+    ]
+    return {"cycles": [run.kernel_cycles for run in runs], "total": [run.total for run in runs]}
 
 
 def _check_cycles(report: LaunchReport) -> None:

@@ -6,24 +6,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.pim.cost import split_rows
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import MAX_ACTIONS, check_indices, encode_transition, to_words
 from accel_rl.types import Array, TabularTransition
 
+LANES = 16  # of a DPU by owner; a DPU's pipeline needs 11 tasklets at work
 CODEBOOK = 256  # most distinct rewards of short records; ARL_CODEBOOK of kernels/upmem/interface.h
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Chunks:
-    """Log cut into one contiguous chunk for each of D DPUs, padded to T transitions each."""
+    """Log cut into one contiguous chunk for each of D DPUs, padded to T transitions each.
+
+    By owner the log is sorted by (state, action) first, and each chunk is cut into L lanes.
+    """
 
     transitions: TabularTransition  # columns [D, T]
     lengths: Array  # [D] int32, transitions of each chunk; the rest is padding
     num_states: int = dataclasses.field(metadata={"static": True})  # S
     num_actions: int = dataclasses.field(metadata={"static": True})  # A
+    lanes: int = dataclasses.field(default=0, metadata={"static": True})  # L; 0: by time
+    runs: int = dataclasses.field(default=0, metadata={"static": True})  # R, most of any DPU
 
     @property
     def num_dpus(self) -> int:
@@ -42,7 +48,12 @@ def chunk_lengths(num_rows: int, num_dpus: int) -> np.ndarray:
 
 
 def partition(
-    transitions: TabularTransition, num_dpus: int, num_states: int, num_actions: int
+    transitions: TabularTransition,
+    num_dpus: int,
+    num_states: int,
+    num_actions: int,
+    by: str = "time",
+    lanes: int = LANES,
 ) -> Chunks:
     """Cut transitions into contiguous chunks, one for each DPU.
 
@@ -51,10 +62,15 @@ def partition(
       num_dpus: D, from 1 to N.
       num_states: S.
       num_actions: A, from 1 to 65,536.
+      by: "time" cuts the log as it is: every DPU trains a table of its own. "owner" sorts it by
+        (state, action) first, stably: a DPU trains few entries, and only they are exchanged.
+      lanes: L, parts of a DPU's chunk that train independently by owner, each on one tasklet; at
+        least 1. Unused by time.
 
     Returns:
       The chunks; the first N mod D are longer by one transition.
     """
+    one_of("by", by, ("time", "owner"))
     shapes = {np.shape(column) for column in jax.tree.leaves(transitions)}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise ValueError(f"transitions must be columns [N] of one length, got shapes {shapes}")
@@ -62,13 +78,51 @@ def partition(
     whole("num_dpus", num_dpus, 1, num_rows)
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1, MAX_ACTIONS)
+    whole("lanes", lanes, 1)
     check_indices(transitions, num_states, num_actions)
     lengths = chunk_lengths(num_rows, num_dpus)
     # The padding of a shorter chunk reads the next chunk, or repeats the log's last transition.
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
     index = np.minimum(starts[:, None] + np.arange(lengths[0]), num_rows - 1)
+    if by == "time":
+        columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
+        return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
+    index = _by_entry(transitions, num_states, num_actions)[index]
     columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
-    return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
+    runs = _most_runs(columns, lengths, num_states, num_actions, lanes)
+    return Chunks(columns, jnp.asarray(lengths), num_states, num_actions, lanes, runs)
+
+
+def _by_entry(
+    transitions: TabularTransition, num_states: int, num_actions: int
+) -> Array | np.ndarray:
+    """Return the order of transitions sorted by entry, stably."""
+    if isinstance(transitions.state, jax.core.Tracer):
+        entry = transitions.state * num_actions + transitions.action
+        return jnp.argsort(entry, stable=True)
+    state, action = np.asarray(transitions.state), np.asarray(transitions.action)
+    entry = state * np.int32(num_actions) + action
+    # NumPy sorts 16-bit integers by radix, ten times faster.
+    narrow = num_states * num_actions <= 2**16
+    return np.argsort(entry.astype(np.uint16) if narrow else entry, kind="stable")
+
+
+def _most_runs(
+    columns: TabularTransition, lengths: np.ndarray, num_states: int, num_actions: int, lanes: int
+) -> int:
+    """Return the most runs of any DPU, or a bound on it where transitions are traced."""
+    capacity = int(lengths[0])
+    if isinstance(columns.state, jax.core.Tracer):
+        return min(capacity, num_states * num_actions + lanes - 1)
+    entry = np.asarray(columns.state) * np.int32(num_actions) + np.asarray(columns.action)
+    begins = np.ones(entry.shape, bool)
+    begins[:, 1:] = entry[:, 1:] != entry[:, :-1]
+    for length in np.unique(lengths):
+        sizes = np.asarray(split_rows(int(length), min(lanes, int(length))))
+        of_length = lengths == length
+        begins[np.ix_(of_length, np.cumsum(sizes[:-1]))] = True
+        begins[of_length, length:] = False
+    return int(begins.sum(axis=1).max())
 
 
 def encode_chunks(program: PassProgram, chunks: Chunks) -> Array:

@@ -18,9 +18,11 @@ from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.cost import DpuWorkload, check_fits
 from accel_rl.pim.merge import MERGES, MergeSchedule, merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks, encode_chunks, record_bytes
+from accel_rl.pim.runs import merge_runs, order_runs
 from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.orders import Order, make_order
+from accel_rl.tabular.owners import find_runs
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike, PyTree
@@ -59,8 +61,9 @@ def train(
     """Train a tabular rule on chunks of logged experience, one chunk for each DPU.
 
     Every DPU updates its own tables from its own chunk. After each period of passes the tables are
-    merged and broadcast. Pure: works under `jit` and `vmap`. Under `vmap` over rates the replicas
-    share the rows, which is much faster than repeated calls.
+    merged and broadcast. By owner (see `partition`), DPUs update only the entries of their rows,
+    and all targets of a period use the table broadcast last. Pure: works under `jit` and `vmap`.
+    Under `vmap` over rates the replicas share the rows, which is much faster than repeated calls.
 
     Args:
       chunks: from `partition`.
@@ -70,7 +73,7 @@ def train(
       schedule: passes and merges, static.
       order: sampling order or its name, static.
       target_block: rows whose targets use the table as it is at the block's start; 1 is strictly
-        sequential. Static, at least 1.
+        sequential. Static, at least 1; unused by owner.
       backend: backend or its name, static.
       initial: [K, S, A] in the numerics' dtype, the initial tables; zeros if None.
       first_pass: uint32 [], the number of passes already done. Continuing after a merge, with its
@@ -96,18 +99,22 @@ def train(
     """
     rates = Hyperparameters() if hyperparameters is None else hyperparameters
     chosen_order = make_order(order) if isinstance(order, str) else order
-    program = PassProgram(rule, chosen_order, chunks.num_states, chunks.num_actions, target_block)
-    _check_arguments(program, schedule, rates, chunks)
-    seed = _check_counter("seed", seed)
-    first_pass = _check_counter("first_pass", first_pass)
+    sizes = chunks.num_states, chunks.num_actions, target_block, chunks.lanes, chunks.runs
+    program = PassProgram(rule, chosen_order, *sizes)
+    one_of("merge", schedule.merge, MERGES)
+    whole("passes", schedule.passes, 1)
+    whole("period", schedule.period, 1)
+    check_program(program, rates, chunks)
+    seed = check_counter("seed", seed)
+    first_pass = check_counter("first_pass", first_pass)
     whole("tasklets", tasklets, 1)
     if isinstance(machine, str):
         machine = load_machine(machine)
-    if machine is not None:
-        _check_memory(program, chunks, machine, tasklets)
+    if machine is not None and not program.lanes:
+        check_memory(program, chunks, chunks.num_dpus, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
-    _check_initial(program, initial)
+    check_initial(rule, (rule.tables, chunks.num_states, chunks.num_actions), initial)
     name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     if chosen.specialise is not None:
@@ -121,15 +128,15 @@ def train(
         return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
 
 
-def _check_arguments(
-    program: PassProgram, schedule: MergeSchedule, rates: Hyperparameters, chunks: Chunks
-) -> None:
+def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) -> None:
     """Check the ranges of concrete numbers."""
     nx = program.rule.numerics
-    one_of("merge", schedule.merge, MERGES)
-    whole("passes", schedule.passes, 1)
-    whole("period", schedule.period, 1)
     whole("target_block", program.target_block, 1)
+    if program.lanes and program.order.name != "SEQ":
+        raise ValueError(
+            f"order must be SEQ by owner, where targets do not change within a period, got "
+            f"{program.order.name}"
+        )
     if nx.dtype == np.int32:
         whole("num_actions of INT32", program.num_actions, 1, MAX_MEAN)
     for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
@@ -149,7 +156,7 @@ def _check_arguments(
             )
 
 
-def _check_counter(name: str, value: ArrayLike) -> Array:
+def check_counter(name: str, value: ArrayLike) -> Array:
     """Convert a 32-bit number, concrete or traced, to uint32."""
     if isinstance(value, jax.core.Tracer):
         real(name, value)
@@ -158,10 +165,9 @@ def _check_counter(name: str, value: ArrayLike) -> Array:
     return jnp.asarray(value, jnp.uint32)
 
 
-def _check_initial(program: PassProgram, initial: Array) -> None:
-    """Check the shape and dtype of the initial table, and its entries if concrete."""
-    nx = program.rule.numerics
-    shape = (program.rule.tables, program.num_states, program.num_actions)
+def check_initial(rule: TabularRule, shape: tuple[int, ...], initial: Array) -> None:
+    """Check the shape and dtype of the initial tables, and their entries if concrete."""
+    nx = rule.numerics
     require_array("initial", initial, nx.dtype, shape)
     if isinstance(initial, jax.core.Tracer):
         return
@@ -174,10 +180,12 @@ def _check_initial(program: PassProgram, initial: Array) -> None:
         )
 
 
-def _check_memory(program: PassProgram, chunks: Chunks, machine: Machine, tasklets: int) -> None:
-    """Check that a DPU of the machine can hold the run; see `pim.cost.check_fits`."""
+def check_memory(
+    program: PassProgram, chunks: Chunks, dpus: int, machine: Machine, tasklets: int
+) -> None:
+    """Check that so many DPUs of the machine can hold the run; see `pim.cost.check_fits`."""
     workload = DpuWorkload(
-        rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+        rows_per_dpu=(chunks.capacity,) * dpus,
         num_states=program.num_states,
         num_actions=program.num_actions,
         # Memory depends on the rule only by its number of tables.
@@ -218,6 +226,8 @@ def _train(
     # Outside of the scan, in whose body XLA would multiply anew in each period.
     constant = {n: visits_of_a_pass * np.uint32(n) for n in (schedule.period, rest)}
     rows = chunks.num_dpus * chunks.capacity
+    parts = chunks.num_dpus * max(program.lanes, 1)
+    runs = order_runs(program, find_runs(program, words, chunks.lengths)) if program.lanes else None
 
     def merge_period(table: Array, start: Array, num_passes: int) -> tuple[Array, PyTree]:
         tables = backend.launch(program, memory, table, c, seed, start, num_passes)
@@ -227,9 +237,13 @@ def _train(
             visits = visits_of(start, num_passes)
         # Backends may pad the DPU axis.
         tables, visits = tables[: chunks.num_dpus], visits[: chunks.num_dpus]
-        bound = weight_bound(schedule.merge, chunks.num_dpus, rows * num_passes)
+        bound = weight_bound(schedule.merge, parts, rows * num_passes)
         alpha = nx.decode_rate(c.alpha)
-        merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
+        if runs is None:
+            merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
+        else:
+            each = functools.partial(merge_runs, schedule.merge, bound=bound)
+            merged = _on_each(each, backend.mesh, tables, runs, table, visits, alpha)
         values = rule.values(merged.reshape(initial.shape))
         return merged, None if probe is None else probe(values)
 
@@ -262,5 +276,13 @@ def _merge(
     tables, visits = pad_axis((tables, visits), mesh, axis=1)
     mapped = device_map(merge, (1, 0, 1, None), mesh)
     merged = mapped(tables, pad_axis(base, mesh), visits, alpha)
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    return jax.lax.with_sharding_constraint(merged, everywhere)[: base.size]
+    return _everywhere(merged, mesh)[: base.size]
+
+
+def _on_each(f: Callable[..., Array], mesh: Mesh, *args: PyTree) -> Array:
+    # Every device does the same: runs are few, and a sum that XLA splits depends on how.
+    return _everywhere(device_map(lambda *args: f(*args)[None], None, mesh)(*args)[0], mesh)
+
+
+def _everywhere(x: Array, mesh: Mesh) -> Array:
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec()))

@@ -17,7 +17,9 @@ class PassProgram(NamedTuple):
       num_states: S.
       num_actions: A.
       target_block: rows whose targets all use the table at the block's start; 1 is strictly
-        sequential.
+        sequential. Unused by owner.
+      lanes: lanes of a DPU, L, if the log is partitioned by owner; 0 if by time.
+      runs: most runs of any DPU, R, if the log is partitioned by owner.
     """
 
     rule: TabularRule
@@ -25,6 +27,8 @@ class PassProgram(NamedTuple):
     num_states: int
     num_actions: int
     target_block: int = DEFAULT_TARGET_BLOCK
+    lanes: int = 0
+    runs: int = 0
 
     @property
     def is_static(self) -> bool:
@@ -35,6 +39,11 @@ class PassProgram(NamedTuple):
     def has_constant_visits(self) -> bool:
         """True if all passes visit each (table, state, action) the same number of times."""
         return self.order.name != "RAN_REPLACEMENT" and self.rule.tables == 1
+
+    @property
+    def results(self) -> int:
+        """Values that a DPU sends back: of all its entries by time, of its runs by owner."""
+        return self.rule.tables * self.runs if self.lanes else self.entries
 
     @property
     def size(self) -> int:

@@ -94,5 +94,6 @@ def _check_index(name: str, column: Array, limit: int) -> None:
     low, high = int(values.min()), int(values.max())
     if low < 0 or high >= limit:
         worst = low if low < 0 else high
-        row = int(np.argmax(values == worst))
-        raise ValueError(f"row {row}: {name} is {worst}, must be in [0, {limit})")
+        row = np.unravel_index(np.argmax(values == worst), values.shape)
+        place = ", ".join(map(str, row))
+        raise ValueError(f"row {place}: {name} is {worst}, must be in [0, {limit})")

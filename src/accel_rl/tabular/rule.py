@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.tabular.numerics import INT32_MAX, Kernel, Numerics, fp32
 from accel_rl.tabular.rows import TabularRow, encode_transition
 from accel_rl.types import Array, ArrayLike, TabularTransition
@@ -60,6 +60,7 @@ class TabularRule(NamedTuple):
         transition, `key` a jax key (unused unless `random`).
       values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
       kernel: native kernel that computes the same as `resolve` and `target`, or None.
+      choice: on what of a row the value of the next state depends beside s', one of `CHOICES`.
     """
 
     name: str
@@ -73,7 +74,11 @@ class TabularRule(NamedTuple):
     update: Callable[..., Array]
     values: Callable[[Array], Array]
     kernel: Kernel | None = None
+    choice: str = "logged"
 
+
+CHOICES = ("none", "logged", "epsilon_greedy", "table")
+"""nothing; the logged a'; a drawn a' or the greedy action; which of two tables learns"""
 
 Value = Callable[[Numerics, Sequence[Sequence[Array]], TabularRow, Coefficients], Array]
 Resolve = Callable[[TabularRow, Array, Coefficients, int, int], TabularRow]
@@ -86,6 +91,7 @@ def build_rule(
     resolve: Resolve | None = None,
     tables: int = 1,
     kernel: str | None = None,
+    choice: str | None = None,
 ) -> TabularRule:
     """Build a rule from its value of the next state, the part in which rules differ.
 
@@ -97,12 +103,18 @@ def build_rule(
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
       kernel: name of the native kernel that computes the same, or None.
+      choice: as `TabularRule.choice`; if None, "logged" without `resolve`, else "table" for two
+        tables and "epsilon_greedy" for one.
     """
     nx = fp32() if numerics is None else numerics
     # A name such as "fp32" would fail far from here, when a pass is compiled.
     if not isinstance(nx, Numerics):
         raise TypeError(f"numerics must be a Numerics (tabular.make_numerics), got {nx!r}")
     whole("tables", tables, 1, 2)
+    if choice is None:
+        drawn = "table" if tables == 2 else "epsilon_greedy"
+        choice = "logged" if resolve is None else drawn
+    one_of("choice", choice, CHOICES)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         whole("num_states", num_states, 1)
@@ -162,6 +174,7 @@ def build_rule(
         update=update,
         values=values,
         kernel=None if kernel is None else Kernel(kernel, (choose, target)),
+        choice=choice,
     )
 
 

@@ -32,7 +32,13 @@ def q_learning(numerics: Numerics | None = None) -> TabularRule:
       Reinforcement Learning, 2nd edition, equation 6.8.
     """
     name = "q_learning"
-    return build_rule(name, numerics, lambda nx, tables, row, c: _maximum(tables[0]), kernel=name)
+
+    def value(
+        nx: Numerics, tables: Sequence[Sequence[Array]], row: TabularRow, c: Coefficients
+    ) -> Array:
+        return _maximum(tables[0])
+
+    return build_rule(name, numerics, value, kernel=name, choice="none")
 
 
 @functools.cache
@@ -91,7 +97,8 @@ def expected_sarsa(numerics: Numerics | None = None) -> TabularRule:
         difference = nx.subtract(nx.mean(tables[0]), best)
         return nx.add(best, nx.multiply(c.epsilon, difference))
 
-    return build_rule("expected_sarsa", numerics, value, kernel="expected_sarsa")
+    name = "expected_sarsa"
+    return build_rule(name, numerics, value, kernel=name, choice="none")
 
 
 @functools.cache
@@ -148,14 +155,20 @@ def independent_learners(rule: TabularRule, num_agents: int) -> TabularRule:
     """Vectorise a rule over independent agents, each with its own transitions and tables.
 
     `init` returns tables [agents, K, S, A]; `update` takes transitions and keys with a leading axis
-    of agents, and hyper-parameters with or without one (as SwiftRL's multi-agent Q-learning).
+    of agents, and hyper-parameters with or without one. `accel_rl.pim.train_agents` trains the
+    agents from logs, on DPUs too.
 
     Args:
       rule: update rule of each agent.
       num_agents: number of agents.
-    """
-    whole("num_agents", num_agents, 1)
 
+    Reference: Gogineni et al., "SwiftRL", ISPASS 2024, multi-agent Q-learning.
+    """
+    return _independent(rule, whole("num_agents", num_agents, 1))
+
+
+@functools.cache  # equal arguments give an equal rule, for which nothing is compiled again
+def _independent(rule: TabularRule, num_agents: int) -> TabularRule:
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         tables = rule.init(num_states, num_actions, value)
         return jnp.broadcast_to(tables, (num_agents, *tables.shape))

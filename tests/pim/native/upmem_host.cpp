@@ -69,7 +69,7 @@ Launch launch_of(uint32_t seed) {
   return launch;
 }
 
-// Train twice on all DPUs, the second time from the mean of the tables.
+// Train twice on all DPUs, the second time from the mean of the tables; then each from its own.
 Table train_once(const char *path, Mode mode, const Log &log, uint32_t seed) {
   Trainer trainer(program_of(path), dpus, "", mode);
   trainer.load_rows(log.rows());
@@ -85,6 +85,10 @@ Table train_once(const char *path, Mode mode, const Log &log, uint32_t seed) {
     }
     launch.first_pass += launch.num_passes;
   }
+  launch.own_tables = true;
+  Table own(tables.size());
+  trainer.run(launch, tables.data(), own.data());
+  table.insert(table.end(), own.begin(), own.end());
   return table;
 }
 
@@ -166,6 +170,32 @@ void keep_dpus(const char *path, const char *broken, uint32_t seed, const Log &l
   device.release();
 }
 
+// Chunks with tables of their own, in as many rounds as allocations that fail leave.
+void train_in_rounds(const char *path, const Log &log) {
+  Device &device = Device::instance();
+  device.add(true, {program_of(path), "", Mode::asynchronous, false});
+  Launch launch = launch_of(1);
+  launch.own_tables = true;
+  Table starts(dpus * entries), right(starts.size()), tables(starts.size());
+  for (size_t k = 0; k < starts.size(); ++k) starts[k] = static_cast<int32_t>(k * scale / 10);
+  const uint32_t rounds[] = {1, 2, 3, 5, 0};  // of 5, 3, 2, 1 and no DPUs
+  for (uint32_t failures = 0; failures < 5; ++failures) {
+    const uint64_t before = device.report().launches, token = device.next_token();
+    failing_dpu("dpu_alloc", 1, failures, DPU_ERR_ALLOCATION);
+    try {
+      device.run(true, log.rows(), token, launch, starts.data(), tables.data());
+      EXPECT(rounds[failures] > 0);
+    } catch (const Error &error) {
+      EXPECT(rounds[failures] == 0 && error.kind == Kind::too_few_dpus);
+    }
+    failing_dpu("", 0, 0, 0);
+    EXPECT(device.report().launches == before + rounds[failures]);
+    if (failures == 0) right = tables;
+    EXPECT(tables == right);
+    device.release();
+  }
+}
+
 }  // namespace
 
 int main(int, char **arguments) {
@@ -181,6 +211,7 @@ int main(int, char **arguments) {
       refuse_rows(path, mode, log);
     }
     keep_dpus(path, broken, seed, log);
+    train_in_rounds(path, log);
   }
   std::puts("trained");
   return 0;

@@ -25,8 +25,10 @@ class Backend(NamedTuple):
       launch: (program, memory, table [K * S * A], coefficients, seed uint32, first_pass uint32,
         num_passes static) -> tables [D, K * S * A]: every DPU starts from `table` and runs passes
         `first_pass` to `first_pass + num_passes - 1`. Padding may follow the tables, as in visits.
+        A table [D, K * S * A] gives each DPU a start of its own.
+        By owner, values of runs [D, K * R] (see `accel_rl.tabular.owners`) in place of tables.
       visits: (program, memory, coefficients, seed, first_pass, num_passes static) -> uint32
-        [D, K * S * A]: number of updates of each entry in those passes.
+        [D, K * S * A], or [D, K * R] by owner: number of updates of each in those passes.
       specialise: (program, hyperparameters) -> backend for these rates, if they are known before
         tracing; None if there is nothing to gain.
       translate: exception raised by jax -> exception of the backend, or None if the backend did not

@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 from accel_rl import native
 from accel_rl.arguments import one_of
 from accel_rl.pim.backends.contract import Backend
+from accel_rl.pim.backends.emulated import split_tables
 from accel_rl.tabular.passes import native as kernels
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
@@ -58,7 +59,8 @@ def cpu_backend(mesh: Mesh | None = None) -> Backend:
             return kernels.launch(program, rows, table, c, seed, first, num_passes)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        mapped = device_map(run, (0, None, None, None, None), mesh)
+        table, axis = split_tables(table, mesh)
+        mapped = device_map(run, (0, axis, None, None, None), mesh)
         return mapped(memory, table, c, seed, first_pass)
 
     def visits(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from accel_rl.pim.backends import by_owner
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.tabular.passes import Path, order_rows, select_path, visit_counts
 from accel_rl.tabular.program import PassProgram
@@ -38,9 +39,13 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
     mesh = dpu_mesh() if mesh is None else mesh
     chosen = select_path(path, mesh.devices.flat[0].platform)
 
-    def load(program: PassProgram, words: Array, lengths: Array, c: Coefficients) -> EmulatedMemory:
+    def load(
+        program: PassProgram, words: Array, lengths: Array, c: Coefficients
+    ) -> EmulatedMemory | by_owner.OwnerMemory:
         dpus = jnp.arange(words.shape[0], dtype=jnp.uint32)
         words, lengths, dpus = pad_axis((words, lengths, dpus), mesh)
+        if program.lanes:
+            return by_owner.load(program, mesh, words, lengths, dpus)
         arranged = None
         if program.is_static:
 
@@ -52,35 +57,42 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
 
     def launch(
         program: PassProgram,
-        memory: EmulatedMemory,
+        memory: EmulatedMemory | by_owner.OwnerMemory,
         table: Array,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
+        if isinstance(memory, by_owner.OwnerMemory):
+            return by_owner.launch(program, mesh, memory, table, c, seed, first_pass, num_passes)
+
         def run(
             memory: EmulatedMemory, table: Array, c: Coefficients, seed: Array, first: Array
         ) -> Array:
             def one_pass(k: Array, tables: Array) -> Array:
                 return _one_pass(program, chosen, memory, tables, c, seed, first + k)
 
-            tables = jnp.broadcast_to(table, (memory.lengths.shape[0], *table.shape))
+            tables = jnp.broadcast_to(table, (memory.lengths.shape[0], program.entries))
             return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), one_pass, tables)
 
         seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
-        return device_map(run, (0, None, None, None, None), mesh)(
+        table, axis = split_tables(table, mesh)
+        return device_map(run, (0, axis, None, None, None), mesh)(
             memory, table, c, seed, first_pass
         )
 
     def visits(
         program: PassProgram,
-        memory: EmulatedMemory,
+        memory: EmulatedMemory | by_owner.OwnerMemory,
         c: Coefficients,
         seed: ArrayLike,
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
+        if isinstance(memory, by_owner.OwnerMemory):
+            return by_owner.visits(program, mesh, memory, c, seed, first_pass, num_passes)
+
         def count(memory: EmulatedMemory, c: Coefficients, seed: Array, first: Array) -> Array:
             words, lengths, dpus = memory.words, memory.lengths, memory.dpus
 
@@ -95,6 +107,16 @@ def jax_backend(mesh: Mesh | None = None, path: str = "auto") -> Backend:
         return device_map(count, (0, None, None, None), mesh)(memory, c, seed, first_pass)
 
     return Backend("jax", mesh, lambda program: None, load, launch, visits)
+
+
+def split_tables(table: Array, mesh: Mesh) -> tuple[Array, int | None]:
+    """Return the start of a launch, padded for the mesh, and its axis for `device_map`.
+
+    Args:
+      table: [K * S * A], for all DPUs, or [D, K * S * A], padded with zeros as rows are.
+      mesh: devices over which DPUs are split.
+    """
+    return (table, None) if table.ndim == 1 else (pad_axis(table, mesh), 0)
 
 
 def _one_pass(

@@ -10,7 +10,7 @@ from accel_rl import native
 from accel_rl.arguments import whole
 from accel_rl.pim.backends.contract import Backend
 from accel_rl.pim.backends.cpu import cpu_backend
-from accel_rl.pim.backends.emulated import jax_backend
+from accel_rl.pim.backends.emulated import jax_backend, split_tables
 from accel_rl.pim.upmem import kernels
 from accel_rl.pim.upmem.errors import SdkMissing
 from accel_rl.pim.upmem.host import host
@@ -96,7 +96,8 @@ def _backend(settings: kernels.UpmemSettings, specialise: bool) -> Backend:
 
         # Outside `run`: an unused vmapped seed would make all operands of `mapped` batched.
         seeds = seeds_of(program, c, seed, first_pass)
-        mapped = device_map(run, (0, None, None, None), mesh)
+        table, axis = split_tables(table, mesh)
+        mapped = device_map(run, (0, axis, None, None), mesh)
         return mapped(memory.rows, table, c, seeds)
 
     def visits(

@@ -30,7 +30,10 @@ class RuleOperations:
     target: Mapping[str, int]
     target_per_action: Mapping[str, int]
     apply: Mapping[str, int]
+    owner: Mapping[str, int] = dataclasses.field(default_factory=dict)  # beyond a plain update
     tables: int = 1  # Q-tables, K
+    columns: int = 1  # values of a next state by owner, C, beside those for each action
+    columns_per_action: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +109,18 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
         + num_actions * _price(operations.target_per_action, prices),
         apply=base * (1 - share) + _price(operations.apply, prices) - apply_price,
     )
+
+
+def owner_instructions(rule: str, numerics: str) -> float:
+    """Instructions of one update by owner: of an update with a known target, and random choices.
+
+    Args:
+      rule: as for `update_instructions`.
+      numerics: "fp32", "int32_scaled" or "int32_pow2".
+    """
+    operations = check_rule(rule, numerics)
+    plain = load_calibration()[f"owner_{numerics}_update"]
+    return plain + _price(operations.owner, _prices(numerics)[1])
 
 
 def arithmetic_operations(rule: str, num_actions: int) -> int:

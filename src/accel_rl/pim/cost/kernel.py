@@ -3,15 +3,16 @@
 A pass takes the rows in target blocks of B. Each tasklet computes the targets of its share, lists
 these updates by owner and reads its next rows. After a barrier, each tasklet applies, in row order,
 the updates of the entries that it owns. Another barrier ends the block. With B = 1 every update
-sees the previous one: one tasklet does all updates, the others wait.
+sees the previous one: one tasklet does all updates, the others wait. A log that is partitioned by
+owner has a kernel of its own: `lanes`.
 """
-
-import dataclasses
 
 import numpy as np
 
 from accel_rl.arguments import whole
+from accel_rl.pim.cost.cycles import KernelCycles, barrier_cycles
 from accel_rl.pim.cost.instructions import check_rule, load_calibration, update_instructions
+from accel_rl.pim.cost.lanes import lane_launch_cycles, lane_pass_cycles
 from accel_rl.pim.cost.mram import read_cycles, table_cycles
 from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.cost import pipeline
@@ -19,41 +20,6 @@ from pim_emu.machine import Machine
 
 _LAUNCH_BARRIERS = 3  # when the tables are in WRAM, after the last pass, and when they are back
 _ORDER_BARRIERS = 3  # of a pass in RAN: after the draws, after the swaps, after the first reads
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelCycles:
-    """Modelled cycles of a DPU, by activity.
-
-    Attributes:
-      target: cycles of decoding records, computing targets and listing updates.
-      apply: cycles of following lists and moving entries towards their targets.
-      share: cycles of finding shares, going to them and reading ahead, once a block.
-      barrier: cycles of barriers.
-      random: cycles of RAN's permutations, and of jumps in random streams.
-      mram_wait: cycles of reading rows that no instructions hide.
-      tables: cycles of moving tables between MRAM and WRAM.
-    """
-
-    target: float = 0.0
-    apply: float = 0.0
-    share: float = 0.0
-    barrier: float = 0.0
-    random: float = 0.0
-    mram_wait: float = 0.0
-    tables: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """All cycles."""
-        return sum(dataclasses.astuple(self))
-
-    def __add__(self, other: "KernelCycles") -> "KernelCycles":
-        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
-        return KernelCycles(*(mine + theirs for mine, theirs in pairs))
-
-    def __mul__(self, factor: int) -> "KernelCycles":
-        return KernelCycles(*(factor * part for part in dataclasses.astuple(self)))
 
 
 def run_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
@@ -65,9 +31,11 @@ def run_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
 
 def launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     """Return the cycles of a launch before its first pass and after its last."""
+    if workload.owner is not None:
+        return lane_launch_cycles(machine, workload)
     return KernelCycles(
         tables=table_cycles(machine, workload),
-        barrier=_LAUNCH_BARRIERS * _barrier_cycles(machine, workload),
+        barrier=_LAUNCH_BARRIERS * barrier_cycles(machine, workload.tasklets),
     )
 
 
@@ -82,6 +50,8 @@ def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCyc
     whole("rows", rows, 0)
     if rows == 0:
         return KernelCycles()
+    if workload.owner is not None:
+        return lane_pass_cycles(machine, workload, rows)
     if workload.target_block == 1:
         cycles = _sequential_cycles(machine, workload, rows)
     else:
@@ -111,7 +81,7 @@ def block_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCy
         target=target * pipeline.share_cycles(rows, tasklets, reissue),
         apply=(k["update_follow"] + update.apply) * owned + each * tasklets * k["list_look"],
         share=each * (k["share"] + (k["share_in_ran"] if workload.order == "RAN" else 0.0)),
-        barrier=2 * _barrier_cycles(machine, workload),
+        barrier=2 * barrier_cycles(machine, workload.tasklets),
         random=each * skips * k["jump"],
         mram_wait=read_cycles(machine, workload, rows, target),
     )
@@ -172,11 +142,6 @@ def _draws(workload: DpuWorkload) -> bool:
     return "draw" in check_rule(workload.rule, workload.numerics).target
 
 
-def _barrier_cycles(machine: Machine, workload: DpuWorkload) -> float:
-    """Return the cycles of a barrier that all tasklets execute."""
-    return max(workload.tasklets, machine.pipeline_reissue) * load_calibration()["barrier"]
-
-
 def _permutation_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
     """Return the cycles of one pass's permutations, within a block and of the blocks.
 
@@ -190,6 +155,6 @@ def _permutation_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> K
     jumps = 0.0 if tasklets == 1 else max(tasklets, reissue) * k["jump"]
     swapped = block + blocks if tasklets == 1 else max(block, blocks)
     return KernelCycles(
-        barrier=_ORDER_BARRIERS * _barrier_cycles(machine, workload),
+        barrier=_ORDER_BARRIERS * barrier_cycles(machine, workload.tasklets),
         random=drawn + jumps + reissue * k["order_swap"] * swapped,
     )

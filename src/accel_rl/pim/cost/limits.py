@@ -1,6 +1,7 @@
 """Check of a workload against the machine's memory sizes."""
 
 from accel_rl.pim.cost.instructions import load_calibration
+from accel_rl.pim.cost.lanes import lane_buffer_bytes, lane_wram_parts
 from accel_rl.pim.cost.mram import buffer_bytes
 from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.machine import Machine
@@ -21,14 +22,16 @@ def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     rows = max(workload.rows_per_dpu)
     mram = {
         "records": workload.chunk_bytes,
-        "tables": workload.table_bytes,
+        "tables": workload.table_bytes if workload.owner is None else workload.pushed_bytes,
         "reserve": int(calibration["mram_reserve"]),
     }
     _check_sum(f"A chunk of {rows:,} rows needs", "MRAM", machine.mram_bytes, mram)
     size = f"{workload.num_states:,} states and {workload.num_actions:,} actions"
+    layout = f"target block {workload.target_block}"
+    if workload.owner is not None:
+        layout = f"{workload.owner.lanes} lanes"
     _check_sum(
-        f"{workload.rule} with {size}, target block {workload.target_block} and "
-        f"{workload.tasklets} tasklets needs",
+        f"{workload.rule} with {size}, {layout} and {workload.tasklets} tasklets needs",
         "WRAM",
         machine.wram_bytes,
         wram_parts(machine, workload),
@@ -39,8 +42,12 @@ def wram_parts(machine: Machine, workload: DpuWorkload) -> dict[str, int]:
     """Return the bytes of each part of WRAM, as the kernel lays it out.
 
     The parts are tables, updates of a block, heads of their lists (one for each pair of tasklets),
-    codebook of rewards, row buffers, stacks, a reserve, and RAN's permutations.
+    codebook of rewards, row buffers, stacks, a reserve, and RAN's permutations. By owner they are
+    values of runs and of next states, lanes, row buffers, stacks and a reserve.
     """
+    if workload.owner is not None:
+        rows = lane_buffer_bytes(machine, workload) * workload.tasklets
+        return lane_wram_parts(workload) | {"rows": rows}
     k, tasklets = load_calibration(), workload.tasklets
     sequential = workload.target_block == 1
     parts = {

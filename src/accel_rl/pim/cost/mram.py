@@ -52,14 +52,14 @@ def read_cycles(machine: Machine, workload: DpuWorkload, rows: int, instructions
         reissue = machine.pipeline_reissue
         computing = max(readers, reissue) * instructions
         latency = dma_cycles(machine, workload.record_bytes)
-        occupied = readers * _occupied(machine, workload.record_bytes)
+        occupied = readers * occupied_cycles(machine, workload.record_bytes)
         return share * max(reissue * instructions + latency - computing, occupied - computing, 0.0)
     most = (buffer_bytes(machine, workload) // workload.record_bytes - 1) // workload.step + 1
     full, rest = divmod(share, most)
 
     def wait(count: int) -> float:
         size = ((count - 1) * workload.step + 1) * workload.record_bytes
-        return (readers - 1) * _occupied(machine, size) + dma_cycles(machine, size)
+        return (readers - 1) * occupied_cycles(machine, size) + dma_cycles(machine, size)
 
     return full * wait(most) + (wait(rest) if rest else 0.0)
 
@@ -86,7 +86,7 @@ def _is_single(workload: DpuWorkload) -> bool:
     return workload.step > int(load_calibration()["farthest_step"])
 
 
-def _occupied(machine: Machine, size: int) -> float:
+def occupied_cycles(machine: Machine, size: int) -> float:
     """Return the cycles in which a transfer keeps the engine from serving another.
 
     The smallest transfer takes the cycles of the random-read bandwidth. They are fewer than alpha,

@@ -16,6 +16,27 @@ def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
 
 
 @dataclasses.dataclass(frozen=True)
+class OwnerExchange:
+    """Sizes of what the host and DPUs exchange at each launch by owner.
+
+    Attributes:
+      runs: R, most runs of any DPU.
+      needed: Q, most distinct next states of any DPU's rows; the end of an episode counts as one.
+      all_runs: runs of all DPUs together.
+      lanes: L, parts of a DPU's rows that train independently, each on one tasklet.
+    """
+
+    runs: int
+    needed: int
+    all_runs: int
+    lanes: int = 16
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            whole(field.name, getattr(self, field.name), 1)
+
+
+@dataclasses.dataclass(frozen=True)
 class DpuWorkload:
     """Tabular training run on D DPUs.
 
@@ -35,8 +56,14 @@ class DpuWorkload:
       passes: passes over a DPU's rows.
       period: tau, passes between merges.
       weighted_merge: whether the host reads visit counts beside the tables.
+      independent: whether DPUs have tables of their own, which are never merged (see
+        `accel_rl.pim.train_agents`); all passes are then one launch, whatever the period.
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
-        `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random.
+        `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random. By
+        time only.
+      owner: sizes of the exchange if the log is partitioned by owner, None if by time. By owner
+        rows are visited in order, targets come from the values at a launch's start, and records
+        have 8 bytes.
     """
 
     rows_per_dpu: tuple[int, ...]
@@ -53,7 +80,9 @@ class DpuWorkload:
     passes: int = 100
     period: int = 1
     weighted_merge: bool = True
+    independent: bool = False
     imbalance: float | None = None
+    owner: OwnerExchange | None = None
 
     def __post_init__(self) -> None:
         check_rule(self.rule, self.numerics)
@@ -63,6 +92,11 @@ class DpuWorkload:
         whole("sum of rows_per_dpu", self.transitions, 1)
         if self.record_bytes not in (8, 16):
             raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
+        if self.owner is not None and (self.order, self.record_bytes) != ("SEQ", 8):
+            given = f"{self.order} and {self.record_bytes}"
+            raise ValueError(f"by owner, order must be SEQ and record_bytes 8, got {given}")
+        if self.independent and self.owner is not None:
+            raise ValueError("independent DPUs exchange nothing, so owner must be None")
         if self.imbalance is not None:
             within("imbalance", self.imbalance, "[1, inf]")
         sizes = ("num_states", "num_actions", "stride", "value_bytes")
@@ -81,14 +115,41 @@ class DpuWorkload:
 
     @property
     def launches(self) -> int:
-        """Number of launches, each followed by a merge."""
-        return -(-self.passes // self.period)
+        """Number of launches, each followed by a merge; one of independent DPUs."""
+        return 1 if self.independent else -(-self.passes // self.period)
+
+    @property
+    def tables(self) -> int:
+        """K, the number of Q-tables."""
+        return check_rule(self.rule, self.numerics).tables
 
     @property
     def table_bytes(self) -> int:
         """Bytes of all Q-tables of one DPU, padded to 8 bytes."""
-        tables = check_rule(self.rule, self.numerics).tables
-        return align8(tables * self.num_states * self.num_actions * self.value_bytes)
+        return align8(self.tables * self.num_states * self.num_actions * self.value_bytes)
+
+    @property
+    def exchange(self) -> OwnerExchange:
+        """Sizes of the exchange of a log that is partitioned by owner."""
+        if self.owner is None:
+            raise ValueError("the workload is partitioned by time: it has no exchange")
+        return self.owner
+
+    @property
+    def pulled_bytes(self) -> int:
+        """Bytes of values of runs that each DPU sends by owner, padded to 8 bytes."""
+        return align8(self.tables * self.exchange.runs * self.value_bytes)
+
+    @property
+    def pushed_bytes(self) -> int:
+        """Bytes of values of runs and of next states that each DPU gets by owner."""
+        return self.pulled_bytes + align8(self.exchange.needed * self.columns * self.value_bytes)
+
+    @property
+    def columns(self) -> int:
+        """C, values of a next state by owner."""
+        work = check_rule(self.rule, self.numerics)
+        return work.columns + work.columns_per_action * self.num_actions
 
     @property
     def chunk_bytes(self) -> int:

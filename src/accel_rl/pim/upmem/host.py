@@ -28,7 +28,7 @@ class LaunchReport:
       loads: transfers of rows to the DPUs.
       launches: launches, each of all DPUs together.
       program_loads: transfers of a program to the DPUs.
-      scattered_bytes: bytes of rows, different on each DPU, over all loads.
+      scattered_bytes: bytes different on each DPU: rows of all loads, and tables of their own.
       load_broadcast_bytes: bytes broadcast to all DPUs together with the rows.
       broadcast_bytes: bytes broadcast to all DPUs with launches: tables and parameters.
       gathered_bytes: bytes fetched from each DPU over all launches: tables and counters.

@@ -72,12 +72,15 @@ def launch(
     seeds: Sequence[Array],
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk, each from `table` [K * S * A]; return tables [D, K * S * A]."""
+    """Run passes over every chunk; return tables [D, K * S * A].
+
+    Chunks start from `table` [K * S * A], or each from its own of [D, K * S * A].
+    """
     shape = (rows.words.shape[0], program.entries)
     call = _call("accel_rl_upmem_launch", jax.ShapeDtypeStruct(shape, table.dtype))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     return call(
-        *(rows.words, rows.lengths, rows.token, table, rates, *seeds),
+        *(rows.words, rows.lengths, rows.token, table.reshape(-1, program.entries), rates, *seeds),
         program=_register(settings, program, rows.words.shape[1]),
         numerics=native.NUMERICS[native.kernel_names(program)[1] or ""],
         num_passes=num_passes,

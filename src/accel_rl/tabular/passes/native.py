@@ -36,6 +36,8 @@ NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 def unsupported(program: PassProgram) -> str | None:
     """Return the reason why the kernels cannot run a program, or None if they can."""
     rule, numerics = kernel_names(program)
+    if program.lanes:
+        return "passes by owner have no native kernel"
     if rule not in RULES:
         return f"rule {program.rule.name!r} has no native kernel"
     if numerics not in NUMERICS:
@@ -137,12 +139,12 @@ def launch(
     first_pass: ArrayLike,
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk, each chunk from the same table.
+    """Run passes over every chunk, all from the same table or each from its own.
 
     Args:
       program: the pass, static.
       rows: from `examine`, for this program.
-      table: [K * S * A] in the numerics' dtype.
+      table: [K * S * A] or [D, K * S * A], in the numerics' dtype.
       coefficients: the rates.
       seed: uint32 [].
       first_pass: uint32 [], counted over the whole training.
@@ -153,12 +155,13 @@ def launch(
     """
     _check_rows(program, rows)
     dtype = program.rule.numerics.dtype
-    require_array("table", table, dtype, (program.entries,))
+    starts = rows.words.shape[:1] if table.ndim == 2 else ()
+    require_array("table", table, dtype, (*starts, program.entries))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     require_array("coefficients", rates, dtype, (3,))
     seeds = seeds_of(program, coefficients, seed, first_pass)
     run = _launcher(program, num_passes)
-    return run(rows, seeds, table[None], rates[:, None])[0]
+    return run(rows, seeds, table.reshape(1, -1, program.entries), rates[:, None])[0]
 
 
 def visit_counts(
@@ -177,13 +180,13 @@ def visit_counts(
 
 @functools.cache
 def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
-    """Make the kernel over tables [R, E] and rates [3, R], with `vmap` folded into R."""
+    """Make the kernel over tables [R, 1 or D, E] and rates [3, R], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
     @jax.custom_jvp
     def call(rows: NativeRows, seeds: list[Array], tables: Array, rates: Array) -> Array:
-        replicas, entries = tables.shape
+        replicas, _, entries = tables.shape
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
             jax.ShapeDtypeStruct((replicas, rows.words.shape[0], entries), tables.dtype),
@@ -220,8 +223,8 @@ def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
                 return run(*jax.tree.unflatten(structure, own), tables[k], rates[k])
 
             return jax.lax.map(one, jnp.arange(axis_size)), True
-        _, replicas, entries = tables.shape
-        tables = tables.reshape(axis_size * replicas, entries)
+        replicas = tables.shape[1]
+        tables = tables.reshape(axis_size * replicas, *tables.shape[2:])
         rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], axis_size * replicas)
         out = run(rows, seeds, tables, rates)
         return out.reshape(axis_size, replicas, *out.shape[1:]), True

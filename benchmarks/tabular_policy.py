@@ -1,0 +1,182 @@
+"""Time to the final policy: every way from one log to the policy that its MDP has.
+
+The final policy is that of value iteration on the MDP that the log's counts estimate. A system has
+reached it after the first pass from which on the greedy policy's exact return stays within
+TOLERANCE of that policy's. Times are wall time of all that a system does with the log, from its
+columns to its values: partition, loading, passes and merges; compilation is not timed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from common import Report
+from matplotlib.figure import Figure
+from tabular_baselines import Baselines
+from tabular_systems import Log, Problem
+
+from accel_rl import native, pim, tabular
+from accel_rl.datasets import TabularDataset
+from accel_rl.experiment.tabular_run import TabularSettings, horizon_of
+from accel_rl.io.machine import core_count
+from accel_rl.pim import modelled
+from accel_rl.plot import COLORS
+from accel_rl.types import Array
+
+NUM_DPUS = 2_000
+MOST_PASSES = 60
+TOLERANCE = 0.01  # of the final policy's return
+GAMMA, ALPHA = 0.95, 0.1
+SECONDS, PASSES = "time to the final policy", "passes to the final policy"
+FITTED = "fit_mdp and value iteration"
+
+
+def policy_case(environment: str) -> str:
+    """Return the case's name in records."""
+    return f"{environment}, to the final policy"
+
+
+class Goal:
+    """Return that a system must reach, and its exact returns."""
+
+    def __init__(self, log: Log) -> None:
+        """Fit the MDP of the log, and solve it."""
+        horizon = horizon_of(log.mdp)
+        self.returns = jax.jit(
+            lambda values: tabular.episode_return(log.mdp, tabular.greedy_policy(values), horizon)
+        )
+        self._shape = log.mdp.num_states, log.mdp.num_actions
+        self.solve = lambda: _solve(log)
+        self.final = float(self.returns(jax.block_until_ready(self.solve())))
+
+    def of_table(self, table: np.ndarray) -> float:
+        """Return the exact return of the greedy policy of a table [S * A]."""
+        return float(self.returns(jnp.asarray(table.reshape(self._shape))))
+
+    def passes(self, returns: Sequence[float] | np.ndarray) -> int | None:
+        """Return the passes after which returns stay at the goal; None if they do not."""
+        near = np.asarray(returns) >= self.final - TOLERANCE * abs(self.final)
+        if not near[-1]:
+            return None
+        return int(np.max(np.flatnonzero(~near), initial=-1)) + 2
+
+
+def _solve(log: Log) -> Array:
+    mdp = tabular.fit_mdp(log.transitions, log.mdp.num_states, log.mdp.num_actions)
+    return tabular.value_iteration(mdp, GAMMA)[1]
+
+
+def time_to_policy(
+    report: Report, log: Log, loops: Baselines | None, dataset: TabularDataset, rounds: int
+) -> None:
+    """Record the seconds and the passes of each system; seconds are absent if it never arrives."""
+    case, goal = policy_case(log.environment), Goal(log)
+    report.add(case, FITTED, "return", "", [goal.final])
+
+    def record(system: str, passes: int | None, run: Callable[[int], Any]) -> None:
+        if passes is None:
+            report.add(case, system, f"{PASSES} (0: more than {MOST_PASSES})", "", [0])
+            return
+        report.add(case, system, PASSES, "", [passes])
+        run(passes)
+        report.add(case, system, SECONDS, "s", [_seconds(run, passes) for _ in range(rounds)])
+
+    report.add(case, FITTED, SECONDS, "s", [_seconds(goal.solve) for _ in range(rounds)])
+    if loops is not None:
+        for name, system in _loops(log, loops).items():
+            record(name, goal.passes(_loop_returns(system, goal)), system)
+    for by in ("time", "owner"):
+        for backend in ("jax", "cpu") if native.why_absent() is None else ("jax",):
+            train = _training(log, by, backend)
+            passes = goal.passes(np.asarray(train(MOST_PASSES, probe=goal.returns).history))
+            record(f"accel_rl {backend}, by {by}", passes, train)
+        if passes is not None:
+            seconds = _modelled(dataset, by, passes)
+            report.add(case, f"{NUM_DPUS:,} DPUs, modelled, by {by}", SECONDS, "s", [seconds])
+
+
+def _seconds(run: Callable[..., Any], *args: Any) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(run(*args))
+    return time.perf_counter() - start
+
+
+def _loops(log: Log, loops: Baselines) -> dict[str, Callable[[int], Any]]:
+    """Return C on one table, and on a table for each thread, as functions of the passes."""
+    count = core_count()
+
+    def encoded() -> tuple[Problem, np.ndarray]:
+        problem = Problem(log, len(log.transitions.state), 1, "fp32", 1)
+        return problem, np.asarray(problem.words)
+
+    def sequential(passes: int, each: Callable[[np.ndarray], object] = lambda table: None) -> None:
+        problem, rows = encoded()
+        table, rates = problem.tables(1), problem.rates(np.asarray([ALPHA], np.float32))
+        for _ in range(passes):
+            loops.sequential(rows, problem.lengths, table, np.asarray(rates.alpha), GAMMA)
+            each(table[0, 0])
+
+    def threads(passes: int, each: Callable[[np.ndarray], object] = lambda table: None) -> None:
+        problem, rows = encoded()
+        table = problem.tables(1)[0, 0]
+        for _ in range(passes):
+            loops.private_tables(rows[0], table, ALPHA, GAMMA, count)
+            each(table)
+
+    return {"C sequential": sequential, f"C {count} threads, private tables": threads}
+
+
+def _loop_returns(run: Callable[..., Any], goal: Goal) -> list[float]:
+    returns: list[float] = []
+    run(MOST_PASSES, lambda table: returns.append(goal.of_table(table)))
+    return returns
+
+
+def _training(log: Log, by: str, backend: str) -> Callable[..., pim.TrainResult]:
+    """Return a training from the log's columns on, as a function of the passes."""
+
+    def train(passes: int, probe: Callable[[Array], Array] | None = None) -> pim.TrainResult:
+        chunks = pim.partition(
+            log.transitions, NUM_DPUS, log.mdp.num_states, log.mdp.num_actions, by=by
+        )
+        return pim.train(
+            chunks,
+            tabular.Hyperparameters(jnp.float32(ALPHA), jnp.float32(GAMMA)),
+            rule=tabular.q_learning(),
+            schedule=pim.MergeSchedule(passes),
+            backend=backend,
+            probe=probe,
+        )
+
+    return train
+
+
+def _modelled(dataset: TabularDataset, by: str, passes: int) -> float:
+    kernel = TabularSettings(by=by, dpus=NUM_DPUS, passes=passes).kernel
+    machine = pim.load_machine()
+    load = modelled.load_of(dataset)
+    return sum(modelled.parts(machine, modelled.workload(machine, load, kernel, NUM_DPUS)).values())
+
+
+def draw(report: Report, path: Path, environments: Sequence[str]) -> None:
+    """Draw the seconds of all systems, one panel for each environment, as PNG."""
+    with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 10}):
+        figure = Figure(figsize=(6 * len(environments), 3.6), layout="constrained")
+        for axes, name in zip(figure.subplots(1, len(environments)), environments, strict=True):
+            case = policy_case(name)
+            found = [r for r in report.records if r.case == case and r.metric == SECONDS]
+            found.sort(key=lambda record: record.value, reverse=True)
+            colors = [COLORS[2 if record.basis == "modelled" else 0] for record in found]
+            bars = axes.barh([r.system for r in found], [r.value for r in found], color=colors)
+            axes.bar_label(bars, [f"{r.value:.3g} s" for r in found], padding=3)
+            axes.set(xscale="log", title=name, xlabel="seconds; green: modelled, not measured")
+            axes.margins(x=0.2)
+        figure.suptitle(
+            f"From 2**20 rows of a random policy to the final policy, {core_count()} cores"
+        )
+        figure.savefig(path, dpi=150, format="png")
