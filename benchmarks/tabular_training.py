@@ -9,7 +9,8 @@ import numpy as np
 from common import PER_CORE, Report, System, interleave, warn
 from tabular_systems import Log
 
-from accel_rl import datasets, pim, tabular
+from accel_rl import datasets, native, pim, tabular
+from accel_rl.pim import merge_native
 from pim_emu import dpu_mesh
 
 COLLECTED = 5_000_000
@@ -102,14 +103,15 @@ def training(report: Report, log: Log, numerics: str, passes: int, rounds: int) 
 
 
 def _merge(log: Log, rule: tabular.TabularRule, num_rows: int) -> System:
-    """One visit-weighted merge of tables that differ, on one device."""
+    """One visit-weighted merge of tables that differ, on one device, as training does it."""
     entries = log.mdp.num_states * log.mdp.num_actions
     draw = np.random.default_rng(0)
     dtype = rule.numerics.dtype
     tables = jnp.asarray(draw.normal(scale=1000, size=(NUM_DPUS, entries)).astype(dtype))
     visits = jnp.asarray(draw.integers(3, size=tables.shape), jnp.uint32)
     base, alpha = jnp.zeros(entries, dtype), jnp.float32(0.1)
-    merge = jax.jit(pim.merge_tables, static_argnums=(0, 5))
+    form = merge_native if native.why_absent() is None else pim
+    merge = jax.jit(form.merge_tables, static_argnums=(0, 5))
 
     def run() -> None:
         merge("visits", tables, base, visits, alpha, 2 * num_rows).block_until_ready()

@@ -1,11 +1,12 @@
 #include "runs.h"
 
-// ARL_X86_LEVELS is defined where passes are compiled for AVX2 and AVX-512 too.
+// ARL_X86_LEVELS is defined where the forms are compiled for AVX2 and AVX-512 too.
 
-#define DECLARE(LEVEL)                                                   \
-  arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL; \
-  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL; \
-  arl_owned_run arl_owned_1_##LEVEL, arl_owned_2_##LEVEL, arl_owned_3_##LEVEL;
+#define DECLARE(LEVEL)                                                         \
+  arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL;       \
+  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL;       \
+  arl_owned_run arl_owned_1_##LEVEL, arl_owned_2_##LEVEL, arl_owned_3_##LEVEL; \
+  arl_merge_entries arl_merge_##LEVEL;
 #define FORMS(LEVEL)                              \
   {                                               \
       {arl_run_1_0_##LEVEL, arl_run_1_1_##LEVEL}, \
@@ -35,6 +36,14 @@ static arl_owned_run *const owned_forms[ARL_LEVELS][3] = {
 #ifdef ARL_X86_LEVELS
     OWNED(avx2),
     OWNED(avx512),
+#endif
+};
+
+static arl_merge_entries *const merges[ARL_LEVELS] = {
+    arl_merge_base,
+#ifdef ARL_X86_LEVELS
+    arl_merge_avx2,
+    arl_merge_avx512,
 #endif
 };
 
@@ -70,3 +79,5 @@ arl_owned_run *arl_choose_owned(int64_t numerics, int64_t lanes, arl_level level
   while (level > ARL_BASE && lanes < widths[level]) --level;
   return owned_forms[level][numerics - 1];
 }
+
+arl_merge_entries *arl_choose_merge(arl_level level) { return merges[level]; }

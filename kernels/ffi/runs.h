@@ -1,12 +1,13 @@
-// The compiled forms of a launch, and the choice among them.
+// The compiled forms of launches and merges, and the choice among them.
 
 #ifndef ACCEL_RL_FFI_RUNS_H
 #define ACCEL_RL_FFI_RUNS_H
 
 #include "launch.h"
+#include "merge.h"
 #include "owned.h"
 
-// Instruction sets that passes are compiled for, from the least.
+// Instruction sets that passes and merges are compiled for, from the least.
 typedef enum { ARL_BASE, ARL_AVX2, ARL_AVX512, ARL_LEVELS } arl_level;
 
 // The best that was compiled in and that this processor has.
@@ -20,5 +21,7 @@ arl_run *arl_choose(int64_t numerics, int64_t replicas, arl_level level);
 
 // The same of owned_passes.c: the widest vectors up to `level` that so many lanes fill.
 arl_owned_run *arl_choose_owned(int64_t numerics, int64_t lanes, arl_level level);
+
+arl_merge_entries *arl_choose_merge(arl_level level);
 
 #endif

@@ -105,6 +105,11 @@ def pairwise_sum(x: Array) -> Array:
     return x[0]
 
 
+def damped_unit(alpha: Array) -> Array:
+    """Round a step size to units of 1/32,768, uint32."""
+    return jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
+
+
 def damped_weights(alpha: Array) -> Array:
     """Return weights 1 - (1 - alpha)**n for n = 0, ..., 255 visits, uint32 [256].
 
@@ -112,7 +117,7 @@ def damped_weights(alpha: Array) -> Array:
     32,768 - k[n], where k[0] = 32,768 and k[n + 1] = (k[n] * (32,768 - a) + 16,384) >> 15.
     """
     one = np.uint32(_DAMPED_ONE)
-    keep = one - jnp.round(alpha * np.float32(_DAMPED_ONE)).astype(jnp.uint32)
+    keep = one - damped_unit(alpha)
 
     def step(k: Array, _: object) -> tuple[Array, Array]:
         return (k * keep + np.uint32(_DAMPED_ONE // 2)) >> np.uint32(15), one - k

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from accel_rl import native
 from accel_rl.arguments import one_of, real, require_array, whole
+from accel_rl.pim import merge_native
 from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.cost import DpuWorkload, check_fits
 from accel_rl.pim.merge import MERGES, MergeSchedule, merge_tables, weight_bound
@@ -220,6 +222,9 @@ def _train(
     memory = backend.load(program, words, chunks.lengths, c)
     visits_of = functools.partial(backend.visits, program, memory, c, seed)
     visits_of_a_pass = visits_of(first_pass, 1)
+    periods, rest = divmod(schedule.passes, schedule.period)
+    # Outside of the scan, in whose body XLA would multiply anew in each period.
+    constant = {n: visits_of_a_pass * np.uint32(n) for n in (schedule.period, rest)}
     rows = chunks.num_dpus * chunks.capacity
     parts = chunks.num_dpus * max(program.lanes, 1)
     runs = order_runs(program, find_runs(program, words, chunks.lengths)) if program.lanes else None
@@ -227,7 +232,7 @@ def _train(
     def merge_period(table: Array, start: Array, num_passes: int) -> tuple[Array, PyTree]:
         tables = backend.launch(program, memory, table, c, seed, start, num_passes)
         if program.has_constant_visits:
-            visits = visits_of_a_pass * np.uint32(num_passes)
+            visits = constant[num_passes]
         else:
             visits = visits_of(start, num_passes)
         # Backends may pad the DPU axis.
@@ -235,15 +240,13 @@ def _train(
         bound = weight_bound(schedule.merge, parts, rows * num_passes)
         alpha = nx.decode_rate(c.alpha)
         if runs is None:
-            merge = functools.partial(merge_tables, schedule.merge, bound=bound)
-            merged = _merge(merge, backend.mesh, tables, table, visits, alpha)
+            merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
         else:
             each = functools.partial(merge_runs, schedule.merge, bound=bound)
             merged = _on_each(each, backend.mesh, tables, runs, table, visits, alpha)
         values = rule.values(merged.reshape(initial.shape))
         return merged, None if probe is None else probe(values)
 
-    periods, rest = divmod(schedule.passes, schedule.period)
     starts = first_pass + np.uint32(schedule.period) * jnp.arange(periods, dtype=jnp.uint32)
     table, history = jax.lax.scan(
         lambda table, start: merge_period(table, start, schedule.period),
@@ -260,8 +263,14 @@ def _train(
 
 
 def _merge(
-    merge: Callable[..., Array], mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
+    name: str, bound: int, mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
 ) -> Array:
+    on_cpu = all(device.platform == "cpu" for device in mesh.devices.flat)
+    chosen = merge_native.merge_tables if on_cpu and not native.why_absent() else merge_tables
+
+    def merge(tables: Array, base: Array, visits: Array, alpha: Array) -> Array:
+        return chosen(name, tables, base, visits, alpha, bound)
+
     # Each device merges a share of the entries over all DPUs, so that sums do not depend on the
     # number of devices.
     tables, visits = pad_axis((tables, visits), mesh, axis=1)
