@@ -9,7 +9,7 @@ import oracle
 import pytest
 from rules_and_numerics import rules_and_numerics
 from sdk_present import needs
-from transitions import synthetic
+from transitions import collected, synthetic
 from upmem_runs import caught, check_free, run
 
 from accel_rl import pim, tabular
@@ -150,6 +150,22 @@ def test_what_is_recorded():
     assert report.gathered_bytes == 3 * (16 * 4 + 8)
     seconds = modelled.parts_of_run(pim.load_machine(), report)
     assert all(value > 0 for value in seconds.values())
+
+
+@pytest.mark.long  # trains five passes first
+@pytest.mark.parametrize(("numerics", "most"), [("int32_scaled", 55), ("int32_pow2", 30)])
+def test_instructions_of_an_update(numerics, most):
+    log = collected("FrozenLake-v1", 4_000)
+    shape = log.info.num_states, log.info.num_actions
+    chunks = pim.partition(log.transitions, 8, *shape, "owner")
+    train = functools.partial(
+        pim.train, chunks, rule=tabular.q_learning(tabular.make_numerics(numerics)),
+        backend=pim.upmem_backend(sdk="emulator", count_instructions=True),
+    )  # fmt: skip
+    before = train(schedule=pim.MergeSchedule(5))
+    with pim.upmem.recording() as recorded:
+        train(schedule=pim.MergeSchedule(1), initial=before.tables)
+    assert most / 2 < recorded.report.counted / 4_000 <= most
 
 
 def test_more_runs_than_the_program_has():
