@@ -26,6 +26,7 @@ from common import PER_CORE, Report, System, interleave, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
 from tabular_calls import calls
+from tabular_owners import DPUS, OWNER, owner_case, owner_passes
 from tabular_policy import draw, time_to_policy
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, check_agreement
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
@@ -47,6 +48,11 @@ FLAT, REPLICATED = "accel_rl flat", "accel_rl replicas"
 KERNEL, KERNEL_REPLICAS = "accel_rl cpu kernel", "accel_rl cpu kernel, replicas"
 SEQUENTIAL, SIDE_BY_SIDE = "C sequential", f"C {LANES} lanes"
 UNCONTRACTED = ", no FMA"  # of C that rounds every product, as the kernels do
+
+
+def rival_of(numerics: str) -> str:
+    """Return the name of sequential C that rounds as the kernels do."""
+    return SEQUENTIAL + (UNCONTRACTED if numerics == "fp32" else "")
 
 
 def chunk_case(environment: str, numerics: str, block: int) -> str:
@@ -182,10 +188,14 @@ def claims(report: Report) -> None:
 
 
 def kernel_claims(report: Report) -> None:
-    """Return the targets of the native kernels, against C with the same semantics."""
+    """Return the targets of the native kernels, by time against C with the same semantics."""
     for environment in ENVIRONMENTS:
+        for num_dpus in DPUS:
+            cases = [owner_case(environment, "fp32", num_dpus)]
+            text = f"cpu kernel by owner, {environment}, fp32, {num_dpus} DPUs: times C's rate"
+            report.claim(text, 3.0, cases, OWNER, rival_of("fp32"))
         for numerics in NUMERICS:
-            rival = SEQUENTIAL + (UNCONTRACTED if numerics == "fp32" else "")
+            rival = rival_of(numerics)
             for block in BLOCKS:
                 text = f"cpu kernel, {environment}, {numerics}, block {block}: share of C's rate"
                 cases = [chunk_case(environment, numerics, block)]
@@ -221,6 +231,9 @@ def measure(environment: str, report: Report, directory: Path, quick: bool) -> N
     dataset = datasets.collect(mdp, "random", NUM_ROWS, environment=environment)
     log = Log(environment, mdp, dataset.transitions)
     chunk_passes(report, log, directory, rounds)
+    if native.why_absent() is None:
+        loops = functools.partial(loops_for, directory)
+        owner_passes(report, log, NUM_ROWS, ALPHA, loops, rival_of, rounds)
     lake = environment == ENVIRONMENTS[0]
     for replicas in REPLICAS if lake else (DRAWN_REPLICAS,):
         for chunks in REPLICA_CHUNKS if lake else (1,):

@@ -1,16 +1,18 @@
 #include "runs.h"
 
-// ARL_X86_LEVELS is defined where passes.c is compiled for AVX2 and AVX-512 too.
+// ARL_X86_LEVELS is defined where passes are compiled for AVX2 and AVX-512 too.
 
 #define DECLARE(LEVEL)                                                   \
   arl_run arl_run_1_0_##LEVEL, arl_run_2_0_##LEVEL, arl_run_3_0_##LEVEL; \
-  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL;
+  arl_run arl_run_1_1_##LEVEL, arl_run_2_1_##LEVEL, arl_run_3_1_##LEVEL; \
+  arl_owned_run arl_owned_1_##LEVEL, arl_owned_2_##LEVEL, arl_owned_3_##LEVEL;
 #define FORMS(LEVEL)                              \
   {                                               \
       {arl_run_1_0_##LEVEL, arl_run_1_1_##LEVEL}, \
       {arl_run_2_0_##LEVEL, arl_run_2_1_##LEVEL}, \
       {arl_run_3_0_##LEVEL, arl_run_3_1_##LEVEL}, \
   }
+#define OWNED(LEVEL) {arl_owned_1_##LEVEL, arl_owned_2_##LEVEL, arl_owned_3_##LEVEL}
 
 DECLARE(base)
 #ifdef ARL_X86_LEVELS
@@ -24,6 +26,15 @@ static arl_run *const forms[ARL_LEVELS][3][2] = {
 #ifdef ARL_X86_LEVELS
     FORMS(avx2),
     FORMS(avx512),
+#endif
+};
+
+// The same by level and numerics.
+static arl_owned_run *const owned_forms[ARL_LEVELS][3] = {
+    OWNED(base),
+#ifdef ARL_X86_LEVELS
+    OWNED(avx2),
+    OWNED(avx512),
 #endif
 };
 
@@ -52,4 +63,10 @@ const char *arl_level_name(arl_level level) {
 
 arl_run *arl_choose(int64_t numerics, int64_t replicas, arl_level level) {
   return forms[level][numerics - 1][replicas > 1];
+}
+
+arl_owned_run *arl_choose_owned(int64_t numerics, int64_t lanes, arl_level level) {
+  static const int64_t widths[ARL_LEVELS] = {4, 8, 16};
+  while (level > ARL_BASE && lanes < widths[level]) --level;
+  return owned_forms[level][numerics - 1];
 }

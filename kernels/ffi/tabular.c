@@ -5,10 +5,8 @@
 #define ARL_NUMERICS ARL_FP32  // only for names that do not depend on it
 #include "block.h"
 #include "float_mode.h"
-#include "frame.h"
 #include "runs.h"
-
-#define ARL_EXPORT __attribute__((visibility("default")))
+#include "tabular.h"
 
 #define S32 XLA_FFI_DataType_S32
 #define U32 XLA_FFI_DataType_U32
@@ -19,9 +17,7 @@ enum { SMALL = 1 << 14 };
 
 static const int64_t MOST = INT32_MAX;
 
-// How many items a thread takes at a time, of `rows` row updates each; sizes of empty operands may
-// be so large that their product is only good as an estimate.
-static int64_t grain_of(const arl_pool *pool, int64_t items, double rows) {
+int64_t arl_grain(const arl_pool *pool, int64_t items, double rows) {
   if ((double)items * rows < SMALL) return items > 0 ? items : 1;
   int64_t enough = (int64_t)(SMALL / 2 / rows) + 1;
   int64_t fair = items / (4 * (pool->num_threads(pool->context) + 1)) + 1;
@@ -108,26 +104,37 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_examine(XLA_FFI_CallFrame *frame) {
   examine_work work = {data[0], data[1], sizes.of['T'], (uint32_t)values[1], (uint32_t)values[0]};
   const arl_pool pool = arl_pool_of(frame);
   memset(data[3], 0, 4 * sizeof(int32_t));
-  if (arl_share(&pool, chunks, grain_of(&pool, chunks, (double)work.capacity), examine_part, &work))
+  if (arl_share(&pool, chunks, arl_grain(&pool, chunks, (double)work.capacity), examine_part,
+                &work))
     find_fault(&work, chunks, data[2], data[3]);
   return NULL;
 }
 
-static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *frame, const int32_t *verdict,
-                             const arl_launch *launch) {
+XLA_FFI_Error *arl_check_verdict(const XLA_FFI_CallFrame *frame, const int32_t *verdict,
+                                 int64_t capacity, uint32_t size, uint32_t actions) {
   const char *names[] = {"", "", "s * A + a", "s' * A", "a'"};
-  const uint32_t limits[] = {0, 0, launch->size, launch->size - launch->actions + 1,
-                             launch->actions};
+  const uint32_t limits[] = {0, 0, size, size - actions + 1, actions};
   const int32_t fault = verdict[VERDICT_FAULT], value = verdict[VERDICT_VALUE];
+  if (fault == SOUND) return NULL;
   if (fault == BAD_LENGTH)
     return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
                     "length of chunk %d must be in [0, %lld], got %d", verdict[VERDICT_DPU],
-                    (long long)launch->capacity, value);
+                    (long long)capacity, value);
   if (fault < SOUND || fault > BAD_NEXT_ACTION)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, "unknown verdict %d", fault);
   return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
                   "row %d of chunk %d: %s must be in [0, %u), got %d", verdict[VERDICT_ROW],
                   verdict[VERDICT_DPU], names[fault], limits[fault], value);
+}
+
+XLA_FFI_Error *arl_check_lengths(const XLA_FFI_CallFrame *frame, const int32_t *lengths,
+                                 int64_t chunks, int64_t capacity) {
+  for (int64_t d = 0; d < chunks; ++d)
+    if (lengths[d] < 0 || lengths[d] > capacity)
+      return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                      "lengths[%lld] must be in [0, %lld], got %d", (long long)d,
+                      (long long)capacity, lengths[d]);
+  return NULL;
 }
 
 // What launch and visits share: attributes of the program, and lengths that fit the rows.
@@ -161,12 +168,10 @@ static XLA_FFI_Error *set_program(const XLA_FFI_CallFrame *frame, const int64_t 
   if (launch->capacity > limit)
     return arl_fail(frame, invalid, "a chunk must have at most %lld rows, got %lld",
                     (long long)limit, (long long)launch->capacity);
-  if (verdict[VERDICT_FAULT] != SOUND) return refuse(frame, verdict, launch);
-  for (int64_t d = 0; d < launch->chunks; ++d)
-    if (launch->lengths[d] < 0 || launch->lengths[d] > launch->capacity)
-      return arl_fail(frame, invalid, "lengths[%lld] must be in [0, %lld], got %d", (long long)d,
-                      (long long)launch->capacity, launch->lengths[d]);
-  return NULL;
+  XLA_FFI_Error *error =
+      arl_check_verdict(frame, verdict, launch->capacity, launch->size, launch->actions);
+  return error ? error
+               : arl_check_lengths(frame, launch->lengths, launch->chunks, launch->capacity);
 }
 
 // Launch.
@@ -227,8 +232,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_launch(XLA_FFI_CallFrame *frame) {
   const double rows =
       ((double)launch.capacity * launch.num_passes + (double)launch.entries / 8) * (double)lanes;
   run_work work = {&launch, arl_choose(numerics, launch.replicas, arl_best_level())};
-  return arl_share(&pool, items, grain_of(&pool, items, rows), run_part, &work) ? no_memory(frame)
-                                                                                : NULL;
+  return arl_share(&pool, items, arl_grain(&pool, items, rows), run_part, &work) ? no_memory(frame)
+                                                                                 : NULL;
 }
 
 // Visits.
@@ -269,7 +274,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
   const arl_pool pool = arl_pool_of(frame);
   const double rows = (double)launch.capacity * launch.num_passes + (double)launch.entries / 8;
   visits_work work = {&launch, data[6]};
-  return arl_share(&pool, launch.chunks, grain_of(&pool, launch.chunks, rows), visits_part, &work)
+  return arl_share(&pool, launch.chunks, arl_grain(&pool, launch.chunks, rows), visits_part, &work)
              ? no_memory(frame)
              : NULL;
 }
@@ -277,7 +282,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
 // For the loader: the interface that the handlers were built against, and the instruction set.
 
 // Raise with every change of targets, operands, attributes or enums.
-enum { ARL_INTERFACE = 3 };
+enum { ARL_INTERFACE = 4 };
 
 ARL_EXPORT int accel_rl_interface(void) { return ARL_INTERFACE; }
 

@@ -155,9 +155,9 @@ def test_buffers_take_what_wram_leaves():
 
 
 def test_a_launch_by_hand():
-    launch, barrier = constants("owner_launch", "barrier")
+    launch, alone, barrier = constants("owner_launch", "owner_alone", "barrier")
     found = kernel.launch_cycles(MACHINE, workload())
-    assert found.share == 16 * launch
+    assert found.share == 16 * launch + 11 * alone
     assert found.barrier == 3 * 16 * barrier
     # 20 values of runs come with 6 of next states, and go back alone.
     assert found.tables == 77 + (80 + 24) / 2 + 61 + 80 / 2
@@ -169,13 +169,13 @@ def test_a_launch_by_hand():
 
 
 def test_random_choices_are_priced():
-    draw, lookup, plain = constants("draw", "lookup", "owner_fp32_update")
+    choice, plain = constants("owner_choice", "owner_fp32_update")
     for rule, more in (
         ("q_learning", 0),
         ("sarsa", 0),
         ("expected_sarsa", 0),
-        ("sarsa_epsilon_greedy", 2 * draw + lookup),
-        ("double_q_learning", 2 * draw + lookup),
+        ("sarsa_epsilon_greedy", choice),
+        ("double_q_learning", choice),
     ):
         assert cost.owner_instructions(rule, "fp32") == plain + more
 
@@ -263,8 +263,8 @@ def test_scaling_needs_the_log():
 def test_every_use_of_wram_is_counted():
     exchange = dataclasses.replace(EXCHANGE, needed=8_000)
     w = workload(owner=exchange, tasklets=24)
-    # Buffers shrink to a record of 8 bytes for each tasklet, and not further.
-    used = 80 + 32_000 + 16 * 16 + 768 * 24 + 1024 + 24 * 8
+    # Buffers shrink to a record of 8 bytes for each tasklet with a lane, and not further.
+    used = 80 + 32_000 + 16 * 16 + 768 * 24 + 1024 + 16 * 8
     cost.check_fits(dataclasses.replace(MACHINE, wram_bytes=used), w)
     message = r"16 lanes and 24 tasklets needs .* B of WRAM \(runs 80 \+ values 32,000"
     with pytest.raises(ValueError, match=message):

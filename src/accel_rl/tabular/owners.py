@@ -174,6 +174,15 @@ def steps_of(lanes: Lanes, runs: Runs) -> Steps:
     )
 
 
+def run_starts(program: PassProgram, entry: Array, table: Array) -> Array:
+    """Return the values of runs of `entry` [D, R] in `table` [K * S * A], [D, K, R].
+
+    They are 0 where there is no run.
+    """
+    of_table = table.reshape(program.rule.tables, program.size)
+    return jnp.moveaxis(of_table.at[:, entry].get(mode="fill", fill_value=0), 0, 1)
+
+
 def sweep(
     program: PassProgram,
     steps: Steps,

@@ -52,9 +52,7 @@ def launch(
     def run(memory: OwnerMemory, table: Array, c: Coefficients, seed: Array, first: Array) -> Array:
         steps = jax.tree.map(lambda x: x[0], memory.steps)
         values = owners.value_table(program, table, c)
-        of_table = table.reshape(program.rule.tables, program.size)
-        starts = of_table.at[:, memory.entry].get(mode="fill", fill_value=0)
-        starts = jnp.moveaxis(starts, 0, 1).reshape(len(memory.dpus), -1)
+        starts = owners.run_starts(program, memory.entry, table).reshape(len(memory.dpus), -1)
 
         def one_pass(k: Array, runs: Array) -> Array:
             keys = owners.lane_keys(program, memory.dpus, seed, first + k)

@@ -118,9 +118,9 @@ def owner_instructions(rule: str, numerics: str) -> float:
       rule: as for `update_instructions`.
       numerics: "fp32", "int32_scaled" or "int32_pow2".
     """
-    operations = check_rule(rule, numerics)
-    plain = load_calibration()[f"owner_{numerics}_update"]
-    return plain + _price(operations.owner, _prices(numerics)[1])
+    operations, k = check_rule(rule, numerics), load_calibration()
+    plain = k[f"owner_{numerics}_update"]
+    return plain + _price(operations.owner, {"choice": k["owner_choice"]})
 
 
 def arithmetic_operations(rule: str, num_actions: int) -> int:

@@ -43,7 +43,7 @@ def lane_pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> Kern
     shared = k["owner_lane"] * cycles(lengths > 0) + k["owner_block"] * cycles(blocks)
     # Runs beyond the one that each lane begins with; which lanes have them is not known.
     more = owner.runs - min(owner.runs, owner.lanes)
-    shared += k["owner_run"] * pipeline.share_cycles(more, _working(workload), reissue)
+    shared += k["owner_run"] * pipeline.share_cycles(more, working_tasklets(workload), reissue)
     # A lane that the buffer holds is read once a launch.
     reads = _reads(int(lengths.max()), fit) if lengths.max() > fit else []
     wait = sum(number * _wait(machine, workload, size, update) for size, number in reads)
@@ -58,14 +58,20 @@ def lane_launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     k, tasklets = load_calibration(), workload.tasklets
     longest = -(-max(workload.rows_per_dpu) // workload.exchange.lanes)
     size = min(longest * workload.record_bytes, lane_buffer_bytes(machine, workload))
-    readers = _working(workload)
+    readers = working_tasklets(workload)
     return KernelCycles(
-        share=max(tasklets, machine.pipeline_reissue) * k["owner_launch"],
+        share=max(tasklets, machine.pipeline_reissue) * k["owner_launch"]
+        + machine.pipeline_reissue * k["owner_alone"],
         barrier=_LAUNCH_BARRIERS * barrier_cycles(machine, tasklets),
         mram_wait=(readers - 1) * occupied_cycles(machine, size) + dma_cycles(machine, size),
         tables=dma_cycles(machine, workload.pushed_bytes)
         + dma_cycles(machine, workload.pulled_bytes, write=True),
     )
+
+
+def working_tasklets(workload: DpuWorkload) -> int:
+    """Return the tasklets that have a lane."""
+    return min(workload.tasklets, workload.exchange.lanes)
 
 
 def lane_buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
@@ -75,7 +81,7 @@ def lane_buffer_bytes(machine: Machine, workload: DpuWorkload) -> int:
     """
     free = machine.wram_bytes - sum(lane_wram_parts(workload).values())
     size = machine.dma_max_bytes
-    while size > workload.record_bytes and size * workload.tasklets > free:
+    while size > workload.record_bytes and size * working_tasklets(workload) > free:
         size //= 2
     return size
 
@@ -92,11 +98,6 @@ def lane_wram_parts(workload: DpuWorkload) -> dict[str, int]:
     }
 
 
-def _working(workload: DpuWorkload) -> int:
-    """Return the tasklets that have a lane."""
-    return min(workload.tasklets, workload.exchange.lanes)
-
-
 def _reads(longest: int, fit: int) -> list[tuple[int, int]]:
     """Return (rows, number) of the reads of the longest lane: full buffers, and the last one."""
     full, rest = divmod(longest, fit)
@@ -109,7 +110,7 @@ def _wait(machine: Machine, workload: DpuWorkload, rows: int, update: float) -> 
     Tasklets are out of step, so that others compute while one reads. A round takes the longest of
     what all compute, what one computes and waits for, and what the engine is occupied.
     """
-    reissue, working = machine.pipeline_reissue, _working(workload)
+    reissue, working = machine.pipeline_reissue, working_tasklets(workload)
     size = rows * workload.record_bytes
     computing = max(working, reissue) * rows * update
     alone = reissue * rows * update + dma_cycles(machine, size)

@@ -1,7 +1,7 @@
 """Check of a workload against the machine's memory sizes."""
 
 from accel_rl.pim.cost.instructions import load_calibration
-from accel_rl.pim.cost.lanes import lane_buffer_bytes, lane_wram_parts
+from accel_rl.pim.cost.lanes import lane_buffer_bytes, lane_wram_parts, working_tasklets
 from accel_rl.pim.cost.mram import buffer_bytes
 from accel_rl.pim.cost.workload import DpuWorkload
 from pim_emu.machine import Machine
@@ -46,7 +46,7 @@ def wram_parts(machine: Machine, workload: DpuWorkload) -> dict[str, int]:
     values of runs and of next states, lanes, row buffers, stacks and a reserve.
     """
     if workload.owner is not None:
-        rows = lane_buffer_bytes(machine, workload) * workload.tasklets
+        rows = lane_buffer_bytes(machine, workload) * working_tasklets(workload)
         return lane_wram_parts(workload) | {"rows": rows}
     k, tasklets = load_calibration(), workload.tasklets
     sequential = workload.target_block == 1

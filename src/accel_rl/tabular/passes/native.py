@@ -8,6 +8,7 @@ The kernels order rows, make the rules' random choices and train, in parallel ov
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +37,6 @@ NUMERICS = {"fp32": 1, "int32_scaled": 2, "int32_pow2": 3}
 def unsupported(program: PassProgram) -> str | None:
     """Return the reason why the kernels cannot run a program, or None if they can."""
     rule, numerics = kernel_names(program)
-    if program.lanes:
-        return "passes by owner have no native kernel"
     if rule not in RULES:
         return f"rule {program.rule.name!r} has no native kernel"
     if numerics not in NUMERICS:
@@ -109,6 +108,12 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
     reason = unsupported(program)
     if reason:
         raise ValueError(reason)
+    verdict = verdict_of(program, words, lengths, dpus)
+    return NativeRows(words, lengths, dpus, verdict, (program.num_states, program.num_actions))
+
+
+def verdict_of(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> Array:
+    """Return the verdict of `examine`, int32 [1, 4]."""
     chunks, capacity = words.shape[0], words.shape[1] if words.ndim > 1 else 0
     require_array("words", words, np.dtype(np.int32), (chunks, capacity, 4))
     require_array("lengths", lengths, np.dtype(np.int32), (chunks,))
@@ -120,8 +125,7 @@ def examine(program: PassProgram, words: Array, lengths: Array, dpus: Array) -> 
         vmap_method="sequential",
     )
     sizes = {"num_actions": program.num_actions, "size": program.size}
-    verdict = call(words, lengths, dpus, **sizes)
-    return NativeRows(words, lengths, dpus, verdict, (program.num_states, program.num_actions))
+    return call(words, lengths, dpus, **sizes)
 
 
 def first_fault(verdicts: Array) -> Array:
@@ -160,8 +164,8 @@ def launch(
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
     require_array("coefficients", rates, dtype, (3,))
     seeds = seeds_of(program, coefficients, seed, first_pass)
-    run = _launcher(program, num_passes)
-    return run(rows, seeds, table.reshape(1, -1, program.entries), rates[:, None])[0]
+    tables = table.reshape(1, -1, program.entries)
+    return _launcher(program, num_passes)((rows, seeds), (tables, rates[None]))[0]
 
 
 def visit_counts(
@@ -179,54 +183,63 @@ def visit_counts(
 
 
 @functools.cache
-def _launcher(program: PassProgram, num_passes: int) -> Callable[..., Array]:
-    """Make the kernel over tables [R, 1 or D, E] and rates [3, R], with `vmap` folded into R."""
+def _launcher(program: PassProgram, num_passes: int) -> Callable[[PyTree, PyTree], Array]:
+    """Make the kernel over tables [R, 1 or D, E] and rates [R, 3], with `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
-    @jax.custom_jvp
-    def call(rows: NativeRows, seeds: list[Array], tables: Array, rates: Array) -> Array:
+    def call(shared: tuple[NativeRows, list[Array]], own: tuple[Array, Array]) -> Array:
+        (rows, seeds), (tables, rates) = shared, own
         replicas, _, entries = tables.shape
         kernel = jax.ffi.ffi_call(
             native.target("accel_rl_tabular_launch"),
             jax.ShapeDtypeStruct((replicas, rows.words.shape[0], entries), tables.dtype),
         )
-        return kernel(*rows.operands, tables, rates, *seeds, **attributes)
+        return kernel(*rows.operands, tables, rates.T, *seeds, **attributes)
 
-    @call.defjvp
+    return fold_replicas(call)
+
+
+def fold_replicas(call: Callable[[Any, Any], Array]) -> Callable[[PyTree, PyTree], Array]:
+    """Fold `vmap` over replicas into the axis that a kernel has for them.
+
+    Args:
+      call: (shared, own) -> result; the leaves of `own` and the result begin with an axis [R].
+
+    Returns:
+      The same function. Where `vmap` maps `shared` too, calls run one after the other.
+    """
+
+    @jax.custom_jvp
+    def once(shared: PyTree, own: PyTree) -> Array:
+        return call(shared, own)
+
+    @once.defjvp
     def differentiate(primals: PyTree, tangents: PyTree) -> PyTree:
         raise TypeError("the native kernels cannot be differentiated: use backend='jax'")
 
     @custom_vmap
-    def run(rows: NativeRows, seeds: list[Array], tables: Array, rates: Array) -> Array:
-        return call(rows, seeds, tables, rates)
+    def run(shared: PyTree, own: PyTree) -> Array:
+        return once(shared, own)
 
     @run.def_vmap
-    def batch(
-        axis_size: int,
-        batched: PyTree,
-        rows: NativeRows,
-        seeds: list[Array],
-        tables: Array,
-        rates: Array,
-    ) -> tuple[Array, bool]:
-        tables, rates = (
-            x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape))
-            for x, is_batched in zip((tables, rates), batched[2:], strict=True)
-        )
-        if any(jax.tree.leaves(batched[:2])):  # rows or draws differ: nothing to share
-            leaves, structure = jax.tree.flatten((rows, seeds))
-            is_batched = jax.tree.leaves(batched[:2])
+    def batch(axis_size: int, batched: PyTree, shared: PyTree, own: PyTree) -> tuple[Array, bool]:
+        def broadcast(x: Array, is_batched: bool) -> Array:
+            return x if is_batched else jnp.broadcast_to(x, (axis_size, *x.shape))
+
+        own = jax.tree.map(broadcast, own, batched[1])
+        if any(jax.tree.leaves(batched[0])):  # rows or draws differ: nothing to share
+            leaves, structure = jax.tree.flatten(shared)
+            is_batched = jax.tree.leaves(batched[0])
 
             def one(k: Array) -> Array:
-                own = [x[k] if own else x for x, own in zip(leaves, is_batched, strict=True)]
-                return run(*jax.tree.unflatten(structure, own), tables[k], rates[k])
+                each = [x[k] if mapped else x for x, mapped in zip(leaves, is_batched, strict=True)]
+                return run(jax.tree.unflatten(structure, each), jax.tree.map(lambda x: x[k], own))
 
             return jax.lax.map(one, jnp.arange(axis_size)), True
-        replicas = tables.shape[1]
-        tables = tables.reshape(axis_size * replicas, *tables.shape[2:])
-        rates = jnp.moveaxis(rates, 0, 1).reshape(rates.shape[1], axis_size * replicas)
-        out = run(rows, seeds, tables, rates)
+        replicas = jax.tree.leaves(own)[0].shape[1]
+        own = jax.tree.map(lambda x: x.reshape(axis_size * replicas, *x.shape[2:]), own)
+        out = run(shared, own)
         return out.reshape(axis_size, replicas, *out.shape[1:]), True
 
     return run
