@@ -75,15 +75,12 @@ def _backend(settings: kernels.UpmemSettings, specialise: bool) -> Backend:
         mesh = dpu_mesh(jax.local_devices(backend="cpu")[:1])
     except RuntimeError as error:  # JAX_PLATFORMS may leave the CPU out
         raise SdkMissing(f"jax has no CPU devices, which call the DPUs: {error}") from error
-
-    def counting(program: PassProgram) -> Backend:
-        by_jax = program.lanes or native.why_absent()
-        return jax_backend(mesh) if by_jax else cpu_backend(mesh)
+    counting = jax_backend(mesh) if native.why_absent() else cpu_backend(mesh)
 
     def load(program: PassProgram, words: Array, lengths: Array, c: Coefficients) -> UpmemMemory:
         run = functools.partial(kernels.load, settings, program)
         rows = device_map(run, 0, mesh)(words, lengths)
-        return UpmemMemory(rows, counting(program).load(program, words, lengths, c))
+        return UpmemMemory(rows, counting.load(program, words, lengths, c))
 
     def launch(
         program: PassProgram,
@@ -111,7 +108,7 @@ def _backend(settings: kernels.UpmemSettings, specialise: bool) -> Backend:
         first_pass: ArrayLike,
         num_passes: int,
     ) -> Array:
-        return counting(program).visits(program, memory.counting, c, seed, first_pass, num_passes)
+        return counting.visits(program, memory.counting, c, seed, first_pass, num_passes)
 
     def with_rates(program: PassProgram, rates: Hyperparameters) -> Backend:
         if program.rule.numerics.dtype != np.int32 or not _known(rates):

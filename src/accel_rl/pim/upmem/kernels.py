@@ -56,7 +56,7 @@ def unsupported(program: PassProgram) -> str | None:
     """Return why DPUs cannot run a program, or None if they can."""
     if not program.lanes and program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
-    return native.unsupported(program._replace(lanes=0))
+    return native.unsupported(program)
 
 
 def load(settings: UpmemSettings, program: PassProgram, words: Array, lengths: Array) -> DpuRows:
