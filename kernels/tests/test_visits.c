@@ -12,7 +12,7 @@ static void test_program(truth_program program, int64_t capacity, const int32_t 
   scenario_t scenario;
   scenario_draw(&scenario, program, capacity, lengths, state);
   const size_t entries = (size_t)scenario.launch.entries, bytes = entries * sizeof(uint32_t);
-  double *table = calloc(entries, sizeof *table);
+  double *table = calloc((size_t)scenario.launch.starts * entries, sizeof *table);
   double *tables = must_allocate(CHUNKS * entries * sizeof *tables);
   uint32_t *want = must_allocate(CHUNKS * bytes), *counts = must_allocate(CHUNKS * bytes);
   if (!table) abort();
