@@ -21,21 +21,22 @@ from accel_rl.pim import cost
 ENVIRONMENTS = ("FrozenLake-v1", "Taxi-v3")
 NUMERICS = ("fp32", "int32_scaled", "int32_pow2")
 SHAPES = ((1, 1), (128, 11), (128, 16), (1024, 16))  # target block, tasklets
+LANES, ROWS_OF_A_DPU = 16, (500, 2_500)  # by owner
 LATE = 19  # passes before the one that is counted: early ones are cheaper, entries being zero
 INSTRUCTIONS, CYCLES = "modelled instructions of an update", "modelled cycles of an update"
 GOLDEN = "counted in code of the vendor's compiler"
 ALONE = "one tasklet, target block 1"
 
 
-def chunks_of(name: str, rows: int, dpus: int) -> pim.Chunks:
+def chunks_of(name: str, rows: int, dpus: int, by: str = "time") -> pim.Chunks:
     """Return a random policy's log, cut for the DPUs."""
     mdp = envs.make_mdp(name)
     log = datasets.collect(mdp, "random", rows, seed=0, environment=name).transitions
-    return pim.partition(log, dpus, mdp.num_states, mdp.num_actions)
+    return pim.partition(log, dpus, mdp.num_states, mdp.num_actions, by)
 
 
 def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) -> dict[str, float]:
-    """Instructions and cycles of an update in a late pass, by metric."""
+    """Instructions and cycles of an update in a late pass, by metric; `shape`: unless by owner."""
     block, tasklets = shape
     found = {}
     for metric in (INSTRUCTIONS, CYCLES):
@@ -47,7 +48,8 @@ def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) 
             target_block=block,
             backend=backend,
         )
-        before = run(schedule=pim.MergeSchedule(LATE, LATE))
+        # By owner targets are those of the last merge.
+        before = run(schedule=pim.MergeSchedule(LATE, 1 if chunks.lanes else LATE))
         with pim.upmem.recording() as recorded:
             run(schedule=pim.MergeSchedule(1), initial=before.tables)
         assert recorded.report is not None
@@ -84,6 +86,18 @@ def updates(report: Report, rows: int) -> None:
                 report.add(
                     case, name_of(numerics, (1, 1)), INSTRUCTIONS, "", [counted[INSTRUCTIONS]]
                 )
+
+
+def updates_by_owner(report: Report, rows: int) -> None:
+    """Record what an update of Q-learning costs by owner."""
+    for name in ENVIRONMENTS:
+        for each in ROWS_OF_A_DPU:
+            chunks = chunks_of(name, rows, rows // each, "owner")
+            case = f"Q-learning by owner, {name}, {rows // each} DPUs, {each} rows each"
+            for numerics in NUMERICS:
+                counted = count(chunks, "q_learning", numerics, (1, LANES))
+                for metric, value in counted.items():
+                    report.add(case, f"{numerics}, {LANES} tasklets", metric, "", [value])
 
 
 def claim(report: Report, case: str, dear: str, cheap: str, bound: float) -> None:
@@ -131,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warn(f"there is no backend upmem, so nothing is counted: {absent}")
     else:
         updates(report, 4_096)
+        updates_by_owner(report, 100_000)
         speed(report, 200_000 if options.quick else 1_000_000, 2_000, passes, rounds)
     report.finish(options.json, Console())
 

@@ -65,6 +65,35 @@ ARL_INLINE arl_value arl_select(arl_mask mask, arl_value x, arl_value y) {
 
 #endif
 
+// c * x modulo 2^32. DPUs have no multiplier: there, a constant c below 2^30 becomes shifts, sums
+// and differences, one for each digit 1 or -1 of its non-adjacent form.
+ARL_INLINE uint32_t arl_times(uint32_t c, uint32_t x) {
+#ifdef ARL_SHIFT_AND_ADD
+  if (__builtin_constant_p(c)) {
+    const uint32_t plus = (3 * c & ~c) >> 1, minus = (c & ~(3 * c)) >> 1;
+    uint32_t product = 0;
+// The empty assembly keeps compilers from making one product of it again.
+#define ARL_DIGIT(k)                                       \
+  if ((plus | minus) >> ((k) + 1)) product <<= 1;          \
+  if ((plus | minus) >> (k) & 1) {                         \
+    product = plus >> (k) & 1 ? product + x : product - x; \
+    __asm__("" : "+r"(product));                           \
+  }
+    // clang-format off: statements without semicolons
+    ARL_DIGIT(30) ARL_DIGIT(29) ARL_DIGIT(28) ARL_DIGIT(27) ARL_DIGIT(26) ARL_DIGIT(25)
+    ARL_DIGIT(24) ARL_DIGIT(23) ARL_DIGIT(22) ARL_DIGIT(21) ARL_DIGIT(20) ARL_DIGIT(19)
+    ARL_DIGIT(18) ARL_DIGIT(17) ARL_DIGIT(16)
+    ARL_DIGIT(15) ARL_DIGIT(14) ARL_DIGIT(13) ARL_DIGIT(12) ARL_DIGIT(11) ARL_DIGIT(10)
+    ARL_DIGIT(9) ARL_DIGIT(8) ARL_DIGIT(7) ARL_DIGIT(6) ARL_DIGIT(5) ARL_DIGIT(4)
+    ARL_DIGIT(3) ARL_DIGIT(2) ARL_DIGIT(1) ARL_DIGIT(0)
+#undef ARL_DIGIT
+    return product;
+    // clang-format on
+  }
+#endif
+  return c * x;
+}
+
 #if ARL_NUMERICS == ARL_FP32
 
 ARL_INLINE arl_value arl_add(arl_value x, arl_value y) { return x + y; }
@@ -88,32 +117,6 @@ ARL_INLINE uint32_t arl_most(uint32_t limit, arl_value c, uint32_t most) {
 }
 
 #endif
-
-// c * x modulo 2^32. DPUs have no multiplier: there, a constant c below 2^15 becomes shifts, sums
-// and differences, one for each digit 1 or -1 of its non-adjacent form.
-ARL_INLINE uint32_t arl_times(uint32_t c, uint32_t x) {
-#ifdef ARL_SHIFT_AND_ADD
-  if (__builtin_constant_p(c)) {
-    const uint32_t plus = (3 * c & ~c) >> 1, minus = (c & ~(3 * c)) >> 1;
-    uint32_t product = 0;
-// The empty assembly keeps compilers from making one product of it again.
-#define ARL_DIGIT(k)                                       \
-  if ((plus | minus) >> ((k) + 1)) product <<= 1;          \
-  if ((plus | minus) >> (k) & 1) {                         \
-    product = plus >> (k) & 1 ? product + x : product - x; \
-    __asm__("" : "+r"(product));                           \
-  }
-    // clang-format off: statements without semicolons
-    ARL_DIGIT(15) ARL_DIGIT(14) ARL_DIGIT(13) ARL_DIGIT(12) ARL_DIGIT(11) ARL_DIGIT(10)
-    ARL_DIGIT(9) ARL_DIGIT(8) ARL_DIGIT(7) ARL_DIGIT(6) ARL_DIGIT(5) ARL_DIGIT(4)
-    ARL_DIGIT(3) ARL_DIGIT(2) ARL_DIGIT(1) ARL_DIGIT(0)
-#undef ARL_DIGIT
-    return product;
-    // clang-format on
-  }
-#endif
-  return c * x;
-}
 
 #if ARL_NUMERICS == ARL_INT32_SCALED
 

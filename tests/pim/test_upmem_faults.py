@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import quick
+import upmem_runs
 from sdk_present import needs
 from transitions import synthetic
 from upmem_runs import (
@@ -61,15 +62,17 @@ def broken(tmp_path_factory):
     return break_programs(tmp_path_factory.mktemp("sources") / "kernels")
 
 
-def line_of(sources, comment):
+def line_of(source, comment):
     """As a fault names the line of a program that has this comment."""
-    lines = (Path(sources) / "upmem" / "dpu" / "tabular.c").read_text().splitlines()
-    return f"tabular.c:{next(k for k, line in enumerate(lines, 1) if f'// {comment}' in line)}"
+    lines = source.read_text().splitlines()
+    return f"{source.name}:{next(k for k, line in enumerate(lines, 1) if f'// {comment}' in line)}"
 
 
-def stop_one(sources, asynchronous):
+def stop_one(sources, asynchronous, by_owner):
     backend = pim.upmem_backend(asynchronous=asynchronous)
-    check_right(backend=backend)
+    train = upmem_runs.train_by_owner if by_owner else upmem_runs.train
+    source = Path(sources) / "upmem" / "dpu" / ("owned.c" if by_owner else "tabular.c")
+    check_right(train, backend=backend)
     for seed, name, comment in (
         (MISALIGNED, "misaligned DMA", "misaligned"),
         (HALTED, "stopped by the program", "stops"),
@@ -77,10 +80,12 @@ def stop_one(sources, asynchronous):
         error = caught(pim.upmem.DpuFault, train, seed, backend=backend)
         assert (error.dpu, error.status) == (3, 23), error.status
         assert f"80 rows, seed {seed}\n" in error.log, error.log
-        for part in (f"DPU 3 is in fault: {name}: ", "tasklet 0", line_of(sources, comment)):
+        for part in (f"DPU 3 is in fault: {name}: ", "tasklet 0", line_of(source, comment)):
             assert part in str(error), error
         check_free()
-        check_right(seed=7, backend=backend)
+        check_right(train, seed=7, backend=backend)
+    if by_owner:
+        return
     wide = chunks_of(dpus=130)
     for _ in range(5):
         error = caught(pim.upmem.DpuFault, train, SEVERAL, wide, backend=backend)
@@ -88,8 +93,9 @@ def stop_one(sources, asynchronous):
 
 
 @MODES
-def test_a_dpu_that_stops(broken, asynchronous):
-    run(stop_one, str(broken), asynchronous, ACCEL_RL_KERNEL_SOURCES=broken)
+@pytest.mark.parametrize("by_owner", [False, True])
+def test_a_dpu_that_stops(broken, by_owner, asynchronous):
+    run(stop_one, str(broken), asynchronous, by_owner, ACCEL_RL_KERNEL_SOURCES=broken)
 
 
 def stop_under_jit():

@@ -35,8 +35,10 @@ def test_failures_leave_nothing_behind(tmp_path):
     host = make(tmp_path / "host", native, CMAKE_C_FLAGS=FLAGS, CMAKE_CXX_FLAGS=FLAGS)
     broken = break_programs(tmp_path / "kernels")
     programs = [
-        make(tmp_path / sources.parent.name, sources / "upmem" / "dpu", **OPTIONS) / "program"
-        for sources in (ROOT / "kernels", broken)
+        make(tmp_path / f"{name}{k}", sources / "upmem" / "dpu", ACCEL_RL_PROGRAM=name, **OPTIONS)
+        / "program"
+        for name in ("tabular", "owned")
+        for k, sources in enumerate((ROOT / "kernels", broken))
     ]
     done = subprocess.run(
         [host / "upmem_host", *programs, str(HALTED)],

@@ -23,6 +23,14 @@ def chunks_of(dpus=DPUS, rows=400, rewards=(-10, 20)):
     return pim.partition(synthetic(S, A, rows, rewards=rewards), dpus, S, A)
 
 
+def train_by_owner(seed=0, chunks=None, backend="upmem", **more):
+    """As `train`, by owner."""
+    rule = tabular.double_q_learning(tabular.int32_scaled())  # draws, so that the seed matters
+    more = {"schedule": pim.MergeSchedule(4, 2), **more}
+    chunks = pim.partition(synthetic(S, A, 400), DPUS, S, A, "owner") if chunks is None else chunks
+    return np.asarray(pim.train(chunks, seed=seed, rule=rule, backend=backend, **more).tables)
+
+
 def train(seed=0, chunks=None, backend="upmem", **more):
     """The tables of a training that is the same, bit for bit, on every backend."""
     rule = tabular.q_learning(tabular.int32_scaled())
@@ -32,9 +40,9 @@ def train(seed=0, chunks=None, backend="upmem", **more):
     return np.asarray(pim.train(chunks, seed=seed, rule=rule, backend=backend, **more).tables)
 
 
-def check_right(**setting):
+def check_right(how=train, **setting):
     """Assert that the DPUs train, and right."""
-    np.testing.assert_array_equal(train(**setting), train(**setting | {"backend": "jax"}))
+    np.testing.assert_array_equal(how(**setting), how(**setting | {"backend": "jax"}))
 
 
 def check_free():
@@ -63,27 +71,39 @@ def caught(kind, work, *arguments, **named):
 # Seeds for which the DPU programs of `break_programs` misbehave.
 MISALIGNED, HALTED, SEVERAL = 90, 91, 92
 MISBEHAVIOUR = f"""
-  if (parameters.seed >= {MISALIGNED} && me() == 0 && chunk.dpu % 64 == 3) {{
-    printf("%u rows, seed %u\\n", chunk.length, parameters.seed);
+  if (parameters.seed >= {MISALIGNED} && me() == 0 && DPU % 64 == 3) {{
+    printf("%u rows, seed %u\\n", ROWS, parameters.seed);
     if (parameters.seed == {MISALIGNED})
-      mram_read((const __mram_ptr char *)tables + 4, q, 8);  // misaligned
+      mram_read((const __mram_ptr char *)IN_MRAM + 4, IN_WRAM, 8);  // misaligned
     if (parameters.seed == {HALTED}) halt();  // stops
     if (parameters.seed == {SEVERAL}) {{
-      for (volatile uint32_t k = 0; chunk.dpu == 3 && k < 3000000;) ++k;  // the first is the last
+      for (volatile uint32_t k = 0; DPU == 3 && k < 3000000;) ++k;  // the first is the last
       halt();
     }}
   }}
 """
+NAMES = {  # of each program, by source
+    "tabular.c": {"DPU": "chunk.dpu", "ROWS": "chunk.length", "IN_MRAM": "tables", "IN_WRAM": "q"},
+    "owned.c": {
+        "DPU": "(lanes[0].index / ARL_LANES)",
+        "ROWS": "(lanes[ARL_LANES - 1].row + lanes[ARL_LANES - 1].rows)",
+        "IN_MRAM": "exchange",
+        "IN_WRAM": "workspace",
+    },
+}
 
 
 def break_programs(folder):
     """Sources, put into a folder, whose DPU programs misbehave on a DPU of each rank."""
     shutil.copytree(ROOT / "kernels", folder)
-    program = folder / "upmem" / "dpu" / "tabular.c"
-    text = program.read_text()
-    assert text.count("int main(void) {\n") == 1
-    text = text.replace("int main(void) {\n", "int main(void) {" + MISBEHAVIOUR)
-    program.write_text(text.replace("#include <mram.h>", "#include <mram.h>\n#include <stdio.h>"))
+    for source, names in NAMES.items():
+        program = folder / "upmem" / "dpu" / source
+        text = program.read_text()
+        assert text.count("int main(void) {\n") == 1
+        defined = "".join(f"#define {name} {text}\n" for name, text in names.items())
+        text = text.replace("int main(void) {\n", f"{defined}int main(void) {{{MISBEHAVIOUR}")
+        include = "#include <mram.h>\n"
+        program.write_text(text.replace(include, f"{include}#include <stdio.h>\n"))
     return folder
 
 

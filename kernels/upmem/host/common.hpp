@@ -9,6 +9,7 @@
 extern "C" {
 #include "../interface.h"
 #include "../match.h"
+#include "../owned.h"
 #include "order.h"
 #include "record.h"
 #include "rule.h"

@@ -13,7 +13,7 @@ using namespace accel_rl::upmem;
 struct arl_upmem_program {
   const char *path, *profile;
   int32_t numerics, rule, order;
-  uint32_t stride, block, states, actions, random_blocks;
+  uint32_t stride, block, states, actions, random_blocks, lanes, runs, tasklets, workspace;
   int32_t asynchronous, count_instructions;
 };
 
@@ -39,6 +39,10 @@ ARL_EXPORT void accel_rl_upmem_add(int64_t id, const arl_upmem_program *from) {
   program.states = from->states;
   program.actions = from->actions;
   program.random_blocks = from->random_blocks;
+  program.lanes = from->lanes;
+  program.runs = from->runs;
+  program.tasklets = from->tasklets;
+  program.workspace = from->workspace;
   const Mode mode = from->asynchronous ? Mode::asynchronous : Mode::synchronous;
   Device::instance().add(id, {program, from->profile, mode, from->count_instructions != 0});
 }

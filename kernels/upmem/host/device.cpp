@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <random>
 
+#include "owned_trainer.hpp"
+#include "trainer.hpp"
+
 namespace accel_rl::upmem {
 
 namespace {
@@ -23,12 +26,22 @@ Report combine(const Report &a, const Report &b, const Report &c) {
       .load_broadcast_bytes =
           a.load_broadcast_bytes + b.load_broadcast_bytes - c.load_broadcast_bytes,
       .broadcast_bytes = a.broadcast_bytes + b.broadcast_bytes - c.broadcast_bytes,
+      .pushed_bytes = a.pushed_bytes + b.pushed_bytes - c.pushed_bytes,
       .gathered_bytes = a.gathered_bytes + b.gathered_bytes - c.gathered_bytes,
       .slowest = a.slowest + b.slowest - c.slowest,
       .counted = a.counted + b.counted - c.counted,
       .load_seconds = a.load_seconds + b.load_seconds - c.load_seconds,
       .launch_seconds = a.launch_seconds + b.launch_seconds - c.launch_seconds,
   };
+}
+
+std::unique_ptr<Training> make_training(const Registered &wanted, uint32_t dpus) {
+  const Program &program = wanted.program;
+  if (program.lanes > 0)
+    return std::make_unique<OwnedTrainer>(program, dpus, wanted.profile, wanted.mode,
+                                          wanted.count_instructions);
+  return std::make_unique<Trainer>(program, dpus, wanted.profile, wanted.mode,
+                                   wanted.count_instructions);
 }
 
 }  // namespace
@@ -76,7 +89,7 @@ uint64_t Device::next_token() {
 }
 
 void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &launch,
-                 const void *table, void *tables) {
+                 const Operands &operands, void *results) {
   const Registered wanted = find(id);
   const std::lock_guard lock(mutex_);
   detach_after_fork();
@@ -88,13 +101,14 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
       loaded_ = id;
       asked_ = rows.chunks;
     }
-    if (trainer_->dpus() < rows.chunks) return run_in_rounds(rows, launch, table, tables);
+    if (trainer_->dpus() < rows.chunks)
+      return run_in_rounds(wanted.program, rows, launch, operands.table, results);
     if (resident_ != token) {
       resident_ = 0;
       trainer_->load_rows(rows);
       resident_ = token;
     }
-    trainer_->run(launch, table, tables);
+    trainer_->run(launch, operands, results);
   } catch (...) {
     free_dpus();
     throw;
@@ -104,8 +118,7 @@ void Device::run(int64_t id, const Rows &rows, uint64_t token, const Launch &lau
 void Device::allocate(const Registered &wanted, uint32_t chunks, bool in_rounds) {
   for (uint32_t count = chunks;;) {
     try {
-      trainer_ = std::make_unique<Trainer>(wanted.program, count, wanted.profile, wanted.mode,
-                                           wanted.count_instructions);
+      trainer_ = make_training(wanted, count);
       return;
     } catch (const Error &error) {
       if (error.kind != Kind::too_few_dpus || !in_rounds || count < 2) throw;
@@ -116,17 +129,17 @@ void Device::allocate(const Registered &wanted, uint32_t chunks, bool in_rounds)
   }
 }
 
-void Device::run_in_rounds(const Rows &rows, const Launch &launch, const void *table,
-                           void *tables) {
+void Device::run_in_rounds(const Program &program, const Rows &rows, const Launch &launch,
+                           const void *table, void *tables) {
   const uint32_t count = trainer_->dpus();
-  const size_t row_words = size_t{4} * rows.capacity, entries = trainer_->program().entries();
+  const size_t row_words = size_t{4} * rows.capacity, entries = program.entries();
   resident_ = 0;
   for (uint32_t start = 0; start < rows.chunks; start += count) {
     // The last round is as large as the others: it repeats chunks, which gives the same tables.
     const size_t first = std::min(start, rows.chunks - count);
     trainer_->load_rows({rows.words + first * row_words, rows.lengths + first, count, rows.capacity,
                          static_cast<uint32_t>(first)});
-    trainer_->run(launch, static_cast<const uint32_t *>(table) + first * entries,
+    trainer_->run(launch, {static_cast<const uint32_t *>(table) + first * entries},
                   static_cast<uint32_t *>(tables) + first * entries);
   }
 }

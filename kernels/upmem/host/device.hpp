@@ -13,7 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "trainer.hpp"
+#include "dpus.hpp"
+#include "training.hpp"
 
 namespace accel_rl::upmem {
 
@@ -39,8 +40,8 @@ class Device {
 
   // Run on as many DPUs as there are chunks; the rows go there first if they are not there. Chunks
   // with tables of their own run in rounds, one after the other, where fewer DPUs are free.
-  void run(int64_t id, const Rows &rows, uint64_t token, const Launch &launch, const void *table,
-           void *tables);
+  void run(int64_t id, const Rows &rows, uint64_t token, const Launch &launch,
+           const Operands &operands, void *results);
 
   // Free the DPUs.
   void release();
@@ -58,7 +59,8 @@ class Device {
   // Take DPUs for so many chunks, in as few rounds as the free ones allow if they may be several.
   void allocate(const Registered &wanted, uint32_t chunks, bool in_rounds);
   // Run chunks with tables of their own, as many at a time as the trainer has DPUs.
-  void run_in_rounds(const Rows &rows, const Launch &launch, const void *table, void *tables);
+  void run_in_rounds(const Program &program, const Rows &rows, const Launch &launch,
+                     const void *table, void *tables);
   void collect();    // the trainer's report
   void free_dpus();  // the DPUs
   // After a fork: the DPUs are the parent's.
@@ -67,7 +69,7 @@ class Device {
   std::mutex mutex_;
   int owner_;  // process
   std::map<int64_t, Registered> programs_;
-  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Training> trainer_;
   int64_t loaded_ = 0;     // program of the trainer
   uint32_t asked_ = 0;     // chunks for which its DPUs were taken
   uint64_t resident_ = 0;  // token of its rows; 0: none

@@ -94,8 +94,20 @@ Dpus::Dpus(uint32_t count, const std::string &profile, Mode mode) : mode_(mode) 
 }
 
 Dpus::~Dpus() {
+  if (!freed_) free();
+}
+
+void Dpus::free() {
   wait();  // what is queued has buffers that may go next
   dpu_free(set_);
+  freed_ = true;
+}
+
+void Dpus::check_rows_fit(uint32_t rows, size_t bytes) const {
+  if (bytes > heap_bytes_)
+    throw Error(Kind::too_large, "a chunk of " + std::to_string(rows) + " rows needs " +
+                                     std::to_string(bytes) + " B of MRAM, " +
+                                     std::to_string(heap_bytes_) + " B are left");
 }
 
 void Dpus::load(const std::string &path, size_t bytes, const char *symbol) {

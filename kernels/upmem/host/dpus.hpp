@@ -30,11 +30,25 @@ class Dpus {
   Dpus(const Dpus &) = delete;
   Dpus &operator=(const Dpus &) = delete;
 
+  // Do work that leaves the DPUs unusable if it fails: they are then freed, and later calls throw.
+  template <typename Work>
+  void attempt(Work work) {
+    if (freed_) throw Error(Kind::failed, "the DPUs were freed after an error");
+    try {
+      work();
+    } catch (...) {
+      free();
+      throw;
+    }
+  }
+
   // Throws Error: not a DPU program, one that does not fit, or one whose variable `symbol` has not
   // `bytes` bytes.
   void load(const std::string &path, size_t bytes, const char *symbol = "tables");
   // Bytes of MRAM that the program leaves.
   size_t heap_bytes() const { return heap_bytes_; }
+  // Throws Error: `rows` rows of a DPU, of `bytes` bytes, are more than that.
+  void check_rows_fit(uint32_t rows, size_t bytes) const;
 
   // The same bytes to each DPU.
   void broadcast(const char *symbol, const void *data, size_t bytes);
@@ -53,11 +67,13 @@ class Dpus {
   dpu_xfer_flags_t flags() const;
   // Wait until nothing is queued or running; returns the first error of it.
   dpu_error_t wait();
+  void free();
   // Throw what a status means, if it is an error.
   void check(dpu_error_t status, const char *call, const char *symbol = nullptr);
 
   dpu_set_t set_;
   size_t heap_bytes_ = 0;
+  bool freed_ = false;
   Mode mode_;
 };
 

@@ -4,7 +4,9 @@
 // load gave them. So XLA may run launches in any order, and as often as it likes.
 
 #include <exception>
+#include <vector>
 
+#include "common.hpp"
 #include "device.hpp"
 #include "records.hpp"
 
@@ -61,7 +63,8 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_load(XLA_FFI_CallFrame *frame) {
   arl_sizes sizes;
   if (XLA_FFI_Error *error = arl_read_buffers(frame, buffers, 2, 1, data, &sizes)) return error;
   return guarded(frame, [&]() -> XLA_FFI_Error * {
-    check_rows(Device::instance().find(id).program, rows_of(data, sizes));
+    const Rows rows = rows_of(data, sizes);
+    check_rows(Device::instance().find(id).program, rows, rows.chunks);
     const uint64_t token = Device::instance().next_token();
     auto *words = static_cast<uint32_t *>(data[2]);
     words[0] = static_cast<uint32_t>(token);
@@ -70,29 +73,40 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_load(XLA_FFI_CallFrame *frame) {
   });
 }
 
-ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
+namespace {
+
+// A launch of the program "owned" gets W too, and its results are values of runs, not tables.
+XLA_FFI_Error *launch_with(XLA_FFI_CallFrame *frame, const bool owned) {
   if (arl_answer_metadata(frame)) return nullptr;
   const arl_attribute attributes[] = {
       program_attribute, {"numerics", ARL_FP32, ARL_INT32_POW2}, {"num_passes", 0, INT32_MAX}};
   int64_t values[3];
   if (XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 3, values)) return error;
   const XLA_FFI_DataType entry = values[1] == ARL_FP32 ? f32 : s32;
-  const arl_buffer buffers[] = {
-      {"rows", s32, "DT4"},   {"lengths", s32, "D"},   {"token", u32, "12"},
-      {"table", entry, "GE"}, {"rates", entry, "3"},   {"explore", u32, ""},
-      {"seed", u32, ""},      {"first_pass", u32, ""}, {"tables", entry, "DE"},
+  std::vector<arl_buffer> buffers = {
+      {"rows", s32, "DT4"},  {"lengths", s32, "D"}, {"token", u32, "12"}, {"table", entry, "GE"},
+      {"rates", entry, "3"}, {"explore", u32, ""},  {"seed", u32, ""},    {"first_pass", u32, ""},
   };
-  void *data[9];
+  if (owned) buffers.push_back({"values", entry, "M"});
+  const size_t arguments = buffers.size();
+  buffers.push_back(owned ? arl_buffer{"runs", entry, "DR"} : arl_buffer{"tables", entry, "DE"});
+  void *data[10];
   arl_sizes sizes;
-  if (XLA_FFI_Error *error = arl_read_buffers(frame, buffers, 8, 1, data, &sizes)) return error;
+  if (XLA_FFI_Error *error =
+          arl_read_buffers(frame, buffers.data(), static_cast<int64_t>(arguments), 1, data, &sizes))
+    return error;
   return guarded(frame, [&]() -> XLA_FFI_Error * {
     Device &device = Device::instance();
     const Program program = device.find(values[0]).program;
-    if (sizes.of['E'] != program.entries() || values[1] != static_cast<int64_t>(program.numerics))
+    if (sizes.of['E'] != program.entries() || values[1] != static_cast<int64_t>(program.numerics) ||
+        owned != (program.lanes > 0))
       throw Error(Kind::invalid, "the table is not one of this program");
     const bool own_tables = sizes.of['G'] != 1;
-    if (own_tables && sizes.of['G'] != sizes.of['D'])
+    if (own_tables && (owned || sizes.of['G'] != sizes.of['D']))
       throw Error(Kind::invalid, "there must be one table, or one for each chunk");
+    if (owned && (sizes.of['M'] != static_cast<int64_t>(program.values()) ||
+                  sizes.of['R'] != program.tables() * program.runs))
+      throw Error(Kind::invalid, "the values or runs are not those of this program");
     const auto *token = static_cast<const uint32_t *>(data[2]);
     const auto *rates = static_cast<const uint32_t *>(data[4]);
     const Launch launch = {
@@ -105,8 +119,19 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
         .explore = *static_cast<const uint32_t *>(data[5]),
         .own_tables = own_tables,
     };
+    const Operands operands = {data[3], owned ? data[8] : nullptr};
     device.run(values[0], rows_of(data, sizes), static_cast<uint64_t>(token[1]) << 32 | token[0],
-               launch, data[3], data[8]);
+               launch, operands, data[arguments]);
     return nullptr;
   });
+}
+
+}  // namespace
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch(XLA_FFI_CallFrame *frame) {
+  return launch_with(frame, false);
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_upmem_launch_owned(XLA_FFI_CallFrame *frame) {
+  return launch_with(frame, true);
 }

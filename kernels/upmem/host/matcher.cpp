@@ -1,29 +1,16 @@
 #include "matcher.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <numeric>
+
+#include "timer.hpp"
 
 namespace accel_rl::upmem {
 
 namespace {
 
 constexpr const char *heap = DPU_MRAM_HEAP_POINTER_NAME;
-
-// Adds the time until it goes to a sum.
-class Timer {
- public:
-  explicit Timer(double &sum) : sum_(sum) {}
-  ~Timer() {
-    const auto now = std::chrono::steady_clock::now();
-    sum_ += std::chrono::duration<double>(now - start_).count();
-  }
-
- private:
-  double &sum_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 bool is_union(arl_match_work work) { return work != ARL_MATCH_TERNARY && work != ARL_MATCH_RANGE; }
 
@@ -49,23 +36,11 @@ Matcher::Matcher(const Keys &keys, uint32_t dpus, const std::string &profile, Mo
   ++report_.program_loads;
 }
 
-// Work that leaves the DPUs unusable if it fails.
-template <typename Work>
-void Matcher::attempt(Work work) {
-  if (!dpus_) throw Error(Kind::failed, "the DPUs were freed after an error");
-  try {
-    work();
-  } catch (...) {
-    dpus_.reset();
-    throw;
-  }
-}
-
 void Matcher::load(const void *keys, const uint64_t *valid) {
   const std::lock_guard lock(mutex_);
   const Timer timer(report_.load_seconds);
   const size_t key_bytes = keys_.key_bytes(), line_bytes = keys_.line_bytes();
-  attempt([&] {
+  dpus_->attempt([&] {
     dpus_->scatter(heap, keys, key_bytes, key_bytes);
     dpus_->scatter(heap, valid, line_bytes, line_bytes, static_cast<uint32_t>(key_bytes));
     dpus_->sync();
@@ -82,11 +57,7 @@ void Matcher::launch() {
   report_.gathered_bytes += sizeof(uint64_t);
 }
 
-void Matcher::count() {
-  ++report_.launches;
-  report_.slowest += *std::max_element(counted_.begin(), counted_.end());
-  report_.counted += std::accumulate(counted_.begin(), counted_.end(), uint64_t{0});
-}
+void Matcher::count() { report_.count_launch(counted_); }
 
 void Matcher::update(const uint32_t *slots, const uint32_t *keys, const uint8_t *valid,
                      size_t count) {
@@ -121,7 +92,7 @@ void Matcher::update_some(const std::vector<std::vector<arl_match_update>> &list
     std::copy_n(lists[d].begin() + std::min(first, lists[d].size()), pending_[d].updates,
                 updates_.begin() + d * longest);
   const size_t bytes = longest * sizeof(arl_match_update);
-  attempt([&] {
+  dpus_->attempt([&] {
     dpus_->scatter("pending", pending_.data(), sizeof(arl_match_pending),
                    sizeof(arl_match_pending));
     dpus_->scatter("updates", updates_.data(), bytes, bytes);
@@ -141,7 +112,7 @@ void Matcher::search(arl_match_work work, const arl_match_query *queries, uint32
   parameters_.lines = lines != nullptr;
   if (is_union(work)) return search_some(queries, count, 1, counts, lines);
   size_t most = ARL_MATCH_COUNTED;
-  if (lines && dpus_) {
+  if (lines) {
     const size_t left = dpus_->heap_bytes() - keys_.key_bytes() - keys_.line_bytes();
     most = std::min(most, left / keys_.line_bytes());
   }
@@ -162,7 +133,7 @@ void Matcher::search_some(const arl_match_query *queries, uint32_t count, uint32
   if (lines && answers > 1) lines_.resize(dpus_count_ * answers * groups);
   uint64_t *gathered = answers > 1 ? lines_.data() : lines;  // one answer comes as it is wanted
   parameters_.queries = count;
-  attempt([&] {
+  dpus_->attempt([&] {
     dpus_->broadcast("queries", queries, count * sizeof(arl_match_query));
     launch();
     dpus_->gather("counts", counts_.data(), even * sizeof(uint32_t), even * sizeof(uint32_t));

@@ -50,8 +50,6 @@ class Matcher {
   Report report();
 
  private:
-  template <typename Work>
-  void attempt(Work work);
   // Queue a launch of what is in parameters_, and the fetching of its counter.
   void launch();
   void count();  // what it counted, once it is done

@@ -18,10 +18,21 @@ struct Program {
   int32_t order = 0;  // of arl_order
   uint32_t stride = 4, block = 128, states = 0, actions = 0;
   uint32_t random_blocks = 1;  // most blocks of a chunk that RAN can shuffle
+  // The program "owned": lanes of a DPU, and most runs; 0: the program "tabular".
+  uint32_t lanes = 0, runs = 0;
+  uint32_t tasklets = 16, workspace = 0;  // "owned": ARL_WORKSPACE
 
   uint32_t tables() const;  // K
   uint32_t size() const { return states * actions; }
   uint32_t entries() const { return tables() * size(); }
+  uint32_t columns() const;  // "owned": C, of W
+  size_t values() const { return (static_cast<size_t>(states) + 1) * columns(); }  // of W
+};
+
+// Tables of a launch.
+struct Operands {
+  const void *table;             // [entries]
+  const void *values = nullptr;  // "owned": W
 };
 
 // Passes that follow each other without a merge.

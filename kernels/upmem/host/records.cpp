@@ -36,7 +36,10 @@ bool collect_rewards(const Rows &rows, std::unordered_map<uint32_t, uint32_t> &c
 
 }  // namespace
 
-void check_rows(const Program &program, const Rows &rows) {
+void check_rows(const Program &program, const Rows &rows, uint32_t dpus) {
+  if (rows.chunks != dpus)
+    throw Error(Kind::invalid, "there are " + std::to_string(rows.chunks) + " chunks for " +
+                                   std::to_string(dpus) + " DPUs");
   const uint32_t size = program.size(), actions = program.actions;
   const uint32_t most = program.order == ARL_RAN ? program.random_blocks * ARL_RANDOM_BLOCK
                                                  : static_cast<uint32_t>(INT32_MAX);

@@ -18,8 +18,9 @@ struct Records {
   std::vector<uint32_t> codebook;  // bits of rewards, [ARL_CODEBOOK]; empty if wide
 };
 
-// Throws Error (invalid): a length or an index is out of its range.
-void check_rows(const Program &program, const Rows &rows);
+// Throws Error (invalid): a length or an index is out of its range, or there are not as many chunks
+// as DPUs.
+void check_rows(const Program &program, const Rows &rows, uint32_t dpus);
 
 // Rows that have been checked, packed.
 Records pack(const Program &program, const Rows &rows);

@@ -1,9 +1,7 @@
 #include "trainer.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 
 #include "records.hpp"
 
@@ -36,35 +34,17 @@ Trainer::Trainer(const Program &program, uint32_t dpus, const std::string &profi
   ++report_.program_loads;
 }
 
-// Work that leaves the DPUs unusable if it fails.
-template <typename Work>
-void Trainer::attempt(Work work) {
-  if (!dpus_) throw Error(Kind::invalid, "the DPUs were freed after an error");
-  try {
-    work();
-  } catch (...) {
-    dpus_.reset();
-    throw;
-  }
-}
-
 size_t Trainer::table_bytes() const { return (program_.entries() * entry_bytes + 7) / 8 * 8; }
 
 void Trainer::load_rows(const Rows &rows) {
-  if (rows.chunks != dpus_count_)
-    throw Error(Kind::invalid, "there are " + std::to_string(rows.chunks) + " chunks for " +
-                                   std::to_string(dpus_count_) + " DPUs");
-  check_rows(program_, rows);
+  check_rows(program_, rows, dpus_count_);
   const auto start = std::chrono::steady_clock::now();
   const Records records = pack(program_, rows);
   wide_ = records.wide;
   for (uint32_t d = 0; d < rows.chunks; ++d)
     chunks_[d] = {static_cast<uint32_t>(rows.lengths[d]), rows.first + d};
-  attempt([&] {
-    if (records.bytes > dpus_->heap_bytes())
-      throw Error(Kind::too_large, "a chunk of " + std::to_string(rows.capacity) + " rows needs " +
-                                       std::to_string(records.bytes) + " B of MRAM, " +
-                                       std::to_string(dpus_->heap_bytes()) + " B are left");
+  dpus_->attempt([&] {
+    dpus_->check_rows_fit(rows.capacity, records.bytes);
     const size_t codebook_bytes = records.codebook.size() * entry_bytes;
     if (!records.wide) dpus_->broadcast("codebook", records.codebook.data(), codebook_bytes);
     dpus_->scatter("chunk", chunks_.data(), sizeof(arl_chunk), sizeof(arl_chunk));
@@ -99,7 +79,7 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
                  .wide = wide_,
                  .count_instructions = count_instructions_,
                  .unused = 0};
-  attempt([&] {
+  dpus_->attempt([&] {
     dpus_->broadcast("parameters", &parameters_, sizeof parameters_);
     if (launch.own_tables)
       dpus_->scatter("tables", table, moved, moved);
@@ -113,12 +93,10 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
   if (!padded_.empty())
     for (uint32_t d = 0; d < dpus_count_; ++d)
       std::memcpy(static_cast<uint8_t *>(tables) + d * bytes, gathered + d * moved, bytes);
-  ++report_.launches;
+  report_.count_launch(counted_);
   report_.broadcast_bytes += sizeof parameters_;
-  (launch.own_tables ? report_.scattered_bytes : report_.broadcast_bytes) += moved;
+  (launch.own_tables ? report_.pushed_bytes : report_.broadcast_bytes) += moved;
   report_.gathered_bytes += moved + sizeof(uint64_t);
-  report_.slowest += *std::max_element(counted_.begin(), counted_.end());
-  report_.counted += std::accumulate(counted_.begin(), counted_.end(), uint64_t{0});
   report_.launch_seconds += seconds_since(start);
 }
 

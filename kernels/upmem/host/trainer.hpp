@@ -14,10 +14,11 @@
 #include "dpus.hpp"
 #include "program.hpp"
 #include "report.hpp"
+#include "training.hpp"
 
 namespace accel_rl::upmem {
 
-class Trainer {
+class Trainer final : public Training {
  public:
   // `count_instructions`: DPUs count instructions, not cycles.
   // Throws Error: too few DPUs, an invalid profile, or a program that cannot be loaded.
@@ -25,23 +26,24 @@ class Trainer {
           bool count_instructions = false);
 
   const Program &program() const { return program_; }
-  uint32_t dpus() const { return dpus_count_; }
+  uint32_t dpus() const override { return dpus_count_; }
 
   // Put chunk d into the MRAM of DPU d; there must be as many as DPUs. Throws Error: rows out of
   // range, or too many for the MRAM, or a transfer failed.
-  void load_rows(const Rows &rows);
+  void load_rows(const Rows &rows) override;
 
   // Run passes on all DPUs, each from `table` [entries] on, or with `own_tables` from its own of
   // [D][entries]; the results go to tables [D][entries].
   // Throws Error: a DPU stopped, or a transfer failed. The DPUs are then freed, and later calls
   // throw too.
   void run(const Launch &launch, const void *table, void *tables);
+  void run(const Launch &launch, const Operands &operands, void *tables) override {
+    run(launch, operands.table, tables);
+  }
 
-  const Report &report() const { return report_; }
+  const Report &report() const override { return report_; }
 
  private:
-  template <typename Work>
-  void attempt(Work work);
   size_t table_bytes() const;  // as it moves: a multiple of 8
 
   Program program_;

@@ -114,15 +114,18 @@ def parts_of_run(
     launches = whole("launches of the report", report.launches, 1)
     dpus, fetched = report.dpus, report.gathered_bytes // launches
     program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
-    broadcast = broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
+    pushed = report.pushed_bytes // launches
+    sent = broadcast_seconds(machine, dpus, report.broadcast_bytes // launches)
+    # By owner. The host reads each value through an index and writes it for its DPU.
+    sent += 3 * dpus * pushed / machine.host_merge_bandwidth + push_seconds(machine, dpus, pushed)
     pull = pull_seconds(machine, dpus, fetched)
     merge = dpus * fetched * (2 if weighted_merge else 1) / machine.host_merge_bandwidth
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes)
-        + broadcast,
+        + sent,
         "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
-        "inter_pim": (launches - 1) * (broadcast + pull + merge),
+        "inter_pim": (launches - 1) * (sent + pull + merge),
         "pim_to_cpu": pull + merge,
     }
 
@@ -147,7 +150,7 @@ def parts_of_agents(machine: Machine, report: LaunchReport) -> dict[str, float]:
     broadcast = program + report.load_broadcast_bytes + report.broadcast_bytes
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, broadcast)
-        + push_seconds(machine, dpus, report.scattered_bytes),
+        + push_seconds(machine, dpus, report.scattered_bytes + report.pushed_bytes),
         "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
         "inter_pim": 0.0,
         "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),

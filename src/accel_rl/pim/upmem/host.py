@@ -28,10 +28,12 @@ class LaunchReport:
       loads: transfers of rows to the DPUs.
       launches: launches, each of all DPUs together.
       program_loads: transfers of a program to the DPUs.
-      scattered_bytes: bytes different on each DPU: rows of all loads, and tables of their own.
+      scattered_bytes: bytes of rows, different on each DPU, over all loads.
       load_broadcast_bytes: bytes broadcast to all DPUs together with the rows.
       broadcast_bytes: bytes broadcast to all DPUs with launches: tables and parameters.
-      gathered_bytes: bytes fetched from each DPU over all launches: tables and counters.
+      pushed_bytes: bytes sent with launches, different on each DPU: tables of independent agents;
+        by owner, runs and values.
+      gathered_bytes: bytes fetched from each DPU over all launches: tables or runs, and counters.
       slowest: highest count of any DPU, summed over launches; cycles or instructions.
       counted: counts of all DPUs, summed over launches.
       load_seconds: measured on the host, transfers of rows.
@@ -46,6 +48,7 @@ class LaunchReport:
     scattered_bytes: int
     load_broadcast_bytes: int
     broadcast_bytes: int
+    pushed_bytes: int
     gathered_bytes: int
     slowest: int
     counted: int
@@ -72,7 +75,8 @@ class _Program(ctypes.Structure):
         *((name, ctypes.c_char_p) for name in ("path", "profile")),
         *((name, ctypes.c_int32) for name in ("numerics", "rule", "order")),
         *((name, ctypes.c_uint32) for name in ("stride", "block", "states", "actions")),
-        ("random_blocks", ctypes.c_uint32),
+        *((name, ctypes.c_uint32) for name in ("random_blocks", "lanes", "runs")),
+        *((name, ctypes.c_uint32) for name in ("tasklets", "workspace")),
         *((name, ctypes.c_int32) for name in ("asynchronous", "count_instructions")),
     ]
 
@@ -133,7 +137,7 @@ class Host:
         self.library.accel_rl_upmem_add.argtypes = [ctypes.c_int64, ctypes.c_void_p]
         self.library.accel_rl_upmem_add.restype = None
         self._fingerprint = fingerprint(toolkit)
-        for name in ("load", "launch"):
+        for name in ("load", "launch", "launch_owned"):
             symbol = f"accel_rl_upmem_{name}"
             handler = jax.ffi.pycapsule(getattr(self.library, symbol))
             jax.ffi.register_ffi_target(symbol, handler, platform="cpu")

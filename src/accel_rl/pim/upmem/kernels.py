@@ -13,17 +13,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from accel_rl.pim.cost import load_calibration
 from accel_rl.pim.upmem.build import dpu_program
 from accel_rl.pim.upmem.host import host
-from accel_rl.pim.upmem.toolkit import Toolkit
+from accel_rl.pim.upmem.toolkit import Toolkit, known_machine
 from accel_rl.tabular.orders import NAMES as ORDERS
 from accel_rl.tabular.orders import RANDOM_BLOCK
+from accel_rl.tabular.owners import value_table
 from accel_rl.tabular.passes import native
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array
 
 MAX_TARGET_BLOCK = 65_535  # update lists on a DPU hold 16-bit positions
+_LANE_BYTES = 16  # arl_lane of kernels/upmem/owned.h
 Rates = tuple[int, int, int]  # alpha, gamma, epsilon as INT32 coefficients
 
 
@@ -51,7 +54,7 @@ class DpuRows:
 
 def unsupported(program: PassProgram) -> str | None:
     """Return why DPUs cannot run a program, or None if they can."""
-    if program.target_block > MAX_TARGET_BLOCK:
+    if not program.lanes and program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
     return native.unsupported(program)
 
@@ -72,15 +75,23 @@ def launch(
     seeds: Sequence[Array],
     num_passes: int,
 ) -> Array:
-    """Run passes over every chunk; return tables [D, K * S * A].
+    """Run passes over every chunk.
 
     Chunks start from `table` [K * S * A], or each from its own of [D, K * S * A].
+
+    Returns:
+      Tables [D, K * S * A]; by owner, values of runs [D, K * R], 0 where there is no run.
     """
-    shape = (rows.words.shape[0], program.entries)
-    call = _call("accel_rl_upmem_launch", jax.ShapeDtypeStruct(shape, table.dtype))
+    name, operands = "accel_rl_upmem_launch", list[Array]()
+    if program.lanes:
+        name = "accel_rl_upmem_launch_owned"
+        operands = [value_table(program, table, coefficients)]
+    shape = (rows.words.shape[0], program.results)
+    call = _call(name, jax.ShapeDtypeStruct(shape, table.dtype))
     rates = jnp.stack([coefficients.alpha, coefficients.gamma, coefficients.epsilon])
+    tables = table.reshape(-1, program.entries)
     return call(
-        *(rows.words, rows.lengths, rows.token, table.reshape(-1, program.entries), rates, *seeds),
+        *(rows.words, rows.lengths, rows.token, tables, rates, *seeds, *operands),
         program=_register(settings, program, rows.words.shape[1]),
         numerics=native.NUMERICS[native.kernel_names(program)[1] or ""],
         num_passes=num_passes,
@@ -94,15 +105,34 @@ def _call(name: str, result: jax.ShapeDtypeStruct) -> Any:
 def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) -> Path:
     """Return the path of the DPU program for chunks of up to `capacity` rows."""
     rule, numerics = native.kernel_names(program)
-    options = {name.upper(): size for name, size in _sizes(program, capacity).items()} | {
-        "RULE": rule,
+    rates = settings.rates or ()
+    options: dict[str, object] = {
         "NUMERICS": numerics,
-        "ORDER": program.order.name,
         "TASKLETS": settings.tasklets,
-        "RATES": ";".join(map(str, settings.rates or ())),
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
-    return dpu_program(settings.toolkit, options)
+    if program.lanes:
+        # What differs between environments, and between rules that do not draw, is in the operands.
+        options |= {
+            "PROGRAM": "owned",
+            "RULE": rule if program.rule.random else "q_learning",
+            "LANES": program.lanes,
+            "WORKSPACE": _workspace(settings, program),
+        }
+        rates = (rates[0], 0, 0) if rates else ()
+    else:
+        options |= {name.upper(): size for name, size in _sizes(program, capacity).items()}
+        options |= {"RULE": rule, "ORDER": program.order.name}
+    return dpu_program(settings.toolkit, options | {"RATES": ";".join(map(str, rates))})
+
+
+def _workspace(settings: UpmemSettings, program: PassProgram) -> int:
+    """Return the bytes of WRAM that a program by owner has for runs, values and row buffers."""
+    constants = load_calibration()
+    stacks = int(constants["stack_bytes"]) * settings.tasklets
+    taken = stacks + _LANE_BYTES * program.lanes + int(constants["wram_reserve"])
+    free = int(known_machine(settings.machine).wram_bytes) - taken
+    return max(free // 8 * 8, 8)  # the linker says what does not fit
 
 
 def _sizes(program: PassProgram, capacity: int) -> dict[str, int]:
@@ -128,6 +158,10 @@ def _register(settings: UpmemSettings, program: PassProgram, capacity: int) -> i
         rule=native.RULES.index(rule or ""),
         order=ORDERS.index(program.order.name),
         **_sizes(program, capacity),
+        lanes=program.lanes,
+        runs=program.runs,
+        tasklets=settings.tasklets,
+        workspace=_workspace(settings, program) if program.lanes else 0,
         asynchronous=settings.asynchronous,
         count_instructions=settings.count_instructions,
     )
