@@ -165,4 +165,15 @@ def test_bad_input():
     with pytest.raises(ValueError, match="order must be SEQ by owner"):
         fit(order="RAN")
     with pytest.raises(ValueError, match="INT32 merge 'damped' allows fewer"):
-        fit(synthetic(S, A, 4_000), dpus=4_000, lanes=16, merge="damped")
+        fit(synthetic(S, A, 4_000), dpus=4_000, lanes=16, merge="damped", machine=None)
+
+
+def test_memories_hold_what_a_dpu_has():
+    # 20,000 next states of one DPU are 80,000 bytes of values; those of a tenth of them fit.
+    rows = synthetic(20_000, 1, 20_000)
+    rule = {"rule": tabular.q_learning(), "schedule": pim.MergeSchedule(1), "backend": "jax"}
+    with pytest.raises(ValueError, match="of WRAM"):
+        pim.train(pim.partition(rows, 1, 20_000, 1, "owner"), **rule)
+    few = dataclasses.replace(rows, next_state=rows.next_state % 10)
+    one = dataclasses.replace(few, state=few.state % 10)
+    assert pim.train(pim.partition(one, 1, 20_000, 1, "owner"), **rule).values.shape == (20_000, 1)

@@ -10,7 +10,7 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.partition import Chunks, encode_chunks
-from accel_rl.pim.train import check_counter, check_initial, check_memory, check_program
+from accel_rl.pim.train_arguments import check_counter, check_initial, check_memory, check_program
 from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram

@@ -1,6 +1,5 @@
 """Training on DPUs: scatter rows once, then launch, gather and merge in each period."""
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -12,15 +11,19 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from accel_rl import native
-from accel_rl.arguments import one_of, real, require_array, whole
+from accel_rl.arguments import one_of, whole
 from accel_rl.pim import merge_native
 from accel_rl.pim.backends import Backend, select_backend
-from accel_rl.pim.cost import DpuWorkload, check_fits
 from accel_rl.pim.merge import MERGES, MergeSchedule, merge_tables, weight_bound
-from accel_rl.pim.partition import Chunks, encode_chunks, record_bytes
+from accel_rl.pim.partition import Chunks, encode_chunks
 from accel_rl.pim.runs import merge_runs, order_runs
+from accel_rl.pim.train_arguments import (
+    check_counter,
+    check_initial,
+    check_memory,
+    check_program,
+)
 from accel_rl.pim.upmem.errors import translated
-from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.owners import find_runs
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
@@ -110,7 +113,7 @@ def train(
     whole("tasklets", tasklets, 1)
     if isinstance(machine, str):
         machine = load_machine(machine)
-    if machine is not None and not program.lanes:
+    if machine is not None:
         check_memory(program, chunks, chunks.num_dpus, machine, tasklets)
     if initial is None:
         initial = rule.init(chunks.num_states, chunks.num_actions)
@@ -126,80 +129,6 @@ def train(
         # A launch raises its errors when the result is awaited. Under an outer transformation the
         # result is traced and there is nothing to await.
         return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
-
-
-def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) -> None:
-    """Check the ranges of concrete numbers."""
-    nx = program.rule.numerics
-    whole("target_block", program.target_block, 1)
-    if program.lanes and program.order.name != "SEQ":
-        raise ValueError(
-            f"order must be SEQ by owner, where targets do not change within a period, got "
-            f"{program.order.name}"
-        )
-    if nx.dtype == np.int32:
-        whole("num_actions of INT32", program.num_actions, 1, MAX_MEAN)
-    for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
-        value = real(name, getattr(rates, name))
-        if isinstance(value, jax.core.Tracer):
-            continue
-        if not (np.all(np.asarray(value) >= 0) and np.all(np.asarray(value) <= high)):
-            raise ValueError(f"{name} must be in [0, {high:g}] for {nx.name}, got {value}")
-    reward, (low, high) = chunks.transitions.reward, nx.reward_range
-    if not isinstance(reward, jax.core.Tracer):
-        # NumPy, because jnp would trace even concrete arrays inside a jit.
-        least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
-        if not (np.isfinite([least, most]).all() and low <= least and most <= high):
-            raise ValueError(
-                f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
-                f"{least:g} to {most:g}"
-            )
-
-
-def check_counter(name: str, value: ArrayLike) -> Array:
-    """Convert a 32-bit number, concrete or traced, to uint32."""
-    if isinstance(value, jax.core.Tracer):
-        real(name, value)
-    else:
-        whole(name, np.asarray(value)[()], 0, 2**32 - 1)
-    return jnp.asarray(value, jnp.uint32)
-
-
-def check_initial(rule: TabularRule, shape: tuple[int, ...], initial: Array) -> None:
-    """Check the shape and dtype of the initial tables, and their entries if concrete."""
-    nx = rule.numerics
-    require_array("initial", initial, nx.dtype, shape)
-    if isinstance(initial, jax.core.Tracer):
-        return
-    entries = np.asarray(initial)
-    least, most = entries.min(), entries.max()
-    low = -INT32_MAX if nx.dtype == np.int32 else -np.inf
-    if not np.isfinite([least, most]).all() or least < low:
-        raise ValueError(
-            f"initial must be finite, and at least {-INT32_MAX} in INT32, got {least:g} to {most:g}"
-        )
-
-
-def check_memory(
-    program: PassProgram, chunks: Chunks, dpus: int, machine: Machine, tasklets: int
-) -> None:
-    """Check that so many DPUs of the machine can hold the run; see `pim.cost.check_fits`."""
-    workload = DpuWorkload(
-        rows_per_dpu=(chunks.capacity,) * dpus,
-        num_states=program.num_states,
-        num_actions=program.num_actions,
-        # Memory depends on the rule only by its number of tables.
-        rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
-        order=program.order.name,
-        record_bytes=16,
-        target_block=program.target_block,
-        tasklets=tasklets,
-    )
-    with contextlib.suppress(ValueError):
-        check_fits(machine, workload)
-        return  # fits even with the longest records, so the rewards need no scan
-    each = record_bytes(program.size, program.num_actions, chunks.transitions.reward)
-    check_fits(machine, dataclasses.replace(workload, record_bytes=each))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

@@ -1,0 +1,124 @@
+"""Checks of what a training is given: ranges, initial tables, and a DPU's memories."""
+
+import contextlib
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.arguments import real, require_array, whole
+from accel_rl.pim.cost import DpuWorkload, OwnerExchange, check_fits
+from accel_rl.pim.partition import Chunks, record_bytes
+from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
+from accel_rl.tabular.program import PassProgram
+from accel_rl.tabular.rule import Hyperparameters, TabularRule
+from accel_rl.types import Array, ArrayLike
+from pim_emu import Machine
+
+
+def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) -> None:
+    """Check the ranges of concrete numbers."""
+    nx = program.rule.numerics
+    whole("target_block", program.target_block, 1)
+    if program.lanes and program.order.name != "SEQ":
+        raise ValueError(
+            f"order must be SEQ by owner, where targets do not change within a period, got "
+            f"{program.order.name}"
+        )
+    if nx.dtype == np.int32:
+        whole("num_actions of INT32", program.num_actions, 1, MAX_MEAN)
+    for name, high in (("alpha", 1.0), ("gamma", nx.gamma_max), ("epsilon", 1.0)):
+        value = real(name, getattr(rates, name))
+        if isinstance(value, jax.core.Tracer):
+            continue
+        if not (np.all(np.asarray(value) >= 0) and np.all(np.asarray(value) <= high)):
+            raise ValueError(f"{name} must be in [0, {high:g}] for {nx.name}, got {value}")
+    reward, (low, high) = chunks.transitions.reward, nx.reward_range
+    if not isinstance(reward, jax.core.Tracer):
+        # NumPy, because jnp would trace even concrete arrays inside a jit.
+        least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
+        if not (np.isfinite([least, most]).all() and low <= least and most <= high):
+            raise ValueError(
+                f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
+                f"{least:g} to {most:g}"
+            )
+
+
+def check_counter(name: str, value: ArrayLike) -> Array:
+    """Convert a 32-bit number, concrete or traced, to uint32."""
+    if isinstance(value, jax.core.Tracer):
+        real(name, value)
+    else:
+        whole(name, np.asarray(value)[()], 0, 2**32 - 1)
+    return jnp.asarray(value, jnp.uint32)
+
+
+def check_initial(rule: TabularRule, shape: tuple[int, ...], initial: Array) -> None:
+    """Check the shape and dtype of the initial tables, and their entries if concrete."""
+    nx = rule.numerics
+    require_array("initial", initial, nx.dtype, shape)
+    if isinstance(initial, jax.core.Tracer):
+        return
+    entries = np.asarray(initial)
+    least, most = entries.min(), entries.max()
+    low = -INT32_MAX if nx.dtype == np.int32 else -np.inf
+    if not np.isfinite([least, most]).all() or least < low:
+        raise ValueError(
+            f"initial must be finite, and at least {-INT32_MAX} in INT32, got {least:g} to {most:g}"
+        )
+
+
+def check_memory(
+    program: PassProgram, chunks: Chunks, dpus: int, machine: Machine, tasklets: int
+) -> None:
+    """Check that so many DPUs of the machine can hold the run; see `pim.cost.check_fits`."""
+    if program.lanes:
+        _check_owner_memory(program, chunks, machine, tasklets)
+        return
+    workload = DpuWorkload(
+        rows_per_dpu=(chunks.capacity,) * dpus,
+        num_states=program.num_states,
+        num_actions=program.num_actions,
+        # Memory depends on the rule only by its number of tables.
+        rule="q_learning" if program.rule.tables == 1 else "double_q_learning",
+        order=program.order.name,
+        record_bytes=16,
+        target_block=program.target_block,
+        tasklets=tasklets,
+    )
+    with contextlib.suppress(ValueError):
+        check_fits(machine, workload)
+        return  # fits even with the longest records, so the rewards need no scan
+    each = record_bytes(program.size, program.num_actions, chunks.transitions.reward)
+    check_fits(machine, dataclasses.replace(workload, record_bytes=each))
+
+
+def _check_owner_memory(
+    program: PassProgram, chunks: Chunks, machine: Machine, tasklets: int
+) -> None:
+    """Check memory by owner, where it depends on the next states of a DPU's rows."""
+    rules = {"none": "q_learning", "logged": "sarsa", "epsilon_greedy": "sarsa_epsilon_greedy"}
+
+    def check(needed: int) -> None:
+        exchange = OwnerExchange(chunks.runs, needed, chunks.runs * chunks.num_dpus, chunks.lanes)
+        workload = DpuWorkload(
+            rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
+            num_states=program.num_states,
+            num_actions=program.num_actions,
+            rule=rules.get(program.rule.choice, "double_q_learning"),
+            tasklets=tasklets,
+            owner=exchange,
+        )
+        check_fits(machine, workload)
+
+    with contextlib.suppress(ValueError):
+        check(min(chunks.capacity, program.num_states + 1))
+        return  # fits even if all next states differ, so they need no scan
+    next_state = chunks.transitions.next_state
+    if isinstance(next_state, jax.core.Tracer):
+        check(1)
+        return
+    ended = np.asarray(chunks.transitions.discount) == 0
+    rows = np.sort(np.where(ended, program.num_states, np.asarray(next_state)), axis=1)
+    check(int((rows[:, 1:] != rows[:, :-1]).sum(axis=1).max(initial=0)) + 1)
