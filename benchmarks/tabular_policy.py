@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from common import Report
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from tabular_baselines import Baselines
 from tabular_systems import Log, Problem
 
@@ -29,6 +31,7 @@ from accel_rl.plot import COLORS
 from accel_rl.types import Array
 
 NUM_DPUS = 2_000
+NUM_ROWS = 2**20
 MOST_PASSES = 60
 TOLERANCE = 0.01  # of the final policy's return
 GAMMA, ALPHA = 0.95, 0.1
@@ -96,8 +99,9 @@ def time_to_policy(
             passes = goal.passes(np.asarray(train(MOST_PASSES, probe=goal.returns).history))
             record(f"accel_rl {backend}, by {by}", passes, train)
         if passes is not None:
-            seconds = _modelled(dataset, by, passes)
-            report.add(case, f"{NUM_DPUS:,} DPUs, modelled, by {by}", SECONDS, "s", [seconds])
+            system = f"{NUM_DPUS:,} DPUs, modelled, by {by}"
+            report.add(case, system, PASSES, "", [passes])
+            report.add(case, system, SECONDS, "s", [_modelled(dataset, by, passes)])
 
 
 def _seconds(run: Callable[..., Any], *args: Any) -> float:
@@ -157,10 +161,12 @@ def _training(log: Log, by: str, backend: str) -> Callable[..., pim.TrainResult]
 
 
 def _modelled(dataset: TabularDataset, by: str, passes: int) -> float:
+    """Return modelled seconds of all parts, and of the log's sort by owner."""
     kernel = TabularSettings(by=by, dpus=NUM_DPUS, passes=passes).kernel
     machine = pim.load_machine()
-    load = modelled.load_of(dataset)
-    return sum(modelled.parts(machine, modelled.workload(machine, load, kernel, NUM_DPUS)).values())
+    run = modelled.workload(machine, modelled.load_of(dataset), kernel, NUM_DPUS)
+    seconds = pim.cost.modelled_seconds(machine, run)
+    return seconds.total + seconds.sort
 
 
 def draw(report: Report, path: Path, environments: Sequence[str]) -> None:
@@ -168,15 +174,36 @@ def draw(report: Report, path: Path, environments: Sequence[str]) -> None:
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 10}):
         figure = Figure(figsize=(6 * len(environments), 3.6), layout="constrained")
         for axes, name in zip(figure.subplots(1, len(environments)), environments, strict=True):
-            case = policy_case(name)
-            found = [r for r in report.records if r.case == case and r.metric == SECONDS]
-            found.sort(key=lambda record: record.value, reverse=True)
-            colors = [COLORS[2 if record.basis == "modelled" else 0] for record in found]
-            bars = axes.barh([r.system for r in found], [r.value for r in found], color=colors)
-            axes.bar_label(bars, [f"{r.value:.3g} s" for r in found], padding=3)
-            axes.set(xscale="log", title=name, xlabel="seconds; green: modelled, not measured")
-            axes.margins(x=0.2)
+            _bars(axes, report, policy_case(name))
+            axes.set_title(name)
         figure.suptitle(
-            f"From 2**20 rows of a random policy to the final policy, {core_count()} cores"
+            f"From {NUM_ROWS:,} rows of a random policy to the final policy; "
+            f"measured on {core_count()} cores (blue), modelled (green)"
         )
         figure.savefig(path, dpi=150, format="png")
+
+
+def _bars(axes: Axes, report: Report, case: str) -> None:
+    found = [r for r in report.records if r.case == case and r.metric == SECONDS]
+    found.sort(key=lambda record: record.value)
+    passes = {
+        r.system: int(r.value) for r in report.records if r.case == case and PASSES in r.metric
+    }
+    never = [system for system, count in passes.items() if count == 0]
+    labels = [r.system for r in found] + never
+    colors = [COLORS[2 if r.basis == "modelled" else 0] for r in found]
+    values = [r.value for r in found]
+    bars = axes.barh(range(len(found)), values, color=colors)
+    texts = [
+        f"{value:.2g} s" + (f", {passes[r.system]} passes" if r.system in passes else "")
+        for value, r in zip(values, found, strict=True)
+    ]
+    axes.bar_label(bars, texts, padding=3)
+    for row in range(len(found), len(labels)):
+        axes.annotate(f"not within {MOST_PASSES} passes", (min(values), row), va="center")
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set(xscale="log", xlabel="seconds", xlim=(min(values) / 1.5, max(values) * 5))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
