@@ -177,3 +177,31 @@ def test_memories_hold_what_a_dpu_has():
     few = dataclasses.replace(rows, next_state=rows.next_state % 10)
     one = dataclasses.replace(few, state=few.state % 10)
     assert pim.train(pim.partition(one, 1, 20_000, 1, "owner"), **rule).values.shape == (20_000, 1)
+
+
+def test_logged_actions_want_only_their_own_values():
+    # 10 actions of 2,000 states would be 80,000 bytes; the log has one action in each.
+    rows = synthetic(2_000, 10, 20_000)
+    rows = dataclasses.replace(rows, next_action=rows.next_action * 0)
+    chunks = pim.partition(rows, 8, 2_000, 10, "owner")
+    schedule = pim.MergeSchedule(1)
+    result = pim.train(chunks, rule=tabular.sarsa(), schedule=schedule, backend="jax")
+    assert result.values.shape == (2_000, 10)
+
+
+def test_what_would_give_wrong_values_is_refused():
+    rule = tabular.q_learning()
+    one = pim.jax_backend(dpu_mesh(jax.devices()[:1]))
+
+    def whole_tables(program, memory, table, *rest):
+        return jnp.zeros((3, program.entries), table.dtype)
+
+    with pytest.raises(ValueError, match="must return"):
+        fit(backend=one._replace(name="own", launch=whole_tables))
+    own = tabular.build_rule("own", None, lambda nx, q, row, c: q[0][0], resolve=rule.resolve)
+    assert own.choice is None
+    chunks = pim.partition(ROWS, 3, S, A, "owner")
+    with pytest.raises(ValueError, match="needs a choice"):
+        pim.train(chunks, rule=own, schedule=pim.MergeSchedule(1), backend="jax")
+    with pytest.raises(ValueError, match=r"num_states \* num_actions"):
+        pim.partition(ROWS, 3, 60_000, 60_000)

@@ -188,7 +188,7 @@ def test_values_that_exceed_the_wram():
     rule = tabular.sarsa(tabular.int32_scaled(), next_action="epsilon_greedy")
     work = functools.partial(
         pim.train, pim.partition(rows, 1, 300, actions, "owner"), rule=rule,
-        schedule=pim.MergeSchedule(1), backend="upmem",
+        schedule=pim.MergeSchedule(1), backend="upmem", machine=None,
     )  # fmt: skip
     error = caught(pim.upmem.TooLarge, work)
     assert "runs and values of a DPU need" in str(error)

@@ -1,19 +1,15 @@
 #include "trainer.hpp"
 
-#include <chrono>
 #include <cstring>
 
 #include "records.hpp"
+#include "timer.hpp"
 
 namespace accel_rl::upmem {
 
 namespace {
 
 constexpr size_t entry_bytes = 4;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace
 
@@ -38,7 +34,7 @@ size_t Trainer::table_bytes() const { return (program_.entries() * entry_bytes +
 
 void Trainer::load_rows(const Rows &rows) {
   check_rows(program_, rows, dpus_count_);
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer(report_.load_seconds);
   const Records records = pack(program_, rows);
   wide_ = records.wide;
   for (uint32_t d = 0; d < rows.chunks; ++d)
@@ -55,11 +51,10 @@ void Trainer::load_rows(const Rows &rows) {
     report_.scattered_bytes += sizeof(arl_chunk) + records.bytes;
   });
   ++report_.loads;
-  report_.load_seconds += seconds_since(start);
 }
 
 void Trainer::run(const Launch &launch, const void *table, void *tables) {
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer(report_.launch_seconds);
   const size_t bytes = program_.entries() * entry_bytes, moved = table_bytes();
   uint8_t *gathered = static_cast<uint8_t *>(tables);
   if (!padded_.empty()) {
@@ -97,7 +92,6 @@ void Trainer::run(const Launch &launch, const void *table, void *tables) {
   report_.broadcast_bytes += sizeof parameters_;
   (launch.own_tables ? report_.pushed_bytes : report_.broadcast_bytes) += moved;
   report_.gathered_bytes += moved + sizeof(uint64_t);
-  report_.launch_seconds += seconds_since(start);
 }
 
 }  // namespace accel_rl::upmem

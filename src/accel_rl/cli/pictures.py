@@ -64,7 +64,7 @@ def table_figures(run: Path) -> dict[str, Figure]:
     table = table_folder.load_table(run)
     environment = results["environment"]
     label = f"{results['rule']}, {results['numerics']}, {results['order']}"
-    dpus = f"{results['dpus']:,} DPUs"
+    dpus = f"{results['dpus']:,} DPUs by {results['by']}"
     title = f"Modelled time: {environment}, {dpus}, {results['tasklets']} tasklets"
     found = {"time.png": new_figure(7.2, 1.72, title)}
     plot.draw_breakdown(found["time.png"].subplots(), {label: results["modelled_seconds"]})

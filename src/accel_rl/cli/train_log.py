@@ -110,7 +110,9 @@ def train_log(
     target_block: Annotated[
         int,
         typer.Option(
-            rich_help_panel=_ALGORITHM, min=1, help="Rows whose targets read the same table."
+            rich_help_panel=_ALGORITHM,
+            min=1,
+            help="By time: rows whose targets read the same table.",
         ),
     ] = 128,
     tasklets: Annotated[
@@ -201,7 +203,7 @@ def train_log(
         clearing.clear(directory)
 
     probe = None if mdp is None else tabular_run.return_probe(mdp, tabular_run.horizon_of(mdp))
-    what = f"{rule} {numerics} {order} on {dpus:,} DPUs"
+    what = f"{rule} {numerics} {order} on {dpus:,} DPUs by {by}"
     on_dpus = backend == "upmem"
     with (
         console.progress(f"training {what}", settings.passes) as advance,
@@ -275,6 +277,7 @@ def _directory(dataset: "TabularDataset", settings: "TabularSettings") -> Path:
         settings.rule,
         settings.numerics,
         settings.order,
+        *(["owner"] if settings.by == "owner" else []),
         f"{settings.dpus}dpus",
         f"{settings.merge}{settings.period}",
         f"seed{settings.seed}",

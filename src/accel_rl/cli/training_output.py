@@ -75,7 +75,7 @@ def print_table_run(directory: Path, results: dict[str, Json]) -> None:
     ]
     title = (
         f"{results['rule']}, {results['numerics']}, {results['order']}: {results['environment']} "
-        f"on {results['dpus']:,} DPUs, {results['tasklets']} tasklets"
+        f"on {results['dpus']:,} DPUs by {results['by']}, {results['tasklets']} tasklets"
     )
     console.print_table(title, ("", ""), rows)
     if worth is None:

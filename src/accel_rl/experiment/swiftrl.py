@@ -201,7 +201,7 @@ def explore(environment: str, scale: Scale, seed: int, pool: Executor, step: Ste
 def _model_scaling(
     laboratory: Laboratory, scale: Scale, base: TabularSettings
 ) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
-    """Model the seconds of each part over numbers of DPUs: `Findings.scaling`."""
+    """Model cycles and total time, in seconds, over numbers of DPUs: `Findings.scaling`."""
     more = _collect(laboratory.environment, scale.scaling_transitions, base.seed)
     return {
         str(len(load.pairs)): {

@@ -141,7 +141,8 @@ def check_bound(name: str, bound: int) -> None:
     if bound >= MAX_INT32_WEIGHT:
         raise ValueError(
             f"INT32 merge {name!r} allows fewer than {MAX_INT32_WEIGHT} weighted updates between "
-            f"two merges, got up to {bound}: use a shorter period"
+            f"two merges, got up to {bound}: use a shorter period or, for 'damped', fewer DPUs or "
+            "lanes"
         )
 
 

@@ -78,6 +78,7 @@ def partition(
     whole("num_dpus", num_dpus, 1, num_rows)
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1, MAX_ACTIONS)
+    whole("num_states * num_actions", num_states * num_actions, 1, 2**31 - 1)
     whole("lanes", lanes, 1)
     check_indices(transitions, num_states, num_actions)
     lengths = chunk_lengths(num_rows, num_dpus)

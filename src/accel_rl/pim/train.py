@@ -166,6 +166,12 @@ def _train(
             visits = visits_of(start, num_passes)
         # Backends may pad the DPU axis.
         tables, visits = tables[: chunks.num_dpus], visits[: chunks.num_dpus]
+        if tables.shape[1] != program.results or visits.shape[1] != program.results:
+            shapes = f"{tables.shape} and {visits.shape}"
+            raise ValueError(
+                f"backend {backend.name!r} must return [D, {program.results}] values and visits, "
+                f"got {shapes}: see docs/pim-backend.md"
+            )
         bound = weight_bound(schedule.merge, parts, rows * num_passes)
         alpha = nx.decode_rate(c.alpha)
         if runs is None:

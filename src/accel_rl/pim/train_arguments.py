@@ -1,4 +1,4 @@
-"""Checks of what a training is given: ranges, initial tables, and a DPU's memories."""
+"""Checks of a training's arguments: ranges, initial tables, and the memories of a DPU."""
 
 import contextlib
 import dataclasses
@@ -97,28 +97,31 @@ def check_memory(
 def _check_owner_memory(
     program: PassProgram, chunks: Chunks, machine: Machine, tasklets: int
 ) -> None:
-    """Check memory by owner, where it depends on the next states of a DPU's rows."""
-    rules = {"none": "q_learning", "logged": "sarsa", "epsilon_greedy": "sarsa_epsilon_greedy"}
+    """Check memory by owner, where it depends on the values that a DPU's rows need."""
+    columns = chunks.transitions
+    if isinstance(columns.next_state, jax.core.Tracer):
+        return  # how many runs and values there are is not known
+    # Of SARSA's values with logged actions a DPU gets those of its pairs (s', a') alone.
+    rules = {"epsilon_greedy": "sarsa_epsilon_greedy", "table": "double_q_learning"}
+    logged = program.rule.choice == "logged"
 
     def check(needed: int) -> None:
-        exchange = OwnerExchange(chunks.runs, needed, chunks.runs * chunks.num_dpus, chunks.lanes)
+        every = chunks.runs * chunks.num_dpus
         workload = DpuWorkload(
             rows_per_dpu=(chunks.capacity,) * chunks.num_dpus,
             num_states=program.num_states,
             num_actions=program.num_actions,
-            rule=rules.get(program.rule.choice, "double_q_learning"),
+            rule=rules.get(program.rule.choice or "", "q_learning"),
             tasklets=tasklets,
-            owner=exchange,
+            owner=OwnerExchange(chunks.runs, needed, every, chunks.lanes),
         )
         check_fits(machine, workload)
 
     with contextlib.suppress(ValueError):
-        check(min(chunks.capacity, program.num_states + 1))
-        return  # fits even if all next states differ, so they need no scan
-    next_state = chunks.transitions.next_state
-    if isinstance(next_state, jax.core.Tracer):
-        check(1)
-        return
-    ended = np.asarray(chunks.transitions.discount) == 0
-    rows = np.sort(np.where(ended, program.num_states, np.asarray(next_state)), axis=1)
-    check(int((rows[:, 1:] != rows[:, :-1]).sum(axis=1).max(initial=0)) + 1)
+        check(min(chunks.capacity, (program.size if logged else program.num_states) + 1))
+        return  # fits even if all values differ, so they need no scan
+    value = np.asarray(columns.next_state)
+    if logged:
+        value = value * np.int32(program.num_actions) + np.asarray(columns.next_action)
+    value = np.sort(np.where(np.asarray(columns.discount) == 0, np.int32(-1), value), axis=1)
+    check(int((value[:, 1:] != value[:, :-1]).sum(axis=1).max(initial=0)) + 1)

@@ -56,9 +56,10 @@ class Steps:
 
 def columns(rule: TabularRule, num_actions: int) -> int:
     """Return the number of values that a rule may want of one next state, C."""
-    return {"none": 1, "logged": num_actions, "epsilon_greedy": num_actions + 1, "table": 2}[
-        rule.choice
-    ]
+    widths = {"none": 1, "logged": num_actions, "epsilon_greedy": num_actions + 1, "table": 2}
+    if rule.choice is None:
+        raise ValueError(f"rule {rule.name!r} needs a choice to train by owner: see build_rule")
+    return widths[rule.choice]
 
 
 def value_table(program: PassProgram, table: Array, c: Coefficients) -> Array:

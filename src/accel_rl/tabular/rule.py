@@ -60,7 +60,8 @@ class TabularRule(NamedTuple):
         transition, `key` a jax key (unused unless `random`).
       values: tables [K, S, A] -> float32 [S, A], the action values, averaged over K.
       kernel: native kernel that computes the same as `resolve` and `target`, or None.
-      choice: on what of a row the value of the next state depends beside s', one of `CHOICES`.
+      choice: on what of a row the value of the next state depends beside s', one of `CHOICES`; None
+        if unknown, and then the rule does not train by owner.
     """
 
     name: str
@@ -74,7 +75,7 @@ class TabularRule(NamedTuple):
     update: Callable[..., Array]
     values: Callable[[Array], Array]
     kernel: Kernel | None = None
-    choice: str = "logged"
+    choice: str | None = None
 
 
 CHOICES = ("none", "logged", "epsilon_greedy", "table")
@@ -103,18 +104,17 @@ def build_rule(
       resolve: makes the row's random choices; None for a rule without any.
       tables: K, 1 or 2.
       kernel: name of the native kernel that computes the same, or None.
-      choice: as `TabularRule.choice`; if None, "logged" without `resolve`, else "table" for two
-        tables and "epsilon_greedy" for one.
+      choice: as `TabularRule.choice`; "logged", which holds for any, if None without `resolve`.
     """
     nx = fp32() if numerics is None else numerics
     # A name such as "fp32" would fail far from here, when a pass is compiled.
     if not isinstance(nx, Numerics):
         raise TypeError(f"numerics must be a Numerics (tabular.make_numerics), got {nx!r}")
     whole("tables", tables, 1, 2)
-    if choice is None:
-        drawn = "table" if tables == 2 else "epsilon_greedy"
-        choice = "logged" if resolve is None else drawn
-    one_of("choice", choice, CHOICES)
+    if choice is None and resolve is None:
+        choice = "logged"
+    if choice is not None:
+        one_of("choice", choice, CHOICES)
 
     def init(num_states: int, num_actions: int, value: ArrayLike = 0.0) -> Array:
         whole("num_states", num_states, 1)

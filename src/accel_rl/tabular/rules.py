@@ -74,7 +74,7 @@ def sarsa(numerics: Numerics | None = None, next_action: str = "logged") -> Tabu
     if next_action == "logged":
         return build_rule("sarsa", numerics, value, kernel="sarsa")
     name = "sarsa_epsilon_greedy"
-    return build_rule(name, numerics, value, resolve=draw_action, kernel=name)
+    return build_rule(name, numerics, value, resolve=draw_action, kernel=name, choice=next_action)
 
 
 @functools.cache
@@ -133,7 +133,9 @@ def double_q_learning(numerics: Numerics | None = None) -> TabularRule:
         return dataclasses.replace(row, entry=entry, second=second != 0)
 
     name = "double_q_learning"
-    return build_rule(name, numerics, value, resolve=draw_table, tables=2, kernel=name)
+    return build_rule(
+        name, numerics, value, resolve=draw_table, tables=2, kernel=name, choice="table"
+    )
 
 
 RULES: dict[str, Callable[..., TabularRule]] = {

@@ -92,9 +92,11 @@ class DpuWorkload:
         whole("sum of rows_per_dpu", self.transitions, 1)
         if self.record_bytes not in (8, 16):
             raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
-        if self.owner is not None and (self.order, self.record_bytes) != ("SEQ", 8):
-            given = f"{self.order} and {self.record_bytes}"
-            raise ValueError(f"by owner, order must be SEQ and record_bytes 8, got {given}")
+        if self.owner is not None:
+            if self.order != "SEQ":
+                raise ValueError(f"order must be SEQ by owner, got {self.order}")
+            if self.record_bytes != 8:
+                raise ValueError(f"record_bytes must be 8 by owner, got {self.record_bytes}")
         if self.independent and self.owner is not None:
             raise ValueError("independent DPUs exchange nothing, so owner must be None")
         if self.imbalance is not None:

@@ -26,7 +26,6 @@ from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array
 
 MAX_TARGET_BLOCK = 65_535  # update lists on a DPU hold 16-bit positions
-_LANE_BYTES = 16  # arl_lane of kernels/upmem/owned.h
 Rates = tuple[int, int, int]  # alpha, gamma, epsilon as INT32 coefficients
 
 
@@ -130,7 +129,8 @@ def _workspace(settings: UpmemSettings, program: PassProgram) -> int:
     """Return the bytes of WRAM that a program by owner has for runs, values and row buffers."""
     constants = load_calibration()
     stacks = int(constants["stack_bytes"]) * settings.tasklets
-    taken = stacks + _LANE_BYTES * program.lanes + int(constants["wram_reserve"])
+    lanes = int(constants["lane_bytes"]) * program.lanes
+    taken = stacks + lanes + int(constants["wram_reserve"])
     free = int(known_machine(settings.machine).wram_bytes) - taken
     return max(free // 8 * 8, 8)  # the linker says what does not fit
 
