@@ -257,7 +257,7 @@ def test_results_are_compared_by_identity(scale):
 def test_dataclasses_say_what_their_fields_are():
     described = [getattr(of, name) for of in (pim_emu, cost) for name in of.__all__]
     described = [each for each in described if dataclasses.is_dataclass(each)]
-    assert len(described) == 11
+    assert len(described) == 13
     for each in described:
         attributes = each.__doc__.partition("Attributes:")[2].partition("\n\n")[0]
         names = re.findall(r"^      (\w+):", attributes, re.MULTILINE)

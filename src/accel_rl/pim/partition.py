@@ -8,6 +8,7 @@ import numpy as np
 
 from accel_rl.arguments import one_of, whole
 from accel_rl.pim.cost import split_rows
+from accel_rl.pim.cost.owner import count_runs, stable_order
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import MAX_ACTIONS, check_indices, encode_transition, to_words
 from accel_rl.types import Array, TabularTransition
@@ -88,42 +89,23 @@ def partition(
     if by == "time":
         columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
         return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
-    index = _by_entry(transitions, num_states, num_actions)[index]
-    columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
-    runs = _most_runs(columns, lengths, num_states, num_actions, lanes)
+    order, runs = _by_entry(transitions, num_states, num_actions, num_dpus, lanes)
+    columns = jax.tree.map(lambda column: jnp.asarray(column)[order[index]], transitions)
     return Chunks(columns, jnp.asarray(lengths), num_states, num_actions, lanes, runs)
 
 
 def _by_entry(
-    transitions: TabularTransition, num_states: int, num_actions: int
-) -> Array | np.ndarray:
-    """Return the order of transitions sorted by entry, stably."""
-    if isinstance(transitions.state, jax.core.Tracer):
-        entry = transitions.state * num_actions + transitions.action
-        return jnp.argsort(entry, stable=True)
-    state, action = np.asarray(transitions.state), np.asarray(transitions.action)
-    entry = state * np.int32(num_actions) + action
-    # NumPy sorts 16-bit integers by radix, ten times faster.
-    narrow = num_states * num_actions <= 2**16
-    return np.argsort(entry.astype(np.uint16) if narrow else entry, kind="stable")
-
-
-def _most_runs(
-    columns: TabularTransition, lengths: np.ndarray, num_states: int, num_actions: int, lanes: int
-) -> int:
-    """Return the most runs of any DPU, or a bound on it where transitions are traced."""
-    capacity = int(lengths[0])
-    if isinstance(columns.state, jax.core.Tracer):
-        return min(capacity, num_states * num_actions + lanes - 1)
-    entry = np.asarray(columns.state) * np.int32(num_actions) + np.asarray(columns.action)
-    begins = np.ones(entry.shape, bool)
-    begins[:, 1:] = entry[:, 1:] != entry[:, :-1]
-    for length in np.unique(lengths):
-        sizes = np.asarray(split_rows(int(length), min(lanes, int(length))))
-        of_length = lengths == length
-        begins[np.ix_(of_length, np.cumsum(sizes[:-1]))] = True
-        begins[of_length, length:] = False
-    return int(begins.sum(axis=1).max())
+    transitions: TabularTransition, num_states: int, num_actions: int, dpus: int, lanes: int
+) -> tuple[Array | np.ndarray, int]:
+    """Return the stable order by entry, and the most runs of any DPU or, if traced, a bound."""
+    state, action = transitions.state, transitions.action
+    if isinstance(state, jax.core.Tracer) or isinstance(action, jax.core.Tracer):
+        rows = split_rows(state.shape[0], dpus)[0]
+        most = min(rows, num_states * num_actions + lanes - 1)
+        return jnp.argsort(state * num_actions + action, stable=True), most
+    entry = np.asarray(state) * np.int32(num_actions) + np.asarray(action)
+    order = stable_order(entry)
+    return order, int(count_runs(entry[order], dpus, lanes).max())
 
 
 def encode_chunks(program: PassProgram, chunks: Chunks) -> Array:
