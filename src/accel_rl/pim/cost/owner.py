@@ -15,10 +15,15 @@ from accel_rl.pim.cost.workload import OwnerExchange, split_rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SortedLog:
-    """Log sorted by entry, of which exchanges are counted; `sort_log` makes it."""
+    """Log sorted by entry, of which exchanges are counted; `sort_log` makes it.
 
-    entries: np.ndarray  # [N], ascending
-    next_rows: np.ndarray  # [N] s', or S where the episode ended, in the same order
+    Attributes:
+      entries: [N] s * A + a, ascending.
+      next_rows: [N] s', or S where the episode ended, in the same order.
+    """
+
+    entries: np.ndarray
+    next_rows: np.ndarray
 
     def exchange(self, dpus: int, lanes: int = 16) -> OwnerExchange:
         """Count the exchange of `dpus` DPUs with `lanes` lanes each.
