@@ -217,7 +217,7 @@ def test_sweeps_cover_all_combinations_with_the_same_seeds():
     assert combinations[1] == {"agent.learning_rate": 1e-3, "agent.gamma": 0.8}
     for values, message in (
         ({"agent.hidden": [1.0]}, "no hyper-parameter that is an array is named 'agent.hidden'"),
-        ({"agent.gamma": []}, "sweep agent.gamma must have at least one value"),
+        ({"agent.gamma": []}, "sweep.agent.gamma must have at least one value"),
         ({"agent.gamma": ["x"]}, 'sweep.agent.gamma.0 must be a valid number, got "x"'),
         ({"agent.gamma": [0.5, 2.0]}, "gamma must be from 0 to 1"),
     ):

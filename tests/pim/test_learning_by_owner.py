@@ -40,8 +40,8 @@ def test_a_large_lake_is_learned_as_well_as_its_log_allows(numerics):
     model = tabular.fit_mdp(rows, mdp.num_states, mdp.num_actions)
     best = greedy_return(mdp, tabular.value_iteration(model, RATES.gamma)[1])
     rule = tabular.q_learning(tabular.make_numerics(numerics))
-    # A near tie may fall the other way later: with alpha 0.1016, as int32_pow2 has 0.1, it does from
-    # about pass 180 on, in FP32 as well.
+    # A near tie may fall the other way later: with alpha 0.1016, as int32_pow2 has 0.1, it does
+    # from about pass 180 on, in FP32 as well.
     assert greedy_return(mdp, values_of(mdp, rows, 2_000, rule, passes=100)) >= 0.98 * best
 
 

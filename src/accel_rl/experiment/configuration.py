@@ -29,13 +29,6 @@ def _finite(table: object) -> Any:
     return table
 
 
-def _none_empty(sweep: Mapping[str, tuple[float, ...]]) -> Mapping[str, tuple[float, ...]]:
-    for name, values in sweep.items():
-        if not values:
-            raise ValueError(f"{name} must have at least one value")
-    return sweep
-
-
 Options = Mapping[str, Json]
 
 
@@ -231,11 +224,14 @@ class Configuration:
     checkpoints: CheckpointsConfig
     compose: ComposeConfig
     apex: ApexConfig
-    sweep: Annotated[Mapping[str, tuple[float, ...]], pydantic.AfterValidator(_none_empty)] = (
-        dataclasses.field(default_factory=dict)
-    )
+    sweep: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     """Swept values of hyper-parameters, by dotted name. All combinations train at once, each with
     all seeds; the values of the last name change fastest."""
+
+    def __post_init__(self) -> None:
+        for name, values in self.sweep.items():
+            if not values:
+                raise ValueError(f"sweep.{name} must have at least one value")
 
     def combinations(self) -> list[dict[str, float]]:
         """Return the hyper-parameters of each combination; one empty dict without a sweep."""
