@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from PIL import Image
 
-from accel_rl import datasets, envs, pim, plot, replay, tabular
+from accel_rl import datasets, envs, pim, plot, replay
+from accel_rl.experiment.tabular_run import TabularSettings
 from accel_rl.io import atomic_write
 from accel_rl.pim import modelled
 
@@ -60,16 +61,7 @@ def main() -> None:
 
 
 def _swiftrl(ax: Axes) -> None:
-    kernel = modelled.KernelSettings(
-        rule="q_learning",
-        numerics="int32_scaled",
-        order=tabular.make_order("SEQ"),
-        target_block=128,
-        tasklets=16,
-        passes=100,
-        period=1,
-        merge="visits",
-    )
+    kernel = TabularSettings(numerics="int32_scaled").kernel
     machine = pim.load_machine("upmem-2560")
     curves: dict[str, Any] = {}
     styles: dict[str, Any] = {}

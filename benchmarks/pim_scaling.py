@@ -14,14 +14,15 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from accel_rl import datasets, envs, pim, plot, tabular
+from accel_rl import datasets, envs, pim, plot
 from accel_rl.experiment import swiftrl
+from accel_rl.experiment.tabular_run import TabularSettings
 from accel_rl.io.atomic import atomic_write
 from accel_rl.pim import cost, modelled
 
 ROWS = 5_000_000
 DPUS = (125, 2000)
-LANES = {"time": 0, "owner": 16}
+PARTITIONS = ("time", "owner")
 LAUNCHES = (0.0, 20e-6, 50e-6, 100e-6, 200e-6)
 
 # Names of a table for the steps of a run.
@@ -74,27 +75,13 @@ def load(environment: str, rows: int) -> modelled.Load:
     return modelled.load_of(log)
 
 
-def settings(numerics: str, by: str) -> modelled.KernelSettings:
-    """Return the settings of a case."""
-    return modelled.KernelSettings(
-        rule="q_learning",
-        numerics=numerics,
-        order=tabular.make_order("SEQ"),
-        target_block=128,
-        tasklets=16,
-        passes=100,
-        period=1,
-        merge="visits",
-        lanes=LANES[by],
-    )
-
-
 def scaling(log: modelled.Load, numerics: str, by: str) -> Scaling:
     """Model a log on the fewest and the most DPUs."""
     machine = pim.load_machine()
     few, many = (
         cost.modelled_seconds(
-            machine, modelled.workload(machine, log, settings(numerics, by), dpus)
+            machine,
+            modelled.workload(machine, log, TabularSettings(numerics=numerics, by=by).kernel, dpus),
         )
         for dpus in DPUS
     )
@@ -108,7 +95,7 @@ def comparison(logs: Mapping[str, modelled.Load]) -> Iterator[str]:
     yield "| --- " * len(heads) + "|"
     for environment, log in logs.items():
         for numerics in swiftrl.SCALING_NUMERICS:
-            for by in LANES:
+            for by in PARTITIONS:
                 found = scaling(log, numerics, by)
                 limit, seconds = found.limit
                 yield (
@@ -139,7 +126,9 @@ def other_launches(
 ) -> dict[str, list[cost.ScalingPoint]]:
     """Return scaling by owner with launches of other costs, and with the machine's."""
     machine = pim.load_machine()
-    run = modelled.workload(machine, log, settings(numerics, "owner"), dpus[0])
+    run = modelled.workload(
+        machine, log, TabularSettings(numerics=numerics, by="owner").kernel, dpus[0]
+    )
     found = cost.launch_sensitivity(machine, run, LAUNCHES, dpus, log=log.sorted)
     measured = cost.strong_scaling(machine, run, dpus, log=log.sorted)
     return {f"{1e6 * each:g} us": points for each, points in found.items()} | {

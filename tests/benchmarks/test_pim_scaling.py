@@ -20,7 +20,7 @@ def log():
     return benchmark.load("FrozenLake-v1", 20_000)
 
 
-@pytest.mark.parametrize("by", benchmark.LANES)
+@pytest.mark.parametrize("by", benchmark.PARTITIONS)
 def test_groups_hold_every_step(log, by):
     found = benchmark.scaling(log, "int32_pow2", by)
     for run in (found.few, found.many):

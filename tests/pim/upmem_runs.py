@@ -24,7 +24,7 @@ def chunks_of(dpus=DPUS, rows=400, rewards=(-10, 20)):
 
 
 def train_by_owner(seed=0, chunks=None, backend="upmem", **more):
-    """As `train`, by owner."""
+    """Train by owner, with the arguments of `train`."""
     rule = tabular.double_q_learning(tabular.int32_scaled())  # draws, so that the seed matters
     more = {"schedule": pim.MergeSchedule(4, 2), **more}
     chunks = pim.partition(synthetic(S, A, 400), DPUS, S, A, "owner") if chunks is None else chunks
