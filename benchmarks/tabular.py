@@ -5,9 +5,10 @@
 Q-learning from random-policy experience of FrozenLake 4x4 and Taxi. All systems of a case learn
 from the same rows, into tables of the same layout, with the same arithmetic; they are checked to
 learn the same, and timed in interleaved rounds. Rates are per core-second, CPU time of all threads,
-which other processes disturb less than wall time; what runs on several cores is given in wall time
-as well. Compiling and arranging rows are not timed. `--plot` draws the roofline, `--plot-policy`
-the time from a log to its final policy (see `tabular_policy.py`).
+which other processes disturb less than wall time. Passes and collecting are held to one core, as
+their rivals have one thread; what runs on several cores is given in wall time as well. Compiling
+and arranging rows are not timed. `--plot` draws the roofline, `--plot-policy` the time from a log
+to its final policy (see `tabular_policy.py`).
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import roofline
-from common import PER_CORE, Report, System, interleave, warn
+from common import PER_CORE, Report, System, interleave, one_core, warn
 from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
 from tabular_calls import calls
@@ -90,7 +91,8 @@ def compare(
     """
     check_agreement(systems)
     work = problem.num_rows * replicas
-    timings = interleave({name: System(run, work) for name, run in systems.items()}, rounds)
+    with one_core():
+        timings = interleave({name: System(run, work) for name, run in systems.items()}, rounds)
     report.add_rates(case, timings)
     for name in systems:
         if name != SEQUENTIAL:

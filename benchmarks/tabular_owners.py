@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from common import Report, System, interleave
+from common import Report, System, interleave, one_core
 from tabular_baselines import Baselines
 from tabular_systems import CPass, Log, Problem
 
@@ -90,7 +90,8 @@ def owner_passes(
         }
         for num_dpus in DPUS:
             run = OwnerPass(log, num_rows, num_dpus, numerics, float(alpha[0]))
-            timings = interleave(runs | {OWNER: System(run, num_rows)}, rounds)
+            with one_core():
+                timings = interleave(runs | {OWNER: System(run, num_rows)}, rounds)
             case = owner_case(log.environment, numerics, num_dpus)
             report.add_rates(case, timings, wall=True)
             report.add_ratio(case, OWNER, rival, timings)
