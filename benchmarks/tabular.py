@@ -28,7 +28,7 @@ from rich.console import Console
 from tabular_baselines import LANES, Baselines, baselines
 from tabular_calls import calls
 from tabular_owners import DPUS, OWNER, owner_case, owner_passes
-from tabular_policy import draw, time_to_policy
+from tabular_policy import draw, policy_claims, time_to_policy
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Pass, Problem, check_agreement
 from tabular_training import COLLECT, GYMNASIUM, collection, collection_case, training
 
@@ -187,6 +187,7 @@ def claims(report: Report) -> None:
         text = f"collection, {environment}: times a Gymnasium loop's rate"
         metric = "transitions per core-second"
         report.claim(text, 100.0, [collection_case(environment)], COLLECT, GYMNASIUM, metric)
+    policy_claims(report, ENVIRONMENTS)
 
 
 def kernel_claims(report: Report) -> None:
