@@ -177,7 +177,8 @@ def _train(
         if runs is None:
             merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
         else:
-            each = functools.partial(merge_runs, schedule.merge, bound=bound)
+            form = merge_native.merge_runs if _has_native_merge(backend.mesh) else merge_runs
+            each = functools.partial(form, schedule.merge, bound=bound)
             merged = _on_each(each, backend.mesh, tables, runs, table, visits, alpha)
         values = rule.values(merged.reshape(initial.shape))
         return merged, None if probe is None else probe(values)
@@ -200,8 +201,7 @@ def _train(
 def _merge(
     name: str, bound: int, mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
 ) -> Array:
-    on_cpu = all(device.platform == "cpu" for device in mesh.devices.flat)
-    chosen = merge_native.merge_tables if on_cpu and not native.why_absent() else merge_tables
+    chosen = merge_native.merge_tables if _has_native_merge(mesh) else merge_tables
 
     def merge(tables: Array, base: Array, visits: Array, alpha: Array) -> Array:
         return chosen(name, tables, base, visits, alpha, bound)
@@ -212,6 +212,12 @@ def _merge(
     mapped = device_map(merge, (1, 0, 1, None), mesh)
     merged = mapped(tables, pad_axis(base, mesh), visits, alpha)
     return _everywhere(merged, mesh)[: base.size]
+
+
+def _has_native_merge(mesh: Mesh) -> bool:
+    """Return whether the devices can merge in C."""
+    on_cpu = all(device.platform == "cpu" for device in mesh.devices.flat)
+    return on_cpu and not native.why_absent()
 
 
 def _on_each(f: Callable[..., Array], mesh: Mesh, *args: PyTree) -> Array:
