@@ -43,7 +43,7 @@ ARL_INLINE float arl_move_fp32(float base, float sum, uint32_t weights) {
 }
 
 // INT32: the sum of weight * (value - base) is that of weight * value, less base times all weights.
-// Weights sum to less than 2**30, so that both fit 64 bits.
+// Weights sum to less than 2**31, so that both and their difference fit 64 bits.
 
 // The weighted value `at`, in two's complement; its weight is added to `weights`.
 ARL_INLINE uint64_t arl_weigh_int32(const arl_merge_call *call, arl_merge merge, int64_t at,

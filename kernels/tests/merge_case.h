@@ -8,7 +8,7 @@
 
 #include "merge.h"
 
-enum { MOST_WEIGHT = (1 << 30) - 1 };
+enum { MOST_WEIGHT = INT32_MAX };
 
 static const uint32_t UNTOUCHED = 0xA5A5A5A5;
 

@@ -65,6 +65,19 @@ def test_equals_the_merge_of_an_entrys_runs(dtype, name, form):
     np.testing.assert_allclose(found, case.wanted(name), rtol=rtol)
 
 
+@forms
+def test_int32_is_exact_at_the_largest_weights(form):
+    case, limit = Case(np.int32), 2**31 - 1
+    case.base[:] = -limit
+    case.values[:] = limit
+    case.values[:, 1::2] = -7
+    case.visits[:] = 0
+    case.visits[1, :2] = limit - 1, 1  # two runs of entry 7
+    case.visits[0, R:] = 1
+    found = case.merged(form, "visits", limit)
+    np.testing.assert_array_equal(found, case.wanted("visits"))
+
+
 @needs_kernels
 @merges
 def test_native_fp32_keeps_subnormals(name):
