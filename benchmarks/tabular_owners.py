@@ -12,6 +12,7 @@ from tabular_systems import CPass, Log, Problem
 from accel_rl import pim, tabular
 from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.owners import find_runs
+from pim_emu import dpu_mesh
 
 OWNER, JAX_OWNER = "accel_rl cpu kernel, by owner", "accel_rl jax, by owner"
 DPUS = (125, 2000)
@@ -41,7 +42,8 @@ def passes_of(
         launch = functools.partial(launch, load(words, chunks.lengths, c), table, c, 0, 0, 1)
         return lambda: launch().block_until_ready()
 
-    runs = {OWNER: run_on(pim.cpu_backend()), JAX_OWNER: run_on(pim.jax_backend())}
+    mesh = dpu_mesh(jax.local_devices()[:1])  # C has one core, too
+    runs = {OWNER: run_on(pim.cpu_backend(mesh)), JAX_OWNER: run_on(pim.jax_backend(mesh))}
     real = find_runs(program, words, chunks.lengths).rows > 0
     values, expected = (run()[:num_dpus][real] for run in runs.values())
     if not np.allclose(values, expected, rtol=1e-4, atol=1e-5) or not np.any(expected):
