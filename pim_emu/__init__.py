@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pim_emu.sdk import SdkError, sdk_path
     from pim_emu.settings import configure
 
+__version__ = "0.1.0"
+
 __all__ = [
     "BuildError",
     "Counters",

@@ -79,6 +79,29 @@ def sdk_path() -> Path:
     return final
 
 
+def compiler_release() -> str:
+    """Return the version of gcc, such as "12.2.0".
+
+    Raises:
+      SdkError: if gcc is missing, too old or lacks headers, or the host is not x86-64 Linux.
+    """
+    _check_host()
+    return _run([compiler(), "-dumpfullversion"]).strip()
+
+
+def binutils_release() -> str:
+    """Return the version line of the linker that gcc calls.
+
+    Raises:
+      SdkError: if assembler, linker or archiver is missing.
+    """
+    answers = {
+        tool: _run([_run([compiler(), f"-print-prog-name={tool}"]).strip(), "--version"])
+        for tool in ("as", "ar", "ld")
+    }
+    return answers["ld"].splitlines()[0]
+
+
 def why_absent() -> str | None:
     """Return the reason why DPU programs cannot be built on this host, or None if they can."""
     try:
@@ -165,7 +188,7 @@ def _write_commands(sdk: SdkLayout, final: Path) -> None:
     texts["lib/pkgconfig/dpu.pc"] = templates.PKG_CONFIG
     texts["share/upmem/cmake/dpu.cmake"] = templates.CMAKE
     texts["share/upmem/version"] = f"{VERSION}\n"
-    texts["upmem_env.sh"] = templates.ENVIRONMENT.format(folder=final)
+    texts["upmem_env.sh"] = templates.environment(final)
     for name, text in texts.items():
         path = sdk.root / name
         path.parent.mkdir(parents=True, exist_ok=True)

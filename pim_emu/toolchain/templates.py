@@ -1,6 +1,9 @@
 """Contents of the SDK folder's generated files."""
 
-from pim_emu.toolchain.layout import VERSION
+import shlex
+from pathlib import Path
+
+from pim_emu.toolchain.layout import SEARCH_PATHS, VERSION
 
 LAUNCHER = """#!/bin/sh
 sdk=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
@@ -40,10 +43,6 @@ Version: {VERSION}
 Cflags: -I${{includedir}}
 Libs: -L${{libdir}} -Wl,--no-as-needed -Wl,-rpath,${{libdir}} -ldpu
 """
-ENVIRONMENT = """# To be read by a shell: . {folder}/upmem_env.sh
-export UPMEM_HOME='{folder}'
-export PATH="$UPMEM_HOME/bin:$PATH"
-"""
 CMAKE = """# A CMake toolchain file for DPU programs.
 get_filename_component(UPMEM_HOME "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(CMAKE_SYSTEM_NAME Generic)
@@ -58,3 +57,12 @@ set(DPU_HOST_INCLUDE_DIRECTORIES "${UPMEM_HOME}/include/dpu")
 set(DPU_HOST_LINK_DIRECTORIES "${UPMEM_HOME}/lib")
 set(DPU_HOST_LIBRARIES "${UPMEM_HOME}/lib/libdpu.so")
 """
+
+
+def environment(folder: Path) -> str:
+    """Return the shell commands that put an SDK folder first in the search paths."""
+    lines = [
+        f'export {name}="$UPMEM_HOME/{place}${{{name}:+:${name}}}"'
+        for name, place in SEARCH_PATHS.items()
+    ]
+    return "\n".join([f"export UPMEM_HOME={shlex.quote(str(folder))}", *lines, ""])
