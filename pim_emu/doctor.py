@@ -3,6 +3,7 @@
 import ctypes
 import importlib.metadata
 import platform
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ import pim_emu
 from pim_emu import host_library as lib
 from pim_emu import low_memory
 from pim_emu.program import build
-from pim_emu.sdk import binutils_release, compiler_release, sdk_path
+from pim_emu.sdk import sdk_path, why_absent
+from pim_emu.toolchain.layout import compiler
 
 _PROGRAM = """#include <defs.h>
 #include <mutex.h>
@@ -34,8 +36,8 @@ def diagnose() -> int:
         ("pim_emu", _installation),
         ("host", _host),
         ("addresses", _addresses),
-        ("gcc", compiler_release),
-        ("binutils", binutils_release),
+        ("gcc", _gcc),
+        ("binutils", _binutils),
         ("SDK", lambda: str(sdk_path())),
         ("program", _program),
     )
@@ -70,6 +72,28 @@ def _host() -> str:
     if found != "x86_64 Linux":
         raise RuntimeError(f"DPU programs run on x86-64 Linux only; this host is {found}")
     return f"{found} {platform.release()}"
+
+
+def _gcc() -> str:
+    if (reason := why_absent()) is not None:
+        raise RuntimeError(reason)
+    return _output(compiler(), "-dumpfullversion")
+
+
+def _binutils() -> str:
+    """Return the linker's version; fail if assembler, archiver or linker is missing."""
+    answers = [
+        _output(_output(compiler(), f"-print-prog-name={tool}"), "--version")
+        for tool in ("as", "ar", "ld")
+    ]
+    return answers[-1].splitlines()[0]
+
+
+def _output(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)} failed: {done.stderr}")
+    return done.stdout.strip()
 
 
 def _addresses() -> str:

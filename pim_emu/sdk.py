@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pim_emu.machine import available_machines, load_machine
 from pim_emu.toolchain import driver, gcc, pkg_config, templates
-from pim_emu.toolchain.layout import VERSION, SdkLayout, compiler
+from pim_emu.toolchain.layout import SEARCH_PATHS, VERSION, SdkLayout, compiler
 
 _PACKAGE = Path(__file__).resolve().parent
 _NATIVE = _PACKAGE / "native"
@@ -77,29 +77,6 @@ def sdk_path() -> Path:
                 finally:
                     shutil.rmtree(part, ignore_errors=True)
     return final
-
-
-def compiler_release() -> str:
-    """Return the version of gcc, such as "12.2.0".
-
-    Raises:
-      SdkError: if gcc is missing, too old or lacks headers, or the host is not x86-64 Linux.
-    """
-    _check_host()
-    return _run([compiler(), "-dumpfullversion"]).strip()
-
-
-def binutils_release() -> str:
-    """Return the version line of the linker that gcc calls.
-
-    Raises:
-      SdkError: if assembler, linker or archiver is missing.
-    """
-    answers = {
-        tool: _run([_run([compiler(), f"-print-prog-name={tool}"]).strip(), "--version"])
-        for tool in ("as", "ar", "ld")
-    }
-    return answers["ld"].splitlines()[0]
 
 
 def why_absent() -> str | None:
@@ -189,6 +166,9 @@ def _write_commands(sdk: SdkLayout, final: Path) -> None:
     texts["share/upmem/cmake/dpu.cmake"] = templates.CMAKE
     texts["share/upmem/version"] = f"{VERSION}\n"
     texts["upmem_env.sh"] = templates.environment(final)
+    module = f"{SEARCH_PATHS['PYTHONPATH']}/dpu"
+    texts[f"{module}/__init__.py"] = templates.PYTHON_MODULE.format(package=str(_PACKAGE))
+    texts[f"{module}/driver.py"] = templates.PYTHON_DRIVER
     for name, text in texts.items():
         path = sdk.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -282,7 +262,7 @@ def _cache() -> Path:
 
 def _fingerprint() -> str:
     """Return a hash of everything that the folder is built from."""
-    total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0".encode())
+    total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0{_PACKAGE}\0".encode())
     folders = (_NATIVE, _PACKAGE / "toolchain", _PACKAGE / "machines")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     files += [_PACKAGE / name for name in (*_MODULES, "sdk.py")]

@@ -90,6 +90,8 @@ def test_wheel_builds_and_runs_the_first_program(environment, tmp_path):
     said = run(command, "run", "./app", cwd=tmp_path, PIM_EMU_CACHE=cache)
     assert said.splitlines()[1] == "15626 elements, 16 tasklets"
     assert said.endswith("\n0 of 1000000 sums are wrong\n")
+    words = ("run", environment / "bin" / "python", "ranks.py")
+    assert run(command, *words, cwd=tmp_path, PIM_EMU_CACHE=cache).startswith("70 1000 1\n")
 
 
 @needs_backend
