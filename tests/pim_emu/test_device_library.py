@@ -308,6 +308,17 @@ def test_queues(bench: Bench, each: int, tasklets: int) -> None:
         assert unpack("Q", got["calls"]) == [3 * tasklets * len(numbers)]
 
 
+@pytest.mark.parametrize(
+    "source", sorted({path.name for path in DEVICE.glob("*.c")} - {"run_dpu.c"})
+)
+def test_checks_change_no_program(bench: Bench, source: str) -> None:
+    """Cycles, log and fault are the same without checks; input is what memory begins with."""
+    program = bench.program(source, "-DWRONG=3", tasklets=4)
+    report = {"PIM_EMU_REPORT": "1"}
+    checked = bench.attempt(program, environment=report)
+    assert bench.attempt(program, environment={**report, "PIM_EMU_CHECKS": "0"}) == checked
+
+
 # --- MRAM ---
 
 

@@ -330,6 +330,9 @@ DOUBTFUL = {
     "switch": "enum e { A, B };\nint f(enum e x) { switch (x) { case A: return 1; } return 0; }",
     "unused-value": "void f(int x) { x + 1; }",
     "empty-body": "int f(int x) { if (x); return x; }",
+    "absolute-value": "#include <stdlib.h>\nint f(unsigned x) { return abs(x); }",
+    "comment": "/* one /* two */ int x;",
+    "enum-conversion": "enum a { A };\nenum b { B };\nenum a f(void) { return B; }",
     "sizeof-pointer-memaccess": "#include <string.h>\nvoid f(char *p) { memset(p, 0, sizeof p); }",
 }
 
