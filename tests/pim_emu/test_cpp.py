@@ -100,7 +100,8 @@ def test_synchronous_copies_and_launches(folder: Path):
     HOPE(set.dpus().size() == 70 && set.ranks().size() == 2);
     HOPE(set.ranks()[0]->dpus().size() == 64 && set.ranks()[1]->dpus().size() == 6);
     HOPE(set.dpus()[65]->ranks()[0] == set.ranks()[1] && set.dpus()[3]->dpus()[0] == set.dpus()[3]);
-    DpuProgram program = set.load("program");
+    DpuProgram program; /* as a member of a class, before there is one */
+    program = set.load("program");
     DpuSymbol sum = program.get("sum");
     const Buffers all = different(70);
     set.copy("numbers", all);
@@ -267,6 +268,7 @@ def test_logs_go_to_a_stream(folder: Path):
 ERRORS = {
     'set.load("nosuch")': "DPU_ERR_ELF_NO_SUCH_FILE",
     'program.get("nosuch")': "DPU_ERR_UNKNOWN_SYMBOL",
+    'DpuProgram().get("sum")': "DPU_ERR_NO_PROGRAM_LOADED",
     "DpuSet::allocate(1000000)": "DPU_ERR_ALLOCATION",
     'DpuSet::allocate(1, "colour=red")': "DPU_ERR_INVALID_PROFILE",
     'set.copy("nosuch", Words(2))': "DPU_ERR_UNKNOWN_SYMBOL",
