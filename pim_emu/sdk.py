@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pim_emu.machine import available_machines, load_machine
-from pim_emu.toolchain import driver, gcc, pkg_config, templates
+from pim_emu.toolchain import driver, gcc, pkg_config, templates, tools
 from pim_emu.toolchain.layout import SEARCH_PATHS, VERSION, SdkLayout, compiler
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -158,7 +158,7 @@ def _copy_toolchain(folder: Path, final: Path) -> None:
 def _write_commands(sdk: SdkLayout, final: Path) -> None:
     texts = {
         f"bin/{name}": templates.LAUNCHER.format(python=sys.executable, name=name)
-        for name in (driver.NAME, pkg_config.NAME)
+        for name in (driver.NAME, pkg_config.NAME, tools.DIAGNOSE, tools.DEBUG)
     }
     texts["bin/clang"] = templates.CLANG
     texts["share/upmem/cmake/include/host/DpuHost.cmake"] = templates.CMAKE_HOST

@@ -28,7 +28,7 @@ FILE = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILI
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DEBUGGER = re.compile(r"^```gdb\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-needs_tools = needs("gcc", "cc", "make")
+needs_tools = needs("gcc", "g++", "cc", "make")
 
 
 @pytest.fixture

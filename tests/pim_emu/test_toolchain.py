@@ -330,6 +330,9 @@ DOUBTFUL = {
     "switch": "enum e { A, B };\nint f(enum e x) { switch (x) { case A: return 1; } return 0; }",
     "unused-value": "void f(int x) { x + 1; }",
     "empty-body": "int f(int x) { if (x); return x; }",
+    "absolute-value": "#include <stdlib.h>\nint f(unsigned x) { return abs(x); }",
+    "comment": "/* one /* two */ int x;",
+    "enum-conversion": "enum a { A };\nenum b { B };\nenum a f(void) { return B; }",
     "sizeof-pointer-memaccess": "#include <string.h>\nvoid f(char *p) { memset(p, 0, sizeof p); }",
 }
 
@@ -522,6 +525,35 @@ def test_pkg_config(sdk, capsys):
     assert answer("--atleast-version=2025.2", "dpu")[0] == 1
     assert answer("--cflags", "gtk")[0] == 1
     assert answer("--nonsense", "dpu")[0] == 1
+
+
+# --- dpu-diag and dpu-lldb.
+
+
+def test_dpu_diag_tells_version_and_machines(sdk, monkeypatch):
+    monkeypatch.setenv("PIM_EMU_MACHINE", "upmem-v1b")
+    said = tool(sdk.root / "bin" / "dpu-diag").splitlines()
+    assert "2025.1.0" in said[0]
+    [used] = [line for line in said if "(used)" in line]
+    machine = load_machine("upmem-v1b")
+    assert used.startswith("machine upmem-v1b")
+    assert f"{machine.ranks} ranks of {machine.dpus_per_rank} DPUs" in used
+    assert f"{machine.max_tasklets} tasklets" in used
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["dpu-diag", "--rank", "0"], "no hardware to test with --rank"),
+        (["dpu-lldb", "program"], "gdb"),
+    ],
+)
+def test_what_needs_hardware_or_lldb_is_refused(sdk, words, reason):
+    name, *arguments = words
+    done = subprocess.run([sdk.root / "bin" / name, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{name}: error: " in done.stderr
+    assert reason in done.stderr
 
 
 # --- The folder.
