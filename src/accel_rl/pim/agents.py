@@ -10,7 +10,7 @@ import numpy as np
 from accel_rl.arguments import whole
 from accel_rl.pim.backends import Backend
 from accel_rl.pim.partition import Chunks, encode_chunks
-from accel_rl.pim.train import start_training
+from accel_rl.pim.prepare import prepare
 from accel_rl.tabular.orders import Order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rows import MAX_ACTIONS, check_indices
@@ -121,9 +121,21 @@ def train_agents(
     sizes = chunks.num_states, chunks.num_actions
     is_single = jax.eval_shape(lambda: rule.init(*sizes)).shape == (rule.tables, *sizes)
     learners = independent_learners(rule, chunks.num_dpus) if is_single else rule
-    settings = rule, order, target_block, backend, machine, tasklets
-    operands = chunks, hyperparameters, seed, initial, first_pass
-    return start_training(_train_agents, (learners, passes), learners, *settings, *operands)
+    prepared = prepare(
+        rule,
+        chunks,
+        hyperparameters,
+        seed,
+        initial,
+        first_pass,
+        agents=learners,
+        order=order,
+        target_block=target_block,
+        backend=backend,
+        machine=machine,
+        tasklets=tasklets,
+    )
+    return prepared.run(_train_agents, learners, passes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

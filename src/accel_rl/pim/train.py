@@ -13,18 +13,17 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from accel_rl import native
 from accel_rl.arguments import one_of, whole
 from accel_rl.pim import merge_native
-from accel_rl.pim.backends import Backend, select_backend
+from accel_rl.pim.backends import Backend
 from accel_rl.pim.merge import MERGES, MergeSchedule, merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks, encode_chunks
+from accel_rl.pim.prepare import prepare
 from accel_rl.pim.runs import merge_runs, order_runs
-from accel_rl.pim.train_arguments import check_counter, check_initial, check_memory, check_program
-from accel_rl.pim.upmem.errors import translated
-from accel_rl.tabular.orders import Order, make_order
+from accel_rl.tabular.orders import Order
 from accel_rl.tabular.owners import find_runs
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike, PyTree
-from pim_emu import Machine, device_map, load_machine, pad_axis
+from pim_emu import Machine, device_map, pad_axis
 
 Probe = Callable[[Array], object]
 
@@ -98,59 +97,20 @@ def train(
     one_of("merge", schedule.merge, MERGES)
     whole("passes", schedule.passes, 1)
     whole("period", schedule.period, 1)
-    settings = rule, order, target_block, backend, machine, tasklets
-    operands = chunks, hyperparameters, seed, initial, first_pass
-    return start_training(_train, (schedule, probe), None, *settings, *operands)
-
-
-def start_training(
-    run: Callable[..., Any],
-    static: tuple[Any, ...],
-    learners: TabularRule | None,
-    rule: TabularRule,
-    order: str | Order,
-    target_block: int,
-    backend: str | Backend,
-    machine: str | Machine | None,
-    tasklets: int,
-    chunks: Chunks,
-    hyperparameters: Hyperparameters | None,
-    seed: ArrayLike,
-    initial: Array | None,
-    first_pass: ArrayLike,
-) -> Any:
-    """Check what `train` and `train_agents` both take, choose a backend and run.
-
-    `run` is compiled, of (program, backend, *static, chunks, rates, seed, initial, first_pass).
-    `learners` is the rule over all agents, or None for one table of all DPUs.
-    """
-    rates = Hyperparameters() if hyperparameters is None else hyperparameters
-    order = make_order(order) if isinstance(order, str) else order
-    sizes = chunks.num_states, chunks.num_actions
-    program = PassProgram(rule, order, *sizes, target_block, chunks.lanes, chunks.runs)
-    check_program(program, rates, chunks)
-    seed = check_counter("seed", seed)
-    first_pass = check_counter("first_pass", first_pass)
-    whole("tasklets", tasklets, 1)
-    machine = load_machine(machine) if isinstance(machine, str) else machine
-    if machine is not None:
-        # Agents train in rounds where DPUs are few.
-        dpus = min(chunks.num_dpus, machine.total_dpus) if learners else chunks.num_dpus
-        check_memory(program, chunks, dpus, machine, tasklets)
-    initial = (learners or rule).init(*sizes) if initial is None else initial
-    leading = (chunks.num_dpus,) if learners else ()
-    check_initial(rule, (*leading, rule.tables, *sizes), initial)
-    name = None if machine is None else machine.name
-    chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
-    if chosen.specialise is not None:
-        chosen = chosen.specialise(program, rates)
-    operands = chunks, rates, seed, initial, first_pass
-    if chosen.translate is None:
-        return run(program, chosen, *static, *operands)
-    with translated(chosen.translate):
-        # A launch raises its errors when the result is awaited. Under an outer transformation the
-        # result is traced and there is nothing to await.
-        return jax.block_until_ready(run(program, chosen, *static, *operands))
+    prepared = prepare(
+        rule,
+        chunks,
+        hyperparameters,
+        seed,
+        initial,
+        first_pass,
+        order=order,
+        target_block=target_block,
+        backend=backend,
+        machine=machine,
+        tasklets=tasklets,
+    )
+    return prepared.run(_train, schedule, probe)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
