@@ -117,9 +117,12 @@ def policy_claims(report: Report, environments: Sequence[str]) -> None:
         for basis, system in OURS.items():
             ours = report.find(policy_case(environment), system, SECONDS)
             for rival in found:
-                if ours is None or rival.system == system or rival.basis != basis:
+                if rival.system == system or rival.basis != basis:
                     continue
                 text = f"{system}, {environment}: times as soon at the policy as {rival.system}"
+                if ours is None:
+                    report.claims.append(Claim(text, None, 1.0, None))
+                    continue
                 value = rival.value / ours.value
                 report.claims.append(
                     Claim(text, value, 1.0, value >= 1.0, ours=ours.place, rival=rival.place)

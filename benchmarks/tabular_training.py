@@ -39,9 +39,8 @@ def collection(report: Report, log: Log, rounds: int) -> None:
     with one_core():
         timings = interleave(systems, rounds)
     case = collection_case(log.environment)
-    report.add_rates(case, timings, "transitions", wall=True)
-    for clock in ("per core-second", "per second"):
-        report.add_ratio(case, COLLECT, GYMNASIUM, timings, f"transitions {clock}")
+    report.add_rates(case, timings, "transitions")
+    report.add_ratio(case, COLLECT, GYMNASIUM, timings, "transitions per core-second")
 
 
 def _gymnasium_loop(environment: str) -> Callable[[], Any] | None:

@@ -194,7 +194,7 @@ static XLA_FFI_Error *merge_runs_call(XLA_FFI_CallFrame *frame, XLA_FFI_DataType
                      .alpha = data[6]};
   if (!share(frame, &work)) return NULL;
   return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
-                  "places of runs, and where those of an entry begin and end, must be among %lld",
+                  "run indices must be below %lld, the values, and begin before they end",
                   (long long)count);
 }
 

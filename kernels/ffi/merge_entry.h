@@ -1,4 +1,4 @@
-// What one entry takes to merge, from the tables of all DPUs or from its runs.
+// Merge of one entry, from the tables of all DPUs or from its runs.
 
 #ifndef ACCEL_RL_FFI_MERGE_ENTRY_H
 #define ACCEL_RL_FFI_MERGE_ENTRY_H

@@ -2,7 +2,7 @@
 
 #include "merge_entry.h"
 
-// Whether places begin ... end - 1 are, and lie among the values.
+// Return whether there are places begin to end - 1, and all lie among the values.
 static bool has_places(const arl_merge_call *call, int64_t begin, int64_t end) {
   if (begin < 0 || end < begin || end > call->count) return false;
   uint32_t most = 0;

@@ -43,7 +43,8 @@ ARL_INLINE void arl_transpose(arl_value square[ARL_LANES]) {
   }
 }
 
-// Entries that a square has from entry `e` on. A caller copies a constant number where it is full.
+// Bytes of a row of the square that begins at entry `e`. Where it is full, callers copy a constant
+// number.
 ARL_INLINE size_t arl_square_bytes(int64_t e, int64_t entries) {
   const int64_t left = entries - e;
   return sizeof(arl_entry) * (size_t)(left < ARL_LANES ? left : ARL_LANES);

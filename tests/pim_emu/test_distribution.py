@@ -25,7 +25,7 @@ needs_backend = pytest.mark.skipif(
 
 
 def run(*words, cwd, expect=0, **variables):
-    """What a command prints, in an environment without the settings of the tests."""
+    """Return what a command prints, in an environment without the settings of the tests."""
     ours = ("ACCEL_RL_", "JAX_", "PIM_EMU_", "PYTHON", "UPMEM_", "XLA_", "MAKE", "MFLAGS")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(

@@ -62,7 +62,7 @@ FAULT = "#include <stdlib.h>\nint main(void) { abort(); }\n"
 
 
 def expected(rows, addend=-70000):
-    """What a launch makes of values."""
+    """Compute what a launch makes of values."""
     return (3 * rows.astype(np.int64) + addend).astype(np.uint32)
 
 
