@@ -281,7 +281,7 @@ def test_values_take_mram_beside_the_records():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: workload(order="RAN"), "order must be SEQ by owner, got"),
+        (lambda: workload(order="STR"), "order must be SEQ or RAN by owner, got STR"),
         (lambda: workload(record_bytes=16), "record_bytes must be 8 by owner, got 16"),
         (lambda: cost.OwnerExchange(0, 1, 1), "runs must be at least 1, got 0"),
         (lambda: workload(owner=None).exchange, "the workload is partitioned by time"),

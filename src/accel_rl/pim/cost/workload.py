@@ -6,6 +6,7 @@ from accel_rl.arguments import one_of, whole, within
 from accel_rl.pim.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
+OWNER_ORDERS = ("SEQ", "RAN")  # by owner
 
 
 def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
@@ -93,8 +94,9 @@ class DpuWorkload:
         if self.record_bytes not in (8, 16):
             raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
         if self.owner is not None:
-            if self.order != "SEQ":
-                raise ValueError(f"order must be SEQ by owner, got {self.order}")
+            if self.order not in OWNER_ORDERS:
+                known = " or ".join(OWNER_ORDERS)
+                raise ValueError(f"order must be {known} by owner, got {self.order}")
             if self.record_bytes != 8:
                 raise ValueError(f"record_bytes must be 8 by owner, got {self.record_bytes}")
         if self.independent and self.owner is not None:

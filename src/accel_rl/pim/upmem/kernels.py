@@ -53,6 +53,8 @@ class DpuRows:
 
 def unsupported(program: PassProgram) -> str | None:
     """Return why DPUs cannot run a program, or None if they can."""
+    if program.lanes and program.order.name != "SEQ":
+        return f"DPUs take order SEQ by owner, got {program.order.name}"
     if not program.lanes and program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
     return native.unsupported(program)
