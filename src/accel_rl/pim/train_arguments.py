@@ -113,6 +113,7 @@ def _check_owner_memory(
             num_states=program.num_states,
             num_actions=program.num_actions,
             rule=rules.get(program.rule.choice or "", "q_learning"),
+            order=program.order.name,
             tasklets=tasklets,
             owner=OwnerExchange(chunks.runs, needed, every, chunks.lanes),
         )

@@ -63,8 +63,8 @@ class DpuWorkload:
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random. By
         time only.
       owner: sizes of the exchange if the log is partitioned by owner, None if by time. By owner
-        rows are visited in order, targets come from the values at a launch's start, and records
-        have 8 bytes.
+        the order is SEQ or RAN, targets come from the values at a launch's start, and records have
+        8 bytes.
     """
 
     rows_per_dpu: tuple[int, ...]
@@ -157,8 +157,12 @@ class DpuWorkload:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of records pushed to each DPU; all have the length of the longest chunk."""
-        return align8(max(self.rows_per_dpu) * self.record_bytes)
+        """Bytes of records pushed to each DPU; all have the length of the longest chunk.
+
+        By owner each run has a record more in RAN.
+        """
+        heads = self.exchange.runs if self.owner is not None and self.order == "RAN" else 0
+        return align8((max(self.rows_per_dpu) + heads) * self.record_bytes)
 
     @property
     def working_tasklets(self) -> int:

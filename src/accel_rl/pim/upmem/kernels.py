@@ -53,8 +53,6 @@ class DpuRows:
 
 def unsupported(program: PassProgram) -> str | None:
     """Return why DPUs cannot run a program, or None if they can."""
-    if program.lanes and program.order.name != "SEQ":
-        return f"DPUs take order SEQ by owner, got {program.order.name}"
     if not program.lanes and program.target_block > MAX_TARGET_BLOCK:
         return f"DPUs take target_block up to {MAX_TARGET_BLOCK}, got {program.target_block}"
     return native.unsupported(program)
@@ -109,6 +107,7 @@ def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) 
     rates = settings.rates or ()
     options: dict[str, object] = {
         "NUMERICS": numerics,
+        "ORDER": program.order.name,
         "TASKLETS": settings.tasklets,
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
@@ -123,7 +122,7 @@ def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) 
         rates = (rates[0], 0, 0) if rates else ()
     else:
         options |= {name.upper(): size for name, size in _sizes(program, capacity).items()}
-        options |= {"RULE": rule, "ORDER": program.order.name}
+        options |= {"RULE": rule}
     return dpu_program(settings.toolkit, options | {"RATES": ";".join(map(str, rates))})
 
 
