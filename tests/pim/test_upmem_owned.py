@@ -1,5 +1,6 @@
 """DPU program by owner = NumPy, launch by launch and bit for bit; training = backend "jax"."""
 
+import dataclasses
 import functools
 
 import jax
@@ -106,6 +107,14 @@ def test_rules_and_numerics(rule, numerics, order):
 def test_lanes_and_tasklets(rows, dpus, lanes, tasklets, order):
     setting = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_pow2", "order": order}
     compare(synthetic(S, A, rows), dpus, lanes, **setting, tasklets=tasklets)
+
+
+@orders
+def test_runs_that_their_buffer_does_not_hold(order):
+    rows = synthetic(S, A, 700)
+    one = jnp.zeros_like(rows.state)
+    setting = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_pow2", "order": order}
+    compare(dataclasses.replace(rows, state=one, action=one), 1, 1, **setting, tasklets=5)
 
 
 def fit(backend, rule="sarsa", numerics="int32_pow2", dpus=70, **more):
