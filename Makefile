@@ -20,7 +20,7 @@ QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo notebooks hooks test docs site lint types check test-shuffled test-slow test-long native \
-	check-notebooks test-newest bench bench-gpu rivals accept clean
+	check-notebooks test-newest bench bench-gpu rivals accept programs clean
 
 help: ## List the targets (at once)
 	@echo "make TARGET, on two cores about:"
@@ -134,6 +134,11 @@ INTERPRETERS = $(if $(RIVALS),--rivals "$(RIVALS)") $(if $(RAY),--ray "$(RAY)") 
 
 accept: $(VENV)/.dev ## Run all benchmarks in full, to benchmarks/results and docs/benchmarks.md (hours)
 	$(BIN)/python benchmarks/accept.py $(INTERPRETERS)
+
+# Checkouts of published suites: make programs PRIM=../prim-benchmarks SIMPLEPIM=../SimplePIM
+programs: $(VENV)/.dev ## Build and run published UPMEM programs, where PRIM=, SIMPLEPIM= say (minutes)
+	$(BIN)/python benchmarks/published_programs.py $(if $(PRIM),--prim "$(PRIM)") \
+		$(if $(SIMPLEPIM),--simplepim "$(SIMPLEPIM)")
 
 clean: ## Remove the environment, caches and runs (at once)
 	rm -rf .venv .venv-newest .jax_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis runs build

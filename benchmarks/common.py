@@ -14,7 +14,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +81,30 @@ def interleave(systems: Mapping[str, System], rounds: int) -> dict[str, Timing]:
         name: Timing(*(np.asarray(values) / systems[name].work).T)
         for name, values in samples.items()
     }
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[None]:
+    """Hold all threads of this process to one core, where the system allows it.
+
+    For ratios to a rival that has one thread: work that two cores share costs more CPU time, for
+    threads that wake and caches that both fill.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    _hold_to({max(cores)})
+    try:
+        yield
+    finally:
+        _hold_to(cores)
+
+
+def _hold_to(cores: set[int]) -> None:
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread), cores)
 
 
 class Report:

@@ -5,53 +5,50 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from common import Report, System, interleave
+from common import Report, System, interleave, one_core
 from tabular_baselines import Baselines
 from tabular_systems import CPass, Log, Problem
 
 from accel_rl import pim, tabular
 from accel_rl.pim.partition import encode_chunks
 from accel_rl.tabular.owners import find_runs
+from pim_emu import dpu_mesh
 
-OWNER = "accel_rl cpu kernel, by owner"
+OWNER, JAX_OWNER = "accel_rl cpu kernel, by owner", "accel_rl jax, by owner"
 DPUS = (125, 2000)
 
 
-class OwnerPass:
-    """One launch of one pass from a table of zeros, at each call."""
+def passes_of(
+    log: Log, num_rows: int, num_dpus: int, numerics: str, alpha: float
+) -> dict[str, Callable[[], object]]:
+    """Return a launch of one pass from a table of zeros, in C and in JAX, by system.
 
-    def __init__(self, log: Log, num_rows: int, num_dpus: int, numerics: str, alpha: float) -> None:
-        """Partition, examine and arrange the rows.
+    Raises:
+      RuntimeError: the two learned different values.
+    """
+    states, actions = log.mdp.num_states, log.mdp.num_actions
+    rule = tabular.q_learning(tabular.make_numerics(numerics))
+    rows = jax.tree.map(lambda column: column[:num_rows], log.transitions)
+    chunks = pim.partition(rows, num_dpus, states, actions, "owner")
+    order, sizes = tabular.make_order("SEQ"), (chunks.lanes, chunks.runs)
+    program = tabular.PassProgram(rule, order, states, actions, 1, *sizes)
+    words = encode_chunks(program, chunks)
+    c = rule.coefficients(tabular.Hyperparameters(alpha=alpha))
+    table = rule.init(states, actions).reshape(-1)
 
-        Raises:
-          RuntimeError: the kernels and JAX learned different values.
-        """
-        states, actions = log.mdp.num_states, log.mdp.num_actions
-        rule = tabular.q_learning(tabular.make_numerics(numerics))
-        rows = jax.tree.map(lambda column: column[:num_rows], log.transitions)
-        chunks = pim.partition(rows, num_dpus, states, actions, "owner")
-        order, sizes = tabular.make_order("SEQ"), (chunks.lanes, chunks.runs)
-        program = tabular.PassProgram(rule, order, states, actions, 1, *sizes)
-        words = encode_chunks(program, chunks)
-        c = rule.coefficients(tabular.Hyperparameters(alpha=alpha))
-        table = rule.init(states, actions).reshape(-1)
+    def run_on(backend: pim.Backend) -> Callable[[], jax.Array]:
+        load = jax.jit(functools.partial(backend.load, program))
+        launch = jax.jit(functools.partial(backend.launch, program), static_argnums=5)
+        launch = functools.partial(launch, load(words, chunks.lengths, c), table, c, 0, 0, 1)
+        return lambda: launch().block_until_ready()
 
-        def run_on(backend: pim.Backend) -> Callable[[], jax.Array]:
-            load = jax.jit(functools.partial(backend.load, program))
-            launch = jax.jit(functools.partial(backend.launch, program), static_argnums=5)
-            return functools.partial(launch, load(words, chunks.lengths, c), table, c, 0, 0, 1)
-
-        self._run = run_on(pim.cpu_backend())
-        real = find_runs(program, words, chunks.lengths).rows > 0
-        values, expected = (
-            run()[:num_dpus][real] for run in (self._run, run_on(pim.jax_backend()))
-        )
-        if not np.allclose(values, expected, rtol=1e-4, atol=1e-5) or not np.any(expected):
-            raise RuntimeError("the kernels by owner and JAX learned different values")
-
-    def __call__(self) -> None:
-        """One pass."""
-        self._run().block_until_ready()
+    mesh = dpu_mesh(jax.local_devices()[:1])  # C has one core, too
+    runs = {OWNER: run_on(pim.cpu_backend(mesh)), JAX_OWNER: run_on(pim.jax_backend(mesh))}
+    real = find_runs(program, words, chunks.lengths).rows > 0
+    values, expected = (run()[:num_dpus][real] for run in runs.values())
+    if not np.allclose(values, expected, rtol=1e-4, atol=1e-5) or not np.any(expected):
+        raise RuntimeError("the kernels by owner and JAX learned different values")
+    return runs
 
 
 def owner_case(environment: str, numerics: str, num_dpus: int) -> str:
@@ -71,7 +68,7 @@ def owner_passes(
     """Time passes by owner beside sequential C over the same rows as one log, block 1.
 
     They learn different values: C one table, from targets that change with it; lanes their runs,
-    from one value table. `OwnerPass` compares its values with JAX's.
+    from one value table. `passes_of` compares those of C and JAX.
 
     Args:
       report: takes the records.
@@ -89,8 +86,15 @@ def owner_passes(
             for suffix, each in loops(problem).items()
         }
         for num_dpus in DPUS:
-            run = OwnerPass(log, num_rows, num_dpus, numerics, float(alpha[0]))
-            timings = interleave(runs | {OWNER: System(run, num_rows)}, rounds)
+            ours = {
+                name: System(run, num_rows)
+                for name, run in passes_of(
+                    log, num_rows, num_dpus, numerics, float(alpha[0])
+                ).items()
+            }
+            with one_core():
+                timings = interleave(runs | ours, rounds)
             case = owner_case(log.environment, numerics, num_dpus)
             report.add_rates(case, timings, wall=True)
-            report.add_ratio(case, OWNER, rival, timings)
+            for name in ours:
+                report.add_ratio(case, name, rival, timings)

@@ -28,6 +28,7 @@ from accel_rl.experiment.tabular_run import TabularSettings, horizon_of
 from accel_rl.io.machine import core_count
 from accel_rl.pim import modelled
 from accel_rl.plot import COLORS
+from accel_rl.report.results import Claim
 from accel_rl.types import Array
 
 NUM_DPUS = 2_000
@@ -37,6 +38,7 @@ TOLERANCE = 0.01  # of the final policy's return
 GAMMA, ALPHA = 0.95, 0.1
 SECONDS, PASSES = "time to the final policy", "passes to the final policy"
 FITTED = "fit_mdp and value iteration"
+OURS = {"measured": "accel_rl cpu, by owner", "modelled": f"{NUM_DPUS:,} DPUs, modelled, by owner"}
 
 
 def policy_case(environment: str) -> str:
@@ -102,6 +104,26 @@ def time_to_policy(
             system = f"{NUM_DPUS:,} DPUs, modelled, by {by}"
             report.add(case, system, PASSES, "", [passes])
             report.add(case, system, SECONDS, "s", [_modelled(dataset, by, passes)])
+
+
+def policy_claims(report: Report, environments: Sequence[str]) -> None:
+    """Claim that by owner is at the policy no later than each other system that gets there."""
+    for environment in environments:
+        found = [
+            record
+            for record in report.records
+            if record.case == policy_case(environment) and record.metric == SECONDS
+        ]
+        for basis, system in OURS.items():
+            ours = report.find(policy_case(environment), system, SECONDS)
+            for rival in found:
+                if ours is None or rival.system == system or rival.basis != basis:
+                    continue
+                text = f"{system}, {environment}: times as soon at the policy as {rival.system}"
+                value = rival.value / ours.value
+                report.claims.append(
+                    Claim(text, value, 1.0, value >= 1.0, ours=ours.place, rival=rival.place)
+                )
 
 
 def _seconds(run: Callable[..., Any], *args: Any) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import PER_CORE, Report, System, interleave, warn
+from common import PER_CORE, Report, System, interleave, one_core, warn
 from tabular_systems import Log
 
 from accel_rl import datasets, native, pim, tabular
@@ -36,7 +36,8 @@ def collection(report: Report, log: Log, rounds: int) -> None:
     loop = _gymnasium_loop(log.environment)
     if loop is not None:
         systems[GYMNASIUM] = System(loop, GYMNASIUM_STEPS)
-    timings = interleave(systems, rounds)
+    with one_core():
+        timings = interleave(systems, rounds)
     case = collection_case(log.environment)
     report.add_rates(case, timings, "transitions", wall=True)
     for clock in ("per core-second", "per second"):

@@ -22,8 +22,9 @@ data on the DPUs over several launches:
 
 A program that does not compile raises `BuildError`; a DPU that does something wrong raises
 `EmulatorFault`, which names the tasklet and the line. `configure` sets seed, schedule and checks.
-Host programs in C are built with what lies in the folder `sdk_path()`. What a program computes is
-exact; cycles and seconds are modelled. `docs/pim-emu.md` begins from zero.
+Host programs in C are built with what lies in the folder `sdk_path()`; the vendor's Python module
+`dpu` lies there too. What a program computes is exact; cycles and seconds are modelled.
+`docs/pim-emu.md` begins from zero.
 
 It also holds descriptions of machines (`load_machine`), a sharded pmap over DPUs (`dpu_map`), and
 models of pipeline and transfers (`pim_emu.cost`). What needs JAX is imported at its first use:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from pim_emu.program import BuildError, DpuProgram, build
     from pim_emu.sdk import SdkError, sdk_path
     from pim_emu.settings import configure
+
+__version__ = "0.1.0"
 
 __all__ = [
     "BuildError",

@@ -9,7 +9,11 @@ from pim_emu import low_memory
 from pim_emu.sdk import sdk_path
 
 TO_DPU, FROM_DPU = 0, 1  # dpu_xfer_t
-SYNCHRONOUS = 1  # dpu_launch_policy_t
+ASYNCHRONOUS, SYNCHRONOUS = 0, 1  # dpu_launch_policy_t
+QUEUED_TRANSFER = 2  # DPU_XFER_ASYNC
+QUEUED_CALL, NONBLOCKING_CALL, SINGLE_CALL = 1, 2, 4  # dpu_callback_flags_t
+ALLOCATE_ALL = 2**32 - 1  # DPU_ALLOCATE_ALL
+INTERNAL = 1  # DPU_ERR_INTERNAL
 TOO_FEW_DPUS = 4  # DPU_ERR_ALLOCATION
 BEYOND_SYMBOL = 11  # DPU_ERR_INVALID_SYMBOL_ACCESS
 UNKNOWN_SYMBOL = 29  # DPU_ERR_UNKNOWN_SYMBOL
@@ -71,6 +75,26 @@ class DpuIterator(ctypes.Structure):
     ]
 
 
+class RankIterator(ctypes.Structure):
+    """`struct dpu_set_rank_iterator_t`."""
+
+    _fields_ = [
+        ("set", SetHandle),
+        ("count", ctypes.c_uint32),
+        ("has_next", ctypes.c_bool),
+        ("next", SetHandle),
+    ]
+
+
+class SymbolStructure(ctypes.Structure):
+    """`struct dpu_symbol_t`."""
+
+    _fields_ = [("address", ctypes.c_uint32), ("size", ctypes.c_uint32)]
+
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, SetHandle, ctypes.c_uint32, ctypes.c_void_p)
+
+
 class CountersStructure(ctypes.Structure):
     """`struct pim_emu_counters`."""
 
@@ -102,6 +126,8 @@ def library() -> ctypes.CDLL:
     dll.dpu_error_to_string.restype = ctypes.c_void_p
     dll.dpu_set_dpu_iterator_from.restype = DpuIterator
     dll.dpu_set_dpu_iterator_next.restype = None
+    dll.dpu_set_rank_iterator_from.restype = RankIterator
+    dll.dpu_set_rank_iterator_next.restype = None
     dll.pim_emu_take_complaint.restype = None
     dll.pim_emu_set.argtypes = [ctypes.c_char_p, ctypes.c_double]
     return dll
@@ -137,11 +163,20 @@ def describe(status: int) -> str:
 
 def member_handles(handle: SetHandle) -> list[SetHandle]:
     """Return the handles of a set's DPUs, in order."""
+    return _handles(handle, "dpu")
+
+
+def rank_handles(handle: SetHandle) -> list[SetHandle]:
+    """Return the handles of a set's ranks, in order."""
+    return _handles(handle, "rank")
+
+
+def _handles(handle: SetHandle, kind: str) -> list[SetHandle]:
     dll, handles = library(), []
-    iterator = dll.dpu_set_dpu_iterator_from(ctypes.byref(handle))
+    iterator = getattr(dll, f"dpu_set_{kind}_iterator_from")(ctypes.byref(handle))
     while iterator.has_next:
         handles.append(SetHandle.from_buffer_copy(iterator.next))
-        dll.dpu_set_dpu_iterator_next(ctypes.byref(iterator))
+        getattr(dll, f"dpu_set_{kind}_iterator_next")(ctypes.byref(iterator))
     return handles
 
 
@@ -162,18 +197,18 @@ def raise_fault(dpus: Sequence[SetHandle], status: int) -> None:
             raise EmulatorFault(text, name.value.decode(), index, log(dpu), status) from None
 
 
-def log(dpu: SetHandle) -> str:
-    """Return the output of a DPU in its last launch."""
+def log(dpu: SetHandle, *, named: bool = False) -> str:
+    """Return the output of a DPU in its last launch, after a line that names it if `named`."""
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
     text, size = ctypes.c_void_p(), ctypes.c_size_t()
     stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(text), ctypes.byref(size)))
     try:
-        call(
-            "dpulog_read_for_dpu",
-            *(ctypes.c_void_p(dpu.members.dpu), stream),
-            allowed=LOG_BUFFER_TOO_SMALL,
-        )
+        if named:
+            call("dpu_log_read", dpu, stream, allowed=LOG_BUFFER_TOO_SMALL)
+        else:
+            address = ctypes.c_void_p(dpu.members.dpu)
+            call("dpulog_read_for_dpu", address, stream, allowed=LOG_BUFFER_TOO_SMALL)
     finally:
         libc.fclose(stream)
         printed = ctypes.string_at(text, size.value).decode(errors="replace")

@@ -23,6 +23,11 @@ def keep() -> None:
         _kept.append(mmap.mmap(-1, _BYTES, flags=flags, prot=0))
 
 
+def kept_bytes() -> int:
+    """Return the bytes of addresses that are reserved."""
+    return sum(map(len, _kept))
+
+
 def give_back() -> None:
     """Release the addresses; the engine reserves as many as soon as it is loaded."""
     while _kept:

@@ -14,8 +14,10 @@ from typing import Any
 
 from pim_emu.arguments import shown, whole
 from pim_emu.sdk import sdk_path
+from pim_emu.toolchain.elf import ElfFile
 
 _MACRO = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?", re.ASCII)  # parameters may follow the name
+_OF_LIBRARY = "CLOCKS_PER_SEC"  # which every program has
 _BY_ARGUMENT = {"NR_TASKLETS": "tasklets", "STACK_SIZE_DEFAULT": "stack_bytes"}
 
 
@@ -85,7 +87,7 @@ def build(
     texts, folders = _paths("sources", sources), _paths("include", include)
     if not texts:
         raise ValueError("sources must name at least one file")
-    target = _own_folder() / "program" if output is None else _target(output)
+    target = own_folder() / "program" if output is None else _target(output)
     files = [_as_file(text, target.name, index) for index, text in enumerate(texts)]
     command = [
         *(str(sdk_path() / "bin" / "dpu-upmem-dpurte-clang"), optimise, "-g", "-Wall"),
@@ -128,6 +130,27 @@ def program_path(program: DpuProgram | str | Path) -> Path:
     return Path(program)
 
 
+def variables(program: Path) -> list[str]:
+    """Return the names of a program's variables in WRAM and MRAM; none if the file is gone."""
+    try:
+        elf = ElfFile(program)
+    except (OSError, ValueError):
+        return []
+    memories = [
+        range(section.address, section.address + section.size)
+        for section in elf.sections
+        if section.name.startswith((".mram", ".wram"))
+    ]
+    return sorted(
+        name
+        for name, address in elf.symbols().items()
+        if name.isidentifier()
+        and not name.startswith("__")
+        and name != _OF_LIBRARY
+        and any(address in memory for memory in memories)
+    )
+
+
 @functools.cache
 def _folder_of_process() -> str:
     """Make this process's temporary folder, which is deleted when the process ends."""
@@ -136,7 +159,8 @@ def _folder_of_process() -> str:
     return folder.name
 
 
-def _own_folder() -> Path:
+def own_folder() -> Path:
+    """Make a folder that is deleted when the process ends."""
     return Path(tempfile.mkdtemp(dir=_folder_of_process()))
 
 
@@ -162,7 +186,7 @@ def _target(output: Any) -> Path:
 
 def _as_file(source: str | Path, name: str, index: int) -> Path:
     if isinstance(source, str) and "\n" in source:
-        path = _own_folder() / f"{name}-{index}.c"
+        path = own_folder() / f"{name}-{index}.c"
         path.write_text(source, encoding="utf-8")
         return path
     if not os.path.isfile(source):

@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pim_emu.machine import available_machines, load_machine
-from pim_emu.toolchain import driver, gcc, pkg_config, templates
-from pim_emu.toolchain.layout import VERSION, SdkLayout, compiler
+from pim_emu.toolchain import driver, gcc, pkg_config, templates, tools
+from pim_emu.toolchain.layout import SEARCH_PATHS, VERSION, SdkLayout, compiler
 
 _PACKAGE = Path(__file__).resolve().parent
 _NATIVE = _PACKAGE / "native"
@@ -158,14 +158,17 @@ def _copy_toolchain(folder: Path, final: Path) -> None:
 def _write_commands(sdk: SdkLayout, final: Path) -> None:
     texts = {
         f"bin/{name}": templates.LAUNCHER.format(python=sys.executable, name=name)
-        for name in (driver.NAME, pkg_config.NAME)
+        for name in (driver.NAME, pkg_config.NAME, tools.DIAGNOSE, tools.DEBUG)
     }
     texts["bin/clang"] = templates.CLANG
     texts["share/upmem/cmake/include/host/DpuHost.cmake"] = templates.CMAKE_HOST
     texts["lib/pkgconfig/dpu.pc"] = templates.PKG_CONFIG
     texts["share/upmem/cmake/dpu.cmake"] = templates.CMAKE
     texts["share/upmem/version"] = f"{VERSION}\n"
-    texts["upmem_env.sh"] = templates.ENVIRONMENT.format(folder=final)
+    texts["upmem_env.sh"] = templates.environment(final)
+    module = f"{SEARCH_PATHS['PYTHONPATH']}/dpu"
+    texts[f"{module}/__init__.py"] = templates.PYTHON_MODULE.format(package=str(_PACKAGE))
+    texts[f"{module}/driver.py"] = templates.PYTHON_DRIVER
     for name, text in texts.items():
         path = sdk.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -259,7 +262,7 @@ def _cache() -> Path:
 
 def _fingerprint() -> str:
     """Return a hash of everything that the folder is built from."""
-    total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0".encode())
+    total = hashlib.sha256(f"{_compiler_version()}\0{sys.executable}\0{_PACKAGE}\0".encode())
     folders = (_NATIVE, _PACKAGE / "toolchain", _PACKAGE / "machines")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     files += [_PACKAGE / name for name in (*_MODULES, "sdk.py")]

@@ -9,12 +9,11 @@ import numpy as np
 
 from pim_emu import host_library as lib
 from pim_emu.arguments import shown, whole
-from pim_emu.toolchain.elf import ElfFile
+from pim_emu.program import variables
 
 HEAP = "heap"  # what users call the MRAM that no variable takes
 _LIBRARY_HEAP = "__sys_used_mram_end"
 _HEAP_IN_MESSAGES = "DPU_MRAM_HEAP_POINTER_NAME"
-_OF_LIBRARY = "CLOCKS_PER_SEC"  # which every program has
 _COPIED_KINDS = "biufcV"
 _OF_PYTHON = (np.dtype(np.int64), np.dtype(np.float64))  # what its numbers become
 _MOST_SHOWN = 20
@@ -87,27 +86,6 @@ def explained(
         more = ", ..." if len(names) > _MOST_SHOWN else ""
         text += f"; it has {', '.join(names[:_MOST_SHOWN])}{more} and {HEAP}"
     return lib.DpuError(text, error.status)
-
-
-def variables(program: Path) -> list[str]:
-    """Return the names of a program's variables in WRAM and MRAM; none if the file is gone."""
-    try:
-        elf = ElfFile(program)
-    except (OSError, ValueError):
-        return []
-    memories = [
-        range(section.address, section.address + section.size)
-        for section in elf.sections
-        if section.name.startswith((".mram", ".wram"))
-    ]
-    return sorted(
-        name
-        for name, address in elf.symbols().items()
-        if name.isidentifier()
-        and not name.startswith("__")
-        and name != _OF_LIBRARY
-        and any(address in memory for memory in memories)
-    )
 
 
 def _check_dtype(symbol: str, dtype: np.dtype) -> None:

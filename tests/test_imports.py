@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -80,6 +81,37 @@ def test_folders_import_only_what_lies_below_them():
 def test_pim_emu_stands_alone():
     for path in (ROOT / "pim_emu").rglob("*.py"):
         assert not set(imported(path)) - {"pim_emu"}, path
+
+
+def test_pim_emu_knows_nothing_of_reinforcement_learning():
+    words = (
+        "accel.rl|reinforcement|q-?_?(table|learning|value)s?|sarsa|swiftrl|tabular|td.error|agents?"
+        "|episodes?|rewards?|replay|epsilon|greedy|mdp|learners?"
+    )
+    word = re.compile(rf"\b({words})\b", re.IGNORECASE)
+    own = {"README.md", "pyproject.toml", "LICENSE"}  # they tell of the other distribution
+    checked = 0
+    for path in (ROOT / "pim_emu").rglob("*"):
+        if path.is_file() and path.suffix != ".pyc" and path.name not in own:
+            found = word.search(path.read_text(encoding="utf-8"))
+            assert not found, f"{path.relative_to(ROOT)} says {found[0]!r}"
+            checked += 1
+    assert checked > 100
+
+
+def test_pim_emu_imports_without_jax():
+    program = (
+        "import sys; sys.modules['jax'] = None\n"
+        "import importlib, pkgutil, pim_emu\n"
+        "names = [each.name for each in pkgutil.walk_packages(pim_emu.__path__, 'pim_emu.')]\n"
+        "for name in names:\n"
+        "    if not name.endswith(('.mapping', '.__main__')): importlib.import_module(name)\n"
+        "print(len(names))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) > 30
 
 
 def test_light_imports_stay_light():

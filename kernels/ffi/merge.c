@@ -21,7 +21,8 @@ enum { LINE = 16 };
 enum { DAMPED_ONE = 32768 };
 
 typedef struct {
-  arl_merge_call first;    // of the first replica
+  arl_merge_call first;  // of the first replica
+  arl_merge_entries *merge;
   int64_t replicas;        // R
   int64_t visits, alphas;  // 1, or R where each replica has its own
   const uint32_t *alpha;   // in 1/32,768
@@ -38,36 +39,35 @@ static void damp(uint32_t alpha, uint32_t weights[ARL_DAMPED_WEIGHTS]) {
   }
 }
 
-static void merge_lines(const merge_work *work, int64_t replica, int64_t first, int64_t last) {
+static int merge_lines(const merge_work *work, int64_t replica, int64_t first, int64_t last) {
   arl_merge_call call = work->first;
-  const int64_t entries = call.entries, size = call.dpus * entries;
+  const int64_t entries = call.entries;
   uint32_t weights[ARL_DAMPED_WEIGHTS];
-  call.tables = (const uint32_t *)call.tables + replica * size;
+  call.values = (const uint32_t *)call.values + replica * call.count;
   call.merged = (uint32_t *)call.merged + replica * entries;
-  if (call.merge != ARL_MEAN) {
-    call.base = (const uint32_t *)call.base + replica * entries;
-    call.visits += work->visits > 1 ? replica * size : 0;
-  }
+  if (call.base) call.base = (const uint32_t *)call.base + replica * entries;
+  if (work->visits > 1) call.visits += replica * call.count;
   if (call.merge == ARL_DAMPED) {
     damp(work->alpha[work->alphas > 1 ? replica : 0], weights);
     call.weights = weights;
   }
   const int64_t end = last * LINE < entries ? last * LINE : entries;
-  arl_choose_merge(arl_best_level())(&call, first * LINE, end);
+  return work->merge(&call, first * LINE, end);
 }
 
 static int merge_part(void *argument, int64_t first, int64_t last) {
   const merge_work *work = argument;
   const int64_t lines = lines_of(work);
   const arl_float_mode mode = arl_keep_subnormals();
-  for (int64_t at = first; at < last;) {
+  int fault = 0;
+  for (int64_t at = first; at < last && !fault;) {
     const int64_t replica = at / lines, start = replica * lines;
     const int64_t end = start + lines < last ? start + lines : last;
-    merge_lines(work, replica, at - start, end - start);
+    fault = merge_lines(work, replica, at - start, end - start);
     at = end;
   }
   arl_restore_float_mode(mode);
-  return 0;
+  return fault;
 }
 
 static int64_t grain_of(const arl_pool *pool, int64_t items, double updates) {
@@ -76,6 +76,16 @@ static int64_t grain_of(const arl_pool *pool, int64_t items, double updates) {
   const int64_t fair = items / (2 * (pool->num_threads(pool->context) + 1)) + 1;
   return enough < fair ? fair : enough;
 }
+
+// Returns 0, or what a thread found wrong.
+static int share(XLA_FFI_CallFrame *frame, merge_work *work) {
+  const arl_pool pool = arl_pool_of(frame);
+  const int64_t lines = lines_of(work), items = work->replicas * lines;
+  const double updates = (double)work->first.count / (double)(lines > 0 ? lines : 1);
+  return arl_share(&pool, items, grain_of(&pool, items, updates), merge_part, work);
+}
+
+// Merges of tables.
 
 static XLA_FFI_Error *check_sizes(const XLA_FFI_CallFrame *frame, const merge_work *work) {
   const XLA_FFI_Error_Code invalid = XLA_FFI_Error_Code_INVALID_ARGUMENT;
@@ -117,8 +127,9 @@ static XLA_FFI_Error *merge_call(XLA_FFI_CallFrame *frame, XLA_FFI_DataType entr
                                .is_fp32 = entry == F32,
                                .dpus = sizes.of['D'],
                                .entries = sizes.of['E'],
-                               .tables = data[0],
+                               .values = data[0],
                                .merged = data[num_arguments]},
+                     .merge = arl_choose_merge(arl_best_level()),
                      .replicas = sizes.of['R'],
                      .visits = 1,
                      .alphas = 1};
@@ -131,10 +142,8 @@ static XLA_FFI_Error *merge_call(XLA_FFI_CallFrame *frame, XLA_FFI_DataType entr
   }
   error = check_sizes(frame, &work);
   if (error) return error;
-  const arl_pool pool = arl_pool_of(frame);
-  const int64_t items = work.replicas * lines_of(&work);
-  arl_share(&pool, items, grain_of(&pool, items, (double)work.first.dpus * LINE), merge_part,
-            &work);
+  work.first.count = work.first.dpus * work.first.entries;
+  share(frame, &work);
   return NULL;
 }
 
@@ -144,4 +153,55 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_merge_fp32(XLA_FFI_CallFrame *frame) {
 
 ARL_EXPORT XLA_FFI_Error *accel_rl_merge_int32(XLA_FFI_CallFrame *frame) {
   return merge_call(frame, S32);
+}
+
+// Merges of runs.
+
+static XLA_FFI_Error *merge_runs_call(XLA_FFI_CallFrame *frame, XLA_FFI_DataType entry) {
+  if (arl_answer_metadata(frame)) return NULL;
+  static const arl_attribute attributes[] = {{"merge", ARL_VISITS, ARL_MERGES - 1}};
+  int64_t merge;
+  XLA_FFI_Error *error = arl_read_attributes(frame, attributes, 1, &merge);
+  if (error) return error;
+  const arl_buffer buffers[] = {
+      {"places", S32, "G"},    {"begins", S32, "E"},
+      {"ends", S32, "E"},      {"visits", U32, merge == ARL_MEAN ? "0" : "G"},
+      {"values", entry, "RG"}, {"base", entry, "RE"},
+      {"alpha", U32, "R"},     {"merged", entry, "RE"}};
+  void *data[8];
+  arl_sizes sizes;
+  error = arl_read_buffers(frame, buffers, 7, 1, data, &sizes);
+  if (error) return error;
+  const int64_t count = sizes.of['G'];
+  if (count > INT32_MAX)
+    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, "runs must be at most %d, got %lld",
+                    INT32_MAX, (long long)count);
+  merge_work work = {.first = {.merge = (arl_merge)merge,
+                               .is_fp32 = entry == F32,
+                               .count = count,
+                               .entries = sizes.of['E'],
+                               .places = data[0],
+                               .begins = data[1],
+                               .ends = data[2],
+                               .visits = data[3],
+                               .values = data[4],
+                               .base = data[5],
+                               .merged = data[7]},
+                     .merge = arl_merge_runs,
+                     .replicas = sizes.of['R'],
+                     .visits = 1,
+                     .alphas = sizes.of['R'],
+                     .alpha = data[6]};
+  if (!share(frame, &work)) return NULL;
+  return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE,
+                  "places of runs, and where those of an entry begin and end, must be among %lld",
+                  (long long)count);
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_merge_runs_fp32(XLA_FFI_CallFrame *frame) {
+  return merge_runs_call(frame, F32);
+}
+
+ARL_EXPORT XLA_FFI_Error *accel_rl_merge_runs_int32(XLA_FFI_CallFrame *frame) {
+  return merge_runs_call(frame, S32);
 }

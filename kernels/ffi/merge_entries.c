@@ -4,47 +4,20 @@
 // processor prefetches a stripe of a table. The compiler vectorises loops over a stripe, in which
 // k counts. Blocks of tables are added in registers.
 
-#include "merge.h"
+#include "merge_entry.h"
 
-// Sanitized builds inline nothing.
-#ifndef ARL_INLINE
-#define ARL_INLINE static inline __attribute__((always_inline))
-#endif
-
-enum { STRIPE = 512, BLOCK = 8, BLOCK_LEVEL = 3, LEVELS = 32 };
-
-ARL_INLINE uint32_t least(uint32_t x, uint32_t y) { return x < y ? x : y; }
-
-// The weight of one table in entry `at` % E.
-ARL_INLINE uint32_t weigh(const arl_merge_call *call, arl_merge merge, int64_t at) {
-  const uint32_t visits = merge == ARL_MEAN ? 1 : call->visits[at];
-  if (merge == ARL_VISITED) return least(visits, 1);
-  // Signed, for gather instructions.
-  if (merge == ARL_DAMPED) return call->weights[(int32_t)least(visits, ARL_DAMPED_WEIGHTS - 1)];
-  return visits;
-}
-
-// FP32: a tree of sums of adjacent tables. It is padded with zeros, but adding a zero to a partial
-// sum can only change the sign of a sum of 0, which the merged entry does not show.
+enum { STRIPE = 512 };
 
 typedef struct {
   uint32_t weights[STRIPE];
   float base[STRIPE];
-  // Level k holds the sum of 1 << k tables, where bit k of the number of added tables is set.
   float levels[LEVELS][STRIPE];
 } fp32_sums;
 
-ARL_INLINE float term(const arl_merge_call *call, arl_merge merge, int64_t at, float base,
-                      uint32_t *weights) {
-  const uint32_t weight = weigh(call, merge, at);
-  *weights += weight;
-  return (float)weight * (((const float *)call->tables)[at] - base);
-}
-
 ARL_INLINE float add_two(const arl_merge_call *call, arl_merge merge, int64_t at, float base,
                          uint32_t *weights) {
-  const float sum = term(call, merge, at, base, weights);
-  return sum + term(call, merge, at + call->entries, base, weights);
+  const float sum = arl_weigh_fp32(call, merge, at, base, weights);
+  return sum + arl_weigh_fp32(call, merge, at + call->entries, base, weights);
 }
 
 ARL_INLINE float add_four(const arl_merge_call *call, arl_merge merge, int64_t at, float base,
@@ -67,7 +40,7 @@ ARL_INLINE void add_fp32(const arl_merge_call *call, arl_merge merge, bool is_bl
     const float base = sums->base[k];
     uint32_t weights = sums->weights[k];
     sum[k] = is_block ? add_block(call, merge, at + k, base, &weights)
-                      : term(call, merge, at + k, base, &weights);
+                      : arl_weigh_fp32(call, merge, at + k, base, &weights);
     sums->weights[k] = weights;
   }
   int level = is_block ? BLOCK_LEVEL : 0;
@@ -93,16 +66,8 @@ ARL_INLINE void merge_fp32(const arl_merge_call *call, arl_merge merge, int64_t 
   for (int level = 0; level < LEVELS; ++level)
     if (call->dpus >> level & 1)
       for (int k = 0; k < lanes; ++k) sum[k] = sums.levels[level][k] + sum[k];
-  for (int k = 0; k < lanes; ++k) {
-    const uint32_t weights = sums.weights[k];
-    const float share = 1 / (float)(weights > 0 ? weights : 1);
-    const float moved = sums.base[k] + sum[k] * share;
-    merged[k] = weights > 0 ? moved : sums.base[k];
-  }
+  for (int k = 0; k < lanes; ++k) merged[k] = arl_move_fp32(sums.base[k], sum[k], sums.weights[k]);
 }
-
-// INT32: the sum of weight * (entry - base) is that of weight * entry, less base times all weights.
-// Weights sum to less than 2**30, so that both fit 64 bits.
 
 typedef struct {
   uint32_t weights[STRIPE];
@@ -112,28 +77,15 @@ typedef struct {
 // Add `count` tables, a constant, of which the first's entry of the stripe is `at`.
 ARL_INLINE void add_int32(const arl_merge_call *call, arl_merge merge, int count, int64_t at,
                           int lanes, int32_sums *restrict sums) {
-  const int32_t *entries = call->tables;
   for (int k = 0; k < lanes; ++k) {
     uint32_t weights = sums->weights[k];
     uint64_t products = sums->products[k];
 #pragma GCC unroll 8
-    for (int row = 0; row < count; ++row) {
-      const int64_t entry = at + k + row * call->entries;
-      const uint32_t weight = weigh(call, merge, entry);
-      weights += weight;
-      products += (uint64_t)((int64_t)(int32_t)weight * entries[entry]);
-    }
+    for (int row = 0; row < count; ++row)
+      products += arl_weigh_int32(call, merge, at + k + row * call->entries, &weights);
     sums->weights[k] = weights;
     sums->products[k] = products;
   }
-}
-
-// x / divisor, to the nearest, halves away from zero; both as 64 bits in two's complement.
-ARL_INLINE uint64_t divide_rounded(uint64_t x, uint64_t divisor) {
-  const bool is_negative = x >> 63;
-  const uint64_t magnitude = is_negative ? -x : x, rest = magnitude % divisor;
-  const uint64_t quotient = magnitude / divisor + (rest >= divisor - rest);
-  return is_negative ? -quotient : quotient;
 }
 
 ARL_INLINE void merge_int32(const arl_merge_call *call, arl_merge merge, int64_t first, int lanes) {
@@ -150,10 +102,8 @@ ARL_INLINE void merge_int32(const arl_merge_call *call, arl_merge merge, int64_t
   for (int64_t dpu = blocks; dpu < call->dpus; ++dpu)
     add_int32(call, merge, 1, dpu * call->entries + first, lanes, &sums);
   for (int k = 0; k < lanes; ++k) {
-    const int64_t start = merge == ARL_MEAN ? 0 : base[first + k];
-    const uint64_t weights = sums.weights[k], sum = sums.products[k] - (uint64_t)start * weights;
-    const uint64_t step = weights > 0 ? divide_rounded(sum, weights) : 0;
-    merged[k] = (int32_t)(uint32_t)((uint64_t)start + step);
+    const int32_t start = merge == ARL_MEAN ? 0 : base[first + k];
+    merged[k] = arl_move_int32(start, sums.products[k], sums.weights[k]);
   }
 }
 
@@ -167,7 +117,7 @@ ARL_INLINE void merge_stripe(const arl_merge_call *call, arl_merge merge, int64_
 
 arl_merge_entries ARL_MERGE_ENTRIES;
 
-void ARL_MERGE_ENTRIES(const arl_merge_call *call, int64_t first, int64_t last) {
+int ARL_MERGE_ENTRIES(const arl_merge_call *call, int64_t first, int64_t last) {
   for (int64_t at = first; at < last; at += STRIPE) {
     const int lanes = last - at < STRIPE ? (int)(last - at) : STRIPE;
     // Constants, for which the stripe is compiled anew.
@@ -188,4 +138,5 @@ void ARL_MERGE_ENTRIES(const arl_merge_call *call, int64_t first, int64_t last) 
         break;
     }
   }
+  return 0;
 }

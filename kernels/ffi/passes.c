@@ -9,8 +9,9 @@
 
 #include "begin.h"
 #include "block.h"
+#include "tile.h"
 
-enum { LANES = sizeof(arl_value) / sizeof(arl_entry), LINE = 64, RATES = 3 };
+enum { LINE = 64, RATES = 3 };
 
 // Buffers of one thread, cut from one allocation.
 typedef struct {
@@ -24,7 +25,7 @@ typedef struct {
 
 static uint32_t groups_of(const arl_launch *launch) {
   int64_t lanes = launch->replicas < ARL_TILE ? launch->replicas : ARL_TILE;
-  return (uint32_t)((lanes + LANES - 1) / LANES);
+  return (uint32_t)((lanes + ARL_LANES - 1) / ARL_LANES);
 }
 
 static uint32_t block_of(const arl_launch *launch) {
@@ -33,7 +34,7 @@ static uint32_t block_of(const arl_launch *launch) {
 
 static int allocate(const arl_launch *launch, scratch_t *scratch) {
   const size_t groups = groups_of(launch), block = block_of(launch);
-  const size_t tile = LANES > 1 ? (size_t)launch->entries * groups : 0;
+  const size_t tile = ARL_LANES > 1 ? (size_t)launch->entries * groups : 0;
   const size_t blocks = launch->order == ARL_RAN ? arl_random_blocks(launch->capacity) : 0;
   size_t bytes = (4 * groups + tile + block * groups) * sizeof(arl_value);
   bytes += block * sizeof(uint32_t) + blocks * sizeof(uint16_t);
@@ -100,7 +101,7 @@ ARL_INLINE void with_shape(arl_program program, SWEEP_ARGUMENTS) {
 
 // Rows cost little beside the replicas that share them, so only the width of a full tile matters.
 ARL_INLINE void with_shape(arl_program program, SWEEP_ARGUMENTS) {
-  if (program.groups == ARL_TILE / LANES && program.order == ARL_SEQ)
+  if (program.groups == ARL_TILE / ARL_LANES && program.order == ARL_SEQ)
     sweep(program, SWEEP_VALUES);
   else
     sweep(program, SWEEP_VALUES);
@@ -148,7 +149,7 @@ static arl_rates load_rates(const arl_launch *launch, int64_t first, scratch_t *
   arl_value *gamma = zero + groups;
   arl_value *to[RATES] = {alpha, gamma, epsilon};
   for (int rate = 0; rate < RATES; ++rate)
-    for (int64_t lane = 0; lane < groups * LANES; ++lane) {
+    for (int64_t lane = 0; lane < groups * ARL_LANES; ++lane) {
       int64_t replica = first + lane < replicas ? first + lane : replicas - 1;
       memcpy((char *)to[rate] + lane * sizeof *from, from + rate * replicas + replica,
              sizeof *from);
@@ -188,50 +189,19 @@ static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch)
 
 #else
 
-// Table entries copied together: a cache line of each replica's table.
-enum { STRIP = LINE / sizeof(arl_entry) };
-
-// Gather the tables of a tile's replicas, `stride` entries apart, into [E][lanes]; lanes beyond
-// them repeat the last one's, and are never stored.
-static void load_tile(const arl_entry *tables, int64_t stride, int64_t real, int64_t entries,
-                      size_t lanes, arl_value *tile) {
-  char *to = (char *)tile;
-  for (int64_t strip = 0; strip < entries; strip += STRIP) {
-    const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
-    for (int64_t lane = 0; lane < (int64_t)lanes; ++lane) {
-      const arl_entry *from = tables + (lane < real ? lane : real - 1) * stride;
-      for (int64_t e = strip; e < end; ++e)
-        memcpy(to + (e * lanes + lane) * sizeof *from, from + e, sizeof *from);
-    }
-  }
-}
-
-// The inverse.
-static void store_tile(const arl_value *tile, int64_t real, int64_t entries, size_t lanes,
-                       arl_entry *tables, int64_t stride) {
-  const char *from = (const char *)tile;
-  for (int64_t strip = 0; strip < entries; strip += STRIP) {
-    const int64_t end = strip + STRIP < entries ? strip + STRIP : entries;
-    for (int64_t lane = 0; lane < real; ++lane)
-      for (int64_t e = strip; e < end; ++e)
-        memcpy(tables + lane * stride + e, from + (e * lanes + lane) * sizeof *tables,
-               sizeof *tables);
-  }
-}
-
 static void run_item(const arl_launch *launch, int64_t item, scratch_t *scratch) {
   const int64_t tiles = arl_tiles(launch), chunk = item / tiles, first = item % tiles * ARL_TILE;
   const int64_t left = launch->replicas - first, real = left < ARL_TILE ? left : ARL_TILE;
   const int64_t entries = launch->entries, stride = launch->chunks * entries;
-  const size_t lanes = (size_t)groups_of(launch) * LANES;
+  const size_t groups = groups_of(launch);
   const arl_rates rates = load_rates(launch, first, scratch);
   const int64_t apart = launch->starts * entries;  // tables of consecutive replicas
   const arl_entry *from = (const arl_entry *)launch->table + first * apart;
   from += chunk % launch->starts * entries;
   arl_entry *to = (arl_entry *)launch->tables + first * stride + chunk * entries;
-  load_tile(from, apart, real, entries, lanes, scratch->tile);
+  arl_load_tile(from, apart, real, entries, groups, scratch->tile);
   train(launch, chunk, &rates, scratch, scratch->tile);
-  store_tile(scratch->tile, real, entries, lanes, to, stride);
+  arl_store_tile(scratch->tile, real, entries, groups, to, stride);
 }
 
 #endif

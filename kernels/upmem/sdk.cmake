@@ -5,7 +5,7 @@ function(find_sdk_command variable name)
   find_program(${variable} ${name} HINTS "${ACCEL_RL_UPMEM_SDK}/bin")
   if(NOT ${variable})
     message(FATAL_ERROR "there is no ${name}: install UPMEM's SDK and source its upmem_env.sh, or "
-      "name pim_emu's folder, which `python -m pim_emu --sdk-path` prints, with "
+      "name pim_emu's folder, which `pim-emu sdk-path` prints, with "
       "-DACCEL_RL_UPMEM_SDK=...")
   endif()
 endfunction()

@@ -19,7 +19,8 @@ _SILENT = ("pointer-to-int-cast", "int-to-pointer-cast", "unknown-pragmas", "att
 _BY_DEFAULT = (
     *("return-type", "switch", "unused-value", "pointer-sign", "empty-body", "dangling-else"),
     *("sizeof-pointer-memaccess", "logical-not-parentheses", "bool-compare", "sequence-point"),
-    *("tautological-compare", "nonnull", "main", "memset-transposed-args"),
+    *("tautological-compare", "nonnull", "main", "memset-transposed-args", "comment"),
+    *("absolute-value", "enum-conversion"),
 )
 _ALSO_BY_DEFAULT = ("uninitialized", "parentheses")
 _NEVER_ERRORS = (

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pim_emu.machine import Machine, available_machines, load_machine
@@ -13,6 +14,13 @@ _CORES = {"v1A": "upmem-2560", "v1B": "upmem-v1b"}
 # What the link script of each core leaves to programs; no constant of the cost model depends on it.
 _MUTEXES = {"upmem-v1b": 64}
 _MOST_MUTEXES = 56
+# Search paths of the environment, and the SDK's folder in each: commands, libraries of programs
+# that were linked without a run path, and the module `dpu` of host programs in Python.
+SEARCH_PATHS = {
+    "PATH": "bin",
+    "LD_LIBRARY_PATH": "lib",
+    "PYTHONPATH": "lib/python3/dist-packages",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +53,19 @@ class SdkLayout:
     def device(self) -> Path:
         """Folder of the run-time sources and the linker script."""
         return self.share / "device"
+
+    @property
+    def environment(self) -> Path:
+        """Shell commands that put the SDK first in the search paths."""
+        return self.root / "upmem_env.sh"
+
+    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that put the SDK first in the search paths of an environment."""
+        paths = {
+            name: os.pathsep.join(filter(None, (str(self.root / folder), environment.get(name))))
+            for name, folder in SEARCH_PATHS.items()
+        }
+        return {"UPMEM_HOME": str(self.root), **paths}
 
     @property
     def runtime_library(self) -> Path:

@@ -1,6 +1,9 @@
 """Contents of the SDK folder's generated files."""
 
-from pim_emu.toolchain.layout import VERSION
+import shlex
+from pathlib import Path
+
+from pim_emu.toolchain.layout import SEARCH_PATHS, VERSION
 
 LAUNCHER = """#!/bin/sh
 sdk=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
@@ -40,10 +43,6 @@ Version: {VERSION}
 Cflags: -I${{includedir}}
 Libs: -L${{libdir}} -Wl,--no-as-needed -Wl,-rpath,${{libdir}} -ldpu
 """
-ENVIRONMENT = """# To be read by a shell: . {folder}/upmem_env.sh
-export UPMEM_HOME='{folder}'
-export PATH="$UPMEM_HOME/bin:$PATH"
-"""
 CMAKE = """# A CMake toolchain file for DPU programs.
 get_filename_component(UPMEM_HOME "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(CMAKE_SYSTEM_NAME Generic)
@@ -58,3 +57,67 @@ set(DPU_HOST_INCLUDE_DIRECTORIES "${UPMEM_HOME}/include/dpu")
 set(DPU_HOST_LINK_DIRECTORIES "${UPMEM_HOME}/lib")
 set(DPU_HOST_LIBRARIES "${UPMEM_HOME}/lib/libdpu.so")
 """
+# The module `dpu` of the SDK folder. Python finds it only where the environment names the folder,
+# so installing pim_emu shadows no other module of that name. Where the interpreter has no pim_emu,
+# it is taken from the folder that made the SDK, and nothing beside it.
+_FIND_PACKAGE = """import importlib.util
+import sys
+
+if sys.version_info < (3, 11):
+    raise ImportError("pim_emu's module dpu needs Python 3.11 or newer")
+if importlib.util.find_spec("pim_emu") is None:
+    folder = {package!r}
+    spec = importlib.util.spec_from_file_location(
+        "pim_emu", folder + "/__init__.py", submodule_search_locations=[folder]
+    )
+    sys.modules["pim_emu"] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(sys.modules["pim_emu"])
+    except BaseException as error:
+        del sys.modules["pim_emu"]
+        raise ImportError(
+            f"module dpu needs pim_emu, which is neither in {{sys.executable}} nor in {{folder}}"
+        ) from error
+"""
+PYTHON_MODULE = f'''"""UPMEM's host interface for Python, emulated by pim_emu: docs/pim-emu.md."""
+
+{_FIND_PACKAGE}
+from .driver import ALLOCATE_ALL, DpuError, DpuSet, DpuSymbol
+
+__all__ = ["ALLOCATE_ALL", "DpuError", "DpuSet", "DpuSymbol"]
+'''
+PYTHON_DRIVER = '''"""Classes of the host interface."""
+
+from pim_emu.vendor_python import (
+    ALLOCATE_ALL,
+    DpuError,
+    DpuSymbol,
+    DpuVariable,
+    VendorDpuSet as DpuSet,
+    VendorProgram as DpuProgram,
+)
+
+__all__ = [
+    "ALLOCATE_ALL", "DpuError", "DpuProgram", "DpuSet", "DpuSymbol", "DpuVariable", "allocate",
+]
+
+
+def allocate(nr_dpus=ALLOCATE_ALL):
+    """Allocate DPUs, as programs for SDKs of 2020 do."""
+    return DpuSet(nr_dpus)
+
+
+def __getattr__(name):
+    raise AttributeError(
+        f"pim_emu's dpu.driver has no {name}: only what docs/pim-emu.md lists could be verified"
+    )
+'''
+
+
+def environment(folder: Path) -> str:
+    """Return the shell commands that put an SDK folder first in the search paths."""
+    lines = [
+        f'export {name}="$UPMEM_HOME/{place}${{{name}:+:${name}}}"'
+        for name, place in SEARCH_PATHS.items()
+    ]
+    return "\n".join([f"export UPMEM_HOME={shlex.quote(str(folder))}", *lines, ""])

@@ -1,6 +1,8 @@
 """The benchmark measures what it says: its rivals compute the same, and claims need a rival."""
 
+import os
 import sys
+import threading
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import common
 import tabular as benchmark
+import tabular_policy
 from tabular_baselines import LANES, Baselines
 from tabular_systems import CPass, JaxPass, KernelPass, Log, Problem, check_agreement
 
@@ -179,6 +182,38 @@ def test_a_claim_over_several_cases_names_the_best_and_needs_all():
         common.Claim("fast (best: case)", 4.0, 4.0, True, ours=places[0], rival=places[1]),
         common.Claim("fast", None, 4.0, None),
     ]
+
+
+def test_times_to_the_policy_are_compared_within_a_basis_and_where_both_arrive():
+    report, case = common.Report((), "", seeds="0"), tabular_policy.policy_case("Taxi")
+    seconds = {
+        tabular_policy.OURS["measured"]: 0.2,
+        "C sequential": 0.1,
+        "accel_rl cpu, by time": 0.5,
+        tabular_policy.OURS["modelled"]: 0.01,
+    }
+    for system, value in seconds.items():
+        report.add(case, system, tabular_policy.SECONDS, "s", [value])
+    tabular_policy.policy_claims(report, ["Taxi", "FrozenLake"])
+    found = {claim.rival[1]: (claim.value, claim.holds) for claim in report.claims}
+    assert found == {"C sequential": (0.5, False), "accel_rl cpu, by time": (2.5, True)}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system holds no threads")
+def test_one_core_holds_every_thread_and_lets_go():
+    before = os.sched_getaffinity(0)
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        with common.one_core():
+            held = [os.sched_getaffinity(int(each)) for each in os.listdir("/proc/self/task")]
+        assert len(held) >= 2
+        assert set(map(frozenset, held)) == {frozenset({max(before)})}
+        assert os.sched_getaffinity(thread.native_id) == os.sched_getaffinity(0) == before
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_without_gcc_the_library_is_measured_and_nothing_is_claimed(log, directory, monkeypatch):

@@ -33,6 +33,8 @@ LEFTOVERS = (
     "src/accel_rl/accel_rl_kernels.so",
     "src/accel_rl/__pycache__/native.cpython-311.pyc",
 )
+# What makes pim_emu a distribution of its own, and is no part of this one.
+OF_PIM_EMU = {f"pim_emu/{name}" for name in ("LICENSE", "README.md", "pyproject.toml")}
 # Types of the library that only its own annotations tell.
 TYPED = """
 import pim_emu
@@ -188,7 +190,8 @@ def test_wheel_holds_the_library_and_nothing_else(wheel):
     for folder, wanted in (("src", "accel_rl/**/*.[pt][yo]*"), (".", "pim_emu/**/*")):
         found = (path.relative_to(ROOT / folder) for path in (ROOT / folder).glob(wanted))
         sources = {str(x) for x in found if (ROOT / folder / x).is_file()}
-        assert {x for x in sources if "__pycache__" not in x} <= set(names)
+        assert {x for x in sources if "__pycache__" not in x} - OF_PIM_EMU <= set(names)
+    assert OF_PIM_EMU.isdisjoint(names)
     templates = {"page.css", "page.html.j2"}
     assert {f"accel_rl/report/templates/{name}" for name in templates} <= set(names)
     parts = {name.partition("/")[0] for name in names}
@@ -207,6 +210,9 @@ def test_wheel_works_in_an_empty_environment(wheel, environment, tmp_path):
     assert environment.python(SERVE, tmp_path) == "[7, 7]\n"
     (tmp_path / "double.c").write_text(DPU_PROGRAM)
     assert environment.python(RUN_DPU, tmp_path) == "[8, 42]\n"
+    words = (environment.bin / "pim-emu", "doctor")
+    lines = run(*words, cwd=tmp_path, XDG_CACHE_HOME=tmp_path)[0].splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 7
     check_types(environment, tmp_path)
 
 

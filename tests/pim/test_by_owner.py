@@ -145,6 +145,20 @@ def test_vmap_over_rates_and_seeds_equals_single_runs(numerics):
         np.testing.assert_allclose(np.asarray(together[k]), alone, rtol=1e-5)
 
 
+def test_damped_weights_of_all_lanes_may_come_near_the_limit():
+    # With alpha 1 each of 65,520 runs ends at its reward and weighs 32,768, 2**19 short of 2**31.
+    dpus, lanes = 4_095, 16
+    rows = synthetic(S, A, dpus * lanes)
+    none = jnp.zeros_like(rows.state)
+    rows = dataclasses.replace(rows, state=none, action=none, discount=rows.discount * 0)
+    setting = {"alpha": 1.0, "merge": "damped", "passes": 1, "machine": None}
+    table = np.asarray(fit(rows, dpus=dpus, lanes=lanes, **setting).tables)
+    encode = oracle.NUMERICS["int32_scaled"]().encode
+    total = sum(int(encode(reward)) for reward in np.asarray(rows.reward))
+    assert table[0, 0, 0] == oracle.half_away(total, len(rows.reward)) != 0
+    assert not np.any(table.reshape(-1)[1:])
+
+
 def test_a_traced_log_is_partitioned_alike():
     known = fit().tables
     traced = jax.jit(lambda rows: fit(rows).tables)(ROWS)
@@ -176,7 +190,7 @@ def test_bad_input():
         with pytest.raises(ValueError, match=f"order must be SEQ or RAN by owner, .* got {order}"):
             fit(order=order)
     with pytest.raises(ValueError, match="INT32 merge 'damped' allows fewer"):
-        fit(synthetic(S, A, 4_000), dpus=4_000, lanes=16, merge="damped", machine=None)
+        fit(synthetic(S, A, 4_096), dpus=4_096, lanes=16, merge="damped", machine=None)
 
 
 def test_memories_hold_what_a_dpu_has():

@@ -57,12 +57,22 @@ def test_int32_merge_is_exact_at_the_extremes(form):
         np.testing.assert_array_equal(merged(form, name, 2**25, tables, base, visits), truth)
 
 
+@pytest.mark.parametrize("form", FORMS, ids=["jax", "native"])
+def test_int32_merge_is_exact_at_the_largest_weights(form):
+    limit = 2**31 - 1
+    tables = np.array([[-limit, limit, -limit, 1], [-limit, limit, limit, -limit]], np.int32)
+    base = np.array([limit, -limit, 7, 0], np.int32)
+    visits = np.array([[limit - 1, 1, 2**30, limit - 1], [1, limit - 1, 2**30 - 1, 1]], np.uint32)
+    truth = oracle.merge("visits", tables, base, visits.astype(np.int64), ALPHA)
+    np.testing.assert_array_equal(merged(form, "visits", limit, tables, base, visits), truth)
+
+
 @pytest.mark.parametrize("form", [merge, merge_native])
 def test_too_many_visits_for_an_exact_int32_merge_are_refused(form):
     tables = jnp.zeros((2, 3), jnp.int32)
     visits = jnp.zeros((2, 3), jnp.uint32)
-    with pytest.raises(ValueError, match=r"fewer than 1073741824 .* got up to 1073741824"):
-        form.merge_tables("visits", tables, tables[0], visits, jnp.float32(0.1), 2**30)
+    with pytest.raises(ValueError, match=r"fewer than 2147483648 .* got up to 2147483648"):
+        form.merge_tables("visits", tables, tables[0], visits, jnp.float32(0.1), 2**31)
 
 
 def drawn(*leading, num_dpus=11, entries=40, dtype=np.float32):

@@ -308,6 +308,17 @@ def test_queues(bench: Bench, each: int, tasklets: int) -> None:
         assert unpack("Q", got["calls"]) == [3 * tasklets * len(numbers)]
 
 
+@pytest.mark.parametrize(
+    "source", sorted({path.name for path in DEVICE.glob("*.c")} - {"run_dpu.c"})
+)
+def test_checks_change_no_program(bench: Bench, source: str) -> None:
+    """Cycles, log and fault are the same without checks; input is what memory begins with."""
+    program = bench.program(source, "-DWRONG=3", tasklets=4)
+    report = {"PIM_EMU_REPORT": "1"}
+    checked = bench.attempt(program, environment=report)
+    assert bench.attempt(program, environment={**report, "PIM_EMU_CHECKS": "0"}) == checked
+
+
 # --- MRAM ---
 
 
@@ -584,7 +595,7 @@ def test_performance_counter(bench: Bench) -> None:
     got, _ = bench.run(
         bench.program("counters.c", tasklets=3),
         {"words": words(x, y)},
-        {"cycles": 24, "instructions": 24, "nothing": 8, "kept": 8, "clocks": 8, "built_ins": 48},
+        {"cycles": 24, "instructions": 24, "nothing": 8, "kept": 8, "clocks": 8, "built_ins": 140},
     )
     machine = load_machine()
     for name, least, most in (("cycles", 11 * 2, 11 * 8), ("instructions", 2, 8)):
@@ -604,7 +615,8 @@ def test_performance_counter(bench: Bench) -> None:
         return value - 256 if is_signed and value > 127 else value
 
     rotate = y % 32
-    assert unpack("I", got["built_ins"])[:12] == [
+    signed = x - 2**32  # its upper bit is set
+    assert unpack("I", got["built_ins"]) == [
         value % 2**32
         for value in (
             byte(x, False, True) * byte(y, False, True),
@@ -615,7 +627,13 @@ def test_performance_counter(bench: Bench) -> None:
             0, 1, 1, x.bit_count(),
             x << rotate | x >> (32 - rotate),
             x >> rotate | x << (32 - rotate),
-            x + (y << 3),
+            x + (y << 3), x + (y << 3),
+            (y >> 4 & 255) - (y >> 4 & 128) * 2, x >> 16 & 255,
+            (x >> 16) - 2**16, x >> 16,
+            x + y, y - x, x & y, x | y, x ^ y, x << rotate, x >> rotate, signed >> rotate,
+            x + 0x12, x + 7, x & 0xFF00FF00, x | 0xFFFFFFF0, x ^ 5,
+            x << 1, x >> 1, signed >> 12,
+            x << 8 | x >> 24, x >> 12 | x << 20,
         )
     ]  # fmt: skip
 
@@ -631,6 +649,22 @@ def test_performance_counters_of_version_v1b(bench: Bench) -> None:
         _, first, second = unpack("Q", got[name])
         assert pair == pytest.approx(second - first, rel=0.02)
     assert all(value < 200 for value in again)
+
+
+def test_an_immediate_is_a_constant(bench: Bench, tmp_path: Path) -> None:
+    """The text of an operand costs no instruction, and what is not emulated says so."""
+    head = "#include <attributes.h>\n#include <built_ins.h>\n__host unsigned x;\nint main(void) {\n"
+    made = []
+    for name, line in (("text", 'lsl_rri(x, x, "5")'), ("number", "lsl_rri(x, x, 5)")):
+        source = tmp_path / f"{name}.c"
+        source.write_text(f"{head}__builtin_{line}; return 0; }}\n")
+        report = {"PIM_EMU_REPORT": "1"}
+        made.append(bench.attempt(bench.program(str(source)), environment=report))
+    assert made[0] == made[1]
+    source.write_text(f"{head}__builtin_hash_rrr(x, x, 3); return 0; }}\n")
+    status, printed, _ = bench.build(str(source))
+    assert status == 1
+    assert "built-in of built_ins.h is not emulated" in printed
 
 
 # --- What must not be ---

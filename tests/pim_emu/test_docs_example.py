@@ -18,6 +18,7 @@ from sdk_present import needs
 
 from pim_emu.machine import available_machines
 from pim_emu.sdk import sdk_path
+from pim_emu.toolchain.layout import SdkLayout
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "pim-emu.md").read_text(encoding="utf-8")
@@ -27,7 +28,7 @@ FILE = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILI
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DEBUGGER = re.compile(r"^```gdb\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-needs_tools = needs("gcc", "cc", "make")
+needs_tools = needs("gcc", "g++", "cc", "make")
 
 
 @pytest.fixture
@@ -37,8 +38,9 @@ def folder(tmp_path, monkeypatch):
         if name != "PIM_EMU_CACHE":
             monkeypatch.delenv(name)
     monkeypatch.delenv("CC", raising=False)
-    path = [str(sdk_path() / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
-    monkeypatch.setenv("PATH", os.pathsep.join(path))
+    python = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    for name, value in SdkLayout(sdk_path()).variables({**os.environ, "PATH": python}).items():
+        monkeypatch.setenv(name, value)
     for name, text in FILE.findall(PAGE):
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path

@@ -5,6 +5,7 @@ documented meaning of the codes; what transfers must take is the cost model of `
 """
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -603,3 +604,57 @@ def test_the_machine_is_chosen_by_profile_or_environment(folder: Path):
     assert chosen == ["upmem-v1b upmem-v1b 16"]
     by_profile = run_host(folder, source, UPMEM_PROFILE_BASE="machine=upmem-v1b, backend=simulator")
     assert by_profile == ["upmem-v1b upmem-v1b 16"]
+
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "pim-emu.md"
+TABLE = PAGE.read_text(encoding="utf-8").partition("| header | functions of hosts |")[2]
+FUNCTIONS = re.findall(r"`(\w+)`", TABLE.partition("\n\n")[0])
+
+
+def test_the_page_lists_all_functions():
+    """Those that the headers declare, emulator's own apart."""
+    include = sdk_path() / "include" / "dpu"
+    text = "".join(path.read_text() for path in include.glob("*.h") if path.stem != "pim_emu")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"#define(?:.*\\\n)*.*\n", "", text)
+    assert sorted(FUNCTIONS) == sorted(set(re.findall(r"\b(\w+)\([^()]*(?:\([^;]*)?\);", text)))
+
+
+def test_documented_functions_are_declared_and_exported(folder: Path):
+    headers = ("dpu_fifo", "dpu_log_internals", "dpu_runner")
+    source = "".join(f"#include <{name}.h>\n" for name in headers)
+    rows = ", ".join(f"(void (*)(void)){name}" for name in FUNCTIONS)
+    source += f"""
+    static void (*const functions[])(void) = {{ {rows} }};
+    int main(void) {{
+        size_t there = 0;
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i)
+            there += functions[i] != NULL;
+        SHOW("%zu", there);
+        return 0;
+    }}
+    """
+    assert run_host(folder, source) == [str(len(FUNCTIONS))]
+
+
+def test_a_rank_is_allocated_and_freed_by_its_handle(folder: Path):
+    source = """
+    int main(void) {
+        struct dpu_rank_t *rank;
+        struct dpu_set_t two;
+        uint32_t number;
+        OK(dpu_get_rank_of_type("backend=simulator", &rank));
+        struct dpu_set_t set = dpu_set_from_rank(&rank);
+        OK(dpu_get_nr_dpus(set, &number));
+        OK(dpu_load(set, "program", NULL));
+        OK(dpu_launch(set, DPU_SYNCHRONOUS));
+        OK(dpu_free_rank(rank));
+        SHOW("%u %d", number, dpu_free_rank(rank) == DPU_ERR_INVALID_DPU_SET);
+        OK(dpu_alloc_ranks(2, NULL, &two));
+        SHOW("%d %d", dpu_free_rank(two.list.ranks[1]) == DPU_ERR_INVALID_DPU_SET,
+             dpu_get_rank_of_type(NULL, NULL) == DPU_ERR_INTERNAL);
+        OK(dpu_free(two));
+        return 0;
+    }
+    """
+    assert run_host(folder, source, PIM_EMU_QUIET="1") == ["64 1", "1 1"]

@@ -85,4 +85,4 @@ def test_where_nothing_is_left_the_error_says_what_to_do(program):
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert "below 2 GiB" in last
-    assert "import pim_emu or accel_rl.pim first" in last
+    assert "in Python, import pim_emu first" in last

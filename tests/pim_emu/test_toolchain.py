@@ -330,6 +330,9 @@ DOUBTFUL = {
     "switch": "enum e { A, B };\nint f(enum e x) { switch (x) { case A: return 1; } return 0; }",
     "unused-value": "void f(int x) { x + 1; }",
     "empty-body": "int f(int x) { if (x); return x; }",
+    "absolute-value": "#include <stdlib.h>\nint f(unsigned x) { return abs(x); }",
+    "comment": "/* one /* two */ int x;",
+    "enum-conversion": "enum a { A };\nenum b { B };\nenum a f(void) { return B; }",
     "sizeof-pointer-memaccess": "#include <string.h>\nvoid f(char *p) { memset(p, 0, sizeof p); }",
 }
 
@@ -522,6 +525,35 @@ def test_pkg_config(sdk, capsys):
     assert answer("--atleast-version=2025.2", "dpu")[0] == 1
     assert answer("--cflags", "gtk")[0] == 1
     assert answer("--nonsense", "dpu")[0] == 1
+
+
+# --- dpu-diag and dpu-lldb.
+
+
+def test_dpu_diag_tells_version_and_machines(sdk, monkeypatch):
+    monkeypatch.setenv("PIM_EMU_MACHINE", "upmem-v1b")
+    said = tool(sdk.root / "bin" / "dpu-diag").splitlines()
+    assert "2025.1.0" in said[0]
+    [used] = [line for line in said if "(used)" in line]
+    machine = load_machine("upmem-v1b")
+    assert used.startswith("machine upmem-v1b")
+    assert f"{machine.ranks} ranks of {machine.dpus_per_rank} DPUs" in used
+    assert f"{machine.max_tasklets} tasklets" in used
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["dpu-diag", "--rank", "0"], "no hardware to test with --rank"),
+        (["dpu-lldb", "program"], "gdb"),
+    ],
+)
+def test_what_needs_hardware_or_lldb_is_refused(sdk, words, reason):
+    name, *arguments = words
+    done = subprocess.run([sdk.root / "bin" / name, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{name}: error: " in done.stderr
+    assert reason in done.stderr
 
 
 # --- The folder.
@@ -718,13 +750,42 @@ def test_another_host(fresh, monkeypatch, host):
 
 
 def test_commands_of_the_module(sdk, capsys):
-    assert pim_emu_main(["--sdk-path"]) == 0
-    assert capsys.readouterr().out == f"{sdk.root}\n"
+    for words in (["sdk-path"], ["--sdk-path"]):
+        assert pim_emu_main(words) == 0
+        assert capsys.readouterr().out == f"{sdk.root}\n"
     assert pim_emu_main(["--env"]) == 0
-    shell = f"{capsys.readouterr().out}\ncommand -v dpu-pkg-config; echo $UPMEM_HOME"
-    assert tool("sh", "-c", shell) == f"{sdk.root}/bin/dpu-pkg-config\n{sdk.root}\n"
-    shell = f". '{sdk.root}/upmem_env.sh'; command -v dpu-pkg-config"
-    assert tool("sh", "-c", shell) == f"{sdk.root}/bin/dpu-pkg-config\n"
+    assert pim_emu_main(["env"]) == 0
+    twice = capsys.readouterr().out
+    assert twice == 2 * sdk.environment.read_text()
+    shell = "command -v dpu-pkg-config; echo $UPMEM_HOME; echo $PYTHONPATH; echo $LD_LIBRARY_PATH"
+    paths = f"{sdk.root}/lib/python3/dist-packages{{}}\n{sdk.root}/lib{{}}\n"
+    before = "unset PYTHONPATH; LD_LIBRARY_PATH=/x:/y"
+    expected = f"{sdk.root}/bin/dpu-pkg-config\n{sdk.root}\n{paths.format('', ':/x:/y')}"
+    for read in (sdk.environment.read_text(), f". '{sdk.root}/upmem_env.sh'"):
+        assert tool("sh", "-c", f"{before}\n{read}\n{shell}") == expected
+    words = (sys.executable, "-m", "pim_emu", "run", "sh", "-c", f"{shell}; exit 3")
+    done = subprocess.run(
+        words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": "/z"}
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.splitlines()[:3] == [
+        f"{sdk.root}/bin/dpu-pkg-config",
+        str(sdk.root),
+        f"{sdk.root}/lib/python3/dist-packages:/z",
+    ]
+
+
+def test_command_refuses_what_it_cannot_do(sdk, capsys, monkeypatch):
+    for words in ([], ["start"]):
+        with pytest.raises(SystemExit) as stopped:
+            pim_emu_main(words)
+        assert stopped.value.code == 2
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    assert pim_emu_main(["run"]) == 2
+    assert "name a program" in capsys.readouterr().err
+    assert pim_emu_main(["run", "no-such-program", "-x"]) == 127
+    assert "no-such-program: No such file" in capsys.readouterr().err
+    assert pim_emu_main(["run", "--", "/"]) == 126
 
 
 def test_importing_pim_emu_does_not_import_jax():

@@ -174,7 +174,7 @@ static struct emu_image *make_image(const struct emu_program *program) {
     image->initial_wram = malloc(program->static_bytes + 1u);
     if (image->base == NULL)
         emu_complain("no %zu KiB below 2 GiB for %s: the host's heap has taken them. Load the "
-                     "emulator earlier (in Python, import pim_emu or accel_rl.pim first), set "
+                     "emulator earlier (in Python, import pim_emu first), set "
                      "PIM_EMU_WORKERS lower, or run a position-independent executable",
                      image->bytes >> 10, program->name);
     if (image->base == NULL || image->initial_wram == NULL) {

@@ -135,7 +135,7 @@ static bool start_locked(void) {
         ++pool.threads;
     if (pool.threads < pool.count) {
         emu_complain("no %s for worker %u of %u: set PIM_EMU_WORKERS lower, or load the emulator "
-                     "earlier (in Python, import pim_emu or accel_rl.pim first)",
+                     "earlier (in Python, import pim_emu first)",
                      stacks < pool.count ? "memory below 4 GiB" : "thread",
                      stacks < pool.count ? stacks : pool.threads, pool.count);
         return false;

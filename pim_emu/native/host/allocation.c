@@ -204,3 +204,20 @@ dpu_error_t dpu_free(struct dpu_set_t dpu_set) {
     pthread_mutex_unlock(&host_lock);
     return DPU_OK;
 }
+
+dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank) {
+    struct dpu_set_t set;
+    if (rank == NULL) return host_refuse(DPU_ERR_INTERNAL, "dpu_get_rank_of_type: rank is NULL");
+    const dpu_error_t status = allocate_count("dpu_get_rank_of_type", 1, true, profile, &set);
+    if (status == DPU_OK) *rank = set.list.ranks[0];
+    return status;
+}
+
+dpu_error_t dpu_free_rank(struct dpu_rank_t *rank) {
+    struct dpu_set_t set = {.kind = DPU_SET_RANKS, .list = {1, NULL}};
+    pthread_mutex_lock(&host_lock);
+    const struct rank *found = host_rank_of(rank);
+    if (found != NULL) set.list.ranks = found->owner->handles;
+    pthread_mutex_unlock(&host_lock);
+    return dpu_free(set); /* refused where the rank is one of several */
+}

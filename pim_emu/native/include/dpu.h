@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include <dpu_error.h>
+#include <dpu_fifo.h>
 #include <dpu_log.h>
 #include <dpu_macro_utils.h>
 #include <dpu_types.h>
@@ -197,6 +198,15 @@ dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer,
                                     struct dpu_symbol_t symbol, uint32_t symbol_offset,
                                     size_t length, get_block_t *get_block_info,
                                     dpu_sg_xfer_flags_t flags);
+
+/* Queues in WRAM, while DPUs run: dpu_fifo.h. Each DPU with a prepared buffer gets one element of it,
+ * or fills it with its whole queue, which is empty then. Done when the call returns, with
+ * DPU_XFER_ASYNC too. An input queue that stays full is DPU_ERR_WRAM_FIFO_FULL; DPUs with room have
+ * got their element. */
+dpu_error_t dpu_fifo_prepare_xfer(struct dpu_set_t dpu_set, struct dpu_fifo_link_t *fifo_link,
+                                  void *buffer);
+dpu_error_t dpu_fifo_push_xfer(struct dpu_set_t dpu_set, struct dpu_fifo_link_t *fifo_link,
+                               dpu_xfer_flags_t flags);
 
 /* --- Callbacks --- */
 typedef enum _dpu_callback_flags_t {

@@ -14,6 +14,10 @@
 extern "C" {
 #endif
 
+/* A rank of its own: dpu_alloc_ranks(1, ...) and dpu_free by the rank's handle. */
+dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank);
+dpu_error_t dpu_free_rank(struct dpu_rank_t *rank);
+
 /* NULL: there is none. A DPU that its set left out exists and is disabled. */
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
 bool dpu_is_enabled(struct dpu_t *dpu);

@@ -8,17 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
-from accel_rl.pim.backends import Backend, select_backend
+from accel_rl.pim.backends import Backend
 from accel_rl.pim.partition import Chunks, encode_chunks
-from accel_rl.pim.train_arguments import check_counter, check_initial, check_memory, check_program
-from accel_rl.pim.upmem.errors import translated
-from accel_rl.tabular.orders import Order, make_order
+from accel_rl.pim.train import start_training
+from accel_rl.tabular.orders import Order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rows import MAX_ACTIONS, check_indices
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.tabular.rules import independent_learners
 from accel_rl.types import Array, ArrayLike, TabularTransition
-from pim_emu import Machine, load_machine
+from pim_emu import Machine
 
 
 @jax.tree_util.register_dataclass
@@ -118,43 +117,21 @@ def train_agents(
     """
     if chunks.lanes:
         raise ValueError("chunks must be logs of agents (pim.agent_chunks), got a log by owner")
-    rates = Hyperparameters() if hyperparameters is None else hyperparameters
-    chosen_order = make_order(order) if isinstance(order, str) else order
-    agents, num_states, num_actions = chunks.num_dpus, chunks.num_states, chunks.num_actions
-    shape = (agents, rule.tables, num_states, num_actions)
-    learners = rule
-    if jax.eval_shape(lambda: rule.init(num_states, num_actions)).shape == shape[1:]:
-        learners = independent_learners(rule, agents)
-    program = PassProgram(rule, chosen_order, num_states, num_actions, target_block)
     whole("passes", passes, 1)
-    check_program(program, rates, chunks)
-    seed = check_counter("seed", seed)
-    first_pass = check_counter("first_pass", first_pass)
-    whole("tasklets", tasklets, 1)
-    if isinstance(machine, str):
-        machine = load_machine(machine)
-    if machine is not None:
-        check_memory(program, chunks, min(agents, machine.total_dpus), machine, tasklets)
-    if initial is None:
-        initial = learners.init(num_states, num_actions)
-    check_initial(rule, shape, initial)
-    name = None if machine is None else machine.name
-    chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
-    if chosen.specialise is not None:
-        chosen = chosen.specialise(program, rates)
-    run = functools.partial(_train_agents, program, learners, passes, chosen)
-    if chosen.translate is None:
-        return run(chunks, rates, seed, initial, first_pass)
-    with translated(chosen.translate):  # errors come when the result is awaited, as in `train`
-        return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
+    sizes = chunks.num_states, chunks.num_actions
+    is_single = jax.eval_shape(lambda: rule.init(*sizes)).shape == (rule.tables, *sizes)
+    learners = independent_learners(rule, chunks.num_dpus) if is_single else rule
+    settings = rule, order, target_block, backend, machine, tasklets
+    operands = chunks, hyperparameters, seed, initial, first_pass
+    return start_training(_train_agents, (learners, passes), learners, *settings, *operands)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _train_agents(
     program: PassProgram,
+    backend: Backend,
     learners: TabularRule,
     passes: int,
-    backend: Backend,
     chunks: Chunks,
     rates: Hyperparameters,
     seed: Array,

@@ -26,7 +26,7 @@ from accel_rl.pim import wide
 from accel_rl.types import Array
 
 MERGES = ("visits", "mean", "visited", "damped")
-MAX_INT32_WEIGHT = 2**30
+MAX_INT32_WEIGHT = 2**31
 _DAMPED_ONE = 32_768
 _DAMPED_ENTRIES = 256  # more than 255 visits weigh as 255
 
@@ -70,7 +70,7 @@ def merge_tables(
       base: [E], Q0, the last broadcast table.
       visits: uint32 [D, E], updates since the last broadcast.
       alpha: float32 [], the step size; used by "damped" only.
-      bound: from `weight_bound`, static; below 2**30 for INT32.
+      bound: from `weight_bound`, static; below 2**31 for INT32.
 
     Returns:
       Merged table, [E].
@@ -155,7 +155,8 @@ def add_mean_change(base: Array, weighted: Array, total: Array) -> Array:
 
 def _limbs(bound: int) -> tuple[int, int]:
     """Return number and bits of limbs of which weighted sums over all DPUs fit an int32."""
-    bits = 31 - bound.bit_length()
+    # Limbs of one bit sum to at most the bound itself.
+    bits = max(31 - bound.bit_length(), 1)
     return -(-32 // bits), bits
 
 

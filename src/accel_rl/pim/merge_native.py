@@ -1,7 +1,7 @@
-"""Merge in C for CPUs, through XLA's FFI: signature and derivatives are those of `merge`.
+"""Merges in C for CPUs, through XLA's FFI: signatures and derivatives are those of the JAX forms.
 
-INT32 is bit-identical to it. FP32 rounds as the semantics state: the kernels contract no product
-and sum to one FMA, and keep subnormals, both of which XLA may not.
+INT32 is bit-identical to `merge` and `runs`. FP32 rounds as the semantics state: the kernels
+contract no product and sum to one FMA, and keep subnormals, both of which XLA may not.
 """
 
 import functools
@@ -14,10 +14,11 @@ from jax.custom_batching import custom_vmap
 
 from accel_rl import native
 from accel_rl.arguments import one_of, require_array
-from accel_rl.pim import merge
+from accel_rl.pim import merge, runs
+from accel_rl.tabular.passes.native import fold_replicas
 from accel_rl.types import Array, PyTree
 
-_TARGETS = {"float32": "accel_rl_merge_fp32", "int32": "accel_rl_merge_int32"}
+_DTYPES = {"float32": "fp32", "int32": "int32"}
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 5))
@@ -25,16 +26,8 @@ def merge_tables(
     name: str, tables: Array, base: Array, visits: Array, alpha: Array, bound: int
 ) -> Array:
     """Merge the DPUs' tables into one; see `merge.merge_tables`."""
-    one_of("merge", name, merge.MERGES)
-    one_of("dtype of tables", tables.dtype.name, _TARGETS)
-    if tables.ndim != 2:
-        raise ValueError(f"tables must have axes [D, E], got shape {tables.shape}")
-    if tables.dtype == np.int32:
-        merge.check_bound(name, bound)
-    entries = tables.shape[1:]
-    require_array("base", base, tables.dtype, entries)
-    require_array("visits", visits, np.uint32, tables.shape)
-    require_array("alpha", alpha, np.float32, ())
+    _check(name, "tables", tables, base, visits, alpha, bound)
+    require_array("base", base, tables.dtype, tables.shape[1:])
     if name == "mean":  # reads nothing else, so that XLA need not count visits
         return _merger(name)(tables[None])[0]
     return _merger(name)(tables[None], base[None], visits[None], merge.damped_unit(alpha)[None])[0]
@@ -43,6 +36,53 @@ def merge_tables(
 @merge_tables.defjvp
 def _differentiate(name: str, bound: int, primals: PyTree, tangents: PyTree) -> PyTree:
     return jax.jvp(functools.partial(merge.merge_tables, name, bound=bound), primals, tangents)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 6))
+def merge_runs(
+    name: str,
+    values: Array,
+    order: runs.RunOrder,
+    base: Array,
+    visits: Array,
+    alpha: Array,
+    bound: int,
+) -> Array:
+    """Merge the values of runs into one table; see `runs.merge_runs`."""
+    _check(name, "values", values, base, visits, alpha, bound)
+    require_array("base", base, values.dtype, order.begin.shape)
+    counts = jnp.zeros(0, jnp.uint32) if name == "mean" else visits.reshape(-1)
+    shared = [order.place, order.begin, order.end, counts]
+    own = [x[None] for x in (values.reshape(-1), base, merge.damped_unit(alpha))]
+    return _run_merger(name)(shared, own)[0]
+
+
+@merge_runs.defjvp
+def _differentiate_runs(name: str, bound: int, primals: PyTree, tangents: PyTree) -> PyTree:
+    return jax.jvp(functools.partial(runs.merge_runs, name, bound=bound), primals, tangents)
+
+
+def _check(
+    name: str, what: str, values: Array, base: Array, visits: Array, alpha: Array, bound: int
+) -> None:
+    """Check what tables and values of runs share."""
+    one_of("merge", name, merge.MERGES)
+    one_of(f"dtype of {what}", values.dtype.name, _DTYPES)
+    if values.ndim != 2:
+        raise ValueError(f"{what} must have two axes, got shape {values.shape}")
+    if values.dtype == np.int32:
+        merge.check_bound(name, bound)
+    require_array("visits", visits, np.uint32, values.shape)
+    require_array("alpha", alpha, np.float32, ())
+
+
+def _call(form: str, name: str, values: Array, entries: int, operands: list[Array]) -> Array:
+    """Call the kernel of a form, whose result is [R, E] for values [R, ...]."""
+    kernel = jax.ffi.ffi_call(
+        native.target(f"accel_rl_{form}_{_DTYPES[values.dtype.name]}"),
+        jax.ShapeDtypeStruct((values.shape[0], entries), values.dtype),
+    )
+    return kernel(*operands, merge=merge.MERGES.index(name))
 
 
 @functools.cache
@@ -55,12 +95,7 @@ def _merger(name: str) -> Callable[..., Array]:
 
     @custom_vmap
     def run(tables: Array, *others: Array) -> Array:
-        replicas, _, entries = tables.shape
-        kernel = jax.ffi.ffi_call(
-            native.target(_TARGETS[tables.dtype.name]),
-            jax.ShapeDtypeStruct((replicas, entries), tables.dtype),
-        )
-        return kernel(tables, *others, merge=merge.MERGES.index(name))
+        return _call("merge", name, tables, tables.shape[2], [tables, *others])
 
     @run.def_vmap
     def batch(axis_size: int, batched: list[bool], *operands: Array) -> tuple[Array, bool]:
@@ -79,3 +114,17 @@ def _merger(name: str) -> Callable[..., Array]:
         return merged.reshape(axis_size, replicas, merged.shape[1]), True
 
     return run
+
+
+@functools.cache
+def _run_merger(name: str) -> Callable[[PyTree, PyTree], Array]:
+    """Make the kernel over values [R, G], base [R, E] and alpha [R], with `vmap` folded into R.
+
+    The replicas share places [G], begins and ends [E], and visits [G]: none for the mean.
+    """
+
+    def call(shared: list[Array], own: list[Array]) -> Array:
+        values, base, _ = own
+        return _call("merge_runs", name, values, base.shape[1], [*shared, *own])
+
+    return fold_replicas(call)

@@ -67,7 +67,7 @@ def merge_runs(
       base: [E], Q0, the last broadcast table.
       visits: uint32 [D, K * R], updates since the last broadcast.
       alpha: float32 [], the step size; used by "damped" only.
-      bound: from `weight_bound`, static; below 2**30 for INT32.
+      bound: from `weight_bound`, static; below 2**31 for INT32.
 
     Returns:
       Merged table, [E]; entries without a run keep Q0.

@@ -17,12 +17,7 @@ from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.merge import MERGES, MergeSchedule, merge_tables, weight_bound
 from accel_rl.pim.partition import Chunks, encode_chunks
 from accel_rl.pim.runs import merge_runs, order_runs
-from accel_rl.pim.train_arguments import (
-    check_counter,
-    check_initial,
-    check_memory,
-    check_program,
-)
+from accel_rl.pim.train_arguments import check_counter, check_initial, check_memory, check_program
 from accel_rl.pim.upmem.errors import translated
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.owners import find_runs
@@ -100,42 +95,69 @@ def train(
     Reference: Gogineni et al., "SwiftRL", ISPASS 2024; the exact semantics are in
       docs/tabular-semantics.md.
     """
-    rates = Hyperparameters() if hyperparameters is None else hyperparameters
-    chosen_order = make_order(order) if isinstance(order, str) else order
-    sizes = chunks.num_states, chunks.num_actions, target_block, chunks.lanes, chunks.runs
-    program = PassProgram(rule, chosen_order, *sizes)
     one_of("merge", schedule.merge, MERGES)
     whole("passes", schedule.passes, 1)
     whole("period", schedule.period, 1)
+    settings = rule, order, target_block, backend, machine, tasklets
+    operands = chunks, hyperparameters, seed, initial, first_pass
+    return start_training(_train, (schedule, probe), None, *settings, *operands)
+
+
+def start_training(
+    run: Callable[..., Any],
+    static: tuple[Any, ...],
+    learners: TabularRule | None,
+    rule: TabularRule,
+    order: str | Order,
+    target_block: int,
+    backend: str | Backend,
+    machine: str | Machine | None,
+    tasklets: int,
+    chunks: Chunks,
+    hyperparameters: Hyperparameters | None,
+    seed: ArrayLike,
+    initial: Array | None,
+    first_pass: ArrayLike,
+) -> Any:
+    """Check what `train` and `train_agents` both take, choose a backend and run.
+
+    `run` is compiled, of (program, backend, *static, chunks, rates, seed, initial, first_pass).
+    `learners` is the rule over all agents, or None for one table of all DPUs.
+    """
+    rates = Hyperparameters() if hyperparameters is None else hyperparameters
+    order = make_order(order) if isinstance(order, str) else order
+    sizes = chunks.num_states, chunks.num_actions
+    program = PassProgram(rule, order, *sizes, target_block, chunks.lanes, chunks.runs)
     check_program(program, rates, chunks)
     seed = check_counter("seed", seed)
     first_pass = check_counter("first_pass", first_pass)
     whole("tasklets", tasklets, 1)
-    if isinstance(machine, str):
-        machine = load_machine(machine)
+    machine = load_machine(machine) if isinstance(machine, str) else machine
     if machine is not None:
-        check_memory(program, chunks, chunks.num_dpus, machine, tasklets)
-    if initial is None:
-        initial = rule.init(chunks.num_states, chunks.num_actions)
-    check_initial(rule, (rule.tables, chunks.num_states, chunks.num_actions), initial)
+        # Agents train in rounds where DPUs are few.
+        dpus = min(chunks.num_dpus, machine.total_dpus) if learners else chunks.num_dpus
+        check_memory(program, chunks, dpus, machine, tasklets)
+    initial = (learners or rule).init(*sizes) if initial is None else initial
+    leading = (chunks.num_dpus,) if learners else ()
+    check_initial(rule, (*leading, rule.tables, *sizes), initial)
     name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     if chosen.specialise is not None:
         chosen = chosen.specialise(program, rates)
-    run = functools.partial(_train, program, schedule, chosen, probe)
+    operands = chunks, rates, seed, initial, first_pass
     if chosen.translate is None:
-        return run(chunks, rates, seed, initial, first_pass)
+        return run(program, chosen, *static, *operands)
     with translated(chosen.translate):
         # A launch raises its errors when the result is awaited. Under an outer transformation the
         # result is traced and there is nothing to await.
-        return jax.block_until_ready(run(chunks, rates, seed, initial, first_pass))
+        return jax.block_until_ready(run(program, chosen, *static, *operands))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _train(
     program: PassProgram,
-    schedule: MergeSchedule,
     backend: Backend,
+    schedule: MergeSchedule,
     probe: Probe | None,
     chunks: Chunks,
     rates: Hyperparameters,
@@ -177,7 +199,8 @@ def _train(
         if runs is None:
             merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
         else:
-            each = functools.partial(merge_runs, schedule.merge, bound=bound)
+            form = merge_native.merge_runs if _has_native_merge(backend.mesh) else merge_runs
+            each = functools.partial(form, schedule.merge, bound=bound)
             merged = _on_each(each, backend.mesh, tables, runs, table, visits, alpha)
         values = rule.values(merged.reshape(initial.shape))
         return merged, None if probe is None else probe(values)
@@ -200,8 +223,7 @@ def _train(
 def _merge(
     name: str, bound: int, mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
 ) -> Array:
-    on_cpu = all(device.platform == "cpu" for device in mesh.devices.flat)
-    chosen = merge_native.merge_tables if on_cpu and not native.why_absent() else merge_tables
+    chosen = merge_native.merge_tables if _has_native_merge(mesh) else merge_tables
 
     def merge(tables: Array, base: Array, visits: Array, alpha: Array) -> Array:
         return chosen(name, tables, base, visits, alpha, bound)
@@ -212,6 +234,12 @@ def _merge(
     mapped = device_map(merge, (1, 0, 1, None), mesh)
     merged = mapped(tables, pad_axis(base, mesh), visits, alpha)
     return _everywhere(merged, mesh)[: base.size]
+
+
+def _has_native_merge(mesh: Mesh) -> bool:
+    """Return whether the devices can merge in C."""
+    on_cpu = all(device.platform == "cpu" for device in mesh.devices.flat)
+    return on_cpu and not native.why_absent()
 
 
 def _on_each(f: Callable[..., Array], mesh: Mesh, *args: PyTree) -> Array:

@@ -95,7 +95,10 @@ def value_table(program: PassProgram, table: Array, c: Coefficients) -> Array:
     ahead = [[q[k, :, a, None] for a in range(program.num_actions)] for k in range(rule.tables)]
     values = rule.target(learning_first(ahead, row), row, c)
     values = jnp.broadcast_to(values, (program.num_states, width)).reshape(-1)
-    return jnp.concatenate([values, jnp.zeros(width, table.dtype)])
+    # XLA would compute a value again for each row that reads it, in spite of a barrier. It does not
+    # fuse a scatter with what reads its result.
+    index = jnp.arange(len(values), dtype=jnp.int32)
+    return jnp.zeros(len(values) + width, table.dtype).at[index].set(values, unique_indices=True)
 
 
 def find_runs(program: PassProgram, words: Array, lengths: Array) -> Runs:

@@ -7,7 +7,7 @@
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 __host uint64_t cycles[3], instructions[3], nothing, kept, clocks;
-__host uint32_t words[2], built_ins[16];
+__host uint32_t words[2], built_ins[40];
 static volatile uint32_t sink;
 #ifdef __dpu_v1B__
 __host perfcounter_pair_t both, both_again;
@@ -55,6 +55,29 @@ int main(void) {
         __builtin_rol_rrr(*r++, x, y);
         __builtin_ror_rrr(*r++, x, y);
         __builtin_lsl_add_rrri(*r++, x, y, 3);
+        __builtin_lsl_add_rrri(*r++, x, y, "3");
+        __builtin_extsb_rr(*r++, y >> 4);
+        __builtin_extub_rr(*r++, x >> 16);
+        __builtin_extsh_rr(*r++, x >> 16);
+        __builtin_extuh_rr(*r++, x >> 16);
+        __builtin_add_rrr(*r++, x, y);
+        __builtin_sub_rrr(*r++, y, x);
+        __builtin_and_rrr(*r++, x, y);
+        __builtin_or_rrr(*r++, x, y);
+        __builtin_xor_rrr(*r++, x, y);
+        __builtin_lsl_rrr(*r++, x, y);
+        __builtin_lsr_rrr(*r++, x, y);
+        __builtin_asr_rrr(*r++, x, y);
+        __builtin_add_rri(*r++, x, "0x12");
+        __builtin_sub_rri(*r++, x, "-7");
+        __builtin_and_rri(*r++, x, "0xFF00fF00");
+        __builtin_or_rri(*r++, x, "4294967280");
+        __builtin_xor_rri(*r++, x, 5);
+        __builtin_lsl_rri(*r++, x, "33");
+        __builtin_lsr_rri(*r++, x, "1");
+        __builtin_asr_rri(*r++, x, "12");
+        __builtin_rol_rri(*r++, x, "8");
+        __builtin_ror_rri(*r++, x, "0xc");
     }
     return 0;
 }

@@ -1,0 +1,70 @@
+"""DPUs as allocated, which a set shares with its ranks and its DPUs."""
+
+import ctypes
+import weakref
+
+from pim_emu import host_library as lib
+from pim_emu.arguments import whole
+
+
+class Allocation:
+    """Allocated DPUs, and what must last as long as something is queued for them.
+
+    DPUs that are not freed are freed when nothing refers to them.
+
+    Attributes:
+      handle: the allocated set.
+      queues: whether copies, launches and calls are queued unless told otherwise.
+      pending: memory of queued transfers.
+      callbacks: functions that may still be called.
+      errors: exceptions of callbacks that were not raised yet.
+    """
+
+    def __init__(self, handle: lib.SetHandle, queues: bool):
+        self.handle, self.queues = handle, queues
+        self.pending: list[object] = []
+        self.callbacks: list[object] = []
+        self.errors: list[BaseException] = []
+        self._finalizer = weakref.finalize(self, _free, handle)
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the DPUs are not freed."""
+        return self._finalizer.alive
+
+    def check_open(self) -> None:
+        """Raise DpuError if the DPUs were freed."""
+        if not self.is_open:
+            raise lib.DpuError("the set was freed")
+
+    def free(self) -> None:
+        """Wait for what is queued, and free the DPUs."""
+        self.check_open()
+        lib.call("dpu_free", self.handle)
+        self._finalizer.detach()
+        self.pending.clear()
+        self.callbacks.clear()
+
+
+def allocate(nr_dpus: int | None, nr_ranks: int | None, profile: str) -> lib.SetHandle:
+    """Allocate a number of DPUs or ranks, or all DPUs if neither is given.
+
+    Raises:
+      DpuError: if both are given, or there are not as many.
+      TypeError: if a number is no integer.
+      ValueError: if a number is below 1.
+    """
+    if nr_dpus is not None and nr_ranks is not None:
+        raise lib.DpuError("nr_dpus and nr_ranks exclude each other")
+    if nr_dpus is None and nr_ranks is None:
+        nr_dpus = lib.ALLOCATE_ALL
+    name, number = ("nr_dpus", nr_dpus) if nr_ranks is None else ("nr_ranks", nr_ranks)
+    function = "dpu_alloc" if nr_ranks is None else "dpu_alloc_ranks"
+    count = ctypes.c_uint32(whole(name, number, 1, lib.ALLOCATE_ALL))
+    handle = lib.SetHandle()
+    lib.call(function, count, profile.encode() if profile else None, ctypes.byref(handle))
+    return handle
+
+
+def _free(handle: lib.SetHandle) -> None:
+    lib.library().dpu_free(handle)  # not `call`: another call's complaint may be waiting
