@@ -8,6 +8,7 @@ does the same updates in native code.
 
 import argparse
 import functools
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def chunks_of(name: str, rows: int, dpus: int, by: str = "time") -> pim.Chunks:
     return pim.partition(log, dpus, mdp.num_states, mdp.num_actions, by)
 
 
-def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) -> dict[str, float]:
+def count(
+    chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int], order: str = "SEQ"
+) -> dict[str, float]:
     """Instructions and cycles of an update in a late pass, by metric; `shape`: unless by owner."""
     block, tasklets = shape
     found = {}
@@ -45,6 +48,7 @@ def count(chunks: pim.Chunks, rule: str, numerics: str, shape: tuple[int, int]) 
             pim.train,
             chunks,
             rule=tabular.make_rule(rule, tabular.make_numerics(numerics)),
+            order=order,
             target_block=block,
             backend=backend,
         )
@@ -90,14 +94,14 @@ def updates(report: Report, rows: int) -> None:
 
 def updates_by_owner(report: Report, rows: int) -> None:
     """Record what an update of Q-learning costs by owner."""
-    for name in ENVIRONMENTS:
-        for each in ROWS_OF_A_DPU:
-            chunks = chunks_of(name, rows, rows // each, "owner")
-            case = f"Q-learning by owner, {name}, {rows // each} DPUs, {each} rows each"
-            for numerics in NUMERICS:
-                counted = count(chunks, "q_learning", numerics, (1, LANES))
-                for metric, value in counted.items():
-                    report.add(case, f"{numerics}, {LANES} tasklets", metric, "", [value])
+    for name, each in itertools.product(ENVIRONMENTS, ROWS_OF_A_DPU):
+        chunks = chunks_of(name, rows, rows // each, "owner")
+        case = f"Q-learning by owner, {name}, {rows // each} DPUs, {each} rows each"
+        for numerics, order in itertools.product(NUMERICS, ("SEQ", "RAN")):
+            system = f"{numerics}, {LANES} tasklets" + ("" if order == "SEQ" else f", {order}")
+            counted = count(chunks, "q_learning", numerics, (1, LANES), order)
+            for metric, value in counted.items():
+                report.add(case, system, metric, "", [value])
 
 
 def claim(report: Report, case: str, dear: str, cheap: str, bound: float) -> None:

@@ -282,7 +282,19 @@ def zeros(rule, nx, num_states, num_actions):
     return np.zeros((tables, num_states, num_actions), nx.dtype)
 
 
-def launch_by_owner(rule, nx, base, chunks, lanes, rates, seed, passes):
+def rotated(rows, lcg):
+    """The order RAN of a lane's rows: each run from a random row on, cyclically."""
+    entries = [row[:2] for row in rows]
+    starts = [k for k, e in enumerate(entries) if k == 0 or e != entries[k - 1]]
+    order = []
+    for start, end in zip(starts, [*starts, len(rows)][1:], strict=True):
+        run = list(range(start, end))
+        offset = (lcg.draw() * len(run)) >> 32
+        order += run[offset:] + run[:offset]
+    return order
+
+
+def launch_by_owner(rule, nx, base, chunks, lanes, rates, seed, passes, order="SEQ"):
     """Each lane's table after the given passes from `base`, its visits and the entries it holds."""
     tables, counts, holds = [], [], []
     for dpu, chunk in enumerate(chunks):
@@ -292,9 +304,12 @@ def launch_by_owner(rule, nx, base, chunks, lanes, rates, seed, passes):
             for s, a, *_ in rows:
                 held[:, s, a] = True
             for p in passes:
-                order, draws = list(range(len(rows))), stream(seed, p, dpu * lanes + lane, 2)
-                whole = max(len(rows), 1)
-                visits += run_pass(rule, nx, table, rows, order, whole, rates, draws, base)
+                number, whole = (dpu * lanes + lane) % U32, max(len(rows), 1)
+                index = list(range(len(rows)))
+                if order == "RAN":
+                    index = rotated(rows, stream(seed, p, number, 1))
+                draws = stream(seed, p, number, 2)
+                visits += run_pass(rule, nx, table, rows, index, whole, rates, draws, base)
             tables.append(table)
             counts.append(visits)
             holds.append(held)
@@ -334,7 +349,7 @@ def train(
     for first in range(0, passes, period):
         done = range(first, min(first + period, passes))
         if lanes:
-            made = launch_by_owner(rule, nx, merged, chunks, lanes, rates, seed, done)
+            made = launch_by_owner(rule, nx, merged, chunks, lanes, rates, seed, done, order)
             tables, visits, holds = made
             merged = merge_by_owner(merging, tables, merged, visits, holds, effective)
             continue

@@ -43,6 +43,9 @@ static XLA_FFI_Error *fault_of(const XLA_FFI_CallFrame *frame, const arl_owned *
   if (fault == ARL_BAD_SLOT)
     return arl_fail(frame, XLA_FFI_Error_Code_OUT_OF_RANGE, "slots of runs must be in [0, %lld)",
                     (long long)launch->slots);
+  if (fault == ARL_NO_MEMORY)
+    return arl_fail(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                    "tabular kernel: no memory for a thread's rows");
   return NULL;
 }
 
@@ -84,12 +87,11 @@ static XLA_FFI_Error *check_values(const XLA_FFI_CallFrame *frame, const arl_own
 
 ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_owned(XLA_FFI_CallFrame *frame) {
   if (arl_answer_metadata(frame)) return NULL;
-  enum { CHOICE, ACTIONS, SIZE, PASSES, NUMERICS, ATTRIBUTES };
-  static const arl_attribute attributes[] = {{"choice", 0, ARL_CHOICES - 1},
-                                             {"num_actions", 1, 65536},
-                                             {"size", 1, INT32_MAX},
-                                             {"num_passes", 1, INT32_MAX},
-                                             {"numerics", ARL_FP32, ARL_INT32_POW2}};
+  enum { CHOICE, ROTATES, ACTIONS, SIZE, PASSES, NUMERICS, ATTRIBUTES };
+  static const arl_attribute attributes[] = {
+      {"choice", 0, ARL_CHOICES - 1}, {"rotates", 0, 1},
+      {"num_actions", 1, 65536},      {"size", 1, INT32_MAX},
+      {"num_passes", 1, INT32_MAX},   {"numerics", ARL_FP32, ARL_INT32_POW2}};
   int64_t values[ATTRIBUTES];
   XLA_FFI_Error *error = arl_read_attributes(frame, attributes, ATTRIBUTES, values);
   if (error) return error;
@@ -108,6 +110,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_owned(XLA_FFI_CallFrame *frame) {
   if (error) return error;
   const arl_owned launch = {
       .choice = choice,
+      .rotates = values[ROTATES] == 1,
       .actions = (uint32_t)values[ACTIONS],
       .explore = *(const uint32_t *)data[8],
       .seed = *(const uint32_t *)data[9],

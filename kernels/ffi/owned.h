@@ -4,6 +4,7 @@
 #ifndef ACCEL_RL_FFI_OWNED_H
 #define ACCEL_RL_FFI_OWNED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // What a rule draws for a row. Of two tables (ARL_DRAWN_TABLE) one learns.
@@ -14,6 +15,7 @@ static const uint32_t arl_first_of_run = UINT32_C(1) << 31;
 
 typedef struct {
   arl_choice choice;
+  bool rotates;  // the order RAN: each run from a random row on, cyclically
   uint32_t actions, explore, seed, first_pass, num_passes;
   int64_t chunks, rows, lanes;      // D, T of the longest lane, L
   int64_t slots, values, replicas;  // S, for the runs of a DPU, M, R
@@ -27,10 +29,11 @@ typedef struct {
   void *runs;                       // [R][D][K][S], entries, the result
 } arl_owned;
 
-enum { ARL_BAD_INDEX = 1, ARL_BAD_SLOT = 2 };
+enum { ARL_BAD_INDEX = 1, ARL_BAD_SLOT = 2, ARL_NO_MEMORY = 3 };
 
 // Train items first ... last - 1; item i is replica i % R of chunk i / R. Returns 0, or what was
-// wrong with a record or a slot; whatever they are, nothing outside of the operands is touched.
+// wrong with a record or a slot, or that memory is short; whatever they are, nothing outside of the
+// operands is touched.
 typedef int arl_owned_run(const arl_owned *launch, int64_t first, int64_t last);
 
 #endif

@@ -1,7 +1,7 @@
 // Passes by owner, compiled once for each numerics and instruction set. Lanes lie side by side in
 // a vector, each with the entry that it trains; ARL_RUN names the function.
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __SSE2__
@@ -168,15 +168,57 @@ ARL_INLINE int take_rows(const rule_t *rule, const uint32_t *record, int64_t str
   return 0;
 }
 
+// Rows of lanes on their way into the order RAN: row t's words of lane k are at 2 t `stride` + k
+// and (2 t + 1) `stride` + k of `from`; `to` is the same with LANES in place of `stride`.
+typedef struct {
+  const uint32_t *from;
+  int64_t stride;
+  uint32_t *to;
+  int64_t begin[LANES];   // of the present run
+  uint32_t draws[LANES];  // the states of the lanes' streams
+} rotation_t;
+
+// Copy a lane's run, rows begin ... end - 1, from a drawn row on and then those before it.
+static void rotate_run(rotation_t *at, int64_t lane, int64_t end) {
+  const int64_t begin = at->begin[lane], rows = end - begin;
+  const int64_t skipped = arl_below_large(arl_draw(at->draws + lane), (uint32_t)rows);
+  const int64_t parts[2][2] = {{begin + skipped, end}, {begin, begin + skipped}};
+  uint32_t *to = at->to + 2 * begin * LANES + lane, *const first = to;
+  for (int part = 0; part < 2; ++part) {
+    const uint32_t *from = at->from + 2 * parts[part][0] * at->stride + lane;
+    for (int64_t t = parts[part][0]; t < parts[part][1]; ++t) {
+      to[0] = from[0] & ~arl_first_of_run;
+      to[LANES] = from[at->stride];
+      to += 2 * LANES;
+      from += 2 * at->stride;
+    }
+  }
+  *first |= arl_first_of_run;
+  at->begin[lane] = end;
+}
+
+// The rows of the first `wide` lanes, `longer` of which have one row more, in the order RAN.
+static void rotate_rows(rotation_t *at, int64_t wide, int64_t rows, int64_t longer) {
+  for (int64_t t = 1; t < rows + (longer > 0); ++t) {
+    const arl_bits index = load_some(at->from + 2 * t * at->stride, t < rows ? wide : longer);
+    for (uint32_t bits = signs(index); bits; bits &= bits - 1)
+      rotate_run(at, __builtin_ctz(bits), t);
+  }
+  for (int64_t lane = 0; lane < wide; ++lane)
+    if (rows + (lane < longer) > 0) rotate_run(at, lane, rows + (lane < longer));
+}
+
 // One pass of lanes first, first + 1, ... of a chunk, as many as there are and a vector holds.
+// RAN puts their rows into `scratch`, [T][2][LANES].
 ARL_INLINE int sweep(const arl_owned *launch, const rule_t *rule, int64_t chunk, uint32_t pass,
-                     int64_t first, places_t *places) {
+                     int64_t first, uint32_t *scratch, places_t *places) {
   const int64_t all = launch->lanes, length = launch->lengths[chunk], rows = length / all;
   const int64_t wide = least(all - first, LANES);
   const int64_t longer = least(length % all - first, wide);  // lanes with one row more
   const int64_t used = rows > 0 ? wide : longer;
   const int32_t *slots = launch->first_slots + chunk * all + first;
   const uint32_t *record = launch->records + chunk * launch->rows * 2 * all + first;
+  int64_t stride = all;
   const uint32_t stream = launch->dpus[chunk] * (uint32_t)all + (uint32_t)first;
   lanes_t lanes = {.inside = first_lanes(LANES)};
   for (int64_t lane = 0; lane < used; ++lane)
@@ -184,19 +226,27 @@ ARL_INLINE int sweep(const arl_owned *launch, const rule_t *rule, int64_t chunk,
   if (rule->choice != ARL_NOTHING_DRAWN)
     for (unsigned k = 0; k < LANES; ++k)
       lanes.draws[k] = arl_stream(launch->seed, pass, stream + k, ARL_ACTION_STREAM);
+  if (launch->rotates) {
+    rotation_t rotation = {.from = record, .stride = stride, .to = scratch};
+    for (unsigned k = 0; k < LANES; ++k)
+      rotation.draws[k] = arl_stream(launch->seed, pass, stream + k, ARL_ORDER_STREAM);
+    rotate_rows(&rotation, wide, rows, longer);
+    record = scratch;
+    stride = LANES;
+  }
   int64_t t = 0;
   if (wide == LANES) {
-    if (take_rows(rule, record, all, 0, rows, LANES, &lanes, places)) return ARL_BAD_SLOT;
+    if (take_rows(rule, record, stride, 0, rows, LANES, &lanes, places)) return ARL_BAD_SLOT;
     t = rows;
   }
   for (; t < rows + (longer > 0); ++t)
-    if (take_rows(rule, record, all, t, t + 1, t < rows ? wide : longer, &lanes, places))
+    if (take_rows(rule, record, stride, t, t + 1, t < rows ? wide : longer, &lanes, places))
       return ARL_BAD_SLOT;
   for (int64_t lane = 0; lane < used; ++lane) store_run(&lanes, places, lane);
   return signs(~(arl_bits)lanes.inside) ? ARL_BAD_INDEX : 0;
 }
 
-static int run_item(const arl_owned *launch, int64_t item) {
+static int run_item(const arl_owned *launch, int64_t item, uint32_t *scratch) {
   const int64_t replica = item % launch->replicas, chunk = item / launch->replicas;
   const bool has_second = launch->choice == ARL_DRAWN_TABLE;
   const int64_t size = (1 + has_second) * launch->slots;
@@ -218,10 +268,10 @@ static int run_item(const arl_owned *launch, int64_t item) {
   for (uint32_t k = 0; k < launch->num_passes && !fault; ++k, places.starts = runs)
     for (int64_t first = 0; first < launch->lanes && !fault; first += LANES)
       switch (launch->choice) {  // compiled anew for each, as a constant in the loops over rows
-#define CHOICE(NAME)                                                             \
-  case NAME:                                                                     \
-    rule.choice = NAME;                                                          \
-    fault = sweep(launch, &rule, chunk, launch->first_pass + k, first, &places); \
+#define CHOICE(NAME)                                                                      \
+  case NAME:                                                                              \
+    rule.choice = NAME;                                                                   \
+    fault = sweep(launch, &rule, chunk, launch->first_pass + k, first, scratch, &places); \
     break;
         CHOICE(ARL_NOTHING_DRAWN)
         CHOICE(ARL_DRAWN_ACTION)
@@ -236,7 +286,13 @@ static int run_item(const arl_owned *launch, int64_t item) {
 arl_owned_run ARL_RUN;
 
 int ARL_RUN(const arl_owned *launch, int64_t first, int64_t last) {
+  uint32_t *scratch = NULL;
+  if (launch->rotates) {
+    scratch = malloc(((size_t)launch->rows + 1) * 2 * LANES * sizeof *scratch);
+    if (!scratch) return ARL_NO_MEMORY;
+  }
   int fault = 0;
-  for (int64_t item = first; item < last && !fault; ++item) fault = run_item(launch, item);
+  for (int64_t item = first; item < last && !fault; ++item) fault = run_item(launch, item, scratch);
+  free(scratch);
   return fault;
 }

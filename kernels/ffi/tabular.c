@@ -282,7 +282,7 @@ ARL_EXPORT XLA_FFI_Error *accel_rl_tabular_visits(XLA_FFI_CallFrame *frame) {
 // For the loader: the interface that the handlers were built against, and the instruction set.
 
 // Raise with every change of targets, operands, attributes or enums.
-enum { ARL_INTERFACE = 6 };
+enum { ARL_INTERFACE = 7 };
 
 ARL_EXPORT int accel_rl_interface(void) { return ARL_INTERFACE; }
 

@@ -47,6 +47,14 @@ static int64_t draw_records(owned_case *drawn, int64_t columns, uint64_t *state)
   return most;
 }
 
+// Rows of the run that begins at row t of a lane.
+static int64_t run_length(const owned_case *drawn, int64_t chunk, int64_t lane, int64_t t) {
+  int64_t end = t + 1;
+  while (end < lane_rows(drawn, chunk, lane) && !(*record_of(drawn, chunk, end, 0, lane) >> 31))
+    ++end;
+  return end - t;
+}
+
 static uint32_t *draw_entries(int numerics, int64_t count, uint64_t *state) {
   uint32_t *bits = must_allocate((size_t)count * sizeof *bits);
   for (int64_t k = 0; k < count; ++k) bits[k] = truth_bits(numerics, draw_entry(numerics, state));
@@ -64,14 +72,20 @@ static void train_lane(owned_case *drawn, int64_t replica, int64_t d, int64_t la
   const truth_program program = {.numerics = nx, .alpha = truth_entry(nx, drawn->alpha[replica])};
   for (uint32_t k = 0; k < launch->num_passes; ++k) {
     uint32_t state = truth_stream(launch->seed, launch->first_pass + k, stream, 2);
-    int64_t slot = drawn->slots[d * launch->lanes + lane] - 1;
+    uint32_t ordering = truth_stream(launch->seed, launch->first_pass + k, stream, 1);
+    int64_t slot = drawn->slots[d * launch->lanes + lane] - 1, begin = 0, rows = 0, offset = 0;
     for (int64_t t = 0; t < lane_rows(drawn, d, lane); ++t) {
-      const uint32_t word = *record_of(drawn, d, t, 0, lane);
-      int64_t index = word & INT32_MAX, learning = 0;
-      slot += word >> 31;
-      if (word >> 31 && k == 0)
-        for (int64_t table = 0; table < tables_of(drawn); ++table)
+      if (*record_of(drawn, d, t, 0, lane) >> 31) {
+        ++slot;
+        begin = t;
+        rows = run_length(drawn, d, lane, t);
+        if (drawn->shape.rotates)
+          offset = (int64_t)((uint64_t)truth_draw(&ordering) * (uint64_t)rows >> 32);
+        for (int64_t table = 0; table < tables_of(drawn) && k == 0; ++table)
           runs[table * launch->slots + slot] = starts[table * launch->slots + slot];
+      }
+      const int64_t row = begin + (t - begin + offset) % rows;
+      int64_t index = *record_of(drawn, d, row, 0, lane) & INT32_MAX, learning = 0;
       if (drawn->shape.choice != ARL_NOTHING_DRAWN) {
         const uint32_t u = truth_draw(&state), v = truth_draw(&state);
         if (drawn->shape.choice == ARL_DRAWN_TABLE)
@@ -79,7 +93,7 @@ static void train_lane(owned_case *drawn, int64_t replica, int64_t d, int64_t la
         else if (u / 65536 < launch->explore)
           index += 1 + truth_below(v, launch->actions);
       }
-      const double reward = truth_entry(nx, *record_of(drawn, d, t, 1, lane));
+      const double reward = truth_entry(nx, *record_of(drawn, d, row, 1, lane));
       const double next = truth_entry(nx, drawn->values[replica * launch->values + index]);
       uint32_t *own = runs + learning * launch->slots + slot;
       const double target = truth_add(nx, reward, next);
@@ -108,6 +122,7 @@ void owned_draw(owned_case *drawn, owned_shape shape, uint64_t *state) {
   }
   drawn->launch = (arl_owned){
       .choice = shape.choice,
+      .rotates = shape.rotates,
       .actions = ACTIONS,
       .explore = 30000,
       .seed = (uint32_t)random_bits(state),

@@ -3,6 +3,8 @@
 #ifndef ACCEL_RL_TESTS_OWNED_CASE_H
 #define ACCEL_RL_TESTS_OWNED_CASE_H
 
+#include <stdbool.h>
+
 #include "owned.h"
 #include "truth.h"
 
@@ -11,6 +13,7 @@ enum { OWNED_ACTIONS = 3, OWNED_STATES = 5 };
 typedef struct {
   int numerics;
   arl_choice choice;
+  bool rotates;
   int64_t chunks, most_rows, lanes, replicas;  // rows of the longest chunk
   int64_t run;                                 // rows of a run, on average
   uint32_t passes;

@@ -4,6 +4,8 @@
 
 #include "check.h"
 #include "example.h"
+#include "owned_case.h"
+#include "runs.h"
 #include "stand_in.h"
 
 enum { CAPACITY = 6000 };
@@ -56,7 +58,19 @@ static void test_call(handler_t which, int64_t replicas, int *before, int number
   example_free(&example);
 }
 
+// A thread's rows in the order RAN by owner.
+static void test_rotated(void) {
+  owned_case drawn;
+  owned_draw(&drawn, (owned_shape){FP32, ARL_NOTHING_DRAWN, true, 2, 40, 16, 1, 4, 1}, &state);
+  arl_owned_run *run = arl_choose_owned(FP32, 16, arl_best_level());
+  before_malloc = 0;
+  CHECK(run(&drawn.launch, 0, 2) == ARL_NO_MEMORY, "rows without memory");
+  CHECK(run(&drawn.launch, 0, 2) == 0, "rows with memory");
+  owned_free(&drawn);
+}
+
 int main(void) {
+  test_rotated();
   for (int number = 0; number < 3; ++number) {
     test_call(LAUNCH, 1, &before_aligned_alloc, number, true);
     test_call(LAUNCH, 66, &before_aligned_alloc, number, true);

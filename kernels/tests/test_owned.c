@@ -19,23 +19,24 @@ static void test_shape(owned_shape shape) {
     CHECK(run(&drawn.launch, half, items) == 0 && run(&drawn.launch, 0, half) == 0, "a fault");
     for (int64_t k = 0; k < drawn.results; ++k)
       CHECK(drawn.runs[k] == drawn.expected[k],
-            "%s, numerics %d, choice %d, %lld lanes, %lld rows, %lld replicas, %u passes: value "
-            "%lld of %lld is %08x, not %08x",
-            arl_level_name(level), shape.numerics, (int)shape.choice, (long long)shape.lanes,
-            (long long)shape.most_rows, (long long)shape.replicas, shape.passes, (long long)k,
-            (long long)drawn.results, drawn.runs[k], drawn.expected[k]);
+            "%s, numerics %d, choice %d, rotates %d, %lld lanes, %lld rows, %lld replicas, %u "
+            "passes: value %lld of %lld is %08x, not %08x",
+            arl_level_name(level), shape.numerics, (int)shape.choice, (int)shape.rotates,
+            (long long)shape.lanes, (long long)shape.most_rows, (long long)shape.replicas,
+            shape.passes, (long long)k, (long long)drawn.results, drawn.runs[k], drawn.expected[k]);
   }
   owned_free(&drawn);
 }
 
 // Lanes that fill no vector, one, and parts of several; rows for no lane, for some, and for all.
-static void test_shapes(int numerics, arl_choice choice) {
+static void test_shapes(int numerics, arl_choice choice, bool rotates) {
   static const int64_t lanes[] = {1, 2, 4, 5, 8, 15, 16, 17, 40}, rows[] = {0, 1, 11, 16, 150, 321};
   for (size_t l = 0; l < sizeof lanes / sizeof *lanes; ++l)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; ++r) {
       const bool more = (l + r) % 2;
       test_shape((owned_shape){.numerics = numerics,
                                .choice = choice,
+                               .rotates = rotates,
                                .chunks = more ? 4 : 1,
                                .most_rows = rows[r],
                                .lanes = lanes[l],
@@ -46,8 +47,9 @@ static void test_shapes(int numerics, arl_choice choice) {
 }
 
 // A record or a slot of a lane becomes wrong, with the neighbours as they are.
-static void test_fault(int numerics, arl_choice choice, int64_t lanes, int64_t most_rows) {
-  const owned_shape shape = {numerics, choice, 3, most_rows, lanes, 2, 20, 2};
+static void test_fault(int numerics, arl_choice choice, bool rotates, int64_t lanes,
+                       int64_t most_rows) {
+  const owned_shape shape = {numerics, choice, rotates, 3, most_rows, lanes, 2, 20, 2};
   owned_case drawn;
   owned_draw(&drawn, shape, &state);
   arl_owned *launch = &drawn.launch;
@@ -81,10 +83,11 @@ static void test_fault(int numerics, arl_choice choice, int64_t lanes, int64_t m
 int main(void) {
   printf("instruction sets up to %s\n", arl_level_name(arl_best_level()));
   for (int numerics = FP32; numerics <= POW2; ++numerics)
-    for (int choice = 0; choice < ARL_CHOICES; ++choice) {
-      test_shapes(numerics, (arl_choice)choice);
-      test_fault(numerics, (arl_choice)choice, 16, 100);
-      test_fault(numerics, (arl_choice)choice, 5, 12);
-    }
+    for (int choice = 0; choice < ARL_CHOICES; ++choice)
+      for (int rotates = 0; rotates < 2; ++rotates) {
+        test_shapes(numerics, (arl_choice)choice, rotates);
+        test_fault(numerics, (arl_choice)choice, rotates, 16, 100);
+        test_fault(numerics, (arl_choice)choice, rotates, 5, 12);
+      }
   return finish();
 }

@@ -69,6 +69,7 @@ static void make(example_t *example, bool counts, owned_shape shape) {
   call_attribute(call, "size", OWNED_STATES * OWNED_ACTIONS);
   if (counts) return;
   call_attribute(call, "choice", shape.choice);
+  call_attribute(call, "rotates", shape.rotates);
   call_attribute(call, "numerics", shape.numerics);
 }
 
@@ -111,7 +112,7 @@ static void test_right(owned_shape shape, bool counts, conduct_t conduct) {
 // The smallest subnormal float: half of it rounds to 0, all of it must stay.
 static void test_subnormal(void) {
   example_t example;
-  make(&example, false, (owned_shape){FP32, ARL_NOTHING_DRAWN, 1, 1, 1, 1, 1, 1});
+  make(&example, false, (owned_shape){FP32, ARL_NOTHING_DRAWN, false, 1, 1, 1, 1, 1, 1});
   const uint32_t tiny = 1, one = truth_bits(FP32, 1);
   *example.drawn.starts = 0;
   memset(example.drawn.values, 0, (size_t)example.drawn.launch.values * sizeof tiny);
@@ -132,7 +133,7 @@ static void refuse(example_t *example, XLA_FFI_Error_Code code, const char *word
 static void test_buffers(bool counts) {
   const XLA_FFI_Error_Code invalid = XLA_FFI_Error_Code_INVALID_ARGUMENT;
   example_t example;
-  make(&example, counts, (owned_shape){POW2, ARL_DRAWN_TABLE, 3, 40, 5, 2, 4, 1});
+  make(&example, counts, (owned_shape){POW2, ARL_DRAWN_TABLE, true, 3, 40, 5, 2, 4, 1});
   const call_t right = example.call;
   for (int64_t k = 0; k < right.num_arguments + 1; ++k) {
     XLA_FFI_Buffer *buffer = example.call.buffers + k;
@@ -178,11 +179,12 @@ static void test_attributes(bool counts) {
       {"size", {0, -1, INT64_C(1) << 31, 14, 16}},
       {"choice", {-1, 3, 0, INT64_MIN, INT64_MAX}},  // which has one table
       {"numerics", {0, 4, -1, INT64_MIN, INT64_MAX}},
+      {"rotates", {-1, 2, 4, INT64_MIN, INT64_MAX}},
   };
   example_t example;
-  make(&example, counts, (owned_shape){SCALED, ARL_DRAWN_TABLE, 3, 40, 5, 2, 4, 1});
+  make(&example, counts, (owned_shape){SCALED, ARL_DRAWN_TABLE, true, 3, 40, 5, 2, 4, 1});
   const call_t right = example.call;
-  for (int a = 0; a < (counts ? 3 : 5); ++a)
+  for (int a = 0; a < (counts ? 3 : 6); ++a)
     for (int k = 0; k < 5; ++k) {
       example.call.values[call_find(&right, attributes[a].name)] = attributes[a].wrong[k];
       const reply_t reply = make_call(&example);
@@ -195,7 +197,7 @@ static void test_attributes(bool counts) {
 
 static void test_data(bool counts) {
   example_t example;
-  make(&example, counts, (owned_shape){FP32, ARL_DRAWN_TABLE, 3, 40, 5, 2, 4, 1});
+  make(&example, counts, (owned_shape){FP32, ARL_DRAWN_TABLE, true, 3, 40, 5, 2, 4, 1});
   const int32_t lengths[] = {-1, 41, INT32_MIN, INT32_MAX}, right = example.drawn.lengths[0];
   for (int k = 0; k < 4; ++k) {
     example.drawn.lengths[0] = lengths[k];
@@ -223,9 +225,11 @@ int main(void) {
       for (conduct_t conduct = THREADS; conduct <= LATE; ++conduct)
         for (int counts = 0; counts <= (choice == ARL_DRAWN_TABLE); ++counts) {
           const arl_choice drawn = (arl_choice)choice;
-          test_right((owned_shape){numerics, drawn, 3, 70, 16, 3, 9, 2}, counts, conduct);
-          test_right((owned_shape){numerics, drawn, 6, 9000, 16, 1, 99, 1}, counts, conduct);
-          test_right((owned_shape){numerics, drawn, 1, 1, 16, 0, 9, 2}, false, conduct);
+          const bool rotates = conduct % 2;
+          test_right((owned_shape){numerics, drawn, rotates, 3, 70, 16, 3, 9, 2}, counts, conduct);
+          test_right((owned_shape){numerics, drawn, rotates, 6, 9000, 16, 1, 99, 1}, counts,
+                     conduct);
+          test_right((owned_shape){numerics, drawn, rotates, 1, 1, 16, 0, 9, 2}, false, conduct);
         }
   stand_in_start(&stand_in, THREADS, 2);
   context = (XLA_FFI_ExecutionContext){.pool = stand_in_pool(&stand_in)};

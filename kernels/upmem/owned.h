@@ -19,13 +19,14 @@ typedef struct {
 
 // Lane of a DPU. Host variable `lanes`, [ARL_LANES].
 typedef struct {
-  uint32_t row, rows;  // its rows, in the DPU's
+  uint32_t row, rows;  // its records, in the DPU's
   uint32_t run;        // offset of its first run's value in the workspace
   uint32_t index;      // among the lanes of all DPUs
 } arl_lane;
 
 // Row: offset of W's value in the workspace, and bits of the reward as a table entry. MRAM heap:
-// the rows of all lanes, one lane after the other.
+// the rows of all lanes, one lane after the other. In the order RAN each run's rows come after a
+// head, a record whose `reward` is their number.
 typedef struct {
   uint32_t value, reward;
 } arl_owned_row;

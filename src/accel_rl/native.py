@@ -15,7 +15,7 @@ from pathlib import Path
 import jax
 
 VARIABLE = "ACCEL_RL_KERNELS"  # path of another library; empty: disable the kernels
-INTERFACE = 6  # ARL_INTERFACE of kernels/ffi/tabular.c
+INTERFACE = 7  # ARL_INTERFACE of kernels/ffi/tabular.c
 _STEM = "accel_rl_kernels"
 
 

@@ -67,9 +67,11 @@ def test_a_partition_by_owner(tmp_path):
     words = ("train", log, "--dpus", 8, "--passes", 2, "--env", "FrozenLake-v1", "--by", "owner")
     found = as_json(*words, "--out", tmp_path / "owner")
     assert found["by"] == "owner"
-    other = invoke(*words, "--order", "RAN", "--out", tmp_path / "other")
+    rotated = as_json(*words, "--order", "RAN", "--out", tmp_path / "rotated")
+    assert (rotated["by"], rotated["order"]) == ("owner", "RAN")
+    other = invoke(*words, "--order", "STR", "--out", tmp_path / "other")
     assert other.exit_code == 2
-    assert "order must be SEQ" in " ".join(other.output.split())
+    assert "order must be SEQ or RAN by owner" in " ".join(other.output.split())
 
 
 @pytest.mark.long  # builds programs of DPUs

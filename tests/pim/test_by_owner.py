@@ -52,9 +52,13 @@ def compare(rows=ROWS, *, dpus=3, lanes=4, rule="q_learning", numerics="int32_sc
     return truth
 
 
+orders = pytest.mark.parametrize("order", ["SEQ", "RAN"])
+
+
+@orders
 @rules_and_numerics
-def test_rules_and_numerics(rule, numerics):
-    assert np.any(compare(rule=rule, numerics=numerics) != 0)
+def test_rules_and_numerics(rule, numerics, order):
+    assert np.any(compare(rule=rule, numerics=numerics, order=order) != 0)
 
 
 @pytest.mark.parametrize("numerics", quick.only(["fp32"], ["fp32", "int32_scaled"]))
@@ -63,10 +67,15 @@ def test_merges(merge, numerics):
     compare(merge=merge, numerics=numerics, rule="double_q_learning")
 
 
+@orders
 @pytest.mark.parametrize(("dpus", "lanes"), [(1, 1), (13, 16), (130, 2)])
-def test_dpus_and_lanes(dpus, lanes):
+def test_dpus_and_lanes(dpus, lanes, order):
     # 130 rows of 13 DPUs: lanes of one row, and empty ones.
-    compare(dpus=dpus, lanes=lanes, rule="sarsa_epsilon_greedy")
+    compare(dpus=dpus, lanes=lanes, rule="sarsa_epsilon_greedy", order=order)
+
+
+def test_periods_of_one_pass():
+    compare(rule="q_learning", numerics="int32_pow2", order="RAN", period=1)
 
 
 @hypothesis.settings(max_examples=15)
@@ -77,8 +86,9 @@ def test_dpus_and_lanes(dpus, lanes):
     ends=st.sampled_from([0.0, 0.5, 1.0]),
     seed=st.integers(0, 2**32 - 1),
     alpha=st.floats(0.0078125, 1, width=32),
+    order=st.sampled_from(["SEQ", "RAN"]),
 )
-def test_any_log(states, actions, hot, ends, seed, alpha):
+def test_any_log(states, actions, hot, ends, seed, alpha, order):
     rng = np.random.default_rng(seed)
     one = np.zeros(40, np.int32)
     columns = (
@@ -91,7 +101,7 @@ def test_any_log(states, actions, hot, ends, seed, alpha):
     )
     names = ("state", "action", "reward", "next_state", "discount", "next_action")
     rows = TabularTransition(**dict(zip(names, map(jnp.asarray, columns), strict=True)))
-    compare(rows, dpus=3, lanes=4, rule="sarsa", seed=seed, alpha=alpha)
+    compare(rows, dpus=3, lanes=4, rule="sarsa", seed=seed, alpha=alpha, order=order)
 
 
 def test_whole_entries_do_not_depend_on_the_number_of_dpus():
@@ -107,7 +117,7 @@ def test_whole_entries_do_not_depend_on_the_number_of_dpus():
 # FP32 as users compile it: without LLVM's optimisation FMAs depend on the shape.
 @pytest.mark.parametrize("numerics", ["int32_scaled", pytest.param("fp32", marks=pytest.mark.long)])
 def test_same_bits_on_one_and_on_eight_devices(numerics):
-    setting = {"dpus": 13, "numerics": numerics, "rule": "double_q_learning"}
+    setting = {"dpus": 13, "numerics": numerics, "rule": "double_q_learning", "order": "RAN"}
     one, eight = (fit(devices=n, **setting).tables for n in (1, 8))
     np.testing.assert_array_equal(np.asarray(one), np.asarray(eight))
 
@@ -127,7 +137,7 @@ def test_equals_target_blocks_of_a_whole_pass_by_time():
 
 @pytest.mark.parametrize("numerics", quick.only(["int32_pow2"], oracle.NUMERICS))
 def test_vmap_over_rates_and_seeds_equals_single_runs(numerics):
-    run = functools.partial(fit, rule="sarsa_epsilon_greedy", numerics=numerics)
+    run = functools.partial(fit, rule="sarsa_epsilon_greedy", numerics=numerics, order="RAN")
     alphas, seeds = jnp.array([0.1, 0.5], jnp.float32), jnp.array([3, 4], jnp.uint32)
     together = jax.vmap(lambda a, s: run(alpha=a, seed=s).tables)(alphas, seeds)
     for k in range(2):
@@ -176,8 +186,9 @@ def test_bad_input():
         pim.partition(ROWS, 2, S, A, "state")
     with pytest.raises(ValueError, match="lanes must be at least 1, got 0"):
         pim.partition(ROWS, 2, S, A, "owner", 0)
-    with pytest.raises(ValueError, match="order must be SEQ by owner"):
-        fit(order="RAN")
+    for order in ("STR", "RAN_REPLACEMENT"):
+        with pytest.raises(ValueError, match=f"order must be SEQ or RAN by owner, .* got {order}"):
+            fit(order=order)
     with pytest.raises(ValueError, match="INT32 merge 'damped' allows fewer"):
         fit(synthetic(S, A, 4_096), dpus=4_096, lanes=16, merge="damped", machine=None)
 

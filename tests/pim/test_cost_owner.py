@@ -143,6 +143,25 @@ def test_a_lane_that_its_buffer_does_not_hold_is_read_in_every_pass():
     assert alone.mram_wait == (77 + 1024) + (77 + 176)
 
 
+def test_a_pass_in_ran_by_hand():
+    row, run, lane = constants("owner_row_in_ran", "owner_run_in_ran", "owner_lane_in_ran")
+    block, plain_lane = constants("owner_block", "owner_lane")
+    seq, ran = (workload(numerics="int32_pow2", order=order) for order in ("SEQ", "RAN"))
+    plain, found = (kernel.pass_cycles(MACHINE, w, 2_560) for w in (seq, ran))
+    assert found.apply - plain.apply == 2_560 * row
+    # 16 lanes with a run each, and four runs more on four tasklets.
+    assert found.share - plain.share == 16 * (run + lane) + 11 * run
+    assert ran.chunk_bytes - seq.chunk_bytes == 20 * 8  # heads
+    # 255 rows and a head fill the buffer, of lanes that have a run each.
+    one = dataclasses.replace(EXCHANGE, runs=16)
+    rows = [16 * n for n in (255, 256)]
+    held, not_held = (
+        kernel.pass_cycles(MACHINE, workload((n,), owner=one, order="RAN"), n) for n in rows
+    )
+    assert not_held.share - held.share == 16 * 2 * block
+    assert held.share == 16 * (run + lane + block + plain_lane)
+
+
 def test_buffers_take_what_wram_leaves():
     def buffer(needed, **fields):
         exchange = dataclasses.replace(EXCHANGE, needed=needed)
@@ -281,7 +300,7 @@ def test_values_take_mram_beside_the_records():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: workload(order="RAN"), "order must be SEQ by owner, got"),
+        (lambda: workload(order="STR"), "order must be SEQ or RAN by owner, got STR"),
         (lambda: workload(record_bytes=16), "record_bytes must be 8 by owner, got 16"),
         (lambda: cost.OwnerExchange(0, 1, 1), "runs must be at least 1, got 0"),
         (lambda: workload(owner=None).exchange, "the workload is partitioned by time"),

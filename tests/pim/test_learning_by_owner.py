@@ -16,18 +16,20 @@ def log(request):
     return request.param, mdp, rows
 
 
-def values_of(mdp, rows, dpus, rule, passes=60):
+def values_of(mdp, rows, dpus, rule, passes=60, order="SEQ"):
     chunks = pim.partition(rows, dpus, mdp.num_states, mdp.num_actions, "owner")
-    return pim.train(chunks, RATES, rule=rule, schedule=pim.MergeSchedule(passes)).values
+    schedule = pim.MergeSchedule(passes)
+    return pim.train(chunks, RATES, rule=rule, schedule=schedule, order=order).values
 
 
 @pytest.mark.long  # collects a million rows of each environment
-@pytest.mark.parametrize("dpus", [2_000, 2_560])
+@pytest.mark.parametrize(("dpus", "order"), [(2_000, "SEQ"), (2_560, "SEQ"), (2_000, "RAN")])
 @pytest.mark.parametrize("numerics", ["fp32", "int32_scaled", "int32_pow2"])
-def test_q_learning_reaches_the_best_return(log, numerics, dpus):
+def test_q_learning_reaches_the_best_return(log, numerics, dpus, order):
     name, mdp, rows = log
     least = {"FrozenLake-v1": 0.729, "Taxi-v4": 7.93, "CliffWalking-v1": -13}[name]
-    values = values_of(mdp, rows, dpus, tabular.q_learning(tabular.make_numerics(numerics)))
+    rule = tabular.q_learning(tabular.make_numerics(numerics))
+    values = values_of(mdp, rows, dpus, rule, order=order)
     found = tabular.episode_return(mdp, tabular.greedy_policy(values), horizon_of(mdp))
     assert found >= least - 1e-4
 

@@ -1,5 +1,6 @@
 """DPU program by owner = NumPy, launch by launch and bit for bit; training = backend "jax"."""
 
+import dataclasses
 import functools
 
 import jax
@@ -48,12 +49,12 @@ def launch(program, words, lengths, table, seed=9, *, tasklets, special=True):
     return np.asarray(all_passes(words, lengths, table, np.uint32(seed)))
 
 
-def compare(rows, dpus, lanes, *, rule, numerics, tasklets, special=True):
+def compare(rows, dpus, lanes, *, rule, numerics, tasklets, special=True, order="SEQ"):
     """A launch against NumPy's."""
     cut = pim.partition(rows, dpus, S, A, "owner", lanes)
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
     # More runs than there are, so that some places have none.
-    program = tabular.PassProgram(made, tabular.make_order("SEQ"), S, A, 1, lanes, cut.runs + 1)
+    program = tabular.PassProgram(made, tabular.make_order(order), S, A, 1, lanes, cut.runs + 1)
     nx = oracle.NUMERICS[numerics]()
     start = oracle.zeros(rule, nx, S, A)
     scale = 1 if numerics == "fp32" else nx.scale
@@ -65,8 +66,9 @@ def compare(rows, dpus, lanes, *, rule, numerics, tasklets, special=True):
 
     encoded = sorted(oracle.encode(rows, nx), key=lambda row: row[:2])
     chunks = [*oracle.chunk_rows(encoded, dpus), []]
+    rates, passes = oracle.coefficients(nx, **RATES), range(1, 1 + PASSES)
     lane_tables, *_ = oracle.launch_by_owner(
-        rule, nx, start, chunks, lanes, oracle.coefficients(nx, **RATES), 9, range(1, 1 + PASSES)
+        rule, nx, start, chunks, lanes, rates, 9, passes, order
     )
     truth = np.zeros((dpus + 1, len(start), program.runs), nx.dtype)
     for dpu, runs in enumerate(runs_of(chunks, lanes, A)):
@@ -81,25 +83,38 @@ def compare(rows, dpus, lanes, *, rule, numerics, tasklets, special=True):
         np.testing.assert_array_equal(got.view(np.uint32), truth.view(np.uint32))
 
 
+orders = pytest.mark.parametrize("order", ["SEQ", "RAN"])
+
+
+@orders
 @rules_and_numerics
-def test_rules_and_numerics(rule, numerics):
+def test_rules_and_numerics(rule, numerics, order):
     # 131 rows of 4 DPUs, of 7 lanes each: nothing divides anything.
     special = list(tabular.RULES).index(rule) % 2 == 0
     setting = {"rule": rule, "numerics": numerics, "special": special}
-    compare(synthetic(S, A, 131), 4, 7, **setting, tasklets=3)
+    compare(synthetic(S, A, 131), 4, 7, **setting, tasklets=3, order=order)
 
 
+@orders
 @pytest.mark.parametrize(
     ("rows", "dpus", "lanes", "tasklets"),
     [
         (23, 7, 16, 24),  # empty lanes, and others of one row
-        (1_100, 2, 1, 5),  # rows that come in several transfers
+        (1_100, 2, 1, 5),  # lanes that their buffers do not hold
         pytest.param(300, 1, 20, 16, marks=pytest.mark.long),
     ],
 )
-def test_lanes_and_tasklets(rows, dpus, lanes, tasklets):
-    setting = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_pow2"}
+def test_lanes_and_tasklets(rows, dpus, lanes, tasklets, order):
+    setting = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_pow2", "order": order}
     compare(synthetic(S, A, rows), dpus, lanes, **setting, tasklets=tasklets)
+
+
+@orders
+def test_runs_that_their_buffer_does_not_hold(order):
+    rows = synthetic(S, A, 700)
+    one = jnp.zeros_like(rows.state)
+    setting = {"rule": "sarsa_epsilon_greedy", "numerics": "int32_pow2", "order": order}
+    compare(dataclasses.replace(rows, state=one, action=one), 1, 1, **setting, tasklets=5)
 
 
 def fit(backend, rule="sarsa", numerics="int32_pow2", dpus=70, **more):
@@ -110,31 +125,33 @@ def fit(backend, rule="sarsa", numerics="int32_pow2", dpus=70, **more):
 
 
 @pytest.mark.parametrize(
-    ("rule", "numerics", "asynchronous"),
+    ("rule", "numerics", "asynchronous", "order"),
     [
-        ("double_q_learning", "int32_scaled", True),
-        pytest.param("sarsa", "int32_pow2", False, marks=pytest.mark.long),
+        ("double_q_learning", "int32_scaled", True, "RAN"),
+        pytest.param("sarsa", "int32_pow2", False, "SEQ", marks=pytest.mark.long),
     ],
 )
-def test_training(rule, numerics, asynchronous):
+def test_training(rule, numerics, asynchronous, order):
     backend = pim.upmem_backend(11, asynchronous=asynchronous)
-    tables = (fit(each, rule, numerics) for each in (backend, "jax"))
+    tables = (fit(each, rule, numerics, order=order) for each in (backend, "jax"))
     np.testing.assert_array_equal(*map(np.asarray, tables))
 
 
 def test_programs_are_shared():
-    """One program serves rules that do not draw, shapes of tables and logs."""
+    """One program of an order serves rules that do not draw, shapes of tables and logs."""
     toolkit = pim.upmem.find_toolkit("emulator")
     settings = pim.upmem.kernels.UpmemSettings(toolkit, 16, None, True, False, (26, 243, 26))
 
-    def path(rule, states, actions, runs, rows):
+    def path(rule, states, actions, runs, rows, order="SEQ"):
         made = tabular.make_rule(rule, tabular.int32_pow2())
-        order = tabular.make_order("SEQ")
-        program = tabular.PassProgram(made, order, states, actions, 128, 16, runs)
+        program = tabular.PassProgram(
+            made, tabular.make_order(order), states, actions, 128, 16, runs
+        )
         return pim.upmem.kernels.build_program(settings, program, rows)
 
     assert path("q_learning", 16, 4, 20, 500) == path("expected_sarsa", 500, 6, 90, 2_500)
     assert path("q_learning", 16, 4, 20, 500) != path("double_q_learning", 16, 4, 20, 500)
+    assert path("q_learning", 16, 4, 20, 500) != path("q_learning", 16, 4, 20, 500, "RAN")
 
 
 def test_what_is_recorded():
@@ -150,6 +167,9 @@ def test_what_is_recorded():
     assert report.gathered_bytes == 3 * (16 * 4 + 8)
     seconds = modelled.parts_of_run(pim.load_machine(), report)
     assert all(value > 0 for value in seconds.values())
+    with pim.upmem.recording() as recorded:
+        fit("upmem", dpus=1, lanes=2, order="RAN")
+    assert recorded.report.scattered_bytes == (700 + 16) * 8 + 2 * 16  # runs have heads
 
 
 @pytest.mark.long  # trains five passes first
@@ -196,8 +216,10 @@ def test_values_that_exceed_the_wram():
 
 
 def traced():
-    tables = (fit(x, "double_q_learning", dpus=3) for x in (pim.upmem_backend(3), "jax"))
-    np.testing.assert_array_equal(*map(np.asarray, tables))
+    for order in ("SEQ", "RAN"):
+        setting = {"rule": "double_q_learning", "dpus": 3, "order": order}
+        tables = (fit(x, **setting) for x in (pim.upmem_backend(3), "jax"))
+        np.testing.assert_array_equal(*map(np.asarray, tables))
 
 
 def test_no_race_under_a_random_schedule():

@@ -25,18 +25,18 @@ S, A, D, L = 6, 3, 4, 5
 LOG = synthetic(S, A, 150)
 
 
-def program_of(rule, numerics, chunks):
+def program_of(rule, numerics, chunks, order):
     made = tabular.make_rule(rule, tabular.make_numerics(numerics))
     sizes = chunks.num_states, chunks.num_actions, 1, chunks.lanes, chunks.runs
-    return tabular.PassProgram(made, tabular.make_order("SEQ"), *sizes)
+    return tabular.PassProgram(made, tabular.make_order(order), *sizes)
 
 
 class Case:
     """A log of which some chunks may be emptied, and a table, in some rule and numerics."""
 
-    def __init__(self, rule="sarsa_epsilon_greedy", numerics="int32_scaled", log=LOG):
+    def __init__(self, rule="sarsa_epsilon_greedy", numerics="int32_scaled", log=LOG, order="SEQ"):
         self.chunks = pim.partition(log, D, S, A, "owner", L)
-        self.program = program_of(rule, numerics, self.chunks)
+        self.program = program_of(rule, numerics, self.chunks, order)
         self.words = encode_chunks(self.program, self.chunks)
         self.lengths = jnp.asarray(self.chunks.lengths).at[1].set(0).at[2].set(3)
         self.dpus = jnp.asarray([7, 0, 3, 2**32 - 1], jnp.uint32)
@@ -75,9 +75,15 @@ def plain(case, alpha=0.3, epsilon=0.25, seed=5, first=2, passes=2):
             slots = begin + np.cumsum(np.diff(entries, prepend=entries[:1]) != 0)
             out[d, :, slots] = table[:, entries].T
             begin += len(np.unique(slots))
+            number = (int(case.dpus[d]) * L + lane) % 2**32
             for p in range(first, first + passes):
-                draws = oracle.stream(seed, p, (int(case.dpus[d]) * L + lane) % 2**32, 2)
-                for (_, ahead_of, reward, meta), slot in zip(rows, slots, strict=True):
+                order, draws = range(len(rows)), oracle.stream(seed, p, number, 2)
+                if case.program.order.name == "RAN":
+                    # Of a row the oracle looks at state and action.
+                    pairs = [divmod(int(entry), A) for entry in entries]
+                    order = oracle.rotated(pairs, oracle.stream(seed, p, number, 1))
+                for row in order:
+                    (_, ahead_of, reward, meta), slot = rows[row], slots[row]
                     column, k = 0, 0
                     if rule.choice == "logged":
                         column = meta & 0xFFFF
@@ -96,9 +102,10 @@ def plain(case, alpha=0.3, epsilon=0.25, seed=5, first=2, passes=2):
     return out.reshape(D, -1), visits.reshape(D, -1)
 
 
+@pytest.mark.parametrize("order", ["SEQ", "RAN"])
 @rules_and_numerics
-def test_equals_a_loop_over_rows(rule, numerics):
-    case = Case(rule, numerics)
+def test_equals_a_loop_over_rows(rule, numerics, order):
+    case = Case(rule, numerics, order=order)
     values, visits = plain(case)
     np.testing.assert_array_equal(case.launch(), values)
     np.testing.assert_array_equal(case.visits(), visits)
@@ -113,7 +120,7 @@ def test_equals_a_loop_over_rows_of_one_entry():
 
 @pytest.mark.parametrize("argument", quick.only(["alpha", "seed"], ["alpha", "epsilon", "seed"]))
 def test_vmap_equals_single_calls(argument):
-    case = Case()
+    case = Case(order="RAN")
     many = {
         "alpha": jnp.asarray([0.1, 0.5, 0.9]),
         "epsilon": jnp.asarray([0.0, 0.5, 1.0]),
@@ -136,11 +143,12 @@ def test_split_over_devices():
     np.testing.assert_array_equal(split, case.launch())
 
 
-def test_training_equals_jax():
+@pytest.mark.parametrize("order", ["SEQ", "RAN"])
+def test_training_equals_jax(order):
     chunks = pim.partition(LOG, D, S, A, "owner", L)
     rule, schedule = tabular.double_q_learning(tabular.int32_pow2()), pim.MergeSchedule(3, 2)
     native, jax_ = (
-        pim.train(chunks, rule=rule, schedule=schedule, backend=name).tables
+        pim.train(chunks, rule=rule, schedule=schedule, order=order, backend=name).tables
         for name in ("cpu", "jax")
     )
     assert np.any(np.asarray(native) != 0)

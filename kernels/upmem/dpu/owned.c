@@ -8,7 +8,8 @@
 #include <perfcounter.h>
 #include <string.h>
 
-#if !defined ARL_NUMERICS || !defined ARL_RULE || !defined ARL_LANES || !defined ARL_WORKSPACE
+#if !defined ARL_NUMERICS || !defined ARL_RULE || !defined ARL_ORDER || !defined ARL_LANES || \
+    !defined ARL_WORKSPACE
 #error "see kernels/upmem/dpu/CMakeLists.txt for the macros of a program"
 #endif
 
@@ -16,6 +17,7 @@
 #define ARL_WIDE 0
 
 #include "../owned.h"
+#include "order.h"
 #include "rule.h"
 
 enum {
@@ -24,6 +26,8 @@ enum {
 };
 
 _Static_assert(sizeof(arl_entry) == 4, "offsets are of 4-byte entries");
+_Static_assert(ARL_ORDER == ARL_SEQ || ARL_ORDER == ARL_RAN,
+               "other orders need targets that change");
 
 __host arl_owned_parameters parameters;
 __host arl_lane lanes[ARL_LANES];
@@ -74,6 +78,12 @@ ARL_INLINE void store_run(const place_t *at) {
   for (uint32_t k = 0; k < TABLES; ++k) *in_table(at->run, k) = at->q[k];
 }
 
+ARL_INLINE void begin_next_run(place_t *at) {
+  store_run(at);
+  ++at->run;
+  load_run(at);
+}
+
 ARL_INLINE place_t begin_lane(const arl_lane *lane, uint32_t pass) {
   place_t at = {.run = value_at(lane->run)};
   load_run(&at);
@@ -96,10 +106,8 @@ ARL_INLINE arl_value moved(arl_value entry, arl_value target, arl_value alpha) {
 
 ARL_INLINE void learn_row(place_t *at, const arl_owned_row *row, arl_value alpha) {
   uint32_t offset = row->value, second = 0;
-  if (offset & ARL_NEXT_RUN) {
-    store_run(at);
-    ++at->run;
-    load_run(at);
+  if (ARL_ORDER == ARL_SEQ && offset & ARL_NEXT_RUN) {
+    begin_next_run(at);
     offset &= ~ARL_NEXT_RUN;
   }
   if (arl_is_random(ARL_RULE)) {
@@ -136,6 +144,58 @@ ARL_INLINE void learn_lane(const arl_lane *lane, void *buffer) {
   }
 }
 
+// Records of a lane that lie in a tasklet's buffer, `fit` of them, or all the time if it holds all.
+typedef struct {
+  uint32_t row, fit, held;
+  arl_owned_row *buffer;
+} window_t;
+
+ARL_INLINE const arl_owned_row *read_records(const window_t *window, uint32_t first,
+                                             uint32_t count) {
+  if (window->held) return window->buffer + first;
+  mram_read(rows_in_mram + ((window->row + first) << 3), window->buffer, count << 3);
+  return window->buffer;
+}
+
+// The run whose head is record `head`, from a drawn row on and then those before it; `order` is the
+// stream of these draws. Returns its rows.
+ARL_INLINE uint32_t learn_run(place_t *at, const window_t *window, uint32_t head, uint32_t *order,
+                              arl_value alpha) {
+  const uint32_t rows = read_records(window, head, 1)->reward, begin = head + 1;
+  uint32_t next = begin + arl_below_large(arl_draw(order), rows), left = begin + rows - next;
+  for (uint32_t done = 0, count; done < rows; done += count) {
+    if (left == 0) {
+      next = begin;
+      left = rows - done;
+    }
+    count = window->held || left < window->fit ? left : window->fit;
+    const arl_owned_row *row = read_records(window, next, count), *end = row + count;
+    do learn_row(at, row, alpha);
+    while (++row != end);
+    next += count;
+    left -= count;
+  }
+  return rows;
+}
+
+// As learn_lane(), in the order RAN.
+ARL_INLINE void learn_rotated(const arl_lane *lane, void *buffer) {
+  const uint32_t rows = lane->rows, fit = 1u << (parameters.buffer_shift - 3);
+  const arl_value alpha = alpha_of_launch();
+  const window_t window = {lane->row, fit, rows <= fit, buffer};
+  if (window.held) mram_read(rows_in_mram + (lane->row << 3), buffer, rows << 3);
+  for (uint32_t k = 0; k < parameters.num_passes; ++k) {
+    const uint32_t pass = parameters.first_pass + k;
+    place_t at = begin_lane(lane, pass);
+    uint32_t order = arl_stream(parameters.seed, pass, lane->index, ARL_ORDER_STREAM);
+    for (uint32_t head = 0; head < rows;) {
+      if (head > 0) begin_next_run(&at);
+      head += 1 + learn_run(&at, &window, head, &order, alpha);
+    }
+    store_run(&at);
+  }
+}
+
 // The workspace's first bytes between MRAM and WRAM, each tasklet its pieces.
 ARL_INLINE void move_workspace(uint32_t end, const int store) {
   for (uint32_t at = ARL_COUNTER_BYTES + me() * MOST_DMA; at < end; at += NR_TASKLETS * MOST_DMA) {
@@ -154,7 +214,7 @@ int main(void) {
   barrier_wait(&everybody);
   uint8_t *buffer = workspace + parameters.operands + (me() << parameters.buffer_shift);
   for (uint32_t k = me(); k < ARL_LANES; k += NR_TASKLETS)
-    if (lanes[k].rows > 0) learn_lane(lanes + k, buffer);
+    if (lanes[k].rows > 0) (ARL_ORDER == ARL_RAN ? learn_rotated : learn_lane)(lanes + k, buffer);
   barrier_wait(&everybody);
   move_workspace(ARL_COUNTER_BYTES + (TABLES * parameters.run_bytes + 7) / 8 * 8, 1);
   barrier_wait(&everybody);

@@ -22,25 +22,36 @@ class Divider {
         moved_(program.rule == ARL_SARSA ? 1 : columns_),
         places_(program.values(), none) {}
 
-  // Give `count` records the places of their values, and lanes their rows. Records hold offsets
-  // from the first value.
-  void divide(const arl_wide_row *rows, uint32_t count, arl_owned_row *records, arl_lane *lanes) {
+  // Make records of `count` rows, with the places of their values, and give lanes their records.
+  // Records hold offsets from the first value.
+  void divide(const arl_wide_row *rows, uint32_t count, arl_lane *lanes) {
+    const bool heads = program_.order == ARL_RAN;
+    size_t head = 0;
     entries.clear();
     indices.clear();
+    records.clear();
     for (uint32_t k = 0, row = 0; k < program_.lanes; ++k) {
       const uint32_t length = count / program_.lanes + (k < count % program_.lanes);
-      lanes[k] = {row, length, static_cast<uint32_t>(entries.size()), 0};
+      const auto begin = static_cast<uint32_t>(records.size());
+      lanes[k] = {begin, 0, static_cast<uint32_t>(entries.size()), 0};
       for (const uint32_t first = row; row < first + length; ++row) {
         const bool begins = row == first || rows[row].entry != rows[row - 1].entry;
         if (begins) entries.push_back(rows[row].entry);
-        records[row] = {place(rows[row]) | (begins && row > first ? ARL_NEXT_RUN : 0),
-                        rows[row].reward};
+        if (begins && heads) {
+          head = records.size();
+          records.push_back({0, 0});
+        }
+        if (heads) ++records[head].reward;
+        const uint32_t mark = begins && row > first && !heads ? ARL_NEXT_RUN : 0;
+        records.push_back({place(rows[row]) | mark, rows[row].reward});
       }
+      lanes[k].rows = static_cast<uint32_t>(records.size()) - begin;
     }
     for (size_t k = 0; k < indices.size(); k += moved_) places_[indices[k]] = none;
   }
 
   std::vector<uint32_t> entries, indices;
+  std::vector<arl_owned_row> records;
 
  private:
   static constexpr uint32_t none = UINT32_MAX;
@@ -82,30 +93,34 @@ uint32_t Program::columns() const {
 Lanes divide(const Program &program, const Rows &rows) {
   Lanes made;
   made.lanes.resize(static_cast<size_t>(rows.chunks) * program.lanes);
-  made.records.resize(static_cast<size_t>(rows.chunks) * rows.capacity);
+  std::vector<std::vector<arl_owned_row>> records;
   Divider divider(program);
   size_t most_values = 0;
   for (size_t d = 0; d < rows.chunks; ++d) {
     const size_t first = d * rows.capacity;
-    const uint32_t count = static_cast<uint32_t>(rows.lengths[d]);
-    divider.divide(reinterpret_cast<const arl_wide_row *>(rows.words) + first, count,
-                   made.records.data() + first, made.lanes.data() + d * program.lanes);
+    divider.divide(reinterpret_cast<const arl_wide_row *>(rows.words) + first,
+                   static_cast<uint32_t>(rows.lengths[d]), made.lanes.data() + d * program.lanes);
     const size_t runs = divider.entries.size();
     if (runs > program.runs)
       throw Error(Kind::invalid, "chunk " + std::to_string(d) + " has " + std::to_string(runs) +
                                      " runs, more than " + std::to_string(program.runs));
     made.runs = std::max(made.runs, static_cast<uint32_t>(runs));
-    made.longest = std::max(made.longest, (count + program.lanes - 1) / program.lanes);
+    made.stride = std::max(made.stride, divider.records.size());
     most_values = std::max(most_values, divider.indices.size());
     made.entries.push_back(divider.entries);
     made.indices.push_back(divider.indices);
+    records.push_back(divider.records);
   }
   made.results = ARL_COUNTER_BYTES + padded(program.tables() * made.runs * entry_bytes);
   made.operands = made.results + padded(most_values * entry_bytes);
   for (size_t k = 0; k < made.lanes.size(); ++k) {
     made.lanes[k].run = static_cast<uint32_t>(ARL_COUNTER_BYTES + made.lanes[k].run * entry_bytes);
     made.lanes[k].index = static_cast<uint32_t>(rows.first * size_t{program.lanes} + k);
+    made.longest = std::max(made.longest, made.lanes[k].rows);
   }
+  made.records.resize(rows.chunks * made.stride);
+  for (size_t d = 0; d < rows.chunks; ++d)
+    std::copy(records[d].begin(), records[d].end(), made.records.begin() + d * made.stride);
   for (arl_owned_row &record : made.records) record.value += static_cast<uint32_t>(made.results);
   return made;
 }

@@ -15,10 +15,11 @@ namespace accel_rl::upmem {
 
 struct Lanes {
   std::vector<arl_lane> lanes;                 // [D][L]
-  std::vector<arl_owned_row> records;          // [D][T]
+  std::vector<arl_owned_row> records;          // [D][stride]
+  size_t stride = 0;                           // most records of a DPU
   std::vector<std::vector<uint32_t>> entries;  // [D], of each run: its s * A + a
   std::vector<std::vector<uint32_t>> indices;  // [D], of each value of W that its rows look at
-  uint32_t runs = 0, longest = 0;              // most runs of a DPU, most rows of a lane
+  uint32_t runs = 0, longest = 0;              // most runs of a DPU, most records of a lane
   // Bytes of the workspace with counter and runs, and with the values of the DPU with most.
   size_t results = 0, operands = 0;
 };

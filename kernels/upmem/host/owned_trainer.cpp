@@ -33,7 +33,7 @@ void OwnedTrainer::load_rows(const Rows &rows) {
   const size_t buffers = std::min(program_.tasklets, program_.lanes);
   const size_t needed = lanes_.operands + (buffers << least_shift);
   const size_t lane_bytes = program_.lanes * sizeof(arl_lane);
-  const size_t record_bytes = rows.capacity * sizeof(arl_owned_row);
+  const size_t record_bytes = lanes_.stride * sizeof(arl_owned_row);
   dpus_.attempt([&] {
     if (needed > program_.workspace)
       throw Error(Kind::too_large, "runs and values of a DPU need " + std::to_string(needed) +

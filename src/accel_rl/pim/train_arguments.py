@@ -9,6 +9,7 @@ import numpy as np
 
 from accel_rl.arguments import real, require_array, whole
 from accel_rl.pim.cost import DpuWorkload, OwnerExchange, check_fits
+from accel_rl.pim.cost.workload import OWNER_ORDERS
 from accel_rl.pim.partition import Chunks, record_bytes
 from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
 from accel_rl.tabular.program import PassProgram
@@ -21,10 +22,10 @@ def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) 
     """Check the ranges of concrete numbers."""
     nx = program.rule.numerics
     whole("target_block", program.target_block, 1)
-    if program.lanes and program.order.name != "SEQ":
+    if program.lanes and program.order.name not in OWNER_ORDERS:
         raise ValueError(
-            f"order must be SEQ by owner, where targets do not change within a period, got "
-            f"{program.order.name}"
+            f"order must be {' or '.join(OWNER_ORDERS)} by owner, where it only weighs the rows of "
+            f"a run, got {program.order.name}"
         )
     if nx.dtype == np.int32:
         whole("num_actions of INT32", program.num_actions, 1, MAX_MEAN)
@@ -112,6 +113,7 @@ def _check_owner_memory(
             num_states=program.num_states,
             num_actions=program.num_actions,
             rule=rules.get(program.rule.choice or "", "q_learning"),
+            order=program.order.name,
             tasklets=tasklets,
             owner=OwnerExchange(chunks.runs, needed, every, chunks.lanes),
         )

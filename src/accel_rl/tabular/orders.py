@@ -1,9 +1,10 @@
 """Sampling orders of a chunk's rows in a pass (SwiftRL's SEQ, STR, RAN).
 
 An order is a permutation of the rows of one DPU's chunk. RAN with replacement is the exception: it
-draws as many rows as the chunk has, independently.
+draws as many rows as the chunk has, independently. By owner RAN rotates the rows of each run.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -44,7 +45,8 @@ def make_order(name: str, stride: int = 4) -> Order:
     Args:
       name: "SEQ": as stored. "STR": rows o, o + stride, o + 2 * stride, ... for o = 0, 1, ...
         "RAN": without replacement, a random permutation of blocks of 128 rows times a random
-        permutation within a block. "RAN_REPLACEMENT": independent draws.
+        permutation within a block; by owner each run from a random row on, cyclically.
+        "RAN_REPLACEMENT": independent draws.
       stride: distance of consecutive rows in STR, at least 1.
     """
     one_of("order", name, NAMES)
@@ -82,6 +84,42 @@ def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
         draws = random.lcg_draws(key, capacity)
         index = random.below_large(draws, length.astype(jnp.uint32)).astype(jnp.int32)
     return jnp.where(step < length, index, step)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RunPlaces:
+    """Run of each row of M lanes, a step of all lanes at a time; made by `place_runs`."""
+
+    number: Array  # [T, M] int32, of the run in its lane
+    begin: Array  # [T, M] int32, step of the run's first row
+    rows: Array  # [T, M] int32, rows of the run, at least 1
+
+
+def place_runs(first: Array, valid: Array) -> RunPlaces:
+    """Find the runs of lanes [T, M] from their first rows; rows that are not valid are padding."""
+    step = jnp.arange(first.shape[0], dtype=jnp.int32)[:, None]
+    size = valid.sum(axis=0, dtype=jnp.int32)[None, :]
+    number = jnp.cumsum(first, axis=0, dtype=jnp.int32) - 1
+    begin = jax.lax.cummax(jnp.where(first, step, 0), axis=0)
+    following = jnp.concatenate([jnp.where(first, step, size)[1:], size])
+    end = jax.lax.cummin(following, axis=0, reverse=True)
+    return RunPlaces(jnp.maximum(number, 0), begin, jnp.maximum(end - begin, 1))
+
+
+def rotate_runs(places: RunPlaces, keys: Array, most: int) -> Array:
+    """Return the step whose row each step of a pass takes by owner in RAN, int32 [T, M].
+
+    Args:
+      places: from `place_runs`.
+      keys: uint32 [M], each lane's stream of order draws; a run takes one draw.
+      most: runs of a lane at most, static.
+    """
+    draws = random.lcg_draws(keys, most)  # [M, most]
+    draw = jnp.take_along_axis(draws, places.number.T, axis=1, mode="clip").T
+    offset = random.below_large(draw, places.rows.astype(jnp.uint32)).astype(jnp.int32)
+    step = jnp.arange(places.rows.shape[0], dtype=jnp.int32)[:, None]
+    return places.begin + (step - places.begin + offset) % places.rows
 
 
 def _strided(step: Array, length: Array, stride: int) -> Array:

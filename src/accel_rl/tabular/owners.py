@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.tabular import random
+from accel_rl.tabular.orders import RunPlaces, place_runs
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import TabularRow, from_words
 from accel_rl.tabular.rule import Coefficients, TabularRule, learning_first, move_towards
@@ -52,6 +53,7 @@ class Steps:
     begin: Array  # [D, R] int32, t * M + lane of each run's first row; T * M where there is no run
     last: Array  # [D, R] int32, t * M + lane of each run's last row
     rows: Array  # [D, R] int32
+    places: RunPlaces | None  # of rows in their runs, for the order RAN
 
 
 def columns(rule: TabularRule, num_actions: int) -> int:
@@ -154,7 +156,7 @@ def arrange(program: PassProgram, words: Array, lengths: Array) -> Lanes:
     )
 
 
-def steps_of(lanes: Lanes, runs: Runs) -> Steps:
+def steps_of(program: PassProgram, lanes: Lanes, runs: Runs) -> Steps:
     """Transpose lanes, so that the rows of a step are contiguous."""
     num_dpus, capacity, count = lanes.index.shape
     dpu = jnp.arange(num_dpus, dtype=jnp.int32)[:, None]
@@ -168,13 +170,15 @@ def steps_of(lanes: Lanes, runs: Runs) -> Steps:
     def transposed(of_row: Array) -> Array:
         return jnp.moveaxis(of_row, 1, 0).reshape(capacity, -1)
 
+    first = transposed(lanes.first)
     return Steps(
         index=transposed(lanes.index),
         reward=transposed(lanes.reward),
-        first=transposed(lanes.first),
+        first=first,
         begin=place(lanes.begin),
         last=place(lanes.last),
         rows=runs.rows,
+        places=place_runs(first, transposed(lanes.valid)) if program.order.random else None,
     )
 
 
@@ -235,11 +239,13 @@ def sweep(
     )
 
 
-def lane_keys(program: PassProgram, dpus: Array, seed: Array, pass_index: Array) -> Array:
-    """Return the stream of each lane's draws, uint32 [D * L]; `dpus` [D] are global indices."""
+def lane_keys(
+    program: PassProgram, dpus: Array, seed: Array, pass_index: Array, stream: int
+) -> Array:
+    """Return each lane's key of a stream, uint32 [D * L]; `dpus` [D] are global indices."""
     lane = jnp.arange(program.lanes, dtype=jnp.uint32)
     number = dpus[:, None] * np.uint32(program.lanes) + lane
-    return random.stream_key(seed, pass_index, number.reshape(-1), random.ACTION_STREAM)
+    return random.stream_key(seed, pass_index, number.reshape(-1), stream)
 
 
 def visit_counts(program: PassProgram, steps: Steps, c: Coefficients, keys: Array) -> Array:

@@ -1,13 +1,15 @@
 """Emulation of passes by owner in JAX: DPUs split over devices, all lanes of a device together."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from accel_rl.tabular import owners
+from accel_rl.tabular import owners, random
+from accel_rl.tabular.orders import rotate_runs
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Coefficients
 from accel_rl.types import Array, ArrayLike
@@ -31,7 +33,7 @@ def load(
 
     def arrange(words: Array, lengths: Array, dpus: Array) -> OwnerMemory:
         runs = owners.find_runs(program, words, lengths)
-        steps = owners.steps_of(owners.arrange(program, words, lengths), runs)
+        steps = owners.steps_of(program, owners.arrange(program, words, lengths), runs)
         return OwnerMemory(jax.tree.map(lambda x: x[None], steps), runs.entry, dpus)
 
     return device_map(arrange, 0, mesh)(words, lengths, dpus)
@@ -55,8 +57,9 @@ def launch(
         starts = owners.run_starts(program, memory.entry, table).reshape(len(memory.dpus), -1)
 
         def one_pass(k: Array, runs: Array) -> Array:
-            keys = owners.lane_keys(program, memory.dpus, seed, first + k)
-            return owners.sweep(program, steps, runs, values, c, keys)
+            keys_of = functools.partial(owners.lane_keys, program, memory.dpus, seed, first + k)
+            taken = _in_order(program, steps, keys_of(random.ORDER_STREAM))
+            return owners.sweep(program, taken, runs, values, c, keys_of(random.ACTION_STREAM))
 
         return jax.lax.fori_loop(np.uint32(0), np.uint32(num_passes), one_pass, starts)
 
@@ -79,7 +82,9 @@ def visits(
         steps = jax.tree.map(lambda x: x[0], memory.steps)
 
         def add(k: Array, counts: Array) -> Array:
-            keys = owners.lane_keys(program, memory.dpus, seed, first + k)
+            # Choices go by the step, and the steps of a run are the same in any order.
+            stream = random.ACTION_STREAM
+            keys = owners.lane_keys(program, memory.dpus, seed, first + k, stream)
             return counts + owners.visit_counts(program, steps, c, keys)
 
         zeros = jnp.zeros((len(memory.dpus), program.results), jnp.uint32)
@@ -87,3 +92,15 @@ def visits(
 
     seed, first_pass = (jnp.asarray(x, jnp.uint32) for x in (seed, first_pass))
     return device_map(count, (0, None, None, None), mesh)(memory, c, seed, first_pass)
+
+
+def _in_order(program: PassProgram, steps: owners.Steps, keys: Array) -> owners.Steps:
+    """Put rows into the order of a pass, for which lanes have `keys`."""
+    if steps.places is None:
+        return steps
+    source = rotate_runs(steps.places, keys, min(len(steps.index), program.runs))
+    index, reward = (
+        jnp.take_along_axis(column, source, axis=0, mode="clip")
+        for column in (steps.index, steps.reward)
+    )
+    return dataclasses.replace(steps, index=index, reward=reward)

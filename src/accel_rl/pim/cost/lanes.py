@@ -2,7 +2,8 @@
 
 Tasklet k takes the lanes k, k + t, ... of the DPU's L lanes. In a lane it takes the rows one after
 the other, from a buffer of its own; targets come from values that do not change within a launch, so
-tasklets meet at the beginning and the end of a launch only.
+tasklets meet at the beginning and the end of a launch only. In RAN each run comes after a head with
+its length, and is taken in two parts.
 """
 
 import numpy as np
@@ -28,9 +29,15 @@ def lane_pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> Kern
     owner = workload.exchange
     k, reissue = load_calibration(), machine.pipeline_reissue
     update = owner_instructions(workload.rule, workload.numerics)
+    heads = _heads(workload)
+    if heads:
+        update += k["owner_row_in_ran"]
     lengths = rows // owner.lanes + (np.arange(owner.lanes) < rows % owner.lanes)
     fit = lane_buffer_bytes(machine, workload) // workload.record_bytes
+    held = lengths.max() + heads <= fit
     blocks = -(-lengths // fit)
+    if heads and not held:
+        blocks += np.where(lengths > 0, 2 * heads, 0)  # a head, and a part that ends early
 
     def cycles(work: np.ndarray) -> float:
         """Return cycles per instruction of an item, for items [L] of lanes."""
@@ -43,9 +50,13 @@ def lane_pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> Kern
     shared = k["owner_lane"] * cycles(lengths > 0) + k["owner_block"] * cycles(blocks)
     # Runs beyond the one that each lane begins with; which lanes have them is not known.
     more = owner.runs - min(owner.runs, owner.lanes)
-    shared += k["owner_run"] * pipeline.share_cycles(more, working_tasklets(workload), reissue)
+    run = k["owner_run"]
+    if heads:
+        run += k["owner_run_in_ran"]
+        shared += (k["owner_run_in_ran"] + k["owner_lane_in_ran"]) * cycles(lengths > 0)
+    shared += run * pipeline.share_cycles(more, working_tasklets(workload), reissue)
     # A lane that the buffer holds is read once a launch.
-    reads = _reads(int(lengths.max()), fit) if lengths.max() > fit else []
+    reads = [] if held else [*_reads(int(lengths.max()), fit), (1, 2 * heads)]
     wait = sum(number * _wait(machine, workload, size, update) for size, number in reads)
     return KernelCycles(apply=update * cycles(lengths), share=shared, mram_wait=wait)
 
@@ -56,7 +67,7 @@ def lane_launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
     All tasklets read the first rows of their lanes at the same time.
     """
     k, tasklets = load_calibration(), workload.tasklets
-    longest = -(-max(workload.rows_per_dpu) // workload.exchange.lanes)
+    longest = -(-max(workload.rows_per_dpu) // workload.exchange.lanes) + _heads(workload)
     size = min(longest * workload.record_bytes, lane_buffer_bytes(machine, workload))
     readers = working_tasklets(workload)
     return KernelCycles(
@@ -96,6 +107,11 @@ def lane_wram_parts(workload: DpuWorkload) -> dict[str, int]:
         "stacks": int(k["stack_bytes"]) * workload.tasklets,
         "reserve": int(k["wram_reserve"]),
     }
+
+
+def _heads(workload: DpuWorkload) -> int:
+    """Return the heads of runs in a lane: RAN has one for each run."""
+    return -(-workload.exchange.runs // workload.exchange.lanes) if workload.order == "RAN" else 0
 
 
 def _reads(longest: int, fit: int) -> list[tuple[int, int]]:

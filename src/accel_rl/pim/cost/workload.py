@@ -6,6 +6,7 @@ from accel_rl.arguments import one_of, whole, within
 from accel_rl.pim.cost.instructions import check_rule
 
 ORDERS = ("SEQ", "STR", "RAN", "RAN_REPLACEMENT")
+OWNER_ORDERS = ("SEQ", "RAN")  # by owner
 
 
 def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
@@ -62,8 +63,8 @@ class DpuWorkload:
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random. By
         time only.
       owner: sizes of the exchange if the log is partitioned by owner, None if by time. By owner
-        rows are visited in order, targets come from the values at a launch's start, and records
-        have 8 bytes.
+        the order is SEQ or RAN, targets come from the values at a launch's start, and records have
+        8 bytes.
     """
 
     rows_per_dpu: tuple[int, ...]
@@ -93,8 +94,9 @@ class DpuWorkload:
         if self.record_bytes not in (8, 16):
             raise ValueError(f"record_bytes must be 8 or 16, got {self.record_bytes}")
         if self.owner is not None:
-            if self.order != "SEQ":
-                raise ValueError(f"order must be SEQ by owner, got {self.order}")
+            if self.order not in OWNER_ORDERS:
+                known = " or ".join(OWNER_ORDERS)
+                raise ValueError(f"order must be {known} by owner, got {self.order}")
             if self.record_bytes != 8:
                 raise ValueError(f"record_bytes must be 8 by owner, got {self.record_bytes}")
         if self.independent and self.owner is not None:
@@ -155,8 +157,12 @@ class DpuWorkload:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of records pushed to each DPU; all have the length of the longest chunk."""
-        return align8(max(self.rows_per_dpu) * self.record_bytes)
+        """Bytes of records pushed to each DPU; all have the length of the longest chunk.
+
+        By owner each run has a record more in RAN.
+        """
+        heads = self.exchange.runs if self.owner is not None and self.order == "RAN" else 0
+        return align8((max(self.rows_per_dpu) + heads) * self.record_bytes)
 
     @property
     def working_tasklets(self) -> int:

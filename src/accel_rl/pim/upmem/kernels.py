@@ -107,6 +107,7 @@ def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) 
     rates = settings.rates or ()
     options: dict[str, object] = {
         "NUMERICS": numerics,
+        "ORDER": program.order.name,
         "TASKLETS": settings.tasklets,
         "DPU_FLAGS": ";".join(settings.toolkit.compiler_flags(settings.machine)),
     }
@@ -121,7 +122,7 @@ def build_program(settings: UpmemSettings, program: PassProgram, capacity: int) 
         rates = (rates[0], 0, 0) if rates else ()
     else:
         options |= {name.upper(): size for name, size in _sizes(program, capacity).items()}
-        options |= {"RULE": rule, "ORDER": program.order.name}
+        options |= {"RULE": rule}
     return dpu_program(settings.toolkit, options | {"RATES": ";".join(map(str, rates))})
 
 
