@@ -104,11 +104,11 @@ class DpuWorkload:
             raise ValueError("independent DPUs exchange nothing, so owner must be None")
         if self.imbalance is not None:
             within("imbalance", self.imbalance, "[1, inf]")
-        if self.visited is not None:
-            whole("visited", self.visited, 1, self._most_visited)
         sizes = ("num_states", "num_actions", "stride", "value_bytes")
         for name in (*sizes, "target_block", "tasklets", "passes", "period"):
             whole(name, getattr(self, name), 1)
+        if self.visited is not None:
+            whole("visited", self.visited, 1, self._most_visited)
 
     @property
     def dpus(self) -> int:
