@@ -30,10 +30,13 @@ _GROUPS = {
     "launches": ("kernel_launch",),
     "cycles": ("kernel_",),
     "program": ("program", "parameters"),
-    "records": ("records", "lanes"),
+    "records": ("records", "lanes", "lists"),
     "pulls": ("merge_pull", "last_pull"),
     "pushes": ("merge_broadcast", "first_table", "merge_push", "first_push"),
-    "host": ("merge_host", "last_merge", "merge_gather", "first_gather"),
+    "host": (
+        *("merge_host", "last_merge", "merge_expand", "last_expand"),
+        *("merge_gather", "first_gather"),
+    ),
 }
 
 

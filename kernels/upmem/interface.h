@@ -12,7 +12,7 @@ typedef struct {
   uint32_t explore;                // epsilon in 1/65,536
   uint32_t wide;                   // 1: rows are of 16 bytes, 0: of 8 bytes, with a codebook
   uint32_t count_instructions;     // what `counted` holds: 1: instructions, 0: cycles
-  uint32_t unused;
+  uint32_t listed;                 // entries of `visited`, a multiple of 4; 0: there is no list
 } arl_parameters;
 
 // Chunk of one DPU. Host variable `chunk`.
@@ -25,7 +25,10 @@ typedef struct {
 enum { ARL_CODEBOOK = 256 };
 
 // Host variable `counted`, uint64: what a DPU counted in the last launch.
-// MRAM variable `tables`: entries, K * S * A rounded up to an even number.
+// MRAM variable `tables`: entries, K * S * A rounded up to an even number. A launch with a list
+// leaves the listed entries of each table at its front, K * listed of them, in place of all.
+// MRAM variable `visited`: that list, sorted entries of the chunk's rows; zeros where it is shorter
+// than another DPU's. WRAM holds fewer entries than 16 bits count.
 // MRAM heap: the rows of the chunk.
 
 _Static_assert(sizeof(arl_parameters) % 8 == 0 && sizeof(arl_chunk) == 8, "transfers want 8 bytes");

@@ -35,8 +35,11 @@ def build(tasklets, source=SOURCE, **setting):
     )  # fmt: skip
 
 
-def launch(program, transitions, dpus, *, rule, numerics, order, block, states, actions, stride=4):
-    """Tables after two passes on every DPU, and NumPy's."""
+def launch(
+    program, transitions, dpus, *, rule, numerics, order, block, states, actions, stride=4,
+    lists=False,
+):  # fmt: skip
+    """Tables after two passes on every DPU, and NumPy's; `lists`: DPUs return visited entries."""
     nx = oracle.NUMERICS[numerics]()
     chunks = oracle.chunk_rows(oracle.encode(transitions, nx), dpus)
     start = oracle.zeros(rule, nx, states, actions)
@@ -56,7 +59,12 @@ def launch(program, transitions, dpus, *, rule, numerics, order, block, states, 
     codebook[: len(codes)] = codes
     tables = np.zeros((start.size + 1) // 2 * 2, nx.dtype)
     tables[: start.size] = start.reshape(-1)
-    parameters = [9, 1, 2, *map(bits, rates[:3]), rates[3], 0, 0, 0]
+    visited = [np.unique([s * actions + a for s, a, *_ in chunk]) for chunk in chunks]
+    listed = -(-max(map(len, visited)) // 4) * 4 if lists else 0
+    padded = np.zeros((dpus, -(-states * actions // 4) * 4), np.uint16)
+    for d, entries in enumerate(visited):
+        padded[d, : len(entries)] = entries
+    parameters = [9, 1, 2, *map(bits, rates[:3]), rates[3], 0, 0, listed]
     result = pim_emu.run(
         program,
         dpus=dpus,
@@ -66,7 +74,16 @@ def launch(program, transitions, dpus, *, rule, numerics, order, block, states, 
         scatter={
             "chunk": np.array([(len(c), d) for d, c in enumerate(chunks)], np.uint32),
             "heap": records.reshape(dpus, -1),
+            "visited": padded,
         },
         gather={"tables": (nx.dtype, len(tables))},
     )  # fmt: skip
-    return result["tables"][:, : start.size].reshape(truth.shape), truth
+    found = result["tables"]
+    if not lists:
+        return found[:, : start.size].reshape(truth.shape), truth
+    spread = np.broadcast_to(start.reshape(len(start), -1), (dpus, len(start), states * actions))
+    spread = spread.copy()
+    for d, entries in enumerate(visited):
+        values = found[d, : len(start) * listed].reshape(-1, listed)
+        spread[d][:, entries] = values[:, : len(entries)]
+    return spread.reshape(truth.shape), truth

@@ -9,7 +9,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sdk_present import needs_sdk
 
@@ -327,6 +327,37 @@ def test_tasklets_jump_over_the_draws_of_others():
         assert kernel.block_cycles(MACHINE, w, 128).random == jumps * 16 * 110
 
 
+def test_few_visited_entries_are_listed():
+    def listed(visited=None, rows=(10_000,), **fields):
+        return workload(rows, 10, 10, visited=visited, **fields).listed
+
+    assert [listed(n) for n in (1, 4, 5, 48, 49, 100)] == [4, 4, 8, 48, 0, 0]  # up to half of 100
+    assert [listed(rows=(n, 1)) for n in (3, 30, 49, 10_000)] == [4, 32, 0, 0]  # a row each
+    assert listed(rows=(3, 1), visited=2) == 4
+    w = workload((30,), 10, 10, rule="double_q_learning", visited=21)
+    assert (w.listed, w.list_bytes, w.pulled_bytes, w.table_bytes) == (24, 48, 192, 800)
+    dense = dataclasses.replace(w, rows_per_dpu=(10_000,), visited=99)
+    assert (dense.listed, dense.list_bytes, dense.pulled_bytes) == (0, 0, 800)
+    for fields, most in (({"rows": (7, 3)}, 7), ({"rows": (500,)}, 64)):
+        for visited in (0, most + 1):
+            with pytest.raises(ValueError, match=f"visited must be .* {most}, got {visited}"):
+                workload(**fields, visited=visited)
+
+
+def test_listed_entries_are_moved_in_pieces_by_hand():
+    # 40 pieces of 32 entries: 16 tasklets take 3, 3, ... and 2; all read at the same time.
+    w = workload((10_000,), 500, 6, visited=1280)
+    instructions = 26 + 32 * 4
+    rounds = 2 * 16 + 11  # of an instruction of each piece: 8 tasklets have a third one
+    reads = (15 + 15 + 7) * occupied(64) + 3 * (77 + 32)
+    back = instructions * rounds + reads + 3 * (61 + 64)
+    assert mram.table_cycles(MACHINE, w) == pytest.approx(6 * 77 + 6000 + back)
+    # Of two tables, by one tasklet: 5 pieces, the last of 4 entries, read once and written twice.
+    w = workload((10_000,), 500, 6, rule="double_q_learning", tasklets=1, visited=132)
+    back = 11 * 2 * (5 * 26 + 132 * 4) + 5 * (77 + 32 + 2 * (61 + 64))
+    assert mram.table_cycles(MACHINE, w) == pytest.approx(12 * 77 + 12_000 + back)
+
+
 def test_launches_move_the_tables_between_mram_and_wram():
     w = workload(num_states=500, num_actions=6, passes=10, period=4)
     assert w.launches == 3
@@ -396,6 +427,41 @@ def test_the_four_parts_by_hand():
     host = result.total - result.pim_kernel
     assert result.energy_joules == pytest.approx(0.15 * 128 * result.pim_kernel + 73 * host)
     assert list(result.parts()) == ["cpu_to_pim", "pim_kernel", "inter_pim", "pim_to_cpu"]
+
+
+def test_listed_entries_are_pulled_and_put_into_tables():
+    w = workload(cost.split_rows(64_000, 128), 500, 6, passes=10, visited=317)
+    detail = cost.modelled_seconds(MACHINE, w).detail
+    assert detail["lists"] == pytest.approx(128 * 2 * 320 / 6.68e9)
+    assert detail["last_pull"] == pytest.approx(128 * 4 * 320 / 4.74e9)
+    assert detail["merge_pull"] == pytest.approx(9 * detail["last_pull"])
+    assert detail["last_expand"] == pytest.approx(128 * (12_000 + 6 * 320) / 15e9)
+    assert detail["merge_expand"] == pytest.approx(9 * detail["last_expand"])
+    whole = cost.modelled_seconds(MACHINE, dataclasses.replace(w, num_states=105)).detail
+    same = cost.modelled_seconds(MACHINE, dataclasses.replace(w, num_states=105, passes=1)).detail
+    assert whole["last_pull"] == pytest.approx(128 * 4 * 630 / 4.74e9)
+    assert whole["lists"] == whole["last_expand"] == same["merge_expand"] == 0
+    for name in ("merge_broadcast", "merge_host"):  # of tables as before
+        assert detail[name] == pytest.approx(whole[name] * 500 / 105)
+    alone = cost.modelled_seconds(MACHINE, dataclasses.replace(w, independent=True)).detail
+    assert alone["last_expand"] == detail["last_expand"]
+    double = dataclasses.replace(w, rule="double_q_learning")
+    twice = cost.modelled_seconds(MACHINE, double).detail
+    assert twice["last_expand"] == pytest.approx(2 * detail["last_expand"])
+    assert twice["lists"] == detail["lists"]
+
+
+def test_lists_pay_where_they_are_used():
+    """At the limit, half of a table, they cost the host about what they save."""
+
+    def seconds(visited):
+        w = workload(cost.split_rows(4_000_000, 1_920), 500, 6, visited=visited)
+        return cost.modelled_seconds(MACHINE, w).total
+
+    whole = seconds(1_501)
+    assert seconds(1_500) == pytest.approx(whole, rel=0.05)
+    for visited in (4, 100, 700, 1_200):
+        assert seconds(visited) < whole
 
 
 def test_independent_agents_move_their_tables_once():
@@ -500,7 +566,10 @@ WORKLOADS = st.builds(
 @given(WORKLOADS, st.integers(1, 500))
 def test_more_work_never_takes_less_time(w, more):
     def seconds(**changes):
-        return cost.modelled_seconds(MACHINE, dataclasses.replace(w, **changes))
+        changed = dataclasses.replace(w, **changes)
+        # Lists spare transfers and take instructions: where they begin or end, more may take less.
+        assume((changed.listed > 0) == (w.listed > 0))
+        return cost.modelled_seconds(MACHINE, changed)
 
     base = seconds()
     assert base.energy_joules > 0
@@ -535,7 +604,7 @@ def test_taxi_fits_and_a_large_table_does_not():
 
 
 def test_the_largest_chunk_fits_mram_and_one_row_more_does_not():
-    table, reserve = 16 * 4 * 4, 65_536
+    table, reserve = 16 * 4 * (4 + 2), 65_536  # entries, and a list of them
     most = (64 * 2**20 - table - reserve) // 8
     cost.check_fits(MACHINE, workload((most,)))
     total = (most + 1) * 8 + table + reserve

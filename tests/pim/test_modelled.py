@@ -56,6 +56,8 @@ def test_load_counts_pairs_and_record_bytes():
     assert (load.num_states, load.num_actions, load.record_bytes) == (500, 6, 8)
     run = modelled.workload(load_machine(), load, dataclasses.replace(KERNEL, merge="mean"), dpus=7)
     assert run.rows_per_dpu == cost.split_rows(1000, 7)
+    chunks = np.split(load.pairs, np.cumsum(run.rows_per_dpu)[:-1])
+    assert run.visited == max(len(set(chunk.tolist())) for chunk in chunks)
     assert not run.weighted_merge
     assert modelled.workload(load_machine(), load, KERNEL, dpus=7).weighted_merge
 

@@ -294,7 +294,7 @@ def test_rows_that_exceed_the_mram():
     long = jax.tree.map(lambda x: jnp.pad(x, [(0, 0), (0, rows - x.shape[1])]), chunks.transitions)
     long = dataclasses.replace(chunks, transitions=long)
     error = caught(pim.upmem.TooLarge, train, chunks=long, machine=None, order="SEQ")
-    assert "a chunk of 8388608 rows needs 67108864 B of MRAM, 67108800 B are left" in str(error)
+    assert "a chunk of 8388608 rows needs 67108864 B of MRAM, 67108768 B are left" in str(error)
     check_free()
     check_right()
 

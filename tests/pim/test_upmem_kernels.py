@@ -64,6 +64,17 @@ def test_blocks_of_ran_stay_while_they_are_wanted(block, schedules):
         np.testing.assert_array_equal(tables, truth)
 
 
+@pytest.mark.parametrize("tasklets", [1, 5])
+def test_listed_entries_are_stored_without_a_race(tasklets, schedules):
+    # Two tables, and more pieces of a list than tasklets.
+    setting = {"rule": "double_q_learning", "numerics": "int32_pow2", "order": "SEQ", "block": 16}
+    setting |= {"states": 101, "actions": 5}
+    program = build(tasklets, **setting, rows=200, traced=True)
+    for _ in schedules():
+        tables, truth = launch(program, synthetic(101, 5, 400), 2, lists=True, **setting)
+        np.testing.assert_array_equal(tables, truth)
+
+
 APPLY = "arl_apply_owned(program, updates, lists, q, &shared, me(), NR_TASKLETS);"
 BARRIER = "barrier_wait(&everybody);"
 

@@ -18,8 +18,10 @@
 
 enum {
   SIZE = ARL_STATES * ARL_ACTIONS,
-  ENTRIES = SIZE * (ARL_RULE == ARL_DOUBLE_Q_LEARNING ? 2 : 1),
+  TABLES = ARL_RULE == ARL_DOUBLE_Q_LEARNING ? 2 : 1,
+  ENTRIES = SIZE * TABLES,
   MOST_DMA = 2048,
+  PIECE = 32,  // listed entries that a tasklet stores at a time
   WIDEST = sizeof(arl_wide_row),
   SHARE = (ARL_BLOCK + NR_TASKLETS - 1) / NR_TASKLETS,  // most rows of a block that a tasklet aims
   SEQUENTIAL = ARL_BLOCK == 1,  // one tasklet learns row after row, the others wait

@@ -15,6 +15,7 @@
 #include "program.hpp"
 #include "report.hpp"
 #include "training.hpp"
+#include "visited.hpp"
 
 namespace accel_rl::upmem {
 
@@ -49,10 +50,12 @@ class Trainer final : public Training {
   Program program_;
   uint32_t dpus_count_;
   bool count_instructions_, wide_ = false;
+  Visited visited_;
   Report report_;
   // What transfers read and write; DPUs are freed before these are.
   std::vector<arl_chunk> chunks_;
-  std::vector<uint8_t> padded_;  // tables, where their bytes are no multiple of 8
+  std::vector<uint8_t> padded_;   // tables, where their bytes are no multiple of 8
+  std::vector<uint32_t> values_;  // of listed entries, where there are lists
   std::vector<uint64_t> counted_;
   arl_parameters parameters_ = {};
   std::unique_ptr<Dpus> dpus_;

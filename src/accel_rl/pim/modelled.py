@@ -61,7 +61,8 @@ class KernelSettings:
 def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) -> cost.DpuWorkload:
     """Return the workload of a run for the cost model.
 
-    By time it has the imbalance of the slowest DPU, by owner the largest exchange of any DPU.
+    By time it has the imbalance of the slowest DPU and the most entries that any visits, by owner
+    the largest exchange of any.
     """
     owner = load.sorted.exchange(dpus, kernel.lanes) if kernel.lanes else None
     run = cost.DpuWorkload(
@@ -83,7 +84,9 @@ def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) ->
     cost.check_fits(machine, run)
     if owner:
         return run
-    return dataclasses.replace(run, imbalance=_slowest(machine, load, run))
+    chunks = np.split(load.pairs, np.cumsum(run.rows_per_dpu)[:-1])
+    visited = max(len(np.unique(chunk)) for chunk in chunks)
+    return dataclasses.replace(run, imbalance=_slowest(machine, chunks, run), visited=visited)
 
 
 def parts(machine: Machine, run: cost.DpuWorkload) -> dict[str, float]:
@@ -119,7 +122,10 @@ def parts_of_run(
     # By owner. The host reads each value through an index and writes it for its DPU.
     sent += 3 * dpus * pushed / machine.host_merge_bandwidth + push_seconds(machine, dpus, pushed)
     pull = pull_seconds(machine, dpus, fetched)
-    merge = dpus * fetched * (2 if weighted_merge else 1) / machine.host_merge_bandwidth
+    # By time the merge reads tables, by owner values of runs.
+    merged = fetched if pushed else _table_bytes(report.broadcast_bytes, launches)
+    merge = dpus * merged * (2 if weighted_merge else 1) / machine.host_merge_bandwidth
+    merge += _expand_seconds(machine, dpus, merged, fetched)
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, program + report.load_broadcast_bytes)
         + push_seconds(machine, dpus, report.scattered_bytes)
@@ -148,12 +154,13 @@ def parts_of_agents(machine: Machine, report: LaunchReport) -> dict[str, float]:
     launches, dpus = whole("launches of the report", report.launches, 1), report.dpus
     program = report.program_loads * machine.iram_instructions * machine.instruction_bytes
     broadcast = program + report.load_broadcast_bytes + report.broadcast_bytes
+    expand = _expand_seconds(machine, dpus, report.pushed_bytes, report.gathered_bytes)
     return {
         "cpu_to_pim": broadcast_seconds(machine, dpus, broadcast)
         + push_seconds(machine, dpus, report.scattered_bytes + report.pushed_bytes),
         "pim_kernel": report.slowest / machine.clock_hz + launches * launch_seconds(machine, dpus),
         "inter_pim": 0.0,
-        "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes),
+        "pim_to_cpu": pull_seconds(machine, dpus, report.gathered_bytes) + expand,
     }
 
 
@@ -204,21 +211,35 @@ def scaling(
     return {"cycles": [run.kernel_cycles for run in runs], "total": [run.total for run in runs]}
 
 
+def _table_bytes(broadcast: int, launches: int) -> int:
+    """Return the bytes of the tables that a launch by time begins with."""
+    return broadcast // launches - int(cost.load_calibration()["parameter_bytes"])
+
+
+def _expand_seconds(machine: Machine, dpus: int, tables: int, fetched: int) -> float:
+    """Return the seconds in which the host puts values into tables, where it fetched fewer bytes.
+
+    It writes the tables and reads the values, each through an index of 2 bytes.
+    """
+    if fetched >= tables:
+        return 0.0
+    return dpus * (tables + 1.5 * fetched) / machine.host_merge_bandwidth
+
+
 def _check_cycles(report: LaunchReport) -> None:
     if report.counts_instructions:
         raise ValueError("the DPUs counted instructions: use count_instructions=False")
 
 
-def _slowest(machine: Machine, load: Load, run: cost.DpuWorkload) -> float:
+def _slowest(machine: Machine, chunks: Sequence[np.ndarray], run: cost.DpuWorkload) -> float:
     """Return the largest imbalance of any DPU; a launch lasts as long as its slowest DPU."""
     if run.working_tasklets == 1:
         return 1.0
-    ends = np.cumsum(run.rows_per_dpu)[:-1]
     return max(
         cost.ownership_imbalance(
             machine, chunk[_visiting_order(run, len(chunk))], run.tasklets, run.target_block
         )
-        for chunk in np.split(load.pairs, ends)
+        for chunk in chunks
     )
 
 

@@ -38,7 +38,8 @@ struct Log {
   Rows rows() const { return {words.data(), lengths.data(), dpus, capacity}; }
 };
 
-// Rows with few different rewards, or with one of its own each.
+// Rows of all entries, with few different rewards; or of few entries, which DPUs then return alone,
+// with a reward of its own each.
 Log make_log(bool many_rewards) {
   Log log = {std::vector<uint32_t>(dpus * capacity * 4), std::vector<int32_t>(dpus, capacity - 1)};
   uint32_t state = 1;
@@ -47,7 +48,7 @@ Log make_log(bool many_rewards) {
     return (state >> 16) % limit;
   };
   for (size_t k = 0; k < log.words.size(); k += 4) {
-    log.words[k] = below(entries);
+    log.words[k] = below(many_rewards ? 4 : entries);
     log.words[k + 1] = below(states) * actions;
     log.words[k + 2] = many_rewards ? static_cast<uint32_t>(k) : below(20) * scale;
     log.words[k + 3] = below(actions) | below(2) << 16;

@@ -3,14 +3,15 @@
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.lanes import lane_buffer_bytes, lane_wram_parts, working_tasklets
 from accel_rl.pim.cost.mram import buffer_bytes
-from accel_rl.pim.cost.workload import DpuWorkload
+from accel_rl.pim.cost.workload import DpuWorkload, align8
 from pim_emu.machine import Machine
 
 
 def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     """Refuse a workload that the machine cannot hold.
 
-    MRAM holds the records, the tables and a reserve; WRAM what `wram_parts` lists.
+    MRAM holds the records, the tables, by time a list of entries, and a reserve; WRAM what
+    `wram_parts` lists.
     """
     calibration = load_calibration()
     for asked, what, owner, limit in (
@@ -23,6 +24,7 @@ def check_fits(machine: Machine, workload: DpuWorkload) -> None:
     mram = {
         "records": workload.chunk_bytes,
         "tables": workload.table_bytes if workload.owner is None else workload.pushed_bytes,
+        "lists": 0 if workload.owner else align8(2 * workload.num_states * workload.num_actions),
         "reserve": int(calibration["mram_reserve"]),
     }
     _check_sum(f"A chunk of {rows:,} rows needs", "MRAM", machine.mram_bytes, mram)

@@ -121,9 +121,13 @@ def _by_time(machine: Machine, workload: DpuWorkload) -> _Steps:
     dpus, table, merges = workload.dpus, workload.table_bytes, workload.launches
     k = load_calibration()
     parameters = int(k["parameter_bytes"] + k["codebook_bytes"])
-    pull = pull_seconds(machine, dpus, table)
+    pull = pull_seconds(machine, dpus, workload.pulled_bytes)
     broadcast = broadcast_seconds(machine, dpus, table)
     merge = dpus * table * (2 if workload.weighted_merge else 1) / machine.host_merge_bandwidth
+    expand = 0.0
+    if workload.listed:  # the host puts values into tables, each through an index
+        indices = workload.tables * workload.list_bytes
+        expand = dpus * (workload.pulled_bytes + indices + table) / machine.host_merge_bandwidth
     first_table = broadcast
     if workload.independent:
         first_table, merge = push_seconds(machine, dpus, table), 0.0
@@ -131,15 +135,17 @@ def _by_time(machine: Machine, workload: DpuWorkload) -> _Steps:
     before = {
         "program": broadcast_seconds(machine, dpus, _program_bytes(machine)),
         "parameters": broadcast_seconds(machine, dpus, parameters),
+        "lists": push_seconds(machine, dpus, workload.list_bytes),
         "records": push_seconds(machine, dpus, workload.chunk_bytes),
         "first_table": first_table,
     }
     between = {
         "merge_pull": (merges - 1) * pull,
+        "merge_expand": (merges - 1) * expand,
         "merge_host": (merges - 1) * merge,
         "merge_broadcast": (merges - 1) * broadcast,
     }
-    return before, between, {"last_pull": pull, "last_merge": merge}
+    return before, between, {"last_pull": pull, "last_expand": expand, "last_merge": merge}
 
 
 def _by_owner(machine: Machine, workload: DpuWorkload) -> _Steps:
@@ -189,7 +195,7 @@ def strong_scaling(
 
     Args:
       machine: from `load_machine`.
-      workload: its rows are split again for each number of DPUs.
+      workload: its rows are split again for each number of DPUs, and `visited` is taken as None.
       dpus: numbers of DPUs; speed-ups are relative to the first.
       log: by owner, the log, whose exchange is counted again for each number of DPUs.
 
@@ -236,6 +242,7 @@ def _split_again(
         dataclasses.replace(
             workload,
             rows_per_dpu=split_rows(workload.transitions, number),
+            visited=None,
             owner=None if log is None else log.exchange(number, workload.exchange.lanes),
         )
         for number in dpus

@@ -5,8 +5,11 @@ and overlaps their latencies. Each tasklet reads the rows of its own share. In R
 whole blocks of rows, one tasklet reads for all.
 """
 
+import numpy as np
+
 from accel_rl.pim.cost.instructions import load_calibration
 from accel_rl.pim.cost.workload import DpuWorkload
+from pim_emu.cost import pipeline
 from pim_emu.machine import Machine
 
 _NARROW, _WIDE = 8, 16  # bytes of records; buffers are made for the narrow, and hold one wide
@@ -22,10 +25,32 @@ def dma_cycles(machine: Machine, size: int, *, write: bool = False) -> float:
 def table_cycles(machine: Machine, workload: DpuWorkload) -> float:
     """Return the cycles to move the tables to WRAM at the start of a launch, and back at its end.
 
-    The moves are needed because the host transfers to and from MRAM only.
+    The moves are needed because the host transfers to and from MRAM only. Where DPUs have lists of
+    visited entries, only these move back.
     """
     size = workload.table_bytes
+    if workload.listed:
+        return dma_cycles(machine, size) + _listed_cycles(machine, workload)
     return dma_cycles(machine, size) + dma_cycles(machine, size, write=True)
+
+
+def _listed_cycles(machine: Machine, workload: DpuWorkload) -> float:
+    """Return the cycles to move listed entries to MRAM: tasklets take pieces of the list in turn.
+
+    Tasklets read their pieces at the same time and wait for the engine. They are done with copying
+    one after the other, so each waits for the latency of its own writes only.
+    """
+    k, tasklets, tables = load_calibration(), workload.tasklets, workload.tables
+    piece = min(workload.listed, int(k["visited_piece"]))
+    entries = np.minimum(workload.listed - np.arange(0, workload.listed, piece), piece)
+    instructions = tables * (k["visited_read"] + k["visited_copy"] * entries)
+    loads = np.bincount(np.arange(len(entries)) % tasklets, instructions, tasklets)
+    size, rounds = 2 * piece, -(-len(entries) // tasklets)
+    wait = (len(entries) - rounds) * occupied_cycles(machine, size) + rounds * (
+        dma_cycles(machine, size)
+        + tables * dma_cycles(machine, piece * workload.value_bytes, write=True)
+    )
+    return pipeline.round_robin_cycles(loads, machine.pipeline_reissue) + wait
 
 
 def read_cycles(machine: Machine, workload: DpuWorkload, rows: int, instructions: float) -> float:

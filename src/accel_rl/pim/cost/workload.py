@@ -62,6 +62,8 @@ class DpuWorkload:
       imbalance: cycles of the apply phase over those of an even split, at least 1 (see
         `ownership_imbalance`); if None, owners of pairs (s, a) are assumed uniformly random. By
         time only.
+      visited: most distinct entries (s, a) of any DPU's rows; if None, assumed to be as many as
+        rows and tables allow. By time only.
       owner: sizes of the exchange if the log is partitioned by owner, None if by time. By owner
         the order is SEQ or RAN, targets come from the values at a launch's start, and records have
         8 bytes.
@@ -83,6 +85,7 @@ class DpuWorkload:
     weighted_merge: bool = True
     independent: bool = False
     imbalance: float | None = None
+    visited: int | None = None
     owner: OwnerExchange | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +109,8 @@ class DpuWorkload:
         sizes = ("num_states", "num_actions", "stride", "value_bytes")
         for name in (*sizes, "target_block", "tasklets", "passes", "period"):
             whole(name, getattr(self, name), 1)
+        if self.visited is not None:
+            whole("visited", self.visited, 1, self._most_visited)
 
     @property
     def dpus(self) -> int:
@@ -133,6 +138,26 @@ class DpuWorkload:
         return align8(self.tables * self.num_states * self.num_actions * self.value_bytes)
 
     @property
+    def listed(self) -> int:
+        """Entries of a table that each DPU sends by time, 0 if it sends whole tables.
+
+        Lists of visited entries have one length, a multiple of 4, and at most half of a table's:
+        `list_visited` of kernels/upmem/host/visited.cpp.
+        """
+        most = self._most_visited if self.visited is None else self.visited
+        padded = -(-most // 4) * 4
+        return padded if 2 * padded <= self.num_states * self.num_actions else 0
+
+    @property
+    def list_bytes(self) -> int:
+        """Bytes of the list of visited entries that each DPU gets with its rows by time."""
+        return 2 * self.listed
+
+    @property
+    def _most_visited(self) -> int:
+        return min(self.num_states * self.num_actions, max(self.rows_per_dpu))
+
+    @property
     def exchange(self) -> OwnerExchange:
         """Sizes of the exchange of a log that is partitioned by owner."""
         if self.owner is None:
@@ -141,8 +166,13 @@ class DpuWorkload:
 
     @property
     def pulled_bytes(self) -> int:
-        """Bytes of values of runs that each DPU sends by owner, padded to 8 bytes."""
-        return align8(self.tables * self.exchange.runs * self.value_bytes)
+        """Bytes of tables, listed entries or runs that each DPU sends, padded to 8 bytes."""
+        values = self.num_states * self.num_actions
+        if self.owner is not None:
+            values = self.owner.runs
+        elif self.listed:
+            values = self.listed
+        return align8(self.tables * values * self.value_bytes)
 
     @property
     def pushed_bytes(self) -> int:

@@ -28,12 +28,13 @@ class LaunchReport:
       loads: transfers of rows to the DPUs.
       launches: launches, each of all DPUs together.
       program_loads: transfers of a program to the DPUs.
-      scattered_bytes: bytes of rows, different on each DPU, over all loads.
+      scattered_bytes: bytes of rows and lists of entries, different on each DPU, over all loads.
       load_broadcast_bytes: bytes broadcast to all DPUs together with the rows.
       broadcast_bytes: bytes broadcast to all DPUs with launches: tables and parameters.
       pushed_bytes: bytes sent with launches, different on each DPU: tables of independent agents;
         by owner, runs and values.
-      gathered_bytes: bytes fetched from each DPU over all launches: tables or runs, and counters.
+      gathered_bytes: bytes fetched from each DPU over all launches: tables, listed entries or runs,
+        and counters.
       slowest: highest count of any DPU, summed over launches; cycles or instructions.
       counted: counts of all DPUs, summed over launches.
       load_seconds: measured on the host, transfers of rows.
