@@ -13,6 +13,7 @@ __host arl_chunk chunk;
 __host arl_entry codebook[ARL_CODEBOOK];
 __host uint64_t counted;
 __mram_noinit arl_entry tables[(ENTRIES + 1) / 2 * 2];
+_Static_assert(SIZE <= 65536, "entries of a list are of 16 bits");
 __mram_noinit uint16_t visited[(SIZE + 3) / 4 * 4];
 
 static __dma_aligned arl_entry q[(ENTRIES + 1) / 2 * 2];  // the tables while they are trained

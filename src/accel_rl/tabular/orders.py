@@ -89,7 +89,7 @@ def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RunPlaces:
-    """Run of each row of M lanes, a step of all lanes at a time; made by `place_runs`."""
+    """Runs of the rows of M lanes, at most T rows each; made by `place_runs`."""
 
     number: Array  # [T, M] int32, of the run in its lane
     begin: Array  # [T, M] int32, step of the run's first row

@@ -178,7 +178,7 @@ def steps_of(program: PassProgram, lanes: Lanes, runs: Runs) -> Steps:
         begin=place(lanes.begin),
         last=place(lanes.last),
         rows=runs.rows,
-        places=place_runs(first, transposed(lanes.valid)) if program.order.random else None,
+        places=place_runs(first, transposed(lanes.valid)) if program.order.name == "RAN" else None,
     )
 
 

@@ -29,7 +29,8 @@ class ModelledSeconds:
       cpu_to_pim: seconds to send the program, parameters, records and the first tables.
       pim_kernel: seconds of all launches: cycles of the slowest DPU, and the host's overhead.
       inter_pim: seconds of the merges through the host, without the last one.
-      pim_to_cpu: seconds to fetch the last tables, and of the last merge.
+      pim_to_cpu: seconds to fetch the last tables, or what DPUs send of them, and of the last
+        merge.
       energy_joules: joules of the DPUs during the kernel and of the host during the rest.
       detail: seconds of the steps that make up the four parts, by name.
       sort: seconds in which the host sorts the log, 0 by time. In none of the four parts: a log is

@@ -139,11 +139,13 @@ class DpuWorkload:
 
     @property
     def listed(self) -> int:
-        """Entries of a table that each DPU sends by time, 0 if it sends whole tables.
+        """Entries of a table that each DPU sends by time, 0 if it sends whole tables or runs.
 
         Lists of visited entries have one length, a multiple of 4, and at most half of a table's:
         `list_visited` of kernels/upmem/host/visited.cpp.
         """
+        if self.owner is not None:
+            return 0
         most = self._most_visited if self.visited is None else self.visited
         padded = -(-most // 4) * 4
         return padded if 2 * padded <= self.num_states * self.num_actions else 0

@@ -157,7 +157,7 @@ def visit_counts(
 def _launcher(program: PassProgram, num_passes: int) -> Callable[[PyTree, PyTree], Array]:
     """Make the kernel over starts [R, ...], values [R, M] and alpha [R], `vmap` folded into R."""
     attributes = _attributes(program, num_passes)
-    attributes["rotates"] = int(program.order.random)
+    attributes["rotates"] = int(program.order.name == "RAN")
     attributes["choice"] = _DRAWN[program.rule.choice or ""]
     attributes["numerics"] = NUMERICS[kernel_names(program)[1] or ""]
 
