@@ -27,6 +27,7 @@ class VendorDpuSet(DpuMembers):
 
     Reading `dpus.name` copies the variable from all DPUs of the set; assigning a buffer, or a list
     of one per DPU, copies to them. Where a variable has a method's name, `copy` alone reaches it.
+    Loading a program removes attributes of the set with the names of its variables.
 
     Args:
       nr_dpus: number of DPUs, or `ALLOCATE_ALL`, which is the default.
@@ -87,6 +88,7 @@ class VendorDpuSet(DpuMembers):
         program = self._program()
         symbol = program.get_symbol(name) if program else None
         if symbol is not None:
+            self.__dict__.pop(name, None)  # set before a program had this variable
             self.copy(symbol, value)
             return
         if program is not None:
@@ -121,6 +123,8 @@ class VendorDpuSet(DpuMembers):
         program = VendorProgram(pointer, path)
         for each in (self, *self.ranks(), *self.dpus()):
             each._state.program = program
+            for name in program.variables:  # they would hide variables of the same name
+                each.__dict__.pop(name, None)
         return program
 
     def copy(

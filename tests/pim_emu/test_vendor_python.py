@@ -109,6 +109,20 @@ def test_variables_of_every_type_are_attributes(dpu, program, count):
         assert [each.u16.uint16().tolist() for each in dpus] == [[i, 500] for i in range(count)]
 
 
+def test_a_variable_is_not_hidden_by_an_attribute_set_before_the_load(dpu, program):
+    with dpu.DpuSet(2) as dpus:
+        first = dpus.dpus()[0]
+        dpus.i32 = first.i32 = dpus.note = "stale"
+        dpus.load(program)
+        assert (dpus.i32.int32(), first.i32.int32()) == ([-70000, -70000], -70000)
+        assert dpus.note == "stale"
+    with dpu.DpuSet(1) as dpus:
+        dpus.i32 = "stale"
+        dpus.dpus()[0].load(program)  # by which the set has the variable
+        dpus.i32 = struct.pack("<i", 7)
+        assert dpus.i32.int32() == 7
+
+
 def test_copies_of_one_buffer_and_of_one_for_each_dpu(dpu, program):
     rows = np.random.default_rng(0).integers(0, 2**32, (3, 64), np.uint32)
     with dpu.DpuSet(3, binary=program) as dpus:
