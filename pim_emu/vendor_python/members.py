@@ -19,7 +19,7 @@ class SetState:
     log: Any = None  # stream of one DPU
     dpus: list[Any] = dataclasses.field(default_factory=list)
     ranks: list[Any] = dataclasses.field(default_factory=list)
-    program: VendorProgram | None = None  # that was loaded last
+    program: VendorProgram | None = None  # of one DPU
 
 
 class DpuMembers:

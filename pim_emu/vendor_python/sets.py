@@ -121,8 +121,9 @@ class VendorDpuSet(DpuMembers):
             raise lib.DpuError("load takes either binary or c_source")
         lib.call("dpu_load", handle, os.fsencode(path), ctypes.byref(pointer))
         program = VendorProgram(pointer, path)
+        for dpu in self:
+            dpu._state.program = program
         for each in (self, *self.ranks(), *self.dpus()):
-            each._state.program = program
             for name in program.variables:  # they would hide variables of the same name
                 each.__dict__.pop(name, None)
         return program
@@ -265,4 +266,6 @@ class VendorDpuSet(DpuMembers):
         return chosen_streams(self.dpus(), [dpu._state.log for dpu in self], log)
 
     def _program(self) -> VendorProgram | None:
-        return common_program(self._open(), self._state.program)
+        # A load to a part of the set changes its DPUs' state, not that of the set. The library may
+        # place a new program where an old one was, so an old state would pass for the new.
+        return common_program(self._open(), self.dpus()[0]._state.program)

@@ -123,6 +123,19 @@ def test_a_variable_is_not_hidden_by_an_attribute_set_before_the_load(dpu, progr
         assert dpus.i32.int32() == 7
 
 
+def test_a_program_is_not_taken_for_one_whose_place_it_got(dpu):
+    programs = {
+        name: pim_emu.build(OTHER.replace("only", name)).path for name in ("one", "two", "three")
+    }
+    with dpu.DpuSet(1) as dpus:
+        first = dpus.load(programs["one"]).pointer.value
+        for name in 50 * ("two", "three"):  # the library frees a program and reuses its memory
+            if dpus.dpus()[0].load(programs[name]).pointer.value == first:
+                break
+        for part in (dpus, dpus.ranks()[0], dpus.dpus()[0]):
+            assert getattr(part, name).uint32() == 9
+
+
 def test_copies_of_one_buffer_and_of_one_for_each_dpu(dpu, program):
     rows = np.random.default_rng(0).integers(0, 2**32, (3, 64), np.uint32)
     with dpu.DpuSet(3, binary=program) as dpus:
