@@ -1,10 +1,13 @@
 """DPUs as allocated, which a set shares with its ranks and its DPUs."""
 
 import ctypes
+import itertools
 import weakref
+from collections.abc import Iterable
 
 from pim_emu import host_library as lib
 from pim_emu.arguments import whole
+from pim_emu.vendor_python.callbacks import Callbacks
 
 
 class Allocation:
@@ -15,16 +18,14 @@ class Allocation:
     Attributes:
       handle: the allocated set.
       queues: whether copies, launches and calls are queued unless told otherwise.
-      pending: memory of queued transfers.
       callbacks: functions that may still be called.
-      errors: exceptions of callbacks that were not raised yet.
     """
 
     def __init__(self, handle: lib.SetHandle, queues: bool):
         self.handle, self.queues = handle, queues
-        self.pending: list[object] = []
-        self.callbacks: list[object] = []
-        self.errors: list[BaseException] = []
+        self.callbacks = Callbacks()
+        self._pending: dict[int, object] = {}
+        self._numbers = itertools.count()
         self._finalizer = weakref.finalize(self, _free, handle)
 
     @property
@@ -37,12 +38,25 @@ class Allocation:
         if not self.is_open:
             raise lib.DpuError("the set was freed")
 
+    def keep(self, memory: object) -> None:
+        """Keep the memory of a transfer that was queued."""
+        self._pending[next(self._numbers)] = memory
+
+    def kept(self) -> list[int]:
+        """Return the numbers of what is kept now."""
+        return list(self._pending)
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Forget memory, of transfers that have ended."""
+        for number in numbers:
+            self._pending.pop(number, None)
+
     def free(self) -> None:
         """Wait for what is queued, and free the DPUs."""
         self.check_open()
         lib.call("dpu_free", self.handle)
         self._finalizer.detach()
-        self.pending.clear()
+        self._pending.clear()
         self.callbacks.clear()
 
 

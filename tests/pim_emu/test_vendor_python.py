@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -248,6 +250,110 @@ def test_a_callbacks_exception_is_raised(dpu, program, queued):
             dpus.sync() if queued else dpus.call(fail, "late")
         dpus.exec()
         assert dpus.calls.uint32() == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda dpus, path: dpus.calls,
+        lambda dpus, path: dpus.copy("i32", bytes(4)),
+        lambda dpus, path: dpus.copy("i32", bytes(4), async_mode=True),
+        lambda dpus, path: dpus.load(path),
+        lambda dpus, path: dpus.free(),
+    ],
+    ids=["read", "copy", "queued copy", "load", "free"],
+)  # fmt: skip
+def test_a_queued_exception_is_raised_once_by_the_call_that_meets_it(dpu, program, use):
+    ran = threading.Event()
+
+    def fail(part, index, arg):
+        ran.set()
+        raise ZeroDivisionError("late")
+
+    with dpu.DpuSet(1, binary=program) as dpus:
+        dpus.call(fail, None, async_mode=True)
+        dpus.call(fail, None, async_mode=True)  # skipped
+        assert ran.wait(30)
+        time.sleep(0.05)  # a queued copy does not wait, and may come before the exception
+        with pytest.raises(ZeroDivisionError, match="late"):
+            use(dpus, program)
+        if dpus._state.allocation.is_open:
+            dpus.sync()
+            use(dpus, program)
+
+
+def test_errors_of_what_is_queued_outlast_the_set(dpu, program):
+    def fail(part, index, arg):
+        raise ZeroDivisionError(arg)
+
+    for is_blocking in (True, False):
+        with (
+            pytest.raises(ZeroDivisionError, match="late"),
+            dpu.DpuSet(1, binary=program, async_mode=True) as dpus,
+        ):
+            dpus.call(fail, "late", is_blocking=is_blocking)
+        with pytest.raises(dpu.DpuError, match="the set was freed"):
+            dpus.sync()
+    faulty = io.StringIO(FAULT)
+    with (
+        pytest.raises(pim_emu.EmulatorFault, match="stopped by the program"),
+        dpu.DpuSet(1, c_source=faulty, async_mode=True) as dpus,
+    ):
+        dpus.exec()
+
+    def end_by_an_error():
+        with dpu.DpuSet(1, binary=program, async_mode=True) as dpus:
+            dpus.call(fail, "late")
+            raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own"):
+        end_by_an_error()
+
+
+def test_an_error_is_not_taken_for_that_of_another_call(dpu, program):
+    with dpu.DpuSet(1, c_source=io.StringIO(FAULT)) as dpus:
+        with pytest.raises(pim_emu.EmulatorFault):
+            dpus.exec()
+        with pytest.raises(dpu.DpuError, match="nothing"):
+            dpus.copy("nothing", bytes(8))
+        with pytest.raises(dpu.DpuError, match="file not found"):
+            dpus.load("/no/file")
+
+
+def test_memory_and_functions_are_kept_as_long_as_they_are_queued(dpu, program):
+    class Function:
+        def __call__(self, part, index, arg):
+            pass
+
+    waits = (
+        lambda dpus: dpus.calls, lambda dpus: dpus.exec(), lambda dpus: dpus.sync(),
+        lambda dpus: dpus.load(program), lambda dpus: dpus.call(Function(), None),
+    )  # fmt: skip
+    with dpu.DpuSet(1, binary=program) as dpus:
+        for wait in waits:
+            rows, function = np.zeros(64, np.uint32), Function()
+            held = weakref.ref(rows), weakref.ref(function)
+            dpus.copy("values", rows, async_mode=True)
+            dpus.call(function, None, async_mode=True)
+            del rows, function
+            wait(dpus)
+            gc.collect()
+            assert [each() for each in held] == [None, None]
+        go_on, kept = threading.Event(), []
+
+        def read(part, index, arg):
+            assert go_on.wait(30)
+            assert part.calls.uint32() == 0  # a wait, but not for what is queued after this
+            kept.append(held[0]() is not None)
+
+        rows = np.full(64, 5, np.uint32)
+        held = (weakref.ref(rows),)
+        dpus.call(read, None, async_mode=True)
+        dpus.copy("values", rows, async_mode=True)
+        del rows
+        go_on.set()
+        assert dpus.values.uint32().tolist() == [5] * 64
+        assert (kept, held[0]()) == ([True], None)
 
 
 def test_logs_go_where_they_are_sent(dpu, program, capsys):
