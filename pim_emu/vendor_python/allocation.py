@@ -1,6 +1,7 @@
 """DPUs as allocated, which a set shares with its ranks and its DPUs."""
 
 import ctypes
+import gc
 import itertools
 import weakref
 from collections.abc import Iterable
@@ -13,7 +14,8 @@ from pim_emu.vendor_python.callbacks import Callbacks
 class Allocation:
     """Allocated DPUs, and what must last as long as something is queued for them.
 
-    DPUs that are not freed are freed when nothing refers to them.
+    DPUs that are not freed are freed when the garbage collector finds that nothing refers to them:
+    a set and its parts refer to each other. An allocation that finds too few runs the collector.
 
     Attributes:
       handle: the allocated set.
@@ -76,7 +78,14 @@ def allocate(nr_dpus: int | None, nr_ranks: int | None, profile: str) -> lib.Set
     function = "dpu_alloc" if nr_ranks is None else "dpu_alloc_ranks"
     count = ctypes.c_uint32(whole(name, number, 1, lib.ALLOCATE_ALL))
     handle = lib.SetHandle()
-    lib.call(function, count, profile.encode() if profile else None, ctypes.byref(handle))
+    arguments = count, profile.encode() if profile else None, ctypes.byref(handle)
+    try:
+        lib.call(function, *arguments)
+    except lib.DpuError as error:
+        if error.status != lib.TOO_FEW_DPUS:
+            raise
+        gc.collect()  # frees sets that nothing refers to any more
+        lib.call(function, *arguments)
     return handle
 
 

@@ -490,9 +490,13 @@ def test_faults_and_sets_that_are_no_more(dpu, program):
 def test_a_set_that_nobody_holds_is_freed(dpu):
     whole = dpu.DpuSet()
     whole.ranks()[0].dpus()[0].note = "kept"
-    del whole
-    gc.collect()
-    with dpu.DpuSet() as again:
+    gc.disable()  # no collection by chance
+    try:
+        del whole
+        again = dpu.DpuSet()
+    finally:
+        gc.enable()
+    with again:
         assert len(again) == 2560
 
 
