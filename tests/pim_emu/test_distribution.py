@@ -71,6 +71,17 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     assert not (ROOT / "pim_emu" / "build").exists()
 
 
+@needs_backend
+def test_wheel_of_the_sdist_is_the_same(wheel, tmp_path):
+    words = (sys.executable, "-m", "hatchling", "build", "--target", "sdist")
+    run(*words, "--directory", tmp_path, cwd=ROOT / "pim_emu")
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    words = (*OFFLINE, "--no-build-isolation", "--wheel-dir", tmp_path, sdist)
+    run(sys.executable, "-m", "pip", "wheel", *words, cwd=tmp_path)
+    (made,) = tmp_path.glob("*.whl")
+    assert set(zipfile.ZipFile(made).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
 def test_both_distributions_have_one_version_and_licence():
     assert pim_emu.__version__ == accel_rl.__version__
     assert (ROOT / "pim_emu" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
