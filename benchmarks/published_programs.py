@@ -25,6 +25,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pim_emu.sdk import sdk_path
+from pim_emu.toolchain.layout import SdkLayout
 
 SUITES = HERE / "published_suites.toml"
 STAGES = ("built", "ran", "own check passed")
@@ -74,15 +75,13 @@ def read_suites(path: Path) -> dict[str, list[Program]]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment with the emulator's SDK first in PATH and its settings at defaults."""
-    sdk = sdk_path()
+    """Return the environment with the emulator's SDK first, and its settings at defaults."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PIM_EMU_", "UPMEM_", "MAKE")) or name == "PIM_EMU_CACHE"
     }
-    path = f"{sdk / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "UPMEM_HOME": str(sdk), "PATH": path}
+    return {**kept, **SdkLayout(sdk_path()).variables(kept)}
 
 
 def try_program(program: Program, checkout: Path, timeout: float) -> Outcome:

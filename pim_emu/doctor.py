@@ -53,12 +53,16 @@ def diagnose() -> int:
 
 
 def _installation() -> str:
-    """Describe the installed package; fail if two distributions own its files."""
-    owners = [
-        f"{each.name} {each.version}"
-        for each in importlib.metadata.distributions()
-        if "\npim_emu/sdk.py," in f"\n{each.read_text('RECORD')}"
-    ]
+    """Describe the installed package; fail if two distributions have its command."""
+    # By the command: an editable installation does not list the package's files. By a set: one
+    # installation is found twice where two search paths lead to it.
+    owners = sorted(
+        {
+            f"{each.name} {each.version}"
+            for each in importlib.metadata.distributions()
+            if each.entry_points.select(group="console_scripts", name="pim-emu")
+        }
+    )
     if len(owners) > 1:
         raise RuntimeError(
             f"{' and '.join(owners)} both own its files: uninstall all, then install one"

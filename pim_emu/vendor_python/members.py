@@ -1,5 +1,6 @@
 """Members of a set: ranks and DPUs, each a set itself."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from types import TracebackType
@@ -19,7 +20,7 @@ class SetState:
     log: Any = None  # stream of one DPU
     dpus: list[Any] = dataclasses.field(default_factory=list)
     ranks: list[Any] = dataclasses.field(default_factory=list)
-    program: VendorProgram | None = None  # that was loaded last
+    program: VendorProgram | None = None  # of one DPU
 
 
 class DpuMembers:
@@ -48,8 +49,12 @@ class DpuMembers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._state.allocation.is_open:
+        if not self._state.allocation.is_open:
+            return
+        if error is None:
             self.free()
+        elif self._state.handle is self._state.allocation.handle:
+            self._state.allocation.free()  # errors of what is queued would hide this one
 
     def __iter__(self) -> Iterator[Self]:
         return iter(self._state.dpus)
@@ -69,16 +74,22 @@ class DpuMembers:
         return self._state.ranks
 
     def free(self) -> None:
-        """Free the DPUs, of a set as it was allocated.
+        """Wait for what is queued, and free the DPUs, of a set as it was allocated.
 
         Raises:
-          DpuError: if it was freed, or is a rank or a DPU of another.
+          DpuError: if it was freed, or is a rank or a DPU of another. Errors of what is queued are
+            raised as by `sync`, once the DPUs are free.
         """
         state = self._state
         state.allocation.check_open()
         if state.handle is not state.allocation.handle:
             raise lib.DpuError("only the set that was allocated can be freed, no part of it")
-        state.allocation.free()
+        try:
+            self._call("dpu_sync", state.handle)
+        finally:
+            state.allocation.free()
+        if errors := state.allocation.callbacks.errors:  # of functions that nothing waits for
+            raise errors[0]
 
     def _member(self, handle: lib.SetHandle) -> Self:
         made = object.__new__(type(self))
@@ -95,15 +106,34 @@ class DpuMembers:
     def _queued(self, async_mode: bool | None) -> bool:
         return self._state.allocation.queues if async_mode is None else bool(async_mode)
 
-    def _call(self, function: str, *arguments: object) -> None:
-        """Call the library; raise a callback's exception or a DPU's fault in place of its error."""
-        errors = self._state.allocation.errors
-        try:
+    def _call(self, function: str, *arguments: object, waits: bool = True) -> None:
+        with self._calling(waits=waits):
             lib.call(function, *arguments)
+
+    @contextlib.contextmanager
+    def _calling(self, *, waits: bool) -> Iterator[None]:
+        """Raise a callback's exception or a DPU's fault in place of the library's error.
+
+        Args:
+          waits: whether the call returns after all that was queued before it. Memory that was kept
+            for that is then released.
+        """
+        state, callbacks = self._state, self._state.allocation.callbacks
+        kept = state.allocation.kept()
+        # The calls of a callback run at once, not after what is queued.
+        inside = callbacks.is_running_here()
+        try:
+            yield
         except lib.DpuError as error:
-            if errors:
-                first = errors[0]
-                errors.clear()
+            if error.status < 0 and not inside:  # of what was queued: it is raised once, here
+                lib.library().dpu_sync(state.handle)
+            cause = error.status & lib.CAUSE
+            if cause == lib.INTERNAL and callbacks.errors:
+                first = callbacks.errors[0]
+                callbacks.errors.clear()
                 raise first from None
-            lib.raise_fault(self._handles(), error.status)
+            if cause == lib.DPU_FAULT:
+                lib.raise_fault(self._handles(), error.status)
             raise
+        if waits and not inside and state.handle is state.allocation.handle:
+            state.allocation.release(kept)

@@ -67,7 +67,7 @@ class VendorProgram:
 
 
 def common_program(handle: lib.SetHandle, last: VendorProgram | None) -> VendorProgram | None:
-    """Return the program that all DPUs of a set hold, or None; `last` is the one loaded last."""
+    """Return the program that all DPUs of a set hold, or None; `last` is its first DPU's."""
     pointer = ctypes.c_void_p()
     try:
         lib.call("dpu_get_common_program", ctypes.byref(handle), ctypes.byref(pointer))

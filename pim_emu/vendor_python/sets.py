@@ -9,7 +9,6 @@ from typing import Any
 from pim_emu import host_library as lib
 from pim_emu.arguments import shown, whole
 from pim_emu.vendor_python.allocation import Allocation, allocate
-from pim_emu.vendor_python.callbacks import as_entry
 from pim_emu.vendor_python.logs import (
     chosen_streams,
     each_stream,
@@ -27,6 +26,7 @@ class VendorDpuSet(DpuMembers):
 
     Reading `dpus.name` copies the variable from all DPUs of the set; assigning a buffer, or a list
     of one per DPU, copies to them. Where a variable has a method's name, `copy` alone reaches it.
+    Loading a program removes attributes of the set with the names of its variables.
 
     Args:
       nr_dpus: number of DPUs, or `ALLOCATE_ALL`, which is the default.
@@ -87,6 +87,7 @@ class VendorDpuSet(DpuMembers):
         program = self._program()
         symbol = program.get_symbol(name) if program else None
         if symbol is not None:
+            self.__dict__.pop(name, None)  # set before a program had this variable
             self.copy(symbol, value)
             return
         if program is not None:
@@ -117,10 +118,13 @@ class VendorDpuSet(DpuMembers):
             path = compiled(c_source)
         else:
             raise lib.DpuError("load takes either binary or c_source")
-        lib.call("dpu_load", handle, os.fsencode(path), ctypes.byref(pointer))
+        self._call("dpu_load", handle, os.fsencode(path), ctypes.byref(pointer))
         program = VendorProgram(pointer, path)
+        for dpu in self:
+            dpu._state.program = program
         for each in (self, *self.ranks(), *self.dpus()):
-            each._state.program = program
+            for name in program.variables:  # they would hide variables of the same name
+                each.__dict__.pop(name, None)
         return program
 
     def copy(
@@ -151,25 +155,27 @@ class VendorDpuSet(DpuMembers):
                 f"host; got {shown(dst)} and {shown(src)}"
             )
         handle, queued = self._open(), self._queued(async_mode)
-        try:
-            kept = transfer(
-                handle,
-                self._handles(),
-                lib.TO_DPU if sending else lib.FROM_DPU,
-                dst if sending else src,
-                src if sending else dst,
-                None if size is None else whole("size", size, 0, 2**32 - 1),
-                whole("offset", offset, 0, 2**32 - 1),
-                lib.QUEUED_TRANSFER if queued else 0,
-            )
-        except lib.DpuError as error:
-            program = self._program() if error.status == lib.UNKNOWN_SYMBOL else None
-            if program is None:
-                raise
-            names = ", ".join(program.variables)
-            raise lib.DpuError(f"{error}; it has {names}", error.status) from None
+        # Of the copies that are not queued, one of no bytes to the DPUs does not wait.
+        with self._calling(waits=receiving and not queued):
+            try:
+                kept = transfer(
+                    handle,
+                    self._handles(),
+                    lib.TO_DPU if sending else lib.FROM_DPU,
+                    dst if sending else src,
+                    src if sending else dst,
+                    None if size is None else whole("size", size, 0, 2**32 - 1),
+                    whole("offset", offset, 0, 2**32 - 1),
+                    lib.QUEUED_TRANSFER if queued else 0,
+                )
+            except lib.DpuError as error:
+                program = self._program() if error.status == lib.UNKNOWN_SYMBOL else None
+                if program is None:
+                    raise
+                names = ", ".join(program.variables)
+                raise lib.DpuError(f"{error}; it has {names}", error.status) from None
         if queued:
-            self._state.allocation.pending += kept
+            self._state.allocation.keep(kept)
 
     def exec(self, log: Any = None, async_mode: bool | None = None) -> None:
         """Run the program on the DPUs.
@@ -185,7 +191,8 @@ class VendorDpuSet(DpuMembers):
         """
         handle, queued = self._open(), self._queued(async_mode)
         streams = self._streams(log)
-        self._call("dpu_launch", handle, lib.ASYNCHRONOUS if queued else lib.SYNCHRONOUS)
+        policy = lib.ASYNCHRONOUS if queued else lib.SYNCHRONOUS
+        self._call("dpu_launch", handle, policy, waits=not queued)
         if not queued:
             write_logs(self._handles(), streams)
 
@@ -205,11 +212,10 @@ class VendorDpuSet(DpuMembers):
         """Wait for what is queued.
 
         Raises:
-          DpuError: the first error of it. A callback's exception is raised as it is.
+          DpuError: the first error of it, unless an earlier call raised it. A callback's exception
+            is raised as it is.
         """
         self._call("dpu_sync", self._open())
-        if self._state.handle is self._state.allocation.handle:
-            self._state.allocation.pending.clear()
 
     def call(
         self,
@@ -230,22 +236,25 @@ class VendorDpuSet(DpuMembers):
 
         Raises:
           DpuError: if a call that is not queued is not blocking. An exception of `fn` is raised by
-            this call, or by `sync` if queued.
+            this call, or, if queued, by `sync`, `free` or an earlier call that meets it.
         """
         if not callable(fn):
             raise TypeError(f"fn must be a function, got {shown(fn)}")
         handle, queued = self._open(), self._queued(async_mode)
-        allocation, ranks = self._state.allocation, self.ranks()
+        callbacks, ranks = self._state.allocation.callbacks, self.ranks()
 
         def call_with_set(index: int) -> None:
             fn(self if single_call or len(ranks) == 1 else ranks[index], index, arg)
 
-        entry = as_entry(call_with_set, allocation.errors)
-        allocation.callbacks.append(entry)
         flags = (lib.QUEUED_CALL if queued else 0) | (0 if is_blocking else lib.NONBLOCKING_CALL)
-        self._call("dpu_callback", handle, entry, None, flags | (lib.SINGLE_CALL * single_call))
-        if not queued:
-            allocation.callbacks.remove(entry)
+        flags |= lib.SINGLE_CALL * single_call
+        number = callbacks.add(call_with_set, 1 if single_call else len(ranks))
+        arguments = handle, callbacks.entry, ctypes.c_void_p(number), flags
+        try:
+            self._call("dpu_callback", *arguments, waits=not queued)
+        except BaseException:
+            callbacks.remove(number)
+            raise
 
     def checkpoint(self, *flags: Any, **named: Any) -> None:
         """Refuse to save or restore contexts: they have registers and IRAM, which are not emulated.
@@ -261,4 +270,6 @@ class VendorDpuSet(DpuMembers):
         return chosen_streams(self.dpus(), [dpu._state.log for dpu in self], log)
 
     def _program(self) -> VendorProgram | None:
-        return common_program(self._open(), self._state.program)
+        # A load to a part of the set changes its DPUs' state, not that of the set. The library may
+        # place a new program where an old one was, so an old state would pass for the new.
+        return common_program(self._open(), self.dpus()[0]._state.program)

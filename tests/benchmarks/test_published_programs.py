@@ -122,6 +122,16 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(folder: Pat
     assert (outcome.stages, outcome.reason) == (1, "run: took too long: ")
 
 
+def test_programs_find_the_emulators_library_and_module(monkeypatch: pytest.MonkeyPatch):
+    for name in ("LD_LIBRARY_PATH", "PYTHONPATH"):
+        monkeypatch.setenv(name, "/own")
+    found = published_programs.environment()
+    root = found["UPMEM_HOME"]
+    assert found["PATH"].startswith(f"{root}/bin:")
+    assert found["LD_LIBRARY_PATH"] == f"{root}/lib:/own"
+    assert found["PYTHONPATH"] == f"{root}/lib/python3/dist-packages:/own"
+
+
 def test_chosen_programs_pass(folder: Path):
     words = ["--suites", str(folder / "suites.toml"), "--ours", str(folder / "checkout")]
     assert published_programs.main([*words, "--only", "right"]) == 0

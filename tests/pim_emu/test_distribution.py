@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -71,6 +72,17 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     assert not (ROOT / "pim_emu" / "build").exists()
 
 
+@needs_backend
+def test_wheel_of_the_sdist_is_the_same(wheel, tmp_path):
+    words = (sys.executable, "-m", "hatchling", "build", "--target", "sdist")
+    run(*words, "--directory", tmp_path, cwd=ROOT / "pim_emu")
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    words = (*OFFLINE, "--no-build-isolation", "--wheel-dir", tmp_path, sdist)
+    run(sys.executable, "-m", "pip", "wheel", *words, cwd=tmp_path)
+    (made,) = tmp_path.glob("*.whl")
+    assert set(zipfile.ZipFile(made).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
 def test_both_distributions_have_one_version_and_licence():
     assert pim_emu.__version__ == accel_rl.__version__
     assert (ROOT / "pim_emu" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
@@ -113,13 +125,16 @@ def test_doctor_finds_two_owners(environment, tmp_path):
     other.mkdir()
     try:
         (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 2.0\n")
-        (other / "RECORD").write_text("other.py,,\npim_emu/sdk.py,,\n")
+        (other / "RECORD").write_text("_editable.pth,,\n")  # of an editable installation
+        (other / "entry_points.txt").write_text("[console_scripts]\npim-emu = pim_emu:main\n")
         words = (environment / "bin" / "pim-emu", "doctor")
         line = run(*words, cwd=tmp_path, expect=1, PIM_EMU_CC="no-gcc").splitlines()[0]
     finally:
-        (other / "METADATA").unlink()
-        (other / "RECORD").unlink()
-        other.rmdir()
+        shutil.rmtree(other)
     assert line.startswith("FAILED")
+    twice = tmp_path / "twice"
+    twice.symlink_to(packages)
+    code = "import sys; sys.path.append(sys.argv[1]); import pim_emu.doctor as d; d._installation()"
+    run(environment / "bin" / "python", "-c", code, twice, cwd=tmp_path)
     for part in ("other 2.0", f"pim-emu {pim_emu.__version__}", "uninstall all, then install one"):
         assert part in line

@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -107,6 +109,33 @@ def test_variables_of_every_type_are_attributes(dpu, program, count):
         assert [each.i32.int32() for each in dpus] == [*[7] * (count - 1), 8]
         dpus.u16 = [array.array("H", [index, 500]) for index in range(count)]
         assert [each.u16.uint16().tolist() for each in dpus] == [[i, 500] for i in range(count)]
+
+
+def test_a_variable_is_not_hidden_by_an_attribute_set_before_the_load(dpu, program):
+    with dpu.DpuSet(2) as dpus:
+        first = dpus.dpus()[0]
+        dpus.i32 = first.i32 = dpus.note = "stale"
+        dpus.load(program)
+        assert (dpus.i32.int32(), first.i32.int32()) == ([-70000, -70000], -70000)
+        assert dpus.note == "stale"
+    with dpu.DpuSet(1) as dpus:
+        dpus.i32 = "stale"
+        dpus.dpus()[0].load(program)  # by which the set has the variable
+        dpus.i32 = struct.pack("<i", 7)
+        assert dpus.i32.int32() == 7
+
+
+def test_a_program_is_not_taken_for_one_whose_place_it_got(dpu):
+    programs = {
+        name: pim_emu.build(OTHER.replace("only", name)).path for name in ("one", "two", "three")
+    }
+    with dpu.DpuSet(1) as dpus:
+        first = dpus.load(programs["one"]).pointer.value
+        for name in 50 * ("two", "three"):  # the library frees a program and reuses its memory
+            if dpus.dpus()[0].load(programs[name]).pointer.value == first:
+                break
+        for part in (dpus, dpus.ranks()[0], dpus.dpus()[0]):
+            assert getattr(part, name).uint32() == 9
 
 
 def test_copies_of_one_buffer_and_of_one_for_each_dpu(dpu, program):
@@ -221,6 +250,110 @@ def test_a_callbacks_exception_is_raised(dpu, program, queued):
             dpus.sync() if queued else dpus.call(fail, "late")
         dpus.exec()
         assert dpus.calls.uint32() == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda dpus, path: dpus.calls,
+        lambda dpus, path: dpus.copy("i32", bytes(4)),
+        lambda dpus, path: dpus.copy("i32", bytes(4), async_mode=True),
+        lambda dpus, path: dpus.load(path),
+        lambda dpus, path: dpus.free(),
+    ],
+    ids=["read", "copy", "queued copy", "load", "free"],
+)  # fmt: skip
+def test_a_queued_exception_is_raised_once_by_the_call_that_meets_it(dpu, program, use):
+    ran = threading.Event()
+
+    def fail(part, index, arg):
+        ran.set()
+        raise ZeroDivisionError("late")
+
+    with dpu.DpuSet(1, binary=program) as dpus:
+        dpus.call(fail, None, async_mode=True)
+        dpus.call(fail, None, async_mode=True)  # skipped
+        assert ran.wait(30)
+        time.sleep(0.05)  # a queued copy does not wait, and may come before the exception
+        with pytest.raises(ZeroDivisionError, match="late"):
+            use(dpus, program)
+        if dpus._state.allocation.is_open:
+            dpus.sync()
+            use(dpus, program)
+
+
+def test_errors_of_what_is_queued_outlast_the_set(dpu, program):
+    def fail(part, index, arg):
+        raise ZeroDivisionError(arg)
+
+    for is_blocking in (True, False):
+        with (
+            pytest.raises(ZeroDivisionError, match="late"),
+            dpu.DpuSet(1, binary=program, async_mode=True) as dpus,
+        ):
+            dpus.call(fail, "late", is_blocking=is_blocking)
+        with pytest.raises(dpu.DpuError, match="the set was freed"):
+            dpus.sync()
+    faulty = io.StringIO(FAULT)
+    with (
+        pytest.raises(pim_emu.EmulatorFault, match="stopped by the program"),
+        dpu.DpuSet(1, c_source=faulty, async_mode=True) as dpus,
+    ):
+        dpus.exec()
+
+    def end_by_an_error():
+        with dpu.DpuSet(1, binary=program, async_mode=True) as dpus:
+            dpus.call(fail, "late")
+            raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own"):
+        end_by_an_error()
+
+
+def test_an_error_is_not_taken_for_that_of_another_call(dpu, program):
+    with dpu.DpuSet(1, c_source=io.StringIO(FAULT)) as dpus:
+        with pytest.raises(pim_emu.EmulatorFault):
+            dpus.exec()
+        with pytest.raises(dpu.DpuError, match="nothing"):
+            dpus.copy("nothing", bytes(8))
+        with pytest.raises(dpu.DpuError, match="file not found"):
+            dpus.load("/no/file")
+
+
+def test_memory_and_functions_are_kept_as_long_as_they_are_queued(dpu, program):
+    class Function:
+        def __call__(self, part, index, arg):
+            pass
+
+    waits = (
+        lambda dpus: dpus.calls, lambda dpus: dpus.exec(), lambda dpus: dpus.sync(),
+        lambda dpus: dpus.load(program), lambda dpus: dpus.call(Function(), None),
+    )  # fmt: skip
+    with dpu.DpuSet(1, binary=program) as dpus:
+        for wait in waits:
+            rows, function = np.zeros(64, np.uint32), Function()
+            held = weakref.ref(rows), weakref.ref(function)
+            dpus.copy("values", rows, async_mode=True)
+            dpus.call(function, None, async_mode=True)
+            del rows, function
+            wait(dpus)
+            gc.collect()
+            assert [each() for each in held] == [None, None]
+        go_on, kept = threading.Event(), []
+
+        def read(part, index, arg):
+            assert go_on.wait(30)
+            assert part.calls.uint32() == 0  # a wait, but not for what is queued after this
+            kept.append(held[0]() is not None)
+
+        rows = np.full(64, 5, np.uint32)
+        held = (weakref.ref(rows),)
+        dpus.call(read, None, async_mode=True)
+        dpus.copy("values", rows, async_mode=True)
+        del rows
+        go_on.set()
+        assert dpus.values.uint32().tolist() == [5] * 64
+        assert (kept, held[0]()) == ([True], None)
 
 
 def test_logs_go_where_they_are_sent(dpu, program, capsys):
@@ -357,9 +490,13 @@ def test_faults_and_sets_that_are_no_more(dpu, program):
 def test_a_set_that_nobody_holds_is_freed(dpu):
     whole = dpu.DpuSet()
     whole.ranks()[0].dpus()[0].note = "kept"
-    del whole
-    gc.collect()
-    with dpu.DpuSet() as again:
+    gc.disable()  # no collection by chance
+    try:
+        del whole
+        again = dpu.DpuSet()
+    finally:
+        gc.enable()
+    with again:
         assert len(again) == 2560
 
 
