@@ -264,15 +264,17 @@ def test_a_callbacks_exception_is_raised(dpu, program, queued):
     ids=["read", "copy", "queued copy", "load", "free"],
 )  # fmt: skip
 def test_a_queued_exception_is_raised_once_by_the_call_that_meets_it(dpu, program, use):
-    ran = threading.Event()
+    go_on, ran = threading.Event(), threading.Event()
 
     def fail(part, index, arg):
+        assert go_on.wait(30)  # or the call that queues the second would meet the exception
         ran.set()
         raise ZeroDivisionError("late")
 
     with dpu.DpuSet(1, binary=program) as dpus:
         dpus.call(fail, None, async_mode=True)
         dpus.call(fail, None, async_mode=True)  # skipped
+        go_on.set()
         assert ran.wait(30)
         time.sleep(0.05)  # a queued copy does not wait, and may come before the exception
         with pytest.raises(ZeroDivisionError, match="late"):

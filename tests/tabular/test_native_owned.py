@@ -193,3 +193,11 @@ def test_programs_that_the_kernels_cannot_run():
     ):
         with pytest.raises(ValueError, match=reason):
             native_owned.examine(program, case.words, case.lengths, case.dpus)
+
+
+def test_lanes_may_be_longer_than_the_shuffle_of_ran_by_time_allows():
+    program = Case(order="RAN").program
+    rows = 65_536 * 128 + 1  # a row more than blocks of 128 that a shuffle can number
+    shapes = ((1, rows, 4), jnp.int32), ((1,), jnp.int32), ((1,), jnp.uint32)
+    operands = [jax.ShapeDtypeStruct(*shape) for shape in shapes]
+    jax.eval_shape(functools.partial(native_owned.examine, program), *operands)
