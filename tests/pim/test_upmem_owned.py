@@ -15,6 +15,7 @@ from upmem_runs import caught, check_free, run
 
 from accel_rl import pim, tabular
 from accel_rl.pim import modelled
+from accel_rl.pim.cost.kernel import run_cycles
 from accel_rl.pim.partition import encode_chunks
 
 pytestmark = needs("gcc", "g++")
@@ -186,6 +187,29 @@ def test_instructions_of_an_update(numerics, most):
     with pim.upmem.recording() as recorded:
         train(schedule=pim.MergeSchedule(1), initial=before.tables)
     assert most / 2 < recorded.report.counted / 4_000 <= most
+
+
+@pytest.mark.long  # trains five passes first
+@pytest.mark.parametrize("order", ["SEQ", "RAN"])
+# Lanes that their buffers hold, and longer ones.
+@pytest.mark.parametrize(("rows", "dpus"), [(4_000, 8), (6_000, 1)])
+def test_modelled_cycles_are_near_the_counted_ones(order, rows, dpus):
+    log = collected("FrozenLake-v1", rows)
+    shape = log.info.num_states, log.info.num_actions
+    train = functools.partial(
+        pim.train, pim.partition(log.transitions, dpus, *shape, "owner"), order=order,
+        rule=tabular.q_learning(tabular.int32_pow2()), backend=pim.upmem_backend(sdk="emulator"),
+    )  # fmt: skip
+    before = train(schedule=pim.MergeSchedule(5))
+    with pim.upmem.recording() as recorded:
+        train(schedule=pim.MergeSchedule(2, 2), initial=before.tables)
+    kernel = modelled.KernelSettings(
+        rule="q_learning", numerics="int32_pow2", order=tabular.make_order(order), target_block=128,
+        tasklets=16, passes=2, period=2, merge="visits", lanes=16,
+    )  # fmt: skip
+    machine = pim.load_machine()
+    run = modelled.workload(machine, modelled.load_of(log), kernel, dpus)
+    assert run_cycles(machine, run).total == pytest.approx(recorded.report.slowest, rel=0.2)
 
 
 def test_more_runs_than_the_program_has():
