@@ -118,7 +118,7 @@ def trained(dpus, **more):
 
 
 def test_bytes_and_seconds_are_those_of_the_model():
-    """Of a training with merges: what moved, and the parts that are made of it."""
+    """Compare what a training with merges moved, and the parts made of it, with the model."""
     schedule = pim.MergeSchedule(passes=6, period=2)
     report, log = trained(DPUS, rule="double_q_learning", schedule=schedule)
     machine = pim.load_machine()

@@ -18,7 +18,7 @@ struct fifo_job {
     struct dpu_fifo_link_t *link;
 };
 
-/* Whether all ranks of the scope are linked; with `function` in the message. */
+/* Check that all ranks of the scope are linked; with `function` in the message. */
 static dpu_error_t check_link(const char *function, const struct scope *scope,
                               struct dpu_fifo_link_t *link) {
     if (link == NULL) return host_refuse(DPU_ERR_INTERNAL, "%s: fifo_link is NULL", function);

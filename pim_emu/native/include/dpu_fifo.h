@@ -55,7 +55,7 @@ void dpu_fifo_set_push_max_retries(struct dpu_fifo_link_t *fifo_link, struct dpu
 void dpu_fifo_set_time_for_push_retries(struct dpu_fifo_link_t *fifo_link, struct dpu_set_t dpu_set,
                                         uint32_t time_us);
 
-/* Of one DPU, after a transfer: the elements that were in the queue, and where in the host's buffer
+/* After a transfer: the elements that were in the queue of a DPU, and where in the host's buffer
  * the i-th of them is. */
 uint16_t get_fifo_size(struct dpu_fifo_link_t *fifo_link, struct dpu_set_t dpu);
 uint8_t get_fifo_elem_index(struct dpu_fifo_link_t *fifo_link, struct dpu_set_t dpu, uint8_t i);

@@ -101,7 +101,7 @@ static inline unsigned int __emu_asr(int x, unsigned int by) {
 #define __builtin_lsr_add_rrri(rc, ra, rb, by)                                                     \
     ((rc) = (ra) + ((unsigned int)(rb) >> __emu_immediate(by)))
 
-/* What these compute is not known well enough, or needs the carry flag: no silent guess. */
+/* Refused: their results are not known well enough, or need the carry flag. */
 void __emu_no_built_in(void)
     __attribute__((error("this built-in of built_ins.h is not emulated; say it in C")));
 #define __builtin_hash_rrr(...) __emu_no_built_in()
