@@ -92,6 +92,22 @@ HISTOGRAM = Kernel(
     "histogram", _PRELUDE + _HISTOGRAM, "for (long i = 0; i < n; ++i) ++out[a[i] % 256];", 1, False
 )
 
+# What the transfers of the kernel cost by themselves: the same blocks, through as many buffers.
+VECTOR_COPIES = dataclasses.replace(
+    VECTOR_ADD,
+    name="vector copies",
+    plain=f"""
+    static uint32_t buffers[{TASKLETS}][2][512] __attribute__((aligned(64)));
+    for (long at = 0, k = 0; at < n; at += 512, k = (k + 1) % {TASKLETS}) {{
+        uint32_t *restrict x = buffers[k][0], *restrict y = buffers[k][1];
+        for (int i = 0; i < 512; ++i) x[i] = a[at + i];
+        for (int i = 0; i < 512; ++i) y[i] = out[at + i];
+        __asm__ volatile("" : : "r"(x), "r"(y) : "memory"); /* as if they were used */
+        for (int i = 0; i < 512; ++i) out[at + i] = y[i];
+    }}
+""",
+)
+
 
 class Emulated:
     """A kernel on DPUs of the emulator; calling it is one launch.

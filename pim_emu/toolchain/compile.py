@@ -72,12 +72,12 @@ def code_flags(command: Command) -> list[str]:
     """Return the gcc flags for generating code."""
     flags = list(gcc.CODE) if command.debug else [*gcc.CODE, "-g1"]
     # Calls that look alike stay apart: a fault names the line of its call.
-    flags += ["-fno-crossjumping", "-fno-tree-tail-merge"]
+    flags += ["-fno-crossjumping", "-fno-tree-tail-merge", "-falign-loops=64"]
     kind = build_flags(command)
     if kind & build.COUNTED:
         flags += ["-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"]
     elif command.optimisation != "-O0":
-        flags += ["-ftree-vectorize", "-fvect-cost-model=dynamic"]
+        flags += ["-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native"]
     if kind & build.STACKS:
         flags.append("-fsplit-stack")
     if kind & build.TRACED:

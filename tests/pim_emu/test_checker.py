@@ -23,6 +23,7 @@ from sdk_present import needs_sdk
 
 import pim_emu
 from pim_emu import host_library as lib
+from pim_emu.toolchain.elf import ElfFile
 
 pytestmark = [needs_sdk, pytest.mark.usefixtures("strict")]
 
@@ -403,6 +404,26 @@ int main(void) { __emu_wram_start[at] = 1; }
         pim_emu.run(program, broadcast={"at": np.uint32(size - 1)}, machine=machine)
         with pytest.raises(pim_emu.EmulatorFault, match=r"WRAM out of bounds: .*write of 1 B"):
             pim_emu.run(program, broadcast={"at": np.uint32(size)}, machine=machine)
+
+
+@pytest.mark.parametrize("variable", [8, 16, 40])  # bytes; the heap begins on a line of the cache
+def test_the_heap_has_all_that_variables_and_stacks_leave(variable: int):
+    program = pim_emu.build(
+        f"""
+#include <alloc.h>
+#include <stdint.h>
+__host uint64_t variable[{variable // 8}];
+__host uint32_t bytes;
+int main(void) {{ mem_reset(); return mem_alloc(bytes) == 0; }}
+""",
+        stack_bytes=512,
+    )
+    symbols = ElfFile(program.path).symbols()
+    statics = symbols["__emu_wram_end"] - symbols["__emu_wram_start"]
+    free = 65_536 - 512 - statics
+    pim_emu.run(program, broadcast={"bytes": np.uint32(free)})
+    with pytest.raises(pim_emu.EmulatorFault, match=f"but {free} B of the heap are free"):
+        pim_emu.run(program, broadcast={"bytes": np.uint32(free + 8)})
 
 
 def test_a_launch_with_a_fault_returns_the_code_and_complains(

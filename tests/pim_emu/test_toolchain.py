@@ -161,7 +161,7 @@ def test_tasklets_and_stacks_are_those_of_the_link(build, flags):
     assert build("-w", *flags, "main.c", "helper.c", "-o", "program")[0] == 0
     magic, abi, kind, tasklets, *stacks = words_of("program", ".emu.info")
     expected, sizes = INFO[flags]
-    assert (magic, abi, kind) == (0x554D4550, 2, 3)
+    assert (magic, abi, kind) == (0x554D4550, 3, 3)
     assert tasklets == expected
     assert stacks == sizes + [0] * (24 - len(sizes))
 

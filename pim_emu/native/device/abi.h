@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI 2u
+#define EMU_ABI 3u
 #define EMU_MAGIC 0x554d4550u      /* "PEMU" */
 #define EMU_MRAM_BASE 0x08000000u  /* of MRAM in the address space of a DPU, as symbols and pointers */
 #define EMU_PROGRAM_BASE 0x10000000u /* where programs are linked; they may be loaded above it */
+#define EMU_HEAP_ALIGNMENT 64u /* a line of the host's cache: blocks in the heap are copied faster */
 #define EMU_MOST_TASKLETS 24       /* of any machine; the machine description may allow fewer */
 
 /* How a program was built: it decides what can be checked while it runs. */

@@ -8,20 +8,43 @@
 
 #define LINE 64u
 
-/* Other tasklets run between a transfer's request and its copy, so that MRAM comes into the second
- * level of the cache meanwhile. In the first one, the transfers of all tasklets evict each other. */
+/* Into the second level of the cache: in the first one, the transfers of all tasklets evict each
+ * other. */
 static void prefetch(const uint8_t *mram, size_t bytes) {
     for (size_t i = 0; i < bytes; i += LINE) _mm_prefetch((const char *)mram + i, _MM_HINT_T1);
 }
 
-/* For hundreds of bytes, the string instruction is faster than the vector loops of memcpy. */
-static void copy(void *to, const void *from, size_t bytes) {
-    if (bytes <= LINE) {
-        memcpy(to, from, bytes);
-        return;
+static struct emu_stream *stream_of(struct emu_run *run, const void *pc) {
+    const uint32_t hash = (uint32_t)(uintptr_t)pc * 2654435761u;
+    return &run->tasklets[run->current].streams[hash >> (32 - EMU_STREAM_BITS)];
+}
+
+/* Where a loop reads block after block, the next one comes while the tasklet computes; any other
+ * while other tasklets run between request and copy, if they do. */
+static void prefetch_read(struct emu_run *run, uint32_t offset, uint32_t bytes, const void *pc) {
+    struct emu_stream *stream = stream_of(run, pc);
+    const uint32_t step = offset - stream->last, next = offset + step;
+    const bool even = stream->pc == pc && stream->step == step;
+    if (!even)
+        prefetch(run->dpu->mram + offset, bytes);
+    else if (next < run->machine->mram_bytes)
+        prefetch(run->dpu->mram + next, bytes);
+    *stream = (struct emu_stream){pc, offset, step};
+}
+
+/* By lines: for hundreds of bytes, memcpy and the string instruction take longer to begin. */
+static void copy(uint8_t *restrict to, const uint8_t *restrict from, size_t bytes) {
+    for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE) {
+        const __m128i *source = (const __m128i *)from;
+        __m128i *target = (__m128i *)to;
+        const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+        const __m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+        _mm_storeu_si128(target, a);
+        _mm_storeu_si128(target + 1, b);
+        _mm_storeu_si128(target + 2, c);
+        _mm_storeu_si128(target + 3, d);
     }
-    size_t words = bytes / 8; /* sizes are multiples of 8 */
-    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+    memcpy(to, from, bytes);
 }
 
 bool emu_in_wram(const struct emu_run *run, const void *address, size_t bytes) {
@@ -132,7 +155,7 @@ void emu_dma(uint32_t mram, void *wram, uint32_t bytes, enum emu_access directio
         bytes = taken.bytes;
     }
     const uint32_t offset = offset_of(run->machine, mram);
-    prefetch(run->dpu->mram + offset, bytes);
+    if (reads) prefetch_read(run, offset, bytes, pc);
     emu_account(run, pc);
     if (odd) tell_oddities(run, asked, (struct operands){mram, (uintptr_t)wram, bytes}, pc);
     check(run, mram, wram, bytes, pc);

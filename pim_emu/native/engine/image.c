@@ -131,7 +131,10 @@ static bool find_parts(const struct place *place, struct emu_image *image) {
         (uintptr_t)image->environment % _Alignof(struct emu_environment) != 0 ||
         image->atomic_end < image->atomic)
         return false;
-    const uint8_t *end = image->wram + program->machine->wram_bytes - program->stack_bytes;
+    const uint32_t gap = -program->static_bytes % EMU_HEAP_ALIGNMENT; /* before the heap */
+    const uint32_t stacks = program->stack_bytes; /* their bytes here are free: they lie elsewhere */
+    const uint8_t *end =
+        image->wram + program->machine->wram_bytes - (stacks > gap ? stacks - gap : 0);
     memcpy(limit, &end, sizeof end);
     /* Only programs that ask for it have it. */
     uint8_t *clock = resolve(place, "CLOCKS_PER_SEC", sizeof(uint32_t));

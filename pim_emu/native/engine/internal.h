@@ -121,6 +121,13 @@ enum emu_waiting {
     EMU_ON_WAITER    /* for somebody to take its notification */
 };
 
+/* A place in a program that reads MRAM, perhaps in even steps. */
+#define EMU_STREAM_BITS 3
+struct emu_stream {
+    const void *pc;
+    uint32_t last, step; /* where in MRAM it read last, and how far from the time before */
+};
+
 struct emu_tasklet {
     void *stack_pointer;
     uint8_t *stack_bottom, *stack_top; /* the host's */
@@ -134,6 +141,7 @@ struct emu_tasklet {
     uint64_t number;       /* of its wait, among all */
     bool transfers;        /* its transfer lasts */
     double then_computes;  /* turns, which are known already */
+    struct emu_stream streams[1 << EMU_STREAM_BITS];
 };
 
 /* What is to come, in its order: a ring. */

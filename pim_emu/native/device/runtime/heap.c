@@ -11,7 +11,11 @@ OUTSIDE_WRAM char *__emu_heap_limit; /* set by the engine when it loads the prog
 static uint32_t used; /* bytes */
 uint16_t __emu_heap_resets;
 
-static uintptr_t heap_start(void) { return ((uintptr_t)__emu_wram_end + 7) & ~(uintptr_t)7; }
+/* The engine sets the limit higher by what the alignment takes. */
+static uintptr_t heap_start(void) {
+    const uintptr_t below = EMU_HEAP_ALIGNMENT - 1;
+    return ((uintptr_t)__emu_wram_end + below) & ~below;
+}
 
 void *__emu_heap_take(size_t bytes, size_t alignment, const char *function, const void *pc) {
     const uintptr_t limit = (uintptr_t)__emu_heap_limit;
