@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from emulator_page import FILE, PAGE
 from sdk_present import needs
-from test_docs_example import FILE, PAGE
 
 import accel_rl
 import pim_emu

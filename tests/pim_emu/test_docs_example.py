@@ -1,31 +1,25 @@
 """The programs of docs/pim-emu.md compile and print what the page says they print.
 
-Blocks under a file's name are written to that file, and the commands of `console` blocks run in
-their order. Python blocks that need these files are marked `py`; `python` is for blocks that run as
-they stand (tests/test_docs.py). Figures that follow from gcc's code may differ by a tenth.
+Python blocks that need the page's files are marked `py`; `python` is for blocks that run as they
+stand (tests/test_docs.py).
 """
 
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import optional
 import pytest
+from emulator_page import FILE, PAGE, ROOT, all_commands, commands, is_shown, shell, write_files
 from sdk_present import needs
 
 from pim_emu.machine import available_machines
 from pim_emu.sdk import sdk_path
 from pim_emu.toolchain.layout import SdkLayout
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "pim-emu.md").read_text(encoding="utf-8")
 NOTEBOOK = ROOT / "notebooks" / "02_a_dpu_program.ipynb"
-
-FILE = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DEBUGGER = re.compile(r"^```gdb\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 needs_tools = needs("gcc", "g++", "cc", "make")
@@ -41,53 +35,18 @@ def folder(tmp_path, monkeypatch):
     python = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for name, value in SdkLayout(sdk_path()).variables({**os.environ, "PATH": python}).items():
         monkeypatch.setenv(name, value)
-    for name, text in FILE.findall(PAGE):
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path)
     return tmp_path
-
-
-def shell(command, folder):
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=folder, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, timeout=120,
-    )  # fmt: skip
-    return done.stdout
-
-
-def commands(block):
-    """Pairs of a command and what the page shows as its output."""
-    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
-    assert parts[0] == ""
-    return list(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def modelled(text):
-    """The figures that another gcc or another price of an instruction would change."""
-    lines = [line for line in text.splitlines() if "cycles" in line or "modelled" in line]
-    return [float(figure) for figure in re.findall(r"\d[\d.e-]*", "".join(lines))]
-
-
-def masked(text):
-    """The text without them."""
-    lines = []
-    for line in text.splitlines():
-        if "cycles" in line or "modelled" in line:
-            line = re.sub(r"\d[\d.e-]*", "#", line)
-        elif line.startswith("race:"):  # who comes first
-            line = re.sub(r"tasklet \d+", "tasklet #", line)
-        lines.append(re.sub(r"(a frame of|globals) [\d,]+ B", r"\1 # B", line))
-    return lines
 
 
 @pytest.mark.long  # builds what the page builds
 @needs_tools
 def test_commands_print_what_the_page_shows(folder):
-    shown = [pair for block in CONSOLE.findall(PAGE) for pair in commands(block)]
+    shown = all_commands()
     assert len(shown) > 10
     for command, output in shown:
         printed = shell(command, folder)
-        assert masked(printed) == masked(output), command
-        assert modelled(printed) == pytest.approx(modelled(output), rel=0.1), command
+        assert is_shown(printed, output), f"$ {command}\n{printed}"
 
 
 @needs_tools
