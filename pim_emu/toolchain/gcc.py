@@ -10,12 +10,13 @@ from pathlib import Path
 from pim_emu.toolchain.errors import DriverError
 from pim_emu.toolchain.layout import compiler
 
-# Code that the engine can move, stop and count. What a user's option would undo comes last.
+# Code that the engine can move, stop and count. Programs read words through other types; clang lets
+# that pass more often than gcc. What a user's option would undo comes last.
 CODE = (
     *("-fno-pic", "-fno-pie", "-mcmodel=small", "-ffixed-r15", "-fcf-protection=none"),
     *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"),
     *("-ffp-contract=off", "-mlong-double-64", "-ffunction-sections", "-fno-common"),
-    "-fno-ident",
+    *("-fno-ident", "-fno-strict-aliasing"),
 )
 # The DPU is neither the host's processor nor under its system.
 _UNDEFINED = (

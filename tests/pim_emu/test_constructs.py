@@ -101,6 +101,35 @@ def test_the_host_reads_the_clock_of_a_program_that_does_not():
     assert clocks.tolist() == [pim_emu.load_machine().clock_hz] * 2
 
 
+# --- Words under two types ---
+
+
+def test_a_local_array_may_be_read_through_a_wider_type():
+    program = pim_emu.build(
+        """
+#include <attributes.h>
+#include <stdint.h>
+__host uint32_t low, high;
+__host uint64_t both;
+int main(void) {
+    uint32_t parts[2];
+    if (low < high) {
+        parts[0] = low;
+        parts[1] = high;
+    } else {
+        parts[0] = high;
+        parts[1] = low;
+    }
+    both = *(uint64_t *)parts;
+}
+"""
+    )
+    assert program.warnings == ""
+    sent = {"low": np.uint32(7), "high": np.uint32(5)}
+    result = pim_emu.run(program, broadcast=sent, gather={"both": (np.uint64, ())})
+    assert result["both"] == 5 + (7 << 32)
+
+
 # --- memcpy and its kin on MRAM ---
 
 # The address of each operand is in MRAM or in WRAM, as MRAM_TO and MRAM_FROM say.
