@@ -85,6 +85,8 @@ def test_wheel_of_the_sdist_is_the_same(wheel, tmp_path):
 
 def test_both_distributions_have_one_version_and_licence():
     assert pim_emu.__version__ == accel_rl.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {accel_rl.__version__}\n" in citation
     assert (ROOT / "pim_emu" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
