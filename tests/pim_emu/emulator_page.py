@@ -44,7 +44,9 @@ def commands(block):
 
 def all_commands():
     """Return the pairs of all `console` blocks."""
-    return [pair for block in CONSOLE.findall(PAGE) for pair in commands(block)]
+    pairs = [pair for block in CONSOLE.findall(PAGE) for pair in commands(block)]
+    assert len(pairs) > 10, "docs/pim-emu.md has lost its console blocks"
+    return pairs
 
 
 def modelled(text):

@@ -42,9 +42,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.long  # builds what the page builds
 @needs_tools
 def test_commands_print_what_the_page_shows(folder):
-    shown = all_commands()
-    assert len(shown) > 10
-    for command, output in shown:
+    for command, output in all_commands():
         printed = shell(command, folder)
         assert is_shown(printed, output), f"$ {command}\n{printed}"
 
