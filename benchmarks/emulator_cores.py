@@ -2,11 +2,11 @@
 
 import multiprocessing
 import os
-import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import Self
 
 import numpy as np
+from common import System
 
 import pim_emu
 
@@ -75,10 +75,7 @@ def _load(dpus: int, tasklets: int, workers: int) -> None:
 
 
 def _launch(repeats: int) -> tuple[float, float]:
-    cpu, wall = time.process_time(), time.perf_counter()
-    for _ in range(repeats):
-        _loaded[0].launch()
-    return (time.process_time() - cpu) / repeats, (time.perf_counter() - wall) / repeats
+    return System(_loaded[0].launch, 1).seconds(repeats)
 
 
 def _results() -> np.ndarray:

@@ -116,7 +116,7 @@ class Emulated:
       kernel: the kernel.
       values: (dpus, elements) uint32, the first vector; the second begins as zeros.
       fast: whether nothing is counted, so that the compiler may vectorise.
-      checks: whether transfers are checked and timed.
+      checks: whether barriers are checked.
     """
 
     def __init__(self, kernel: Kernel, values: np.ndarray, fast: bool, checks: bool) -> None:
