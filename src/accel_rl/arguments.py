@@ -92,6 +92,13 @@ def require_array(name: str, array: Any, dtype: Any, shape: tuple[int, ...]) -> 
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
 
 
+def prng_key(name: str, key: Any) -> None:
+    """Raise TypeError unless a value is a PRNG key, or an array of them, as a seed is not."""
+    dtype = str(getattr(key, "dtype", ""))
+    if not dtype.startswith("key<") and dtype != "uint32":
+        raise TypeError(f"{name} must be a PRNG key such as jax.random.key(0), got {shown(key)}")
+
+
 def meant(name: str, names: Collection[str]) -> str:
     """Return a hint for an unknown name: the closest known name, and the list of known names."""
     near = _near(name, names)

@@ -195,10 +195,23 @@ class Box:
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        return f"Box({_in_short(self.low)}, {_in_short(self.high)}, {self.shape}, {self.dtype})"
+
     @property
     def bounded(self) -> bool:
         """True if all bounds are finite."""
         return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
+
+
+def _in_short(bound: tuple[float, ...]) -> str:
+    """Return one number for equal bounds, all of a few, else the least and the greatest."""
+    values = np.unique(bound)
+    if len(values) == 1:
+        return f"{values[0]:g}"
+    if len(bound) <= 8:
+        return f"[{', '.join(f'{value:g}' for value in bound)}]"
+    return f"[{values[0]:g} ... {values[-1]:g}]"
 
 
 def _bound(name: str, bound: ArrayLike, shape: tuple[int, ...]) -> tuple[float, ...]:
@@ -233,6 +246,9 @@ class Environment(NamedTuple):
     """step(key, state, action): observation, state, reward (float32), terminated (bool), truncated
     (bool), info. Where the episode stopped, observation and state are those after the reset;
     `info["final_observation"]` is the observation before any reset."""
+
+    def __repr__(self) -> str:
+        return f"Environment({self.name}, {self.observation_space}, {self.action_space})"
 
 
 @runtime_checkable

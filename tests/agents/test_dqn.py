@@ -274,6 +274,14 @@ def test_more_actions_than_random_ones_can_be_made_are_refused():
 
 
 @pytest.mark.long  # compiles convolutions
+def test_a_torso_by_name_is_that_module():
+    space = Box(0.0, 1.0, (10, 10, 4))
+    named = agents.dqn(space, Discrete(3), torso="convolution", filters=(4,), hidden=(8,))
+    given = agents.dqn(space, Discrete(3), torso=ConvTorso(filters=(4,), hidden=(8,)))
+    made = (agent.init(jax.random.key(0)).params for agent in (named, given))
+    jax.tree.map(np.testing.assert_array_equal, *made)
+
+
 def test_pictures_are_read_by_a_convolutional_torso():
     shape = (6, 6, 2)
     size = int(np.prod(shape))

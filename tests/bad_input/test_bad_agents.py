@@ -70,9 +70,15 @@ TABLE = {
         (lambda: ddpg().init(key(), noise_scale=NAN), ValueError, "noise_scale must be from 0 to"),
         (lambda: sac().init(key(), tau=[1, 1]), ValueError, "tau must be a scalar, got shape"),
     ],
+    "agents.dqn of the command": [
+        (lambda: agents.dqn(learning_rate=0.1), TypeError, "to agent.init(key, learning_rate=...)"),
+        (lambda: dqn(hiden=(8,)), TypeError, "dqn has no option 'hiden'; did you mean hidden?"),
+        (lambda: dqn(torso="conv"), ValueError, "torso must be one of mlp, convolution, got"),
+    ],
     "agents.ddpg": [
+        (lambda: ddpg(tau=0.1), TypeError, "or to a training as agent={'tau': ...}"),
         (lambda: agents.ddpg(SPACE, TWO), TypeError, f"ddpg {NO_BOUNDS} Discrete(n=2)"),
-        (lambda: agents.ddpg(SPACE, UNBOUNDED), TypeError, f"ddpg {NO_BOUNDS} Box(low=(-inf,)"),
+        (lambda: agents.ddpg(SPACE, UNBOUNDED), TypeError, f"ddpg {NO_BOUNDS} Box(-inf, inf, ("),
         (lambda: ddpg(noise="pink"), ValueError, "noise must be one of gaussian, ornstein"),
         (lambda: ddpg(loss="x"), ValueError, "loss must be one of squared, huber, got 'x'"),
     ],

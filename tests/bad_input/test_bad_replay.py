@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 from refusals import INF, NAN, check_refused, rows_of
@@ -19,6 +20,12 @@ STEPS, ONES = np.zeros((3, 2), np.float32), np.ones((3, 2), np.float32)
 VALID = np.ones((2, 3), bool)
 made = functools.cache(lambda: replay.make(ITEM, 8, 2, "prioritised"))
 
+pairs = functools.cache(lambda: replay.make(ITEM, 8, 2, num_envs=2))
+
+
+def square(**options):
+    return pairs().add(pairs().init(), {"x": np.zeros((2, 2), np.float32)}, **options)
+
 
 def n_step(reward=STEPS, discount=ONES, truncated=None, gamma=0.9):
     return replay.n_step(reward, discount, truncated, gamma)
@@ -33,9 +40,19 @@ TABLE = {
         (lambda: replay.make(ITEM, 8, 2, sequence_period=1.5), TypeError, "sequence_period must b"),
     ],
     "replay.Replay": [
-        (lambda: replay.make(ITEM, 8, 2, "per"), ValueError, "'per'; did you mean prioritised?"),
-        (lambda: replay.make(ITEM, 8, 2, "prioritized"), ValueError, "did you mean prioritised?"),
-        (lambda: replay.make(ITEM, 8, 2, "amper-fr"), ValueError, "did you mean amper_fr?"),
+        (lambda: replay.make(ITEM, 8, 2, "prioritise"), ValueError, "did you mean prioritised?"),
+        (lambda: made().init(ITEM), TypeError, "the example of an item is an argument of make"),
+        (lambda: made().update(made().init(), STEPS, ONES), TypeError, "not its indices: update(s"),
+        (lambda: jax.jit(square)(batch_major=True), TypeError, "batch_major must be known where a"),
+        (square, ValueError, "as many steps as environments, 2: say batch_major=False"),
+        (
+            lambda: pairs().add(pairs().init(), {"x": np.zeros((2, 3), np.float32)}),
+            *(ValueError, "must have shape (2,) or (steps, 2,), got (2, 3); batch_major=True take"),
+        ),
+        (
+            lambda: made().add(made().init(), {"x": np.zeros(3, np.float32)}, batch_major=True),
+            *(ValueError, "batch_major=True needs a buffer made with num_envs, got num_envs=None"),
+        ),
         (lambda: made().init(alpha="x"), TypeError, "alpha must be a number, got 'x'"),
         (lambda: made().init(alhpa=0.6), TypeError, "unexpected keyword argument 'alhpa'"),
     ],

@@ -75,6 +75,7 @@ TABLE = {
         (lambda: train.over_seeds(max, "batched"), ValueError, "strategy 'batched' needs seed_bat"),
     ],
     "train.fused": [
+        (lambda: train.fused(program(), 100)(0), TypeError, "key must be a PRNG key such as j"),
         (lambda: train.fused(program(), 0), ValueError, "steps must be at least 1, got 0"),
         (lambda: train.fused(program(), 100.5), TypeError, "steps must be an int, got 100.5"),
         (lambda: train.fused(program(), NAN), TypeError, "steps must be an int, got nan"),

@@ -126,16 +126,33 @@ def test_styles_are_named_by_the_labels_given():
         draw_learning(ax, {"one": Curve([10, 20], [[5.0, 6.0]])}, styles={"other": {}})
 
 
+def test_a_seed_whose_episodes_did_not_end_keeps_its_last_score():
+    nan = np.nan
+    scores = [[nan, 1.0, nan, nan, 4.0], [5.0, nan, nan, 6.0, nan]]
+    kept = plot.without_gaps(Curve([10, 20, 30, 40, 50], scores))
+    np.testing.assert_array_equal(kept.steps, [20, 40, 50])
+    np.testing.assert_array_equal(kept.scores, [[1, 1, 4], [5, 6, 6]])
+    strict = plot.without_gaps(Curve([10, 20], [[nan, 1.0], [2.0, 3.0]]), keep=False)
+    np.testing.assert_array_equal(strict.steps, [20])
+    ax = Figure().subplots()
+    draw_learning(ax, {"one": Curve([10, 20, 30, 40, 50], scores)})
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[20, 3], [40, 3.5], [50, 5]])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: interquartile_mean([]), "one finite value"),
         (lambda: interquartile_mean([1.0, np.nan]), "finite"),
+        (
+            lambda: draw_learning(Figure().subplots(), {"a": Curve([1], [[np.nan]])}),
+            "'a' has no point at which every seed has a score",
+        ),
         (lambda: bootstrap([[1.0]], confidence=1), "confidence must be above 0"),
         (lambda: bootstrap([[[1.0, 2.0]], [[1.0]]]), "of the same N"),
         (
             lambda: draw_learning(Figure().subplots(), {"a": Curve([1, 2], [[1.0]])}),
-            "same first dimension",
+            "scores must have shape",
         ),
     ],
 )

@@ -483,7 +483,8 @@ def check_transitions_have_n_step_targets(name):
     )
     made = replay.make(example, capacity, BATCH, case.make(), num_envs=envs, n_step=n, least_size=1)
     memory = Memory(capacity, envs, n + 1, alpha=ALPHA, is_prioritised=case.prioritised)
-    add, sample, update = map(jax.jit, (made.add, made.sample, made.update))
+    add = jax.jit(functools.partial(made.add, batch_major=False))
+    sample, update = jax.jit(made.sample), jax.jit(made.update)
     state = made.init(**case.hyperparameters)
     rng = np.random.default_rng(1)
     for t, steps in enumerate([1, 2, 4] * 5):

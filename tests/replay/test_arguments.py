@@ -13,6 +13,15 @@ STEP = Transition(np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float3
 
 
 @pytest.mark.parametrize(
+    ("alias", "name"),
+    [("per", "prioritised"), ("prioritized", "prioritised"), ("amper-fr", "amper_fr")],
+)
+def test_samplers_have_the_names_of_the_command(alias, name):
+    found, want = (repr(replay.make(ITEM, 8, 2, each).init()) for each in (alias, name))
+    assert found == want
+
+
+@pytest.mark.parametrize(
     ("example", "options", "error", "message"),
     [
         (ITEM, {"capacity": 0}, ValueError, "capacity must be from 1 to .*, got 0"),

@@ -46,7 +46,11 @@ def items(rng, *lead):
 def test_every_leaf_keeps_its_dtype_and_bits():
     made = replay.make(EXAMPLE, 6, 32, num_envs=2, least_size=1)
     rng = np.random.default_rng(0)
-    state, add, everything = made.init(), jax.jit(made.add), [None] * 6
+    state, add, everything = (
+        made.init(),
+        jax.jit(functools.partial(made.add, batch_major=False)),
+        [None] * 6,
+    )
     for steps, row in ((1, 0), (3, 1), (2, 1)):
         added = items(rng, steps, 2)
         state = add(state, added)

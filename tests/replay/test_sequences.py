@@ -1,5 +1,7 @@
 """Runs of consecutive steps: which there are, and where they are cut."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -91,7 +93,8 @@ def test_starts_lie_a_period_apart(period, sampler):
         least_size=1,
     )
     memory = Memory(ROWS * ENVS, ENVS, LENGTH)
-    add, sample = jax.jit(made.add), jax.jit(made.sample)
+    add = jax.jit(functools.partial(made.add, batch_major=False))
+    sample = jax.jit(made.sample)
     state, met = made.init(), set()
     for t in range(0, 36, 2):
         ids = np.arange(2 * t, 2 * t + 4, dtype=np.int32).reshape(2, 2)

@@ -61,3 +61,7 @@ class Agent(NamedTuple):
 
     needs_next_action: bool = False
     """True if `learn` reads the next executed action, as `batch.extras`."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.hyperparameters)
+        return f"Agent({self.observation_space}, {self.action_space}, hyperparameters: {names})"

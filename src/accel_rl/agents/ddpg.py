@@ -7,9 +7,11 @@ import optax
 
 from accel_rl.agents.agent import Agent
 from accel_rl.agents.deterministic import RATES, deterministic
+from accel_rl.agents.hyperparameters import options_only
 from accel_rl.types import Space
 
 
+@options_only
 def ddpg(
     observation_space: Space,
     action_space: Space,

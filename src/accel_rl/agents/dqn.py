@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 import flax.linen as nn
 import jax
@@ -12,7 +13,7 @@ import optax
 from accel_rl.agents import heads
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.exploration import EPSILON, EpsilonGreedy, epsilon_greedy
-from accel_rl.agents.hyperparameters import Limits, resolve
+from accel_rl.agents.hyperparameters import Limits, options_only, resolve
 from accel_rl.agents.spaces import (
     example_features,
     features,
@@ -20,7 +21,8 @@ from accel_rl.agents.spaces import (
     require_observations,
 )
 from accel_rl.agents.updates import descend, follow, or_adam
-from accel_rl.networks import MLP, QNetwork
+from accel_rl.arguments import one_of
+from accel_rl.networks import MLP, ConvTorso, QNetwork
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 HYPERPARAMETERS = {
@@ -52,12 +54,14 @@ class DQNPolicy:
     exploration: EpsilonGreedy
 
 
+@options_only
 def dqn(
     observation_space: Space,
     action_space: Space,
     *,
-    torso: nn.Module | None = None,
+    torso: nn.Module | Literal["mlp", "convolution"] = "mlp",
     hidden: Sequence[int] = (120, 84),
+    filters: Sequence[int] = (16,),
     double: bool = True,
     dueling: bool = False,
     distributional: str | None = None,
@@ -77,21 +81,22 @@ def dqn(
     Args:
       observation_space: Discrete, encoded one-hot for the network, or a Box.
       action_space: Discrete.
-      torso: flax module from features [B, ...] to [B, width]; None: an MLP of `hidden` layers over
-        flattened features.
-      hidden: layer widths of that MLP.
+      torso: "mlp", dense layers over flattened features; "convolution", 3 by 3 convolutions before
+        these layers, for pictures; or a flax module from features [B, ...] to [B, width].
+      hidden: widths of the dense layers.
+      filters: channels after each convolution.
       double: double Q-learning; the online network selects the next action, the target network
         evaluates it.
       dueling: separate streams for state value and advantages.
       distributional: "c51" (probabilities of fixed atoms), "quantile" (quantiles of the return,
-        QR-DQN) or None (the expected return only).
+        QR-DQN) or none (the expected return only).
       num_atoms: atoms or quantiles for each action, at least 2.
       value_range: smallest and largest return of C51's atoms.
-      loss: loss of expected values, "squared" (half the squared TD error, also if None) or "huber";
+      loss: loss of expected values, "squared" (half the squared TD error, also if none) or "huber";
         distributional heads have their own loss.
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
-      max_gradient_norm: global norm to which Adam's gradients are clipped; None: no clipping.
+      max_gradient_norm: global norm to which Adam's gradients are clipped; none: no clipping.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       for the options, `losses.q_learning`, `networks.QNetwork` and `agents.heads`.
@@ -99,8 +104,10 @@ def dqn(
     require_observations(observation_space)
     num_actions = require_discrete("dqn", action_space).n
     head = heads.make(distributional, num_atoms, value_range, loss)
-    if torso is None:
-        torso = MLP(tuple(hidden))
+    if isinstance(torso, str):
+        one_of("torso", torso, ("mlp", "convolution"))
+        widths = tuple(hidden)
+        torso = MLP(widths) if torso == "mlp" else ConvTorso(tuple(filters), hidden=widths)
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
     optimiser = or_adam(optimiser, max_gradient_norm)
 

@@ -1,13 +1,18 @@
 """Hyper-parameters by name: defaults, limits and validation."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from accel_rl.arguments import meant, real, within
 from accel_rl.types import Array, ArrayLike
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Limits(NamedTuple):
@@ -42,3 +47,22 @@ def resolve(
         return jnp.asarray(value, jnp.float32)
 
     return {name: checked(name, each) for name, each in limits.items()}
+
+
+def options_only(factory: Callable[P, T]) -> Callable[P, T]:
+    """Let an agent's factory say where hyper-parameters go, if it is given one."""
+    known = inspect.signature(factory).parameters
+    options = [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
+
+    @functools.wraps(factory)
+    def made(*args: P.args, **given: P.kwargs) -> T:
+        name = next((each for each in given if each not in known), None)
+        if name is not None:
+            raise TypeError(
+                f"{factory.__name__} has no option {name!r}; {meant(name, options)}. "
+                f"Hyper-parameters are given to agent.init(key, {name}=...), or to a training as "
+                f"agent={{{name!r}: ...}}"
+            )
+        return factory(*args, **given)
+
+    return made

@@ -18,7 +18,7 @@ from accel_rl.agents.continuous import (
     uniform_at_first,
 )
 from accel_rl.agents.deterministic import RATES
-from accel_rl.agents.hyperparameters import Limits, resolve
+from accel_rl.agents.hyperparameters import Limits, options_only, resolve
 from accel_rl.agents.losses import (
     LOSSES,
     soft_policy,
@@ -74,6 +74,7 @@ class SACCritics:
     log_temperature: Array  # [] float32
 
 
+@options_only
 def sac(
     observation_space: Space,
     action_space: Space,

@@ -9,7 +9,7 @@ import optax
 
 from accel_rl.agents.agent import Agent
 from accel_rl.agents.deterministic import RATES, deterministic
-from accel_rl.agents.hyperparameters import Limits
+from accel_rl.agents.hyperparameters import Limits, options_only
 from accel_rl.agents.losses import smoothed
 from accel_rl.types import Array, Space
 
@@ -22,6 +22,7 @@ HYPERPARAMETERS = {
 }
 
 
+@options_only
 def td3(
     observation_space: Space,
     action_space: Space,

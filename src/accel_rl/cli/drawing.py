@@ -125,22 +125,14 @@ def _curve(
 ) -> Curve | None:
     """Return a combination's curve: steps [points] and scores [seeds, points]; None if empty.
 
-    A seed without a value in a row, because none of its episodes ended, keeps its previous value.
-    Rows before every seed has a value, and rows in which no seed has one, are skipped. Evaluations
-    are not carried forward: a seed that lacks one where others have it has diverged, and the curve
-    ends there.
+    Evaluations are not carried forward: a seed that lacks one where others have it has diverged,
+    and the curve ends there.
     """
-    keeps = metric != "evaluation"
-    steps, scores = [], []
-    last = np.full(complete.training.seeds, np.nan)
-    for row in rows:
-        present = training.per_combination(complete, row, metric)[number]
-        known = np.isfinite(present)
-        last = np.where(known, present, last) if keeps else present
-        if known.any() and np.isfinite(last).all():
-            steps.append(row["steps"])
-            scores.append(last)
-    return Curve(np.array(steps), np.array(scores).T) if steps else None
+    scores = [training.per_combination(complete, row, metric)[number] for row in rows]
+    steps = [row["steps"] for row in rows]
+    keep = metric != "evaluation"
+    curve = plot.without_gaps(Curve(np.array(steps), np.array(scores).T), keep=keep)
+    return curve if len(curve.steps) else None
 
 
 def _labels(drawn: Sequence[_Drawn]) -> list[str]:

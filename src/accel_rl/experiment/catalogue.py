@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Union
 import docstring_parser
 import pydantic
 
-from accel_rl import agents, networks, replay, tabular
+from accel_rl import agents, replay, tabular
 from accel_rl.agents import Agent
 from accel_rl.experiment import words
 from accel_rl.io.validation import STRICT, validated, whole
@@ -28,28 +28,6 @@ class Setting(NamedTuple):
     default: Any
     meaning: str
     leaf: bool  # True for an array of the state: a sweep over it compiles once
-
-
-def _dqn(
-    observation_space: Space,
-    action_space: Space,
-    *,
-    torso: Literal["mlp", "convolution"] = "mlp",
-    filters: Sequence[int] = (16,),
-    **options: Any,
-) -> Agent:
-    """Make a DQN agent whose torso is chosen by name.
-
-    Args:
-      observation_space: as of `agents.dqn`.
-      action_space: as of `agents.dqn`.
-      torso: "convolution" puts 3 by 3 convolutions before the layers of `hidden`, for pictures.
-      filters: channels after each convolution.
-      **options: of `agents.dqn`.
-    """
-    if torso == "convolution":
-        options["torso"] = networks.ConvTorso(filters, hidden=options.pop("hidden"))
-    return agents.dqn(observation_space, action_space, **options)
 
 
 def _rule(name: str) -> Callable[..., Agent]:
@@ -73,14 +51,12 @@ def _rule(name: str) -> Callable[..., Agent]:
 
 
 AGENTS: dict[str, Callable[..., Agent]] = {
-    "dqn": _dqn,
+    "dqn": agents.dqn,
     "ddpg": agents.ddpg,
     "td3": agents.td3,
     "sac": agents.sac,
     **{name: _rule(name) for name in TABULAR},
 }
-# Factories whose `**options` are passed on, and the factory that takes them.
-_PASSED_ON: dict[Callable[..., object], Callable[..., object]] = {_dqn: agents.dqn}
 SAMPLERS: dict[str, Callable[..., Any]] = {**replay.SAMPLERS, NEWEST: lambda: None}
 
 
@@ -88,10 +64,10 @@ def static_settings(factory: Callable[..., object]) -> dict[str, Setting]:
     """Return the optional arguments of a factory whose values can be given as text."""
     hints = typing.get_type_hints(factory)
     meanings = documented(factory)
-    found = static_settings(_PASSED_ON[factory]) if factory in _PASSED_ON else {}
+    found = {}
     for name, parameter in inspect.signature(factory).parameters.items():
-        kind = hints.get(name)
-        if parameter.default is inspect.Parameter.empty or not _configurable(kind):
+        kind = _configurable(hints.get(name))
+        if parameter.default is inspect.Parameter.empty or kind is None:
             continue
         found[name] = Setting(kind, parameter.default, meanings.get(name, ""), False)
     return found
@@ -158,14 +134,15 @@ def _tuple(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _configurable(kind: object) -> bool:
-    """Return whether values of a type can be given as text."""
+def _configurable(kind: Any) -> Any:
+    """Return the part of a type whose values can be given as text; None if there is none."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
-        return all(map(_configurable, arguments))
+        kinds = [each for each in map(_configurable, arguments) if each is not None]
+        return None if kinds in ([], [type(None)]) else Union[tuple(kinds)]  # noqa: UP007
     if origin in (tuple, list, Sequence):
-        return _configurable(arguments[0])
-    return origin is Literal or kind in (bool, int, float, str, None, type(None))
+        return kind if _configurable(arguments[0]) else None
+    return kind if origin is Literal or kind in (bool, int, float, str, type(None)) else None
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from accel_rl.plot.learning import (
     draw_curves,
     draw_learning,
     interquartile_mean,
+    without_gaps,
 )
 from accel_rl.plot.performance import draw_pareto, draw_roofline, draw_scaling
 from accel_rl.plot.policy import draw_policy
@@ -48,4 +49,5 @@ __all__ = [
     "draw_search",
     "draw_timeline",
     "interquartile_mean",
+    "without_gaps",
 ]

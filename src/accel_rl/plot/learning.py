@@ -30,7 +30,28 @@ class Curve(NamedTuple):
     """Learning curve of several seeds."""
 
     steps: Any  # [N], when the policy was scored
-    scores: Any  # [R, N], of R seeds
+    scores: Any  # [R, N], of R seeds; NaN where a seed has none, as no episode ended
+
+
+def without_gaps(curve: Curve, *, keep: bool = True) -> Curve:
+    """Return the points of a curve at which every seed has a score.
+
+    Points before every seed has one are left out, as are those at which no seed has one.
+
+    Args:
+      curve: of which some scores are NaN.
+      keep: a seed without a score keeps its last one; if False, its point is left out.
+    """
+    scores = np.asarray(curve.scores, np.float64)
+    if scores.ndim != 2 or scores.shape[1:] != np.shape(curve.steps):
+        raise ValueError(
+            f"scores must have shape [R, N] of N steps, got {scores.shape} and {np.shape(curve.steps)}"
+        )
+    known = np.isfinite(scores)
+    last = np.maximum.accumulate(np.where(known, np.arange(scores.shape[1]), 0), axis=1)
+    kept = np.take_along_axis(scores, last, axis=1) if keep else scores
+    chosen = known.any(axis=0) & np.isfinite(kept).all(axis=0)
+    return Curve(np.asarray(curve.steps)[chosen], kept[:, chosen])
 
 
 def interquartile_mean(scores: ArrayLike, axis: int = 0) -> np.ndarray:
@@ -158,7 +179,8 @@ def draw_learning(
 
     Args:
       ax: axes to draw on.
-      curves: {label: Curve} in the order of the legend, which adds the number of seeds.
+      curves: {label: Curve} in the order of the legend, which adds the number of seeds. Where a
+        score is NaN, `without_gaps` of the curve is drawn.
       confidence: confidence of the intervals; a curve of one seed has no interval.
       resamples: resamples of the bootstrap.
       styles: {label: line properties of matplotlib}, over the default colour cycle.
@@ -167,8 +189,11 @@ def draw_learning(
       ylabel: label of the y axis.
     """
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
-    for label, curve in curves.items():
-        scores = np.asarray(curve.scores)
+    for label, given in curves.items():
+        curve = without_gaps(given)
+        scores = curve.scores
+        if not scores.size:
+            raise ValueError(f"{label!r} has no point at which every seed has a score")
         seeds = len(scores)
         shown = f"{label} ({seeds} seed{'s' if seeds > 1 else ''})"
         steps[shown], means[shown] = curve.steps, interquartile_mean(scores)

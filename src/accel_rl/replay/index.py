@@ -158,6 +158,11 @@ def make_index(
     ) -> IndexState:
         import chex  # at the first trace, since it takes 0.1 s
 
+        if not hasattr(sample, "generations"):
+            raise TypeError(
+                "update takes what sample returned, not its indices: update(state, sample, "
+                f"priorities); got {type(sample).__name__}"
+            )
         priorities = as_priorities(priorities, sample.indices.shape)
         chex.assert_type(where, bool)
         if np.ndim(where):

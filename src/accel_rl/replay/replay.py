@@ -11,6 +11,7 @@ from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
+from accel_rl.replay.axes import time_major
 from accel_rl.replay.index import Index, IndexState, as_priorities, make_index
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
@@ -28,7 +29,7 @@ SAMPLERS: dict[str, Callable[[], MakeSampler]] = {
     "amper_fr": amper_fr,
     "amper_k": amper_k,
 }
-# Aliases, for hints in error messages. The command line accepts them too; `make` does not.
+# Other common names of samplers.
 OTHER_NAMES = {"per": "prioritised", "prioritized": "prioritised"}
 
 
@@ -92,10 +93,12 @@ class Replay(NamedTuple):
     `alpha`, and become leaves of the state."""
 
     add: Callable[..., ReplayState]
-    """add(state, transitions, priorities=None): add transitions with leaves [envs, *leaf] for one
-    step of all environments or [steps, envs, *leaf] for several; without the environment axis if
-    the buffer was made with num_envs=None. New items get the highest weight of any item unless
-    `priorities` ([envs] or [steps, envs]) are given."""
+    """add(state, transitions, priorities=None, batch_major=None): add transitions with leaves
+    [envs, *leaf] for one step of all environments or [steps, envs, *leaf] for several; without the
+    environment axis if the buffer was made with num_envs=None. New items get the highest weight of
+    any item unless `priorities` ([envs] or [steps, envs]) are given. With `batch_major=True` leaves
+    and priorities of several steps have the axes [envs, steps]. Where there are as many steps as
+    environments, say False or True: shapes do not tell."""
 
     sample: Callable[..., Sample]
     """sample(state, key, beta=1.0, gamma=None): a `Sample` of batch_size items. `beta` is the
@@ -124,6 +127,14 @@ class Replay(NamedTuple):
     apart: Apart
     """Functions over the separate states of index and store, for parts that are placed apart."""
 
+    def __repr__(self) -> str:
+        index, store = self.parts
+        item = jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", store.example)
+        return (
+            f"Replay(capacity={store.ring.capacity}, num_envs={store.ring.num_envs}, "
+            f"batch_size={index.batch_size}, prioritised={index.sampler.prioritised}, item={item})"
+        )
+
 
 def make(
     example: PyTree,
@@ -148,7 +159,8 @@ def make(
         sampled as a `types.Batch` with n-step targets, any other item as it was added.
       capacity: items stored, over all environments: any multiple of `num_envs` from 1 to 2**30.
       batch_size: items in a sample, drawn with replacement.
-      sampler: a name in `SAMPLERS`, or the result of one of its functions called with options.
+      sampler: a name in `SAMPLERS`, "per" for "prioritised", or the result of one of its functions
+        called with options.
       num_envs: environments that are added together, one slot each in a row; None for a single
         environment without an axis.
       n_step: rewards in a target; see `n_step`.
@@ -166,7 +178,8 @@ def make(
         priorities, too few items. Calls of compiled functions are slower then.
     """
     if isinstance(sampler, str):
-        one_of("sampler", sampler, SAMPLERS, OTHER_NAMES)
+        sampler = OTHER_NAMES.get(sampler, sampler.replace("-", "_"))
+        one_of("sampler", sampler, SAMPLERS)
         sampler = SAMPLERS[sampler]()
     store = make_store(
         example,
@@ -203,7 +216,12 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
     if index.ring != store.ring:
         raise ValueError(f"index and store must share a ring, got {index.ring} and {store.ring}")
 
-    def init(**hyperparameters: ArrayLike) -> ReplayState:
+    def init(*example: PyTree, **hyperparameters: ArrayLike) -> ReplayState:
+        if example:
+            raise TypeError(
+                "init takes hyper-parameters by name, such as alpha=0.6; the example of an item is "
+                "an argument of make"
+            )
         return ReplayState(index.init(**hyperparameters), store.init())
 
     def rows(
@@ -230,8 +248,12 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         return (where.size >= least_size) & (index.sampler.mass(state.sampler, where) > 0)
 
     def add(
-        state: ReplayState, transitions: PyTree, priorities: ArrayLike | None = None
+        state: ReplayState,
+        transitions: PyTree,
+        priorities: ArrayLike | None = None,
+        batch_major: bool | None = None,
     ) -> ReplayState:
+        transitions, priorities = time_major(store, transitions, priorities, batch_major)
         items, added = rows(state.store, transitions, priorities)
         return ReplayState(insert(state.index, added), store.write(state.store, items, added.steps))
 

@@ -159,8 +159,10 @@ def as_rows(
             raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
         chunk = shape[1:] == single and len(shape) == len(single) + 1
         if shape != single and not chunk:
+            batch_major = num_envs is not None and (*shape[:1], *shape[2:]) == single
             raise ValueError(
                 f"{name} must have shape {single} or (steps, {str(single)[1:]}, got {shape}"
+                + ("; batch_major=True takes (envs, steps, ...)" if batch_major else "")
             )
         steps.add(shape[0] if chunk else None)
         return jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape)

@@ -32,7 +32,9 @@ def prevent_fusion(program: Program) -> Program:
 
     if isinstance(buffer, Replay):
         buffer = buffer._replace(
-            add=_apart(buffer.add), sample=_apart(buffer.sample), update=_apart(buffer.update)
+            add=_apart(buffer.add, ["batch_major"]),
+            sample=_apart(buffer.sample),
+            update=_apart(buffer.update),
         )
     return dataclasses.replace(
         program,

@@ -13,6 +13,7 @@ import numpy as np
 
 from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
+from accel_rl.arguments import prng_key
 from accel_rl.replay import Replay, after, td_priority
 from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
@@ -64,6 +65,7 @@ class Program:
           replay: hyper-parameters of the buffer's `init`, such as alpha.
           **hyperparameters: of `HYPERPARAMETERS`: gamma, beta, beta_end, beta_steps.
         """
+        prng_key("key", key)
         hyper = resolve(HYPERPARAMETERS, hyperparameters, _OTHERS)
         agent_key, actor_key, run_key = jax.random.split(key, 3)
         agent_state = self.agent.init(agent_key, **(agent or {}))
@@ -133,7 +135,7 @@ class Program:
         state = dataclasses.replace(
             state,
             agent=agent,
-            replay=self.require_replay().add(buffer, transitions),
+            replay=self.require_replay().add(buffer, transitions, batch_major=False),
             actor=actor,
             delayed_policies=push_into(state.delayed_policies, newest),
             delayed_priorities=delayed,

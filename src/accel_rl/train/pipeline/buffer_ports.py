@@ -140,7 +140,8 @@ class LocalPort(BufferPort):
         state: ReplayState | None = None,
     ) -> None:
         own_state = first_state(replay, hyper, state)
-        functions = replay.add, replay.sample, replay.update, replay.can_sample
+        add = functools.partial(replay.add, batch_major=False)
+        functions = add, replay.sample, replay.update, replay.can_sample
         # A copy: donated buffers must not be aliased.
         own = jax.device_put(own_state, device, may_alias=False)
         super().__init__(_compiled(*functions), own)
