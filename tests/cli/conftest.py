@@ -9,7 +9,7 @@ from commands import SMALL, TINY, as_json
 @pytest.fixture(scope="session", autouse=True)
 def assembled_once():
     """Commands with one configuration share a program, and so its compiled functions."""
-    from accel_rl.experiment import assembly, configuration, scoring
+    from accel_rl.experiment import assembly, configuration, trained
 
     made, make = {}, assembly.assemble
 
@@ -24,7 +24,7 @@ def assembled_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "assemble", shared)
-        patch.setattr(scoring, "assemble", shared)
+        patch.setattr(trained, "assemble", shared)
         yield
 
 

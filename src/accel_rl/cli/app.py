@@ -21,7 +21,9 @@ from accel_rl.cli import (
     doctor,
     environments,
     evaluate,
+    export,
     import_log,
+    play,
     plot,
     replay_server,
     report,
@@ -128,6 +130,8 @@ app.command(epilog=replay_server.EXAMPLES)(replay_server.replay_server)
 app.command(epilog=resume.EXAMPLES)(resume.resume)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=play.EXAMPLES)(play.play)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

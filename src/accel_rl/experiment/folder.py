@@ -47,6 +47,7 @@ results.json    what it is worth; there once the training has ended
 Commands:
 
   accel-rl evaluate {folder}    greedy episodes of the final policy, or of the best
+  accel-rl play {folder}        one episode, to look at
   accel-rl plot {folder}        its learning curve
   accel-rl report {folder}      all of it as a page that a browser opens
   accel-rl resume {folder}      go on, if it was stopped; --steps N trains longer

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,8 @@ import numpy as np
 
 from accel_rl import train
 from accel_rl.experiment import folder, sweep, training
-from accel_rl.experiment.assembly import assemble
 from accel_rl.experiment.configuration import Configuration
+from accel_rl.experiment.trained import load_run
 from accel_rl.io.run_folder import RESULTS, kind_of
 from accel_rl.io.values import Json
 from accel_rl.train.compiled import finite
@@ -20,7 +21,10 @@ CHECKPOINTS = ("last", "best")
 
 
 def score(
-    directory: Path, which: str = "last", episodes: int | None = None, seed: int = 0
+    directory: Path,
+    which: Literal["last", "best"] = "last",
+    episodes: int | None = None,
+    seed: int = 0,
 ) -> dict[str, Json]:
     """Evaluate each policy of a training, or of all groups of a sweep.
 
@@ -77,16 +81,15 @@ def _unfinished(
 
 
 def _training(
-    directory: Path, which: str, episodes: int | None, seed: int
+    directory: Path, which: Literal["last", "best"], episodes: int | None, seed: int
 ) -> dict[str, Json] | None:
     """Evaluate a training; return None if it lacks the checkpoint."""
     complete = folder.read(directory)
-    assembly = assemble(complete)
-    checkpoints = folder.checkpoints(directory, assembly.configuration)
-    checkpoint = checkpoints.newest() if which == "last" else checkpoints.highest()
-    if checkpoint is None:
+    try:
+        run = load_run(directory, which)
+    except FileNotFoundError:
         return None
-    state = train.restore(assembly.program, checkpoint)
+    assembly, state = run.experiment, run.state
     number = complete.evaluation.episodes if episodes is None else episodes
     agent = assembly.program.agent
     play = train.evaluator(assembly.scored, agent, number, complete.evaluation.max_steps)
@@ -102,7 +105,7 @@ def _training(
         keys = jax.random.split(key, assembly.trainings)
         means = jax.jit(train.over_seeds(mean, **training.seeds(complete)))(state.agent, keys)
     shape = len(complete.combinations()), complete.training.seeds
-    played = {"checkpoint": str(checkpoint.path), "steps": checkpoint.step}
+    played = {"checkpoint": str(run.checkpoint), "steps": run.steps}
     return {
         "environment": complete.environment.name,
         "agent": complete.agent.name,

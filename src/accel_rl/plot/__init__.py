@@ -4,6 +4,7 @@ Figures that come from a cost model are labelled *modelled* by default.
 """
 
 from accel_rl.plot.comparison import Compared, draw_comparison
+from accel_rl.plot.episode import draw_grid_state, draw_observation
 from accel_rl.plot.heatmap import draw_heatmap
 from accel_rl.plot.learning import (
     Curve,
@@ -39,9 +40,11 @@ __all__ = [
     "draw_distribution",
     "draw_divergence",
     "draw_estimates",
+    "draw_grid_state",
     "draw_heatmap",
     "draw_latency",
     "draw_learning",
+    "draw_observation",
     "draw_pareto",
     "draw_policy",
     "draw_roofline",

@@ -45,7 +45,8 @@ def without_gaps(curve: Curve, *, keep: bool = True) -> Curve:
     scores = np.asarray(curve.scores, np.float64)
     if scores.ndim != 2 or scores.shape[1:] != np.shape(curve.steps):
         raise ValueError(
-            f"scores must have shape [R, N] of N steps, got {scores.shape} and {np.shape(curve.steps)}"
+            f"scores must have shape [R, N] of N steps, got {scores.shape} and "
+            f"{np.shape(curve.steps)}"
         )
     known = np.isfinite(scores)
     last = np.maximum.accumulate(np.where(known, np.arange(scores.shape[1]), 0), axis=1)

@@ -10,6 +10,7 @@ from accel_rl.train.pipeline.placement import Placement
 from accel_rl.train.pipeline.standalone_actor import ActorProgress, act
 from accel_rl.train.prevent_fusion import prevent_fusion
 from accel_rl.train.program import Program, make
+from accel_rl.train.record import Episode, record
 from accel_rl.train.schedule import Schedule, segments
 from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
@@ -17,6 +18,7 @@ from accel_rl.train.stopping import first_of, plateau, stop_at
 
 __all__ = [
     "ActorProgress",
+    "Episode",
     "Evaluation",
     "FusedResult",
     "LocalPort",
@@ -37,6 +39,7 @@ __all__ = [
     "pipelined",
     "plateau",
     "prevent_fusion",
+    "record",
     "restore",
     "run",
     "segments",
