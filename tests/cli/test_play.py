@@ -1,4 +1,4 @@
-"""play and export: an episode to look at, and a policy that runs without this library."""
+"""play, export and plot: an episode, a policy that runs without this library, pictures."""
 
 import json
 import subprocess
@@ -74,6 +74,16 @@ def test_an_exported_policy_acts_without_the_library(training, tmp_path):
     again = invoke("export", path, "--out", out)
     assert again.exit_code == 2
     assert "exists; --overwrite replaces it" in again.stderr
+
+
+@pytest.mark.parametrize(("kind", "magic"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_plot_writes_other_formats(training, tmp_path, kind, magic):
+    words = ("--out", tmp_path, "--format", kind, "--per-seed", "--title", "Two seeds")
+    (file,) = as_json("plot", training[0], *words)["files"]
+    assert file == str(tmp_path / f"evaluation.{kind}")
+    with open(file, "rb") as picture:
+        content = picture.read()
+    assert content.startswith(magic)
 
 
 def test_grid_worlds_are_maps_and_images_are_channels():

@@ -248,8 +248,9 @@ def wandb(monkeypatch):
     fake = types.ModuleType("wandb")
     fake.steps, fake.runs = 0, []
 
-    def init(*, resume=None, id=None, project=None):
+    def init(*, resume=None, id=None, project=None, name=None, dir=None, config=None):
         fake.runs.append(FakeRun(fake.steps))
+        fake.runs[-1].about = {"name": name, "dir": dir, "config": config}
         fake.runs[-1].given = {"resume": resume, "id": id, "project": project}
         return fake.runs[-1]
 
@@ -274,6 +275,15 @@ def test_weights_and_biases_gets_each_row_once(wandb):
     assert [step for step, _ in wandb.runs[1].logged] == [40]
     with pytest.raises(ValueError, match="id must be given"):
         io.WeightsAndBiases(project="p").begin([])
+
+
+def test_a_folder_keeps_the_id_of_a_weights_and_biases_run(wandb, tmp_path):
+    for rows in (None, [row(10)], None):
+        with begun(io.WeightsAndBiases(tmp_path / "wandb", project="p"), rows):
+            pass
+    first, resumed, new = (run.given["id"] for run in wandb.runs)
+    assert first == resumed != new
+    assert len(first) == 32
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,12 @@ def test_names_are_public():
     assert {"Curve", "Interval", "bootstrap", "draw_learning", "interquartile_mean"} <= set(
         plot.__all__
     )
+
+
+def test_seeds_have_lines_of_their_own():
+    ax = Figure().subplots()
+    scores = [[1.0, 2.0], [3.0, 5.0]]
+    draw_learning(ax, {"a": Curve([1, 2], scores)}, per_seed=True, reference=("best", 9.0))
+    seeds = [line.get_ydata().tolist() for line in ax.lines[-2:]]
+    assert seeds == scores
+    assert {line.get_color() for line in ax.lines[-2:]} == {ax.lines[0].get_color()}

@@ -36,13 +36,22 @@ class _Drawn(NamedTuple):
     curve: Curve
 
 
-def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, Figure]:
+def figures(
+    runs: Sequence[Path],
+    metric: str,
+    confidence: float,
+    *,
+    per_seed: bool = False,
+    title: str | None = None,
+) -> dict[str, Figure]:
     """Draw the curves of runs in one figure, with a panel for each environment.
 
     Args:
       runs: folders of trainings or sweeps.
       metric: an entry of `metrics.jsonl`.
       confidence: level of the bootstrap intervals over seeds.
+      per_seed: draw a line for each seed, too.
+      title: of the figure, over those of its panels.
 
     Raises:
       NoValues: if a run lacks the metric, or no run has a value for all seeds.
@@ -60,7 +69,7 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
         )
     labels = _labels(drawn)
     environments = list(dict.fromkeys(each.environment for each in drawn))
-    figure = pictures.new_figure(6.4 * len(environments), 4.2)
+    figure = pictures.new_figure(6.4 * len(environments), 4.2, title or "")
     parts = figure.subplots(1, len(environments), squeeze=False).flat
     for ax, environment in zip(parts, environments, strict=True):
         curves = {
@@ -69,7 +78,8 @@ def figures(runs: Sequence[Path], metric: str, confidence: float) -> dict[str, F
             if each.environment == environment
         }
         shown = metric.replace("_", " ")
-        plot.draw_learning(ax, curves, confidence=confidence, ylabel=_YLABELS.get(metric, shown))
+        ylabel = _YLABELS.get(metric, shown)
+        plot.draw_learning(ax, curves, confidence=confidence, per_seed=per_seed, ylabel=ylabel)
         share = f"{100 * confidence:g} % bootstrap interval"
         ax.set_title(f"{environment}: inter-quartile mean, {share}", fontsize="medium")
     return {f"{metric}.png": figure}

@@ -14,13 +14,11 @@ from accel_rl.envs.registry import has_tables
 from accel_rl.io import atomic_write, run_folder
 from accel_rl.types import ArrayLike
 
-_DPI = 120
 
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG atomically."""
+def save(figure: Figure, path: Path, dpi: int = 120) -> None:
+    """Write a figure atomically, in the format of the path: PNG, PDF or SVG."""
     with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=_DPI)
+        figure.savefig(file, format=path.suffix[1:], dpi=dpi)
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:

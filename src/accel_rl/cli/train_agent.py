@@ -65,7 +65,7 @@ Log = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help="Where metrics go: of console, jsonl, csv, tensorboard; comma-separated.",
+        help="Where metrics go: of console, jsonl, csv, tensorboard, wandb; comma-separated.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run's folder. Default: runs/, and its name.")]

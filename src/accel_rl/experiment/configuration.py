@@ -132,8 +132,8 @@ class TrainingConfig:
     """`auto`, `vmap`, `batched`, `sharded`: how seeds share the devices"""
     seed_batch: int | None = None
     """seeds at a time on a device, to save memory"""
-    log: tuple[Literal["console", "jsonl", "csv", "tensorboard"], ...] = ("jsonl",)
-    """a list of `console`, `jsonl`, `csv`, `tensorboard`"""
+    log: tuple[Literal["console", "jsonl", "csv", "tensorboard", "wandb"], ...] = ("jsonl",)
+    """a list of `console`, `jsonl`, `csv`, `tensorboard`, `wandb`"""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,12 +21,14 @@ from accel_rl.io.run_folder import (
 from accel_rl.io.values import Json
 
 README, TABLE, EVENTS, CHECKPOINTS = "README.txt", "metrics.csv", "tensorboard", "checkpoints"
+WANDB = "wandb"
 FILES = {
     README: "commands to continue with",
     CONFIG: "every setting; --config reads it to repeat the training",
     METRICS: "a row for each training.period steps: means over seeds, per-seed values",
     TABLE: "the same as a table, if training.log has csv",
     f"{EVENTS}/": "the same for TensorBoard, if training.log has tensorboard",
+    f"{WANDB}/": "the run's id at Weights & Biases and its files, if training.log has wandb",
     f"{CHECKPOINTS}/": "the newest states and the best, to resume and to evaluate",
     RESULTS: "final scores; written last, so its presence shows that the training ended",
 }
@@ -141,6 +143,13 @@ def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logg
         "jsonl": lambda: io.JsonLines(directory / METRICS),
         "csv": lambda: io.Csv(directory / TABLE),
         "tensorboard": lambda: io.TensorBoard(directory / EVENTS),
+        "wandb": lambda: io.WeightsAndBiases(
+            directory / WANDB,
+            project="accel-rl",
+            name=directory.name,
+            dir=str(directory),
+            config=configuration.to_mapping(complete),
+        ),
     }
     try:
         chosen = [make[name]() for name in complete.training.log]

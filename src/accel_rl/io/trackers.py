@@ -3,9 +3,11 @@
 import importlib
 import os
 import pathlib
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from accel_rl.io.atomic import atomic_write
 from accel_rl.io.loggers import Row, scalars
 
 
@@ -46,17 +48,32 @@ class TensorBoard:
 class WeightsAndBiases:
     """Logger for a Weights & Biases run; needs wandb."""
 
-    def __init__(self, **init: object):
-        """Set the arguments of `wandb.init`; `id` is required to resume."""
+    def __init__(self, folder: str | os.PathLike[str] | None = None, **init: object):
+        """Set the arguments of `wandb.init`.
+
+        To resume, wandb needs the run's `id`: one of the arguments, or kept in `folder`.
+        """
         self._module = _extra("wandb", "wandb")
+        self._id_file = None if folder is None else pathlib.Path(folder) / "id"
         self._init = init
         self._run: Any = None
 
     def begin(self, rows: Sequence[Row] | None) -> None:
         """Start or resume the run."""
+        if self._id_file is not None:
+            self._init["id"] = self._kept_id(new=rows is None)
         if rows is not None and "id" not in self._init:
             raise ValueError("id must be given, so that the run can be found to go on with it")
         self._run = self._module.init(resume="never" if rows is None else "allow", **self._init)
+
+    def _kept_id(self, *, new: bool) -> str:
+        path = self._id_file
+        assert path is not None
+        if new or not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path, "w") as file:
+                file.write(uuid.uuid4().hex)
+        return path.read_text(encoding="utf-8")
 
     def log(self, row: Row) -> None:
         """Send the finite metrics of a row.

@@ -171,6 +171,7 @@ def draw_learning(
     *,
     confidence: float = 0.95,
     resamples: int = 2_000,
+    per_seed: bool = False,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     reference: tuple[str, float] | None = None,
     xlabel: str = "environment steps",
@@ -184,14 +185,15 @@ def draw_learning(
         score is NaN, `without_gaps` of the curve is drawn.
       confidence: confidence of the intervals; a curve of one seed has no interval.
       resamples: resamples of the bootstrap.
+      per_seed: draw each seed's scores too, as thin lines.
       styles: {label: line properties of matplotlib}, over the default colour cycle.
       reference: name and value of a reference level.
       xlabel: label of the x axis.
       ylabel: label of the y axis.
     """
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
-    for label, given in curves.items():
-        curve = without_gaps(given)
+    drawn = [without_gaps(curve) for curve in curves.values()]
+    for label, curve in zip(curves, drawn, strict=True):
         scores = curve.scores
         if not scores.size:
             raise ValueError(f"{label!r} has no point at which every seed has a score")
@@ -212,6 +214,10 @@ def draw_learning(
         xlabel=xlabel,
         ylabel=ylabel,
     )
+    if per_seed:
+        for line, curve in zip(list(ax.lines), drawn, strict=False):
+            color = line.get_color()
+            ax.plot(curve.steps, curve.scores.T, color=color, linewidth=0.6, alpha=0.5, zorder=1)
 
 
 def _pooled(*groups: np.ndarray) -> np.ndarray:
