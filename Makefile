@@ -46,6 +46,8 @@ $(VENV)/.test: $(VENV)/.base
 $(VENV)/.dev: $(VENV)/.test
 	@echo "installing tools, JupyterLab and the benchmarks' rivals: minutes the first time"
 	@$(PIP) 'accel-rl[dev,notebook,benchmark]'
+	@# Its metrics alone, which a test compares with: the rest needs arch, which needs pandas 2.
+	@$(PIP) --no-deps rliable
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test

@@ -33,9 +33,8 @@ def test_weights_and_biases_gets_the_configuration_and_keeps_one_id(monkeypatch,
     assert first["config"] == configuration.to_mapping(complete)
 
 
-def test_wandb_that_is_absent_is_named(monkeypatch, tmp_path):
+def test_wandb_that_is_absent_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     settings = {"training.log": ["wandb"]}
-    made = experiment.load(agent="dqn", environment="CartPole-v1", settings=settings)
     with pytest.raises(ValueError, match=r"pip install 'accel-rl\[wandb\]'"):
-        folder.loggers(tmp_path, made.configuration, bar=False)
+        experiment.load(agent="dqn", environment="CartPole-v1", settings=settings)

@@ -3,6 +3,7 @@
 Figures that come from a cost model are labelled *modelled* by default.
 """
 
+from accel_rl.plot import aggregates
 from accel_rl.plot.comparison import Compared, draw_comparison
 from accel_rl.plot.episode import draw_grid_state, draw_observation
 from accel_rl.plot.heatmap import draw_heatmap
@@ -33,6 +34,7 @@ __all__ = [
     "Compared",
     "Curve",
     "Interval",
+    "aggregates",
     "bootstrap",
     "draw_breakdown",
     "draw_comparison",
