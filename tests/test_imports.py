@@ -26,7 +26,7 @@ ALLOWED = {
     "plot": FOUNDATION,
     "report": FOUNDATION | {"io", "plot"},
     "datasets": BASE | {"io"},
-    "replay": BASE | {"native"},
+    "replay": BASE | {"native", "io"},
     "agents": BASE,
     "train": MIDDLE,
     "pim": MIDDLE | {"native", "pim_emu"},

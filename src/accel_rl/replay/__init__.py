@@ -17,6 +17,7 @@ from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.replay.sharded import shard, whole_batch
 from accel_rl.replay.store import Store, StoreState, make_store
 from accel_rl.replay.uniform import uniform
+from accel_rl.replay.vault import Vault
 
 __all__ = [
     "SAMPLERS",
@@ -31,6 +32,7 @@ __all__ = [
     "Span",
     "Store",
     "StoreState",
+    "Vault",
     "after",
     "amper_fr",
     "amper_k",

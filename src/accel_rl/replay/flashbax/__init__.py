@@ -19,7 +19,8 @@ Differences:
   sample are at the lowest indices.
 - `device` is ignored: the default backend decides. `max_size` gives no warning.
 
-`vault` and the submodules of flashbax are not included; their types are exported here.
+The submodules of flashbax are not included, but their types are exported here. `replay.Vault` is
+in place of `vault`.
 """
 
 from accel_rl.replay.flashbax.buffers import (

@@ -1,0 +1,185 @@
+"""Vaults on disk, against the arrays that were appended."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from accel_rl import replay
+from accel_rl.io import DamagedError
+from accel_rl.replay import Vault
+
+EXAMPLE = {
+    "picture": np.zeros((2, 3), np.uint8),
+    "reward": np.float32(0),
+    "done": np.bool_(False),
+    "small": jnp.bfloat16(0),
+}
+ENVS = 2
+
+
+def rows(steps, seed=0, envs=(ENVS,)):
+    rng = np.random.default_rng(seed)
+    lead = (steps, *envs)
+    return {
+        "picture": rng.integers(0, 256, (*lead, 2, 3)).astype(np.uint8),
+        "reward": rng.normal(size=lead).astype(np.float32),
+        "done": rng.random(lead) > 0.5,
+        "small": rng.normal(size=lead).astype(jnp.bfloat16),
+    }
+
+
+def joined(parts):
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def check_equal(found, want):
+    for name, leaf in want.items():
+        assert found[name].dtype == leaf.dtype, name
+        np.testing.assert_array_equal(found[name], leaf, name)
+
+
+def test_what_is_appended_is_read_back_in_any_part(tmp_path):
+    parts = [rows(steps, steps) for steps in (3, 1, 5)]
+    with Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS, metadata={"task": "mine"}) as vault:
+        for part in parts:
+            vault.append(part)
+        vault.append(jax.tree.map(lambda leaf: leaf[0], rows(1, 9)))  # one step, without its axis
+    want = joined([*parts, rows(1, 9)])
+    again = Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS, read_only=True)
+    assert (len(again), again.metadata) == (10, {"task": "mine"})
+    check_equal(again.read(), want)
+    check_equal(again.read(2, 7), {name: leaf[2:7] for name, leaf in want.items()})
+    check_equal(again.read(-3), {name: leaf[-3:] for name, leaf in want.items()})
+    assert again.read(7, 2)["reward"].shape == (0, ENVS)
+    batches = list(again.batches(4))
+    assert [len(batch["reward"]) for batch in batches] == [4, 4, 2]
+    check_equal(joined(batches), want)
+
+
+def test_items_without_environments(tmp_path):
+    with Vault(tmp_path / "v", EXAMPLE) as vault:
+        vault.append(rows(4, envs=()))
+        check_equal(vault.read(), rows(4, envs=()))
+
+
+def test_draws_are_items_of_the_vault(tmp_path):
+    with Vault(tmp_path / "v", {"n": np.int32(0)}, num_envs=3) as vault:
+        with pytest.raises(ValueError, match="got an empty vault"):
+            vault.sample(np.random.default_rng(0), 1)
+        vault.append({"n": np.arange(12, dtype=np.int32).reshape(4, 3)})
+        drawn = vault.sample(np.random.default_rng(1), 1200)["n"]
+        again = vault.sample(np.random.default_rng(1), 1200)["n"]
+    np.testing.assert_array_equal(drawn, again)
+    counts = np.bincount(drawn, minlength=12)
+    # chi^2 of 11 degrees of freedom: above 31.3 with probability 0.001; the seed is fixed.
+    assert ((counts - 100) ** 2 / 100).sum() < 31.3
+
+
+def test_a_buffer_is_written_as_it_fills_and_filled_again(tmp_path):
+    buffer = replay.make(EXAMPLE, 8 * ENVS, 2, num_envs=ENVS)
+    state, parts = buffer.init(), []
+    with Vault.of(tmp_path / "v", buffer) as vault:
+        assert vault.write(state) == 0
+        for steps in (3, 5, 1, 7, 3):  # around the ring's end, too
+            parts.append(rows(steps, steps))
+            state = buffer.add(state, parts[-1])
+            assert vault.write(state) == steps
+        check_equal(vault.read(), joined(parts))
+        filled = vault.fill(buffer, buffer.init())
+        newest = jax.tree.map(lambda leaf: leaf[-8:], joined(parts))
+        order = np.argsort(np.r_[3:8, 0:3])  # the ring's cursor is at row 3 after 19 rows
+        ring = jax.tree.map(lambda leaf: leaf.reshape(8, ENVS, *leaf.shape[1:]), state.store.data)
+        np.testing.assert_array_equal(ring["reward"][np.argsort(order)], newest["reward"])
+        found = jax.tree.map(np.asarray, filled.store.data)
+        check_equal(found, jax.tree.map(lambda leaf: leaf.reshape(16, *leaf.shape[2:]), newest))
+        assert buffer.size(filled) == 16
+        for seed in range(3):
+            state = buffer.add(state, rows(4, seed))
+        with pytest.raises(ValueError, match="8 items were overwritten before they were written"):
+            vault.write(state)
+        with pytest.raises(ValueError, match="has 0 rows, fewer than the 19 written"):
+            vault.write(buffer.init())
+
+
+def test_other_items_are_refused_by_name(tmp_path):
+    Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS).close()
+    other = {**EXAMPLE, "reward": np.float16(0)}
+    for example, options, says in (
+        (other, {"num_envs": ENVS}, r"\['reward'\] is float32\[\] in the vault, got float16\[\]"),
+        ({"x": np.float32(0)}, {"num_envs": ENVS}, "the vault has the fields"),
+        (EXAMPLE, {"num_envs": 3}, "num_envs must be 2, with which"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            Vault(tmp_path / "v", example, **options)
+    with (
+        Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS) as vault,
+        pytest.raises(ValueError, match=r"transitions\['reward'\] must have shape"),
+    ):
+        vault.append({**rows(2), "reward": np.zeros(3, np.float32)})
+
+
+def test_one_appends_and_others_read(tmp_path):
+    with Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS) as vault:
+        vault.append(rows(2))
+        with pytest.raises(BlockingIOError, match="another process appends"):
+            Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS)
+        reader = Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS, read_only=True)
+        check_equal(reader.read(), rows(2))
+        with pytest.raises(ValueError, match="closed, or was opened with read_only=True"):
+            reader.append(rows(1))
+    with pytest.raises(FileNotFoundError, match="holds no vault"):
+        Vault(tmp_path / "absent", EXAMPLE, read_only=True)
+
+
+def test_folders_that_are_no_vault_or_a_damaged_one(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("x")
+    with pytest.raises(DamagedError, match="holds something that is no vault"):
+        Vault(tmp_path / "other", EXAMPLE)
+    Vault(tmp_path / "v", EXAMPLE).close()
+    index = tmp_path / "v" / "index.json"
+    kept = index.read_text()
+    for text in ("{", "[]", json.dumps({**json.loads(kept), "schema": 9})):
+        index.write_text(text)
+        with pytest.raises(DamagedError):
+            Vault(tmp_path / "v", EXAMPLE)
+    index.write_text(kept)
+    (tmp_path / "v" / "001" / ".zarray").unlink()
+    with pytest.raises(DamagedError):
+        Vault(tmp_path / "v", EXAMPLE)
+
+
+APPENDER = """
+import sys
+import numpy as np
+from accel_rl.replay import Vault
+
+vault = Vault(sys.argv[1], {"n": np.int32(0)})
+while True:
+    vault.append({"n": np.arange(len(vault), len(vault) + 7, dtype=np.int32)})
+    print(len(vault), flush=True)
+"""
+
+
+@pytest.mark.long  # starts processes
+def test_a_killed_vault_holds_what_it_acknowledged(tmp_path):
+    words = [sys.executable, "-c", APPENDER, str(tmp_path / "v")]
+    known = 0
+    for seconds in (0.0, 0.013, 0.05, 0.11):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            first = process.stdout.readline()
+            time.sleep(seconds)
+            process.send_signal(signal.SIGKILL)
+            told = [first, *process.stdout.read().splitlines()]
+        known = max([known, *(int(line) for line in told if line.strip().isdigit())])
+        vault = Vault(tmp_path / "v", {"n": np.int32(0)}, read_only=True)
+        assert len(vault) >= known
+        np.testing.assert_array_equal(vault.read()["n"], np.arange(len(vault)))
+        known = len(vault)
