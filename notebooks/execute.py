@@ -2,11 +2,16 @@
 
     python notebooks/execute.py                             all of this folder, small, as CI does
     python notebooks/execute.py --full --output runs/books  full size, keeping executed copies
+    python notebooks/execute.py --write                     full size, renewing the stored outputs
 
-A notebook is never written to. One with stored outputs fails: they would be old, and large.
+Stored outputs are made small and alike from run to run: pictures of few colours, no times of cells,
+and no widgets, which nothing moves on a page.
 """
 
 import argparse
+import base64
+import copy
+import io
 import os
 import sys
 import time
@@ -18,9 +23,10 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+from PIL import Image
 
 FOLDER = Path(__file__).resolve().parent
-SMALL = "ACCEL_RL_NOTEBOOK_SMALL"
+SMALL, STATIC = "ACCEL_RL_NOTEBOOK_SMALL", "ACCEL_RL_NOTEBOOK_STATIC"
 # Of a small run compiling takes the most: code that is not optimised compiles in less time.
 SMALL_FLAGS = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
 CELL_SECONDS = 600
@@ -29,25 +35,39 @@ CELL_SECONDS = 600
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; 0 if every notebook is clean and runs, otherwise 1."""
     options = _parse(arguments)
-    environment = _environment(full=options.full)
+    environment = _environment(full=options.full or options.write)
     ok = True
     for path in options.notebooks or sorted(FOLDER.glob("*.ipynb")):
         book = nbformat.read(path, as_version=4)
-        number = stored_outputs(book)
-        if number is None:
-            ok &= _execute(path, book, environment, options.output)
-        else:
-            print(f"{path.name}: {_name(book, number)} has stored outputs: clear them", flush=True)
-            ok = False
+        ok &= _execute(path, book, environment, path.parent if options.write else options.output)
     return 0 if ok else 1
 
 
-def stored_outputs(book: nbformat.NotebookNode) -> int | None:
-    """Index of the first cell that holds outputs or an execution count; None if all are clean."""
-    for number, cell in enumerate(book.cells):
-        if cell.get("outputs") or cell.get("execution_count") is not None:
-            return number
-    return None
+def normalised(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Return a copy without what differs from run to run, with pictures of at most 64 colours."""
+    stored = copy.deepcopy(book)
+    stored.metadata.pop("language_info", None)
+    code = [cell for cell in stored.cells if cell.cell_type == "code"]
+    for number, cell in enumerate(code, start=1):
+        cell.metadata, cell.execution_count = {}, number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
+            output.pop("transient", None)
+            if "metadata" in output:
+                output.metadata = {}
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = _small(output.data["image/png"])
+    return stored
+
+
+def _small(picture: str) -> str:
+    """Return a PNG in base64 with a palette: a third of the size, and no visible difference."""
+    with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+        reduced = image.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    written = io.BytesIO()
+    reduced.save(written, format="PNG", optimize=True)
+    return base64.b64encode(written.getvalue()).decode()
 
 
 def _execute(
@@ -81,9 +101,9 @@ def _execute(
     else:
         print(f"{path.name}: {_name(book, current)} failed after {seconds:.1f} s", flush=True)
         print(failure, file=sys.stderr)
-    if output is not None:
+    if output is not None and (failure is None or output != path.parent):
         output.mkdir(parents=True, exist_ok=True)
-        nbformat.write(book, output / path.name)
+        nbformat.write(normalised(book), output / path.name)
     return failure is None
 
 
@@ -93,7 +113,7 @@ def _name(book: nbformat.NotebookNode, number: int) -> str:
 
 def _environment(*, full: bool) -> dict[str, str]:
     """Return the kernel's environment: the caller's, the size, and the tests' cache."""
-    environment = {**os.environ, SMALL: "0" if full else "1"}
+    environment = {**os.environ, SMALL: "0" if full else "1", STATIC: "1"}
     if not full:
         environment.setdefault("XLA_FLAGS", SMALL_FLAGS)
     environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(FOLDER.parent / ".jax_cache"))
@@ -112,7 +132,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="keep executed copies in this folder"
     )
+    parser.add_argument(
+        "--write", action="store_true", help="full size, and store the outputs in the notebooks"
+    )
     options = parser.parse_args(arguments)
+    if options.write and options.output is not None:
+        parser.error("--write stores outputs in the notebooks: it takes no --output")
     for path in options.notebooks:
         if not path.is_file():
             parser.error(f"no notebook at {path}")

@@ -1,18 +1,22 @@
-"""Committed notebooks are clean and speak the public API; `execute.py` tells good from bad.
+"""Notebooks store small outputs and speak the public API; `execute.py` tells good from bad.
 
 Running them is the job of `make check-notebooks`.
 """
 
 import ast
+import base64
 import importlib
+import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 from optional import needs
+from PIL import Image
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -23,17 +27,42 @@ def by_name(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
-def test_is_stored_clean(path):
+def test_stored_outputs_are_small_and_of_no_machine(path):
     book = json.loads(path.read_text(encoding="utf-8"))
     assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
     assert book["metadata"]["kernelspec"]["name"] == "python3"
     names = [cell["id"] for cell in book["cells"]]
     assert len(set(names)) == len(names)
-    for cell in book["cells"]:
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    pictures = 0
+    for cell in code:
         assert cell["metadata"] == {}, cell["id"]
-        if cell["cell_type"] == "code":
-            assert cell["outputs"] == [], cell["id"]
-            assert cell["execution_count"] is None, cell["id"]
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error", cell["id"]
+            assert output.get("name") != "stderr", cell["id"]
+            data = dict(output.get("data", {}))
+            picture = "".join(data.pop("image/png", ""))
+            pictures += bool(picture)
+            assert len(base64.b64decode(picture)) < 100_000, cell["id"]
+            assert "application/vnd.jupyter.widget-view+json" not in data, cell["id"]
+            text = json.dumps([data, output.get("text")])
+            found = re.search(r"(?<![\w.])/(work|home|root|tmp|usr|opt)\b|site-packages", text)
+            assert found is None, f"{cell['id']}: {found}"
+        if "plt.show()" in "".join(cell["source"]) and "def " not in "".join(cell["source"]):
+            assert any("image/png" in each.get("data", {}) for each in cell["outputs"]), cell["id"]
+    assert pictures >= 1
+    assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
+def test_opens_with_what_one_can_do_and_ends_with_exercises(path):
+    book = json.loads(path.read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in book["cells"]]
+    assert "**After this notebook you can**" in cells[0]
+    assert "**Exercises.**" in cells[-1]
+    first = next(cell for cell in book["cells"] if cell["cell_type"] == "code")
+    assert "google.colab" in "".join(first["source"])
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
@@ -119,17 +148,37 @@ def test_execute_runs_small_in_its_own_interpreter(tmp_path):
 
 @needs_kernel
 def test_execute_names_the_cell_that_fails(tmp_path):
-    bad, stored = tmp_path / "bad.ipynb", tmp_path / "stored.ipynb"
+    bad = tmp_path / "bad.ipynb"
     notebook(bad, fine="x = 1", broken="x / 0", never="x = 2")
-    book = notebook(stored, fine="x = 1", shown="x")
-    book["cells"][1]["execution_count"] = 2
-    stored.write_text(json.dumps(book), encoding="utf-8")
-    done = execute(bad, stored)
+    before = bad.read_bytes()
+    done = execute(bad, "--write")
     assert done.returncode == 1
-    first, second = done.stdout.splitlines()
-    assert first.startswith("bad.ipynb: cell 1 (broken) failed")
-    assert second == "stored.ipynb: cell 1 (shown) has stored outputs: clear them"
+    assert done.stdout.startswith("bad.ipynb: cell 1 (broken) failed")
     assert "ZeroDivisionError" in done.stderr
+    assert bad.read_bytes() == before  # a notebook that fails keeps what it had
+
+
+@needs_kernel
+def test_execute_stores_outputs_that_are_alike_each_time(tmp_path):
+    path = tmp_path / "good.ipynb"
+    cells = {
+        "setup": "import os, matplotlib.pyplot as plt",
+        "drawn": "plt.figure(figsize=(4, 3)); plt.plot([1, 2]); plt.show()",
+        "size": "os.environ['ACCEL_RL_NOTEBOOK_SMALL'], os.environ['ACCEL_RL_NOTEBOOK_STATIC']",
+    }
+    notebook(path, **cells)
+    stored = []
+    for _ in range(2):
+        assert execute(path, "--write").returncode == 0
+        stored.append(path.read_bytes())
+    assert stored[0] == stored[1]
+    setup, drawn, size = json.loads(stored[0])["cells"]
+    assert [cell["execution_count"] for cell in (setup, drawn, size)] == [1, 2, 3]
+    assert setup["outputs"] == []
+    picture = base64.b64decode("".join(drawn["outputs"][0]["data"]["image/png"]))
+    with Image.open(io.BytesIO(picture)) as image:
+        assert image.mode == "P"
+    assert "".join(size["outputs"][0]["data"]["text/plain"]) == "('0', '1')"
 
 
 @needs_kernel
