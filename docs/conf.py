@@ -32,6 +32,8 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "navigation",
+    "both_spellings",
     "notebook_pages",
     "docstring_markdown",
     "reference_members",
@@ -61,7 +63,9 @@ nitpick_ignore = [("py:class", "jax.jaxlib._jax.Array"), ("py:class", "MinariDat
 nitpick_ignore_regex = [("py:class", r"(tuple|dict|list)\[.*")]
 
 html_theme = "furo"
-html_title = "accel_rl"
+html_title = f"accel_rl {release}"
+html_static_path = ["assets"]
+html_css_files = ["site.css"]
 html_extra_path = ["site"]
 html_show_copyright = False
 html_copy_source = False
