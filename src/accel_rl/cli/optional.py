@@ -147,6 +147,8 @@ PARTS: dict[str, Part] = {
     "gdb": Part("tests of debugging DPU programs", "apt-get install gdb", _programs("gdb")),
     "git": Part("benchmark records that name a commit", "apt-get install git", _programs("git")),
     "Minari": Part("import of Minari datasets", "the extra minari", _modules("minari", "h5py")),
+    "brax": Part("environments of brax", "the extra brax", _modules("brax")),
+    "Jumanji": Part("environments of Jumanji", "the extra jumanji", _modules("jumanji")),
     "Box2D": Part("LunarLander", "the extra box2d", _modules("Box2D")),
     "TensorBoard": Part(
         "metrics for TensorBoard", "the extra tensorboard", _modules("tensorboardX")

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.envs import registry
+from accel_rl.envs import families, registry
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
@@ -14,9 +14,12 @@ def environment(name: str, **kwargs: object) -> Environment:
     """Make an environment by name, for training; see `make` for names and arguments.
 
     Args:
-      name: name of an environment, as for `make`.
+      name: name of an environment, as for `make`; or "brax:ant", "jumanji:Snake-v1" and other
+        names of `families`.
       **kwargs: arguments of the environment's builder.
     """
+    if families.is_family(name):
+        return families.make(name, **kwargs)
     registry.resolve(name)  # imports the name's module outside the jax settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         env, params = registry.make(name, **kwargs)
@@ -49,7 +52,7 @@ def from_gymnax(env: Any, params: PyTree = None, name: str | None = None) -> Env
     def reset(key: Array) -> tuple[Array, PyTree]:
         with jax.numpy_dtype_promotion("standard"):
             observation, state = env.reset(key, params)
-            return observed(observation), jax.tree.map(_strong, state)
+            return observed(observation), jax.tree.map(strong, state)
 
     def step(key: Array, state: PyTree, action: ArrayLike) -> EnvStep:
         action = action_of(actions, action, title)
@@ -63,11 +66,11 @@ def from_gymnax(env: Any, params: PyTree = None, name: str | None = None) -> Env
             final = observed(kept.pop("final_observation"))
             return (
                 observed(observation),
-                jax.tree.map(_strong, state),
+                jax.tree.map(strong, state),
                 jnp.reshape(jnp.asarray(reward, jnp.float32), ()),
                 jnp.reshape(jnp.asarray(terminated, bool), ()),
                 jnp.reshape(jnp.asarray(truncated, bool), ()),
-                {**jax.tree.map(_strong, kept), "final_observation": final},
+                {**jax.tree.map(strong, kept), "final_observation": final},
             )
 
     return Environment(title, observations, actions, reset, step)
@@ -122,7 +125,7 @@ def _bounds(bound: object, shape: tuple[int, ...], dtype: np.dtype) -> tuple[flo
     return tuple(full.tolist())
 
 
-def _strong(leaf: ArrayLike) -> Array:
+def strong(leaf: ArrayLike) -> Array:
     """Return an array of the same dtype that is not weakly typed."""
     leaf = jnp.asarray(leaf)
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):  # such as PRNG keys

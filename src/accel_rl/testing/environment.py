@@ -35,7 +35,7 @@ def check_environment(env: Environment, steps: int = 60, seed: int = 0) -> tuple
     reset = jax.jit(env.reset)
     first = reset(keys[0, 0])
     _check_observation(env, first[0])
-    expect(not any(x.weak_type for x in jax.tree.leaves(first[1])), "a state is weakly typed")
+    expect(not any(map(_weak, jax.tree.leaves(first[1]))), "a state is weakly typed")
     alone, state = [], first[1]
     for time in range(min(steps, 8)):
         given = step(keys[time + 1, 0], state, actions[time, 0])
@@ -101,7 +101,7 @@ def _check_step(env: Environment, first: PyTree, given: PyTree) -> None:
     expect_equal(_kind(reward), ((), np.float32, False), "a reward's shape, dtype and weak type")
     for name, flag in (("terminated", terminated), ("truncated", truncated)):
         expect_equal(_kind(flag), ((), np.bool_, False), f"{name}'s shape, dtype and weak type")
-    expect(not any(leaf.weak_type for leaf in jax.tree.leaves(info)), "info is weakly typed")
+    expect(not any(map(_weak, jax.tree.leaves(info))), "info is weakly typed")
 
 
 def _check_played(env: Environment, played: PyTree) -> None:
@@ -133,4 +133,9 @@ def _check_refusals(env: Environment, key: Array, state: PyTree) -> None:
 
 
 def _kind(leaf: ArrayLike) -> tuple[object, ...]:
-    return leaf.shape, leaf.dtype, leaf.weak_type
+    return leaf.shape, leaf.dtype, _weak(leaf)
+
+
+def _weak(leaf: Array) -> bool:
+    """Return whether an array is weakly typed; PRNG keys do not say."""
+    return bool(getattr(leaf, "weak_type", False))
