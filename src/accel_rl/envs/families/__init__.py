@@ -8,6 +8,8 @@ import importlib
 
 from accel_rl.types import Environment
 
+__all__ = ["FAMILIES", "is_family", "make"]
+
 FAMILIES = ("brax", "jumanji")
 
 
