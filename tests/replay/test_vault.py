@@ -92,6 +92,11 @@ def test_a_buffer_is_written_as_it_fills_and_filled_again(tmp_path):
             state = buffer.add(state, parts[-1])
             assert vault.write(state) == steps
         check_equal(vault.read(), joined(parts))
+        later = state
+        for seed in range(3):
+            later = buffer.add(later, rows(4, seed))
+        with pytest.raises(ValueError, match="8 items were overwritten before they were written"):
+            vault.write(later)
         filled = vault.fill(buffer, buffer.init())
         newest = jax.tree.map(lambda leaf: leaf[-8:], joined(parts))
         order = np.argsort(np.r_[3:8, 0:3])  # the ring's cursor is at row 3 after 19 rows
@@ -100,12 +105,25 @@ def test_a_buffer_is_written_as_it_fills_and_filled_again(tmp_path):
         found = jax.tree.map(np.asarray, filled.store.data)
         check_equal(found, jax.tree.map(lambda leaf: leaf.reshape(16, *leaf.shape[2:]), newest))
         assert buffer.size(filled) == 16
-        for seed in range(3):
-            state = buffer.add(state, rows(4, seed))
-        with pytest.raises(ValueError, match="8 items were overwritten before they were written"):
-            vault.write(state)
-        with pytest.raises(ValueError, match="has 0 rows, fewer than the 19 written"):
+
+
+def test_only_the_buffer_that_was_written_is_written_on(tmp_path):
+    buffer = replay.make(EXAMPLE, 8 * ENVS, 2, num_envs=ENVS)
+    state = buffer.add(buffer.init(), rows(5, 0))
+    with Vault.of(tmp_path / "v", buffer) as vault:
+        vault.write(state)
+        vault.append(rows(2, 1))  # from elsewhere
+        with pytest.raises(ValueError, match="has 0 rows, fewer than the 5 written"):
             vault.write(buffer.init())
+        with pytest.raises(ValueError, match="not the one that was written"):
+            vault.write(buffer.add(buffer.init(), rows(6, 2)))
+    with Vault.of(tmp_path / "v", buffer) as vault:  # the counts are kept
+        assert vault.write(buffer.add(state, rows(3, 3))) == 3
+        parts = [rows(5, 0), rows(2, 1), rows(3, 3)]
+        check_equal(vault.read(), joined(parts))
+        filled = vault.fill(buffer, buffer.init())
+        assert vault.write(buffer.add(filled, rows(4, 4))) == 4
+        check_equal(vault.read(), joined([*parts, rows(4, 4)]))
 
 
 def test_other_items_are_refused_by_name(tmp_path):

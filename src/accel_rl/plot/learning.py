@@ -193,6 +193,7 @@ def draw_learning(
     """
     steps, means, bands, looks = {}, {}, {}, dict(styles or {})
     drawn = [without_gaps(curve) for curve in curves.values()]
+    present = len(ax.lines)
     for label, curve in zip(curves, drawn, strict=True):
         scores = curve.scores
         if not scores.size:
@@ -215,7 +216,8 @@ def draw_learning(
         ylabel=ylabel,
     )
     if per_seed:
-        for line, curve in zip(list(ax.lines), drawn, strict=False):
+        means_drawn = ax.lines[present : present + len(drawn)]
+        for line, curve in zip(means_drawn, drawn, strict=True):
             color = line.get_color()
             ax.plot(curve.steps, curve.scores.T, color=color, linewidth=0.6, alpha=0.5, zorder=1)
 

@@ -24,6 +24,7 @@ from accel_rl.replay.store import as_rows, describe
 from accel_rl.types import PyTree
 
 FORMAT, SCHEMA, INDEX = "accel_rl.vault", 1, "index.json"
+_COUNTS = "rows", "written", "source"
 _CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
 _AT_ONCE = 1_024  # rows that `fill` adds to a buffer in a call
 
@@ -72,6 +73,8 @@ class Vault:
         ]
         self._axes = (1 if num_envs is None else whole("num_envs", num_envs, 1),)
         self._lock: Any = None
+        # Rows of the vault, of a buffer when it was last written, and of the vault then.
+        self.rows = self._written = self._source = 0
         if not read_only:
             self._path.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self._path)
@@ -94,14 +97,16 @@ class Vault:
         Append many steps at once: the last chunk of each array, a MiB, is written again each time.
         """
         items, steps = as_rows("transitions", self._example, transitions, self._envs)
-        self._append(jax.tree.leaves(items), steps, self._written)
+        self._append(jax.tree.leaves(items), steps)
 
     def write(self, state: ReplayState) -> int:
         """Append the rows that a replay buffer got since it was last written; return how many.
 
+        The buffer is the one that was written before, or filled from the vault. It may have been
+        saved and restored in between.
+
         Raises:
-          ValueError: if the buffer has overwritten rows that were not written, or has fewer rows
-            than were written from it.
+          ValueError: if the buffer has overwritten rows that were not written, or is another one.
         """
         cursor, leaves = state.store.cursor, jax.tree.leaves(state.store.data)
         envs, held = self._axes[0], len(leaves[0]) // self._axes[0]
@@ -110,6 +115,9 @@ class Vault:
         new = total - self._written
         if new < 0:
             raise ValueError(f"the buffer has {total} rows, fewer than the {self._written} written")
+        if self._written and new < held:
+            last = (self._written - 1) % held * envs
+            self._check_same([np.asarray(leaf[last : last + envs]) for leaf in leaves])
         if new > held:
             raise ValueError(
                 f"{(new - held) * envs} items were overwritten before they were written: write a "
@@ -146,12 +154,16 @@ class Vault:
         return self._gather(lambda array: array.vindex[row, env], drawn=True)
 
     def fill(self, buffer: Replay, state: ReplayState) -> ReplayState:
-        """Add the newest rows to a replay buffer, as many as it holds; the state is donated."""
+        """Add the newest rows to an empty replay buffer, as many as it holds.
+
+        `write` goes on from the state that is returned. The given state is donated.
+        """
         ring = buffer.parts[1].ring
         add = jax.jit(functools.partial(buffer.add, batch_major=False), donate_argnums=0)
         size = min(_AT_ONCE, ring.rows - ring.reach + 1)
         for start in range(max(0, self.rows - ring.rows), self.rows, size):
             state = add(state, self.read(start, start + size))
+        self._written, self._source = min(self.rows, ring.rows), self.rows
         return state
 
     def close(self) -> None:
@@ -169,27 +181,24 @@ class Vault:
     def __len__(self) -> int:
         return self.rows
 
-    def __repr__(self) -> str:
-        return f"Vault({self._path}, rows={self.rows}, num_envs={self._envs})"
-
     def _begin(self, metadata: Mapping[str, Json] | None) -> None:
         exists = (self._path / INDEX).is_file()
         if not exists and self._lock is None:
             raise FileNotFoundError(f"{self._path} holds no vault")
         if not exists and any(each.name != ".lock" for each in self._path.iterdir()):
             raise DamagedError(f"{self._path} holds something that is no vault: no {INDEX}")
-        index: dict[str, Any] = (
-            self._read_index() if exists else {"rows": 0, "written": 0, "metadata": {}}
-        )
-        self.rows: int = index["rows"]
-        self._written: int = index["written"]  # rows that a buffer had when it was last written
-        self.metadata: dict[str, Json] = dict(index["metadata"] if metadata is None else metadata)
+        kept: Mapping[str, Json] = {}
+        if exists:
+            index = self._read_index()
+            self.rows, self._written, self._source = (index[name] for name in _COUNTS)
+            kept = index["metadata"]
+        self.metadata: dict[str, Json] = dict(kept if metadata is None else metadata)
         with damage(self._path):
             self._arrays = [self._open(n, new=not exists) for n in range(len(self._fields))]
         if not exists or (metadata is not None and self._lock is not None):
             self._commit()
 
-    def _append(self, items: list[Any], steps: int, written: int) -> None:
+    def _append(self, items: list[Any], steps: int, written: int | None = None) -> None:
         if self._lock is None:
             raise ValueError("the vault is closed, or was opened with read_only=True")
         end = self.rows + steps
@@ -203,8 +212,17 @@ class Vault:
             pending.append(array[self.rows : end].write(values))
         for each in pending:
             each.result()  # on disk: tensorstore flushes a chunk before it takes its name
-        self.rows, self._written = end, written
+        self.rows = end
+        if written is not None:
+            self._written, self._source = written, end
         self._commit()
+
+    def _check_same(self, newest: list[np.ndarray]) -> None:
+        """Raise ValueError unless a buffer's row is the last that was written from one."""
+        kept = jax.tree.leaves(self.read(self._source - 1, self._source))
+        for ours, theirs in zip(newest, kept, strict=True):
+            if ours.tobytes() != np.asarray(theirs).tobytes():
+                raise ValueError("the buffer is not the one that was written, or filled, before")
 
     def _gather(self, of: Any, *, drawn: bool = False) -> PyTree:
         leaves = [each.result() for each in [of(array).read() for array in self._arrays]]
@@ -238,7 +256,7 @@ class Vault:
             index = json.loads((self._path / INDEX).read_text(encoding="utf-8"))
             kind = index["format"], index["schema"]
             fields, envs = index["fields"], index["num_envs"]
-            int(index["rows"]), int(index["written"]), dict(index["metadata"])
+            [int(index[name]) for name in _COUNTS], dict(index["metadata"])
         if kind != (FORMAT, SCHEMA):
             raise DamagedError(f"{self._path} must be a vault of schema {SCHEMA}, got {kind}")
         if envs != self._envs:
@@ -262,6 +280,7 @@ class Vault:
             "accel_rl": __version__,
             "rows": self.rows,
             "written": self._written,
+            "source": self._source,
             "num_envs": self._envs,
             "fields": self._fields,
             "metadata": self.metadata,
