@@ -53,6 +53,27 @@ def test_unknown_arguments():
         envs.make_mdp("FrozenLake-v1", slippery=True)
 
 
+def test_environments_of_ones_own_have_names(monkeypatch):
+    monkeypatch.setattr(registry, "_TABULAR", dict(registry._TABULAR))
+    lake = envs.environment("FrozenLake-v1")
+    envs.register("Own-v0", lake)
+    envs.register("OwnMade-v0", lambda is_slippery=True: envs.environment("FrozenLake-v1"))
+    car, _ = envs.make("MountainCarContinuous-v0")
+    envs.register("OwnGymnax-v0", car)
+    for name in ("Own-v0", "OwnMade-v0"):
+        made = envs.environment(name)
+        assert made == lake._replace(name=name, reset=made.reset, step=made.step)
+        observation, _ = made.reset(jax.random.key(0))
+        assert observation == lake.reset(jax.random.key(0))[0]
+    wheels = envs.environment("OwnGymnax-v0")
+    assert (wheels.name, wheels.action_space.shape) == ("OwnGymnax-v0", (1,))
+    assert not registry.has_tables("Own-v0")
+    with pytest.raises(ValueError, match="Own-v0 has no tables: it was registered as an env"):
+        envs.make_mdp("Own-v0")
+    with pytest.raises(TypeError, match="slippery"):
+        envs.environment("OwnMade-v0", slippery=True)
+
+
 def test_importing_envs_does_not_import_gymnax():
     code = (
         "import sys, accel_rl.envs as e; e.make_sampler(e.make_mdp('FrozenLake-v1'));"

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import families, registry
-from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
+from accel_rl.types import MDP, Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
 
 def environment(name: str, **kwargs: object) -> Environment:
@@ -21,6 +21,12 @@ def environment(name: str, **kwargs: object) -> Environment:
     if families.is_family(name):
         return families.make(name, **kwargs)
     registry.resolve(name)  # imports the name's module outside the jax settings below
+    with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
+        made = registry.custom(name, **kwargs)
+    if isinstance(made, Environment):
+        return made._replace(name=name)
+    if made is not None and not isinstance(made, MDP):
+        return from_gymnax(made, None, name)
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
         env, params = registry.make(name, **kwargs)
     return from_gymnax(env, params, name)

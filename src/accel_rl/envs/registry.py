@@ -14,14 +14,15 @@ from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
 from accel_rl.envs.dynamics import check_tables
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
 from accel_rl.envs.taxi import taxi, taxi_layout
-from accel_rl.types import MDP, GridLayout
+from accel_rl.types import MDP, Environment, GridLayout
 
 
 class _Entry(NamedTuple):
-    build: Callable[..., MDP]
+    build: Callable[..., Any]
     layout: Callable[..., GridLayout] | None
     arguments: dict[str, object]  # defaults of both functions for this name; callers override them
     build_arguments: dict[str, object]  # further defaults of `build` alone
+    custom: bool = False  # registered by a user: what it builds may have no tables
 
 
 _TABULAR = {
@@ -40,24 +41,27 @@ _TABULAR = {
 }
 
 
-def register(
-    name: str, build: Callable[..., MDP], layout: Callable[..., GridLayout] | None = None
-) -> None:
-    """Register a custom tabular environment by name, in this process.
+def register(name: str, build: Any, layout: Callable[..., GridLayout] | None = None) -> None:
+    """Register a custom environment by name, in this process.
 
-    The name then works everywhere: in `make`, `make_mdp`, `environment` and specs. If the module
-    that calls `register` is not yet imported, as on the command line, write `module:name`.
+    The name then works in `environment` and configurations and, if it has tables, in `make`,
+    `make_mdp` and for logs. If the module that calls `register` is not yet imported, as on the
+    command line, write `module:name`.
 
     Args:
         name: of the environment.
-        build: returns its tables, from the keyword arguments that users give.
-        layout: returns its layout for drawing, from the same arguments; None: it cannot be drawn.
+        build: a `types.Environment`, a gymnax environment, or a function that returns one, or an
+            `MDP`, from the keyword arguments that users give.
+        layout: returns the layout of an MDP for drawing, from the same arguments; None: it cannot
+            be drawn.
     """
     if ":" in name:
         raise ValueError(f"name must have no colon, which ends a module's name, got {name!r}")
     if name in list_environments(gymnax=True):
         raise ValueError(f"name must be a new one, {name!r} is registered already")
-    _TABULAR[name] = _Entry(build, layout, {}, {})
+    if isinstance(build, Environment) or not callable(build):
+        made, build = build, lambda: made
+    _TABULAR[name] = _Entry(build, layout, {}, {}, custom=True)
 
 
 def make(name: str, **kwargs: object) -> tuple[Any, Any]:
@@ -106,6 +110,8 @@ def make_mdp(name: str, **kwargs: object) -> MDP:
     """
     entry = _entry(name)
     mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    if not isinstance(mdp, MDP):
+        raise ValueError(f"{name} has no tables: it was registered as an environment")
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
         check_tables(mdp)
     return mdp
@@ -165,11 +171,19 @@ def resolve(name: str) -> str:
     return own
 
 
+def custom(name: str, **kwargs: object) -> Any:
+    """Return what a user registered by a name: MDP or environment; None for another name."""
+    entry = _TABULAR.get(resolve(name))
+    return entry.build(**kwargs) if entry is not None and entry.custom else None
+
+
 def has_tables(name: str, *, drawn: bool = False) -> bool:
     """Return whether `make_mdp` knows a name and, with `drawn`, whether it has a layout too."""
     try:
         entry = _entry(name)
     except ValueError:
+        return False
+    if entry.custom and not isinstance(entry.build(), MDP):
         return False
     return not drawn or entry.layout is not None
 
