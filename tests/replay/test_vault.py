@@ -1,6 +1,7 @@
 """Vaults on disk, against the arrays that were appended."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,9 +170,47 @@ def test_folders_that_are_no_vault_or_a_damaged_one(tmp_path):
         with pytest.raises(DamagedError):
             Vault(tmp_path / "v", EXAMPLE)
     index.write_text(kept)
-    (tmp_path / "v" / "001" / ".zarray").unlink()
+    with Vault(tmp_path / "v", EXAMPLE) as vault:
+        vault.append(rows(5, envs=()))
+    array = tmp_path / "v" / "001" / "zarr.json"
+    moved = array.rename(tmp_path / "zarr.json")
     with pytest.raises(DamagedError):
         Vault(tmp_path / "v", EXAMPLE)
+    moved.rename(array)
+    (chunk,) = (tmp_path / "v" / "001").glob("[0-9]*")
+    kept = chunk.read_bytes()
+    chunk.unlink()
+    for read_only in (True, False):
+        with pytest.raises(DamagedError, match="missing"):
+            Vault(tmp_path / "v", EXAMPLE, read_only=read_only)
+    for place in range(len(kept)):
+        changed = bytearray(kept)
+        changed[place] ^= 1
+        chunk.write_bytes(changed)
+        with pytest.raises(DamagedError):
+            Vault(tmp_path / "v", EXAMPLE, read_only=True)
+    chunk.write_bytes(kept)
+    check_equal(Vault(tmp_path / "v", EXAMPLE, read_only=True).read(), rows(5, envs=()))
+
+
+def test_a_vault_whose_making_was_killed_is_made_again(tmp_path):
+    Vault(tmp_path / "v", EXAMPLE).close()
+    shutil.rmtree(tmp_path / "v" / "002")
+    (tmp_path / "v" / ".index.json.0.tmp").write_text("{")
+    with Vault(tmp_path / "v", EXAMPLE) as vault:
+        vault.append(rows(2, envs=()))
+        check_equal(vault.read(), rows(2, envs=()))
+
+
+def test_buffers_of_other_items_are_refused(tmp_path):
+    with Vault(tmp_path / "v", {"a": np.int32(0), "b": np.float32(0)}) as vault:
+        for example, says in (
+            ({"c": np.int32(0), "d": np.float32(0)}, "the buffer has"),
+            ({"a": np.int32(0), "b": np.zeros(2, np.float32)}, r"\['b'\] is float32\[\] in"),
+        ):
+            buffer = replay.make(example, 4, 1)
+            with pytest.raises(ValueError, match=says):
+                vault.write(buffer.add(buffer.init(), example))
 
 
 APPENDER = """

@@ -1,11 +1,10 @@
 """Disk vault: transitions in arrays on disk, for buffers and logs larger than memory.
 
-Arrays are kept by tensorstore in Zarr format, one for each field, [rows, num_envs, *field]. What an
-append wrote counts once `index.json` says so, which is replaced last: a vault that was killed at
-any moment holds a prefix of what was appended.
+Arrays are kept by tensorstore in Zarr 3 format, one for each field, [rows, num_envs, *field].
+Chunks carry checksums. What an append wrote counts once `index.json` says so,
+which is replaced last: a vault that was killed at any moment holds a prefix of what was appended.
 """
 
-import fcntl
 import functools
 import json
 import pathlib
@@ -21,11 +20,11 @@ from accel_rl.io.manifest import DamagedError, damage
 from accel_rl.io.values import Json
 from accel_rl.replay.replay import Replay, ReplayState
 from accel_rl.replay.store import as_rows, describe
+from accel_rl.replay.vault_files import check_fields, fields_of, locked, open_array
 from accel_rl.types import PyTree
 
-FORMAT, SCHEMA, INDEX = "accel_rl.vault", 1, "index.json"
+FORMAT, SCHEMA, INDEX = "accel_rl.vault", 2, "index.json"
 _COUNTS = "rows", "written", "source"
-_CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
 _AT_ONCE = 1_024  # rows that `fill` adds to a buffer in a call
 
 
@@ -66,18 +65,15 @@ class Vault:
           DamagedError: if the folder holds something else, or lacks a part.
         """
         self._path, self._example, self._envs = pathlib.Path(path), describe(example), num_envs
-        named, self._tree = jax.tree_util.tree_flatten_with_path(self._example)
-        self._fields: list[dict[str, Any]] = [
-            {"name": jax.tree_util.keystr(at), "dtype": str(leaf.dtype), "shape": [*leaf.shape]}
-            for at, leaf in named
-        ]
+        self._tree = jax.tree.structure(self._example)
+        self._fields = fields_of(self._example)
         self._axes = (1 if num_envs is None else whole("num_envs", num_envs, 1),)
         self._lock: Any = None
         # Rows of the vault, of a buffer when it was last written, and of the vault then.
         self.rows = self._written = self._source = 0
         if not read_only:
             self._path.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(self._path)
+            self._lock = locked(self._path)
         try:
             self._begin(metadata)
         except BaseException:
@@ -106,9 +102,14 @@ class Vault:
         saved and restored in between.
 
         Raises:
-          ValueError: if the buffer has overwritten rows that were not written, or is another one.
+          ValueError: if the buffer has overwritten rows that were not written, is another one, or
+            holds other items.
         """
         cursor, leaves = state.store.cursor, jax.tree.leaves(state.store.data)
+        items = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), state.store.data
+        )
+        check_fields(self._fields, fields_of(items), "the buffer")
         envs, held = self._axes[0], len(leaves[0]) // self._axes[0]
         row = int(cursor.row)
         total = int(cursor.laps) * held + row
@@ -185,7 +186,7 @@ class Vault:
         exists = (self._path / INDEX).is_file()
         if not exists and self._lock is None:
             raise FileNotFoundError(f"{self._path} holds no vault")
-        if not exists and any(each.name != ".lock" for each in self._path.iterdir()):
+        if not exists and any(not each.name.startswith(".") for each in self._path.iterdir()):
             raise DamagedError(f"{self._path} holds something that is no vault: no {INDEX}")
         kept: Mapping[str, Json] = {}
         if exists:
@@ -193,10 +194,17 @@ class Vault:
             self.rows, self._written, self._source = (index[name] for name in _COUNTS)
             kept = index["metadata"]
         self.metadata: dict[str, Json] = dict(kept if metadata is None else metadata)
-        with damage(self._path):
-            self._arrays = [self._open(n, new=not exists) for n in range(len(self._fields))]
         if not exists or (metadata is not None and self._lock is not None):
             self._commit()
+        # Without rows, arrays are made anew: a process may have been killed while it made them.
+        new = self.rows == 0 and self._lock is not None
+        with damage(self._path):
+            self._arrays = [
+                open_array(self._path / f"{number:03d}", field, self._axes, new, not self._lock)
+                for number, field in enumerate(self._fields)
+            ]
+        if self.rows:  # an append to a chunk that is missing would put zeros in place of its rows
+            self.read(-1)
 
     def _append(self, items: list[Any], steps: int, written: int | None = None) -> None:
         if self._lock is None:
@@ -225,31 +233,11 @@ class Vault:
                 raise ValueError("the buffer is not the one that was written, or filled, before")
 
     def _gather(self, of: Any, *, drawn: bool = False) -> PyTree:
-        leaves = [each.result() for each in [of(array).read() for array in self._arrays]]
+        with damage(self._path):
+            leaves = [each.result() for each in [of(array).read() for array in self._arrays]]
         if self._envs is None and not drawn:
             leaves = [leaf[:, 0] for leaf in leaves]
         return jax.tree.unflatten(self._tree, leaves)
-
-    def _open(self, number: int, *, new: bool) -> Any:
-        import tensorstore
-
-        field = self._fields[number]
-        shape = [*self._axes, *field["shape"]]
-        dtype = np.dtype(field["dtype"])
-        chunk = max(1, _CHUNK // max(1, dtype.itemsize * int(np.prod(shape))))
-        spec = {
-            "driver": "zarr",
-            "kvstore": {"driver": "file", "path": str(self._path / f"{number:03d}")},
-        }
-        if not new:
-            return tensorstore.open(spec, read=True, write=self._lock is not None).result()
-        return tensorstore.open(
-            spec,
-            create=True,
-            dtype=tensorstore.dtype(field["dtype"]),
-            shape=[0, *shape],
-            chunk_layout=tensorstore.ChunkLayout(chunk_shape=[chunk, *shape]),
-        ).result()
 
     def _read_index(self) -> dict[str, Any]:
         with damage(self._path / INDEX):
@@ -261,14 +249,7 @@ class Vault:
             raise DamagedError(f"{self._path} must be a vault of schema {SCHEMA}, got {kind}")
         if envs != self._envs:
             raise ValueError(f"num_envs must be {envs}, with which the vault was made")
-        if [each["name"] for each in fields] != [each["name"] for each in self._fields]:
-            raise ValueError(f"the vault has the fields {[each['name'] for each in fields]}")
-        for theirs, ours in zip(fields, self._fields, strict=True):
-            if theirs != ours:
-                raise ValueError(
-                    f"{ours['name']} is {theirs['dtype']}{theirs['shape']} in the vault, got "
-                    f"{ours['dtype']}{ours['shape']}"
-                )
+        check_fields(fields, self._fields, "the example")
         return dict(index)
 
     def _commit(self) -> None:
@@ -287,13 +268,3 @@ class Vault:
         }
         with atomic_write(self._path / INDEX, "w") as file:
             json.dump(index, file, indent=1)
-
-
-def _locked(path: pathlib.Path) -> Any:
-    lock = (path / ".lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise BlockingIOError(f"another process appends to {path}") from None
-    return lock

@@ -1,0 +1,77 @@
+"""Files of a vault: the array of each field, their description, and the lock."""
+
+import fcntl
+import math
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from accel_rl.types import PyTree
+
+_CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
+
+
+def fields_of(items: PyTree) -> list[dict[str, Any]]:
+    """Return names, dtypes and shapes of leaves, as the index has them."""
+    return [
+        {"name": jax.tree_util.keystr(at), "dtype": str(leaf.dtype), "shape": [*leaf.shape]}
+        for at, leaf in jax.tree_util.tree_flatten_with_path(items)[0]
+    ]
+
+
+def check_fields(kept: list[dict[str, Any]], found: list[dict[str, Any]], what: str) -> None:
+    """Raise ValueError that names the first field in which `found` differs from the vault's."""
+    names = [[each["name"] for each in fields] for fields in (kept, found)]
+    if names[0] != names[1]:
+        raise ValueError(f"the vault has the fields {names[0]}, {what} has {names[1]}")
+    for theirs, ours in zip(kept, found, strict=True):
+        if theirs != ours:
+            raise ValueError(
+                f"{ours['name']} is {theirs['dtype']}{theirs['shape']} in the vault, got "
+                f"{ours['dtype']}{ours['shape']}"
+            )
+
+
+def open_array(
+    path: pathlib.Path, field: dict[str, Any], axes: tuple[int, ...], new: bool, read_only: bool
+) -> Any:
+    """Open the array [rows, *axes, *field] of a field, or make it anew without rows."""
+    import tensorstore  # late: the import takes 0.3 s
+
+    shape = [*axes, *field["shape"]]
+    spec: dict[str, Any] = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "file", "path": f"{path.absolute()}/"},
+        # A chunk that is missing is an error, not zeros; so chunks of zeros must be stored.
+        "fill_missing_data_reads": False,
+        "store_data_equal_to_fill_value": True,
+    }
+    if not new:
+        return tensorstore.open(spec, read=True, write=not read_only).result()
+    rows = max(1, _CHUNK // max(1, np.dtype(field["dtype"]).itemsize * math.prod(shape)))
+    grid = {"chunk_shape": [rows, *(max(1, size) for size in shape)]}
+    spec["metadata"] = {
+        "shape": [0, *shape],
+        "data_type": field["dtype"],
+        "chunk_grid": {"name": "regular", "configuration": grid},
+        "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
+        "codecs": [
+            {"name": "bytes", "configuration": {"endian": "little"}},
+            {"name": "zstd", "configuration": {"level": 1}},
+            {"name": "crc32c"},
+        ],
+    }
+    return tensorstore.open(spec, create=True, delete_existing=True).result()
+
+
+def locked(path: pathlib.Path) -> Any:
+    """Lock a vault for appending; the open file that is returned holds the lock."""
+    lock = (path / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise BlockingIOError(f"another process appends to {path}") from None
+    return lock
