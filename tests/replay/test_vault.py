@@ -87,17 +87,17 @@ def test_a_buffer_is_written_as_it_fills_and_filled_again(tmp_path):
     buffer = replay.make(EXAMPLE, 8 * ENVS, 2, num_envs=ENVS)
     state, parts = buffer.init(), []
     with Vault.of(tmp_path / "v", buffer) as vault:
-        assert vault.write(state) == 0
+        assert vault.write(buffer, state) == 0
         for steps in (3, 5, 1, 7, 3):  # around the ring's end, too
             parts.append(rows(steps, steps))
             state = buffer.add(state, parts[-1])
-            assert vault.write(state) == steps
+            assert vault.write(buffer, state) == steps
         check_equal(vault.read(), joined(parts))
         later = state
         for seed in range(3):
             later = buffer.add(later, rows(4, seed))
         with pytest.raises(ValueError, match="8 items were overwritten before they were written"):
-            vault.write(later)
+            vault.write(buffer, later)
         filled = vault.fill(buffer, buffer.init())
         newest = jax.tree.map(lambda leaf: leaf[-8:], joined(parts))
         order = np.argsort(np.r_[3:8, 0:3])  # the ring's cursor is at row 3 after 19 rows
@@ -112,19 +112,28 @@ def test_only_the_buffer_that_was_written_is_written_on(tmp_path):
     buffer = replay.make(EXAMPLE, 8 * ENVS, 2, num_envs=ENVS)
     state = buffer.add(buffer.init(), rows(5, 0))
     with Vault.of(tmp_path / "v", buffer) as vault:
-        vault.write(state)
+        vault.write(buffer, state)
         vault.append(rows(2, 1))  # from elsewhere
         with pytest.raises(ValueError, match="has 0 rows, fewer than the 5 written"):
-            vault.write(buffer.init())
+            vault.write(buffer, buffer.init())
         with pytest.raises(ValueError, match="not the one that was written"):
-            vault.write(buffer.add(buffer.init(), rows(6, 2)))
+            vault.write(buffer, buffer.add(buffer.init(), rows(6, 2)))
     with Vault.of(tmp_path / "v", buffer) as vault:  # the counts are kept
-        assert vault.write(buffer.add(state, rows(3, 3))) == 3
+        assert vault.write(buffer, buffer.add(state, rows(3, 3))) == 3
         parts = [rows(5, 0), rows(2, 1), rows(3, 3)]
         check_equal(vault.read(), joined(parts))
         filled = vault.fill(buffer, buffer.init())
-        assert vault.write(buffer.add(filled, rows(4, 4))) == 4
+        assert vault.write(buffer, buffer.add(filled, rows(4, 4))) == 4
         check_equal(vault.read(), joined([*parts, rows(4, 4)]))
+
+
+def test_a_buffer_of_other_environments_is_refused(tmp_path):
+    other = replay.make(EXAMPLE, 12, 2, num_envs=3)
+    with (
+        Vault(tmp_path / "v", EXAMPLE, num_envs=ENVS) as vault,
+        pytest.raises(ValueError, match="num_envs of the buffer must be 2, got 3"),
+    ):
+        vault.write(other, other.init())
 
 
 def test_other_items_are_refused_by_name(tmp_path):
@@ -210,7 +219,7 @@ def test_buffers_of_other_items_are_refused(tmp_path):
         ):
             buffer = replay.make(example, 4, 1)
             with pytest.raises(ValueError, match=says):
-                vault.write(buffer.add(buffer.init(), example))
+                vault.write(buffer, buffer.add(buffer.init(), example))
 
 
 APPENDER = """

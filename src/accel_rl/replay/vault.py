@@ -23,7 +23,7 @@ from accel_rl.replay.store import as_rows, describe
 from accel_rl.replay.vault_files import check_fields, fields_of, locked, open_array
 from accel_rl.types import PyTree
 
-FORMAT, SCHEMA, INDEX = "accel_rl.vault", 2, "index.json"
+FORMAT, SCHEMA, INDEX = "accel_rl.vault", 1, "index.json"
 _COUNTS = "rows", "written", "source"
 _AT_ONCE = 1_024  # rows that `fill` adds to a buffer in a call
 
@@ -95,7 +95,7 @@ class Vault:
         items, steps = as_rows("transitions", self._example, transitions, self._envs)
         self._append(jax.tree.leaves(items), steps)
 
-    def write(self, state: ReplayState) -> int:
+    def write(self, buffer: Replay, state: ReplayState) -> int:
         """Append the rows that a replay buffer got since it was last written; return how many.
 
         The buffer is the one that was written before, or filled from the vault. It may have been
@@ -106,11 +106,11 @@ class Vault:
             holds other items.
         """
         cursor, leaves = state.store.cursor, jax.tree.leaves(state.store.data)
-        items = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), state.store.data
-        )
-        check_fields(self._fields, fields_of(items), "the buffer")
-        envs, held = self._axes[0], len(leaves[0]) // self._axes[0]
+        store = buffer.parts[1]
+        check_fields(self._fields, fields_of(store.example), "the buffer")
+        envs, held = store.ring.num_envs, store.ring.rows
+        if envs != self._axes[0]:
+            raise ValueError(f"num_envs of the buffer must be {self._axes[0]}, got {envs}")
         row = int(cursor.row)
         total = int(cursor.laps) * held + row
         new = total - self._written

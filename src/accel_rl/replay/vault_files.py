@@ -15,10 +15,8 @@ _CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
 
 def fields_of(items: PyTree) -> list[dict[str, Any]]:
     """Return names, dtypes and shapes of leaves, as the index has them."""
-    return [
-        {"name": jax.tree_util.keystr(at), "dtype": str(leaf.dtype), "shape": [*leaf.shape]}
-        for at, leaf in jax.tree_util.tree_flatten_with_path(items)[0]
-    ]
+    named = [(jax.tree_util.keystr(at), leaf) for at, leaf in jax.tree.leaves_with_path(items)]
+    return [{"name": n, "dtype": str(leaf.dtype), "shape": [*leaf.shape]} for n, leaf in named]
 
 
 def check_fields(kept: list[dict[str, Any]], found: list[dict[str, Any]], what: str) -> None:
