@@ -54,6 +54,44 @@ def test_a_module_that_is_absent_is_told_in_a_line(tmp_path):
     assert result.stderr.count("\n") == 1
 
 
+AGENT = """
+from accel_rl import agents
+
+
+def small(observation_space, action_space, *, width: int = 4):
+    '''Make a small DQN.
+
+    Args:
+      width: of its layer.
+    '''
+    return agents.dqn(observation_space, action_space, hidden=(width,))
+"""
+
+
+@pytest.mark.long  # processes that compile
+def test_an_agent_of_ones_own_trains_and_plays(command, tmp_path):
+    (tmp_path / "own_agent_of_a_test.py").write_text(AGENT)
+    name = "own_agent_of_a_test:small"
+    tiny = [word for word in TINY if not word.startswith("agent.hidden")]
+    trained = command("train", name, "chain_of_a_test:Chain", *tiny, "agent.width=5", "--out", "r")
+    assert trained.returncode == 0, trained.stderr
+    config = json.loads((tmp_path / "r" / "config.json").read_text())
+    assert (config["agent"]["name"], config["agent"]["width"]) == (name, 5)
+    played = command("play", "r", "--json")
+    assert played.returncode == 0, played.stderr
+    shown = command("train", name, "CartPole-v1", "--help")
+    assert "agent.width" in shown.stdout
+    for words, says in (
+        ((name, "CartPole-v1", "agent.widht=5"), "did you mean agent.width?"),
+        (("own_agent_of_a_test:smal", "CartPole-v1"), "is no function of its module"),
+        (("no_such_module_of_a_test:x", "CartPole-v1"), "neither installed nor on Python's path"),
+    ):
+        refused = command("train", *words)
+        assert refused.returncode == 2
+        assert says in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
 @pytest.mark.long  # processes that compile
 def test_a_training_takes_a_module_s_environment(command, tmp_path):
     trained = command("train", "dqn", "chain_of_a_test:Chain", *TINY)

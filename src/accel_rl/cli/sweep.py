@@ -55,8 +55,8 @@ def sweep(
     from accel_rl.experiment import training
     from accel_rl.io.run_folder import check_free
 
-    name = agent.replace("_", "-")
-    if name not in train_agent.AGENTS:
+    name = agent if ":" in agent else agent.replace("_", "-")
+    if ":" not in name and name not in train_agent.AGENTS:
         raise train_agent.no_agent(agent)
     env, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
     given = train_agent.options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)

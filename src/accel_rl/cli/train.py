@@ -12,13 +12,20 @@ _LOG = "log"
 
 
 class _AgentsOrLog(typer.core.TyperGroup):
-    """Command group by names of agents; any other first word is an argument of `log`."""
+    """Command group by names of agents; any other first word is an argument of `log`.
+
+    An agent of the user's own is MODULE:NAME, with the environment after it.
+    """
 
     def resolve_command(self, ctx: object, args: list[str]) -> Any:
         """Resolve to the agent's command, in either spelling of its name, or to `log`."""
         name = args[0].replace("_", "-")
         if name in self.commands:
             return name, self.commands[name], args[1:]
+        if _is_agents(args) and ":" in args[0]:
+            own = typer.Typer()
+            own.command(args[0], cls=train_agent.AgentCommand)(train_agent.command(args[0]))
+            return args[0], typer.main.get_command(own), args[1:]
         if _is_agents(args):
             raise train_agent.no_agent(args[0])
         return _LOG, self.commands[_LOG], args

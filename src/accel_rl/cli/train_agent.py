@@ -81,9 +81,10 @@ class AgentCommand(typer.core.TyperCommand):
         from accel_rl.experiment import catalogue, words
 
         name = str(self.name)
+        name = name if ":" in name else name.replace("-", "_")
         rows = [
             (f"agent.{each}", words.text(setting.default), setting.meaning)
-            for each, setting in catalogue.describe_agent(name.replace("-", "_")).items()
+            for each, setting in catalogue.describe_agent(name).items()
         ]
         console.print_table(
             "Settings of the agent, beside those of docs/configuration.md",
@@ -135,7 +136,7 @@ def command(agent: str) -> Callable[..., None]:
             _, results = training.run(directory, experiment, line, resume=False, bar=shown)
         training_output.finish_training(directory, results, json)
 
-    train_agent.__doc__ = f"""Train {AGENTS[agent]}.
+    train_agent.__doc__ = f"""Train {AGENTS.get(agent, agent)}.
 
     Settings come from presets for the agent and the environment, from --config, from options and
     from words like agent.gamma=0.98, each over those before. The run's folder holds them all.
@@ -208,7 +209,7 @@ def default_directory(experiment: "Experiment") -> Path:
 
     complete = experiment.configuration
     parts = (
-        complete.agent.name,
+        part_of_a_path(complete.agent.name),
         part_of_a_path(complete.environment.name),
         complete.replay.sampler,
         f"{complete.training.steps}steps",

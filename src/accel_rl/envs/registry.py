@@ -6,6 +6,7 @@ gymnax takes two seconds to import, so only the calls that need it import it.
 import difflib
 import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -158,17 +159,27 @@ def resolve(name: str) -> str:
     module, colon, own = name.partition(":")
     if not colon:
         return name
+    import_named(name)
+    if own not in _TABULAR:
+        raise ValueError(f"module {module} registers no {own!r}; {_hint(own, tuple(_TABULAR))}")
+    return own
+
+
+def import_named(name: str) -> ModuleType:
+    """Import the module of `module:name`.
+
+    Raises:
+        ValueError: the module does not exist or cannot be imported.
+    """
+    module = name.partition(":")[0]
     if not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(f"a name with a colon must be MODULE:NAME, got {name!r}")
     try:
-        importlib.import_module(module)
+        return importlib.import_module(module)
     except ImportError as error:
         lacking = f"{module}.".startswith(f"{error.name}.")
         why = "it is neither installed nor on Python's path" if lacking else str(error)
         raise ValueError(f"module {module} of {name!r} cannot be imported: {why}") from error
-    if own not in _TABULAR:
-        raise ValueError(f"module {module} registers no {own!r}; {_hint(own, tuple(_TABULAR))}")
-    return own
 
 
 def custom(name: str, **kwargs: object) -> Any:

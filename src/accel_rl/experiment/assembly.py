@@ -128,8 +128,7 @@ def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment,
 
 def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Json]]:
     name, given = wanted.agent.name, wanted.agent.options
-    words.check_known(name, catalogue.AGENTS, "agent")
-    factory = catalogue.AGENTS[name]
+    factory = catalogue.agent_factory(name)
     static = catalogue.static_settings(factory)
     arguments = catalogue.chosen("agent", given, static)
     agent = factory(env.observation_space, env.action_space, **arguments)

@@ -12,6 +12,7 @@ import pydantic
 
 from accel_rl import agents, replay, tabular
 from accel_rl.agents import Agent
+from accel_rl.envs import registry
 from accel_rl.experiment import words
 from accel_rl.io.validation import STRICT, validated, whole
 from accel_rl.io.values import Json
@@ -58,6 +59,23 @@ AGENTS: dict[str, Callable[..., Agent]] = {
     **{name: _rule(name) for name in TABULAR},
 }
 SAMPLERS: dict[str, Callable[..., Any]] = {**replay.SAMPLERS, NEWEST: lambda: None}
+
+
+def agent_factory(name: str) -> Callable[..., Agent]:
+    """Return the factory of an agent: one of `AGENTS`, or MODULE:NAME of a user's.
+
+    A user's takes an observation and an action space, and options by keyword, which become settings
+    if their types are numbers, bools, texts or sequences of these.
+    """
+    if ":" not in name:
+        words.check_known(name, AGENTS, "agent")
+        return AGENTS[name]
+    found: Callable[..., Agent] | None = getattr(
+        registry.import_named(name), name.partition(":")[2], None
+    )
+    if not callable(found):
+        raise ValueError(f"agent {name!r} is no function of its module")
+    return found
 
 
 def static_settings(factory: Callable[..., object]) -> dict[str, Setting]:
@@ -154,7 +172,8 @@ def documented(factory: Callable[..., object]) -> dict[str, str]:
 
 def accepted(agent: str) -> list[str]:
     """List dotted names of the settings of an agent, if it is known, and of all samplers."""
-    found = [f"agent.{each}" for each in describe_agent(agent)] if agent in AGENTS else []
+    known = agent in AGENTS or ":" in agent
+    found = [f"agent.{each}" for each in describe_agent(agent)] if known else []
     for name in SAMPLERS:
         found += [f"replay.{each}" for each in describe_sampler(name)]
     return list(dict.fromkeys(found))
@@ -162,7 +181,7 @@ def accepted(agent: str) -> list[str]:
 
 def describe_agent(name: str) -> dict[str, Setting]:
     """Return all settings of an agent, made for example spaces that it supports."""
-    factory = AGENTS[name]
+    factory = agent_factory(name)
     try:
         agent = factory(Discrete(2), Discrete(2))
     except TypeError:
