@@ -1,5 +1,6 @@
 """Environments of other libraries, against the libraries' own steps."""
 
+import importlib.metadata
 import sys
 
 import jax
@@ -9,6 +10,8 @@ import pytest
 from optional import require
 
 from accel_rl import envs
+from accel_rl.envs import families, registry
+from accel_rl.envs.families import FAMILIES
 from accel_rl.testing import check_environment
 
 KEY = jax.random.key(0)
@@ -18,13 +21,60 @@ def relaxed():
     return jax.numpy_dtype_promotion("standard")
 
 
-@pytest.mark.parametrize("name", ["brax:ant", "jumanji:Snake-v1"])
+@pytest.mark.parametrize("name", ["brax:ant", "craftax:Craftax-Symbolic-v1", "jumanji:Snake-v1"])
 def test_a_library_that_is_absent_is_named(name, monkeypatch):
     family = name.partition(":")[0]
     monkeypatch.setitem(sys.modules, family, None)
     monkeypatch.delitem(sys.modules, f"accel_rl.envs.families.{family}", False)
     with pytest.raises(ValueError, match=rf"pip install 'accel-rl\[{family}\]'"):
         envs.environment(name)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_library_that_this_jax_cannot_run_is_named(family, monkeypatch, tmp_path):
+    for module in [each for each in sys.modules if each.partition(".")[0] == family]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, f"accel_rl.envs.families.{family}", False)
+    package = tmp_path / family
+    package.mkdir()
+    (package / "__init__.py").write_text("import jax; jax.no_such_name_of_a_test\n")
+    (tmp_path / f"{family}-0.0.7.dist-info").mkdir()
+    (tmp_path / f"{family}-0.0.7.dist-info" / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {family}\nVersion: 0.0.7\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        ValueError,
+        match=rf"version 0.0.7 cannot be imported beside jax {jax.__version__}: "
+        rf".*no_such_name_of_a_test.*pip install 'accel-rl\[{family}\]'",
+    ):
+        envs.environment(f"{family}:any")
+
+
+@pytest.mark.parametrize("found", [None, "0.2.0"])
+def test_a_family_without_an_adapter_says_why(found, monkeypatch):
+    def version(package):
+        assert package == "jaxtari"
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(package)
+        return found
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    wanted = "not installed" if found is None else "version 0.2.0"
+    with pytest.raises(ValueError, match=rf"jaxtari \({wanted}\): its games start only with"):
+        envs.environment("jaxatari:pong")
+
+
+def test_prefixes_of_families_are_reserved(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "jaxatari.py").write_text("raise SystemExit('imported')\n")
+    for name in ("brax:ant", "jaxatari:pong"):
+        for call in (envs.make, envs.make_mdp, envs.layout):
+            with pytest.raises(ValueError, match=f"{name} has neither tables nor a gymnax class"):
+                call(name)
+        assert not registry.has_tables(name)
+    assert not families.is_family("my.brax:ant")
+    assert not families.is_family("brax")
 
 
 @pytest.mark.filterwarnings("ignore")  # of brax and of MuJoCo

@@ -148,6 +148,7 @@ PARTS: dict[str, Part] = {
     "git": Part("benchmark records that name a commit", "apt-get install git", _programs("git")),
     "Minari": Part("import of Minari datasets", "the extra minari", _modules("minari", "h5py")),
     "brax": Part("environments of brax", "the extra brax", _modules("brax")),
+    "Craftax": Part("environments of Craftax", "the extra craftax", _modules("craftax")),
     "Jumanji": Part("environments of Jumanji", "the extra jumanji", _modules("jumanji")),
     "Box2D": Part("LunarLander", "the extra box2d", _modules("Box2D")),
     "TensorBoard": Part(

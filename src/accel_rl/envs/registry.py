@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from accel_rl.envs import families
 from accel_rl.envs.cliff_walking import cliff_walking, cliff_walking_layout
 from accel_rl.envs.dynamics import check_tables
 from accel_rl.envs.frozen_lake import frozen_lake, frozen_lake_layout
@@ -154,11 +155,14 @@ def resolve(name: str) -> str:
         name: `name`, or `module:name` for an environment that `module` registers.
 
     Raises:
-        ValueError: the module does not exist, cannot be imported or does not register the name.
+        ValueError: the module does not exist, cannot be imported or does not register the name, or
+            is a family's reserved prefix.
     """
     module, colon, own = name.partition(":")
     if not colon:
         return name
+    if families.is_family(name):
+        raise ValueError(f"{name} has neither tables nor a gymnax class; make it by `environment`")
     import_named(name)
     if own not in _TABULAR:
         raise ValueError(f"module {module} registers no {own!r}; {_hint(own, tuple(_TABULAR))}")
