@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jumanji
 import numpy as np
 
-from accel_rl.control_flow import cond_under_vmap
+from accel_rl.control_flow import compute_once, cond_under_vmap
 from accel_rl.envs.adapter import action_of, strong
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree
 
@@ -39,23 +39,28 @@ def make(name: str, **kwargs: Any) -> Environment:
 
     def observed(observation: PyTree) -> Array:
         parts = [leaf.astype(jnp.float32).ravel() for leaf in jax.tree.leaves(observation)]
-        return jnp.concatenate(parts).reshape(shape)
+        # XLA would fuse the conversions into the concatenation, with a branch for each element.
+        return jnp.concatenate(compute_once(parts)).reshape(shape)
 
-    def reset(key: Array) -> tuple[Array, PyTree]:
+    def start(key: Array) -> tuple[PyTree, PyTree]:
         with jax.numpy_dtype_promotion("standard"):
             state, first = env.reset(key)
-        return observed(first.observation), jax.tree.map(strong, state)
+        return jax.tree.map(strong, (first.observation, state))
+
+    def reset(key: Array) -> tuple[Array, PyTree]:
+        observation, state = start(key)
+        return observed(observation), state
 
     def step(key: Array, state: PyTree, action: ArrayLike) -> EnvStep:
         action = action_of(actions, action, name)
         with jax.numpy_dtype_promotion("standard"):
             after, made = env.step(state, action)
-        final = observed(made.observation)
         last, goes_on = made.last(), made.discount > 0
-        kept = final, jax.tree.map(strong, after)
-        observation, state = cond_under_vmap(last, lambda _, key: reset(key), kept, key)
+        # Flattened only after the reset: vectors that pass through it cost a copy of each.
+        kept = jax.tree.map(strong, (made.observation, after))
+        observation, state = cond_under_vmap(last, lambda _, key: start(key), kept, key)
         reward = made.reward.astype(jnp.float32)
-        info = {"final_observation": final}
-        return observation, state, reward, last & ~goes_on, last & goes_on, info
+        info = {"final_observation": observed(kept[0])}
+        return observed(observation), state, reward, last & ~goes_on, last & goes_on, info
 
     return Environment(name, observations, actions, reset, step)
