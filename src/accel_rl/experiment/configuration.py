@@ -61,7 +61,7 @@ class AgentConfig:
     __pydantic_config__ = STRICT
 
     name: str
-    """named by the command"""
+    """named by the command; `MODULE:NAME` is a function of your own"""
     gamma: float = 0.99
     """discount factor per environment step"""
     options: Options = dataclasses.field(default_factory=dict)
