@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from accel_rl.arguments import meant, real, within
 from accel_rl.types import Array, ArrayLike
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class Limits(NamedTuple):
@@ -49,13 +49,13 @@ def resolve(
     return {name: checked(name, each) for name, each in limits.items()}
 
 
-def options_only(factory: Callable[P, T]) -> Callable[P, T]:
+def options_only(factory: Callable[_P, _T]) -> Callable[_P, _T]:
     """Let an agent's factory say where hyper-parameters go, if it is given one."""
     known = inspect.signature(factory).parameters
     options = [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
 
     @functools.wraps(factory)
-    def made(*args: P.args, **given: P.kwargs) -> T:
+    def made(*args: _P.args, **given: _P.kwargs) -> _T:
         name = next((each for each in given if each not in known), None)
         if name is not None:
             raise TypeError(

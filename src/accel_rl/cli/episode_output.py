@@ -27,14 +27,14 @@ def check_format(path: Path) -> None:
 
 def text(environment: EnvironmentConfig, episode: Episode) -> Iterator[str]:
     """Yield the episode's steps: maps of a grid world, images by channel numbers, or numbers."""
-    drawn = has_tables(environment.name, drawn=True)
+    layouts = _layouts(environment)
     actions = [None, *episode.actions]
     for number, seen in enumerate(_observations(episode)):
-        if drawn:
+        if layouts:
             state = int(seen)
             action = None if actions[number] is None else int(actions[number])
-            layout = _layout(environment, state)
-            yield envs.render_ansi(layout, state, action, color=sys.stdout.isatty())
+            color = sys.stdout.isatty()
+            yield envs.render_ansi(_of_state(layouts, state), state, action, color=color)
             continue
         line = f"step {number}"
         if number:
@@ -50,12 +50,12 @@ def save(path: Path, environment: EnvironmentConfig, episode: Episode, fps: int)
     ax = figure.subplots()
     seen = _observations(episode)
     earned = np.concatenate([[0.0], np.cumsum(episode.rewards, dtype=np.float64)])
-    drawn = has_tables(environment.name, drawn=True)
+    layouts = _layouts(environment)
 
     def frame(number: int) -> list[Artist]:
-        if drawn:
+        if layouts:
             state = int(seen[number])
-            plot.draw_grid_state(ax, _layout(environment, state), state)
+            plot.draw_grid_state(ax, _of_state(layouts, state), state)
         else:
             plot.draw_observation(ax, environment.name, seen[number])
         figure.suptitle(f"step {number}, return {earned[number]:g}", fontsize="medium")
@@ -77,16 +77,21 @@ def _observations(episode: Episode) -> np.ndarray:
     return episode.observations
 
 
-def _layout(environment: EnvironmentConfig, state: int) -> GridLayout:
-    """Return the layout that has a state; Taxi has one for each passenger and destination."""
+def _layouts(environment: EnvironmentConfig) -> list[GridLayout]:
+    """Return the layouts of a grid world: Taxi's are one for each passenger and destination."""
+    if not has_tables(environment.name, drawn=True):
+        return []
     if not environment.name.startswith("Taxi"):
-        return envs.layout(environment.name, **environment.arguments)
-    layouts = (
+        return [envs.layout(environment.name, **environment.arguments)]
+    return [
         envs.layout(environment.name, passenger=passenger, destination=destination)
         for passenger in ("R", "G", "Y", "B", "taxi")
         for destination in "RGYB"
-    )
-    return next(each for each in layouts if np.any(each.states == state))
+    ]
+
+
+def _of_state(layouts: list[GridLayout], state: int) -> GridLayout:
+    return next((each for each in layouts if np.any(each.states == state)), layouts[0])
 
 
 def _numbers(values: object) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson, Replace, check_file
-from accel_rl.cli.play import Checkpoint, Training
+from accel_rl.cli.play import Checkpoint, Run, Training
 
 EXAMPLES = console.examples(
     "accel-rl export runs/cartpole --out cartpole.stablehlo",
@@ -16,9 +16,7 @@ EXAMPLES = console.examples(
 
 
 def export(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="The folder of an agent's training.")
-    ],
+    run: Run,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")],
     training: Training = 0,
     checkpoint: Checkpoint = "last",

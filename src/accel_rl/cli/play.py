@@ -11,9 +11,10 @@ from accel_rl.cli.arguments import AsJson, Seed, check_file
 EXAMPLES = console.examples(
     "accel-rl play runs/cartpole",
     "accel-rl play runs/cartpole --out cartpole.gif --checkpoint best",
-    "accel-rl play runs/lake --seed 3",
+    "accel-rl play runs/cartpole --training 1 --seed 3",
 )
 
+Run = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The folder of an agent's training.")]
 Training = Annotated[
     int,
     typer.Option(
@@ -29,9 +30,7 @@ Checkpoint = Annotated[
 
 
 def play(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="The folder of an agent's training.")
-    ],
+    run: Run,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A .gif, or .mp4 by ffmpeg; default: text on stdout."),

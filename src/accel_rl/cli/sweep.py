@@ -55,14 +55,13 @@ def sweep(
     from accel_rl.experiment import training
     from accel_rl.io.run_folder import check_free
 
-    name = agent if ":" in agent else agent.replace("_", "-")
-    if ":" not in name and name not in train_agent.AGENTS:
+    if ":" not in agent and agent.replace("_", "-") not in train_agent.AGENTS:
         raise train_agent.no_agent(agent)
     env, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
     given = train_agent.options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
 
     def make(words: Sequence[str], swept: Mapping[str, Sequence[Any]]) -> "Experiment":
-        return train_agent.assemble(name, env, words, config, given, swept)
+        return train_agent.assemble(agent, env, words, config, given, swept)
 
     with console.bad_input():
         groups = sweeps.plan(settings, make)

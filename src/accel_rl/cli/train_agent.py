@@ -80,8 +80,7 @@ class AgentCommand(typer.core.TyperCommand):
         runtime.prepare_jax()
         from accel_rl.experiment import catalogue, words
 
-        name = str(self.name)
-        name = name if ":" in name else name.replace("-", "_")
+        name = str(self.name).replace("-", "_")
         rows = [
             (f"agent.{each}", words.text(setting.default), setting.meaning)
             for each, setting in catalogue.describe_agent(name).items()

@@ -22,13 +22,15 @@ def environment(name: str, **kwargs: object) -> Environment:
         return families.make(name, **kwargs)
     registry.resolve(name)  # imports the name's module outside the jax settings below
     with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
-        made = registry.custom(name, **kwargs)
-    if isinstance(made, Environment):
-        return made._replace(name=name)
-    if made is not None and not isinstance(made, MDP):
-        return from_gymnax(made, None, name)
-    with jax.numpy_dtype_promotion("standard"), jax.ensure_compile_time_eval():
-        env, params = registry.make(name, **kwargs)
+        env, params = registry.build(name, **kwargs), None
+        if env is None:
+            env, params = registry.make(name, **kwargs)
+        if isinstance(env, MDP):
+            from accel_rl.envs.tabular_env import TabularEnv  # late: it imports gymnax
+
+            env = TabularEnv(env, name)
+    if isinstance(env, Environment):
+        return env._replace(name=name)
     return from_gymnax(env, params, name)
 
 

@@ -110,13 +110,27 @@ def make_mdp(name: str, **kwargs: object) -> MDP:
         name: one of `list_environments()`, or `module:name`, as for `make`.
         **kwargs: arguments of its builder: `frozen_lake`, `taxi` or `cliff_walking`.
     """
-    entry = _entry(name)
-    mdp = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    _entry(name)  # raises ValueError for another name
+    mdp = build(name, **kwargs)
     if not isinstance(mdp, MDP):
         raise ValueError(f"{name} has no tables: it was registered as an environment")
-    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
-        check_tables(mdp)
     return mdp
+
+
+def build(name: str, **kwargs: object) -> Any:
+    """Build what a name was registered with, None for gymnax's names.
+
+    Returns:
+        An `MDP`, whose tables were checked, a `types.Environment` or a gymnax environment.
+    """
+    entry = _TABULAR.get(resolve(name))
+    if entry is None:
+        return None
+    built = entry.build(**{**entry.arguments, **entry.build_arguments, **kwargs})
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(built))
+    if isinstance(built, MDP) and not traced:
+        check_tables(built)
+    return built
 
 
 def layout(name: str, **kwargs: object) -> GridLayout:
@@ -184,12 +198,6 @@ def import_named(name: str) -> ModuleType:
         lacking = f"{module}.".startswith(f"{error.name}.")
         why = "it is neither installed nor on Python's path" if lacking else str(error)
         raise ValueError(f"module {module} of {name!r} cannot be imported: {why}") from error
-
-
-def custom(name: str, **kwargs: object) -> Any:
-    """Return what a user registered by a name: MDP or environment; None for another name."""
-    entry = _TABULAR.get(resolve(name))
-    return entry.build(**kwargs) if entry is not None and entry.custom else None
 
 
 def has_tables(name: str, *, drawn: bool = False) -> bool:

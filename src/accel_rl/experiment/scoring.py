@@ -11,13 +11,11 @@ import numpy as np
 from accel_rl import train
 from accel_rl.experiment import folder, sweep, training
 from accel_rl.experiment.configuration import Configuration
-from accel_rl.experiment.trained import load_run
+from accel_rl.experiment.trained import NoCheckpointError, load_run
 from accel_rl.io.run_folder import RESULTS, kind_of
 from accel_rl.io.values import Json
 from accel_rl.train.compiled import finite
 from accel_rl.types import Array, PyTree
-
-CHECKPOINTS = ("last", "best")
 
 
 def score(
@@ -84,12 +82,12 @@ def _training(
     directory: Path, which: Literal["last", "best"], episodes: int | None, seed: int
 ) -> dict[str, Json] | None:
     """Evaluate a training; return None if it lacks the checkpoint."""
-    complete = folder.read(directory)
     try:
         run = load_run(directory, which)
-    except FileNotFoundError:
+    except NoCheckpointError:
         return None
     assembly, state = run.experiment, run.state
+    complete = assembly.configuration
     number = complete.evaluation.episodes if episodes is None else episodes
     agent = assembly.program.agent
     play = train.evaluator(assembly.scored, agent, number, complete.evaluation.max_steps)

@@ -15,6 +15,10 @@ from accel_rl.experiment.assembly import Experiment, assemble
 from accel_rl.types import Array, PyTree
 
 
+class NoCheckpointError(FileNotFoundError):
+    """Error of a training that has no checkpoint yet."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainedRun:
     """Experiment of a folder, with the state of one of its checkpoints."""
@@ -76,7 +80,7 @@ def load_run(directory: str | Path, which: Literal["last", "best"] = "last") -> 
         over the seeds.
 
     Raises:
-      FileNotFoundError: if there is no such checkpoint.
+      NoCheckpointError: if there is no such checkpoint.
     """
     one_of("which", which, ("last", "best"))
     path = Path(directory)
@@ -84,5 +88,5 @@ def load_run(directory: str | Path, which: Literal["last", "best"] = "last") -> 
     checkpoints = folder.checkpoints(path, experiment.configuration)
     found = checkpoints.newest() if which == "last" else checkpoints.highest()
     if found is None:
-        raise FileNotFoundError(f"{path} has no checkpoint yet: accel-rl resume {path}")
+        raise NoCheckpointError(f"{path} has no checkpoint yet: accel-rl resume {path}")
     return TrainedRun(experiment, train.restore(experiment.program, found), found.path, found.step)

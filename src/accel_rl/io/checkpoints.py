@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import datetime
-import errno
-import fcntl
 import importlib
 import json
 import logging
@@ -19,6 +17,7 @@ from typing import Any
 
 from accel_rl.arguments import whole
 from accel_rl.io.atomic import sync_directory
+from accel_rl.io.locks import lock_file
 from accel_rl.io.loggers import Row
 from accel_rl.io.manifest import DamagedError, check_manifest, damage, write_manifest
 from accel_rl.io.values import Json
@@ -115,12 +114,9 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / ".lock").open("w") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
             except BlockingIOError:
                 raise BlockingIOError(f"another process trains in {folder}") from None
-            except OSError as error:
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # a file system without locks
-                    raise
             for draft in folder.glob(".[0-9]*.tmp"):
                 shutil.rmtree(draft)
             yield

@@ -61,19 +61,10 @@ class WeightsAndBiases:
     def begin(self, rows: Sequence[Row] | None) -> None:
         """Start or resume the run."""
         if self._id_file is not None:
-            self._init["id"] = self._kept_id(new=rows is None)
+            self._init["id"] = _kept_id(self._id_file, new=rows is None)
         if rows is not None and "id" not in self._init:
             raise ValueError("id must be given, so that the run can be found to go on with it")
         self._run = self._module.init(resume="never" if rows is None else "allow", **self._init)
-
-    def _kept_id(self, *, new: bool) -> str:
-        path = self._id_file
-        assert path is not None
-        if new or not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path, "w") as file:
-                file.write(uuid.uuid4().hex)
-        return path.read_text(encoding="utf-8")
 
     def log(self, row: Row) -> None:
         """Send the finite metrics of a row.
@@ -88,6 +79,14 @@ class WeightsAndBiases:
         """Finish the run."""
         if self._run is not None:
             self._run.finish()
+
+
+def _kept_id(path: pathlib.Path, *, new: bool) -> str:
+    if new or not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, "w") as file:
+            file.write(uuid.uuid4().hex)
+    return path.read_text(encoding="utf-8")
 
 
 def _extra(module: str, extra: str) -> Any:

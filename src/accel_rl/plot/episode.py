@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.patches import Circle, Rectangle
 
 from accel_rl.plot.policy import draw_policy
@@ -102,7 +103,7 @@ def _image(ax: Axes, seen: np.ndarray) -> None:
     if seen.shape[2] in (1, 3) and seen.max() > 1:
         ax.imshow(np.clip(seen / 255, 0, 1), cmap="gray")
         return
-    palette = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLORS])
+    palette = to_rgba_array(COLORS)[:, :3]
     picture = np.ones((*seen.shape[:2], 3))
     for channel in range(seen.shape[2]):
         picture[seen[..., channel] > 0] = palette[channel % len(palette)]

@@ -1,11 +1,10 @@
 """Exclusive lock on the snapshot file of a server."""
 
 import contextlib
-import errno
-import fcntl
 import os
 import weakref
 
+from accel_rl.io.locks import lock_file
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import SnapshotFailed
 
@@ -57,7 +56,7 @@ def _open_alone(path: str) -> int:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _lock(file)
+            lock_file(file)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file), os.stat(path)):
                     return file
@@ -65,14 +64,6 @@ def _open_alone(path: str) -> int:
             os.close(file)
             raise
         os.close(file)  # its holder has unlinked it since it was opened
-
-
-def _lock(file: int) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # the file system has no locks
-            raise
 
 
 def _give_back(file: int, path: str) -> None:

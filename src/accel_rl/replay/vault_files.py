@@ -1,6 +1,5 @@
 """Files of a vault: the array of each field, their description, and the lock."""
 
-import fcntl
 import math
 import pathlib
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl.io.locks import lock_file
 from accel_rl.types import PyTree
 
 _CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
@@ -68,7 +68,7 @@ def locked(path: pathlib.Path) -> Any:
     """Lock a vault for appending; the open file that is returned holds the lock."""
     lock = (path / ".lock").open("w")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(lock)
     except BlockingIOError:
         lock.close()
         raise BlockingIOError(f"another process appends to {path}") from None
