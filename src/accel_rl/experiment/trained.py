@@ -80,7 +80,7 @@ def load_run(directory: str | Path, which: Literal["last", "best"] = "last") -> 
         over the seeds.
 
     Raises:
-      NoCheckpointError: if there is no such checkpoint.
+      FileNotFoundError: if there is no such checkpoint.
     """
     one_of("which", which, ("last", "best"))
     path = Path(directory)
