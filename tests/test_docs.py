@@ -1,5 +1,6 @@
 """The documentation holds: links lead somewhere, and a page's examples run in order, as pasted."""
 
+import importlib.util
 import json
 import pathlib
 import re
@@ -12,6 +13,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
+NEEDS = re.compile(r"<!-- needs (\w+) -->\s*$")  # above an example: an optional module
 EXAMPLE = re.compile(r"^( *)```python\n(.*?)^ *``` *$", re.DOTALL | re.MULTILINE)
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
 TARGETS = (
@@ -64,11 +66,17 @@ def broken_links(path, root=ROOT):
 
 
 def run_examples(path):
-    """Runs a page's examples in order, in one namespace; how many there were."""
+    """Runs a page's examples in order, in one namespace; how many there were.
+
+    One below a comment such as <!-- needs pgx --> runs only where the module is installed.
+    """
     text = path.read_text(encoding="utf-8")
     names = {"__name__": path.stem}
     blocks = list(EXAMPLE.finditer(text))
     for block in blocks:
+        needs = NEEDS.search(text, 0, block.start())
+        if needs and importlib.util.find_spec(needs[1]) is None:
+            continue
         above = "\n" * text.count("\n", 0, block.start(2))  # so that errors give the page's line
         exec(compile(above + textwrap.dedent(block[2]), path, "exec"), names)
     return len(blocks)
@@ -107,6 +115,18 @@ def test_broken_links_are_found(tmp_path):
     )
     found = {line.partition(":")[0] for line in broken_links(page, tmp_path)}
     assert found == {"none.md", "none.png", "#comment", "../", "none.svg", "none.txt"}
+
+
+def test_examples_that_need_an_absent_module_are_left_out(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- needs json -->\n\n```python\nx = 1\n```\n\n"
+        "<!-- needs no_such_module_of_a_test -->\n\n```python\nassert False\n```\n\n"
+        "```python\nassert x == 2\n```\n"
+    )
+    with pytest.raises(AssertionError) as error:
+        run_examples(page)
+    assert error.traceback[-1].lineno + 1 == 14
 
 
 def test_broken_examples_are_found(tmp_path):
