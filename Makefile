@@ -20,7 +20,7 @@ QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo notebooks hooks test docs site lint types check test-shuffled test-slow test-long native \
-	check-notebooks test-newest bench bench-gpu rivals accept programs clean
+	check-notebooks test-newest test-families wheels bench bench-gpu rivals accept programs clean
 
 help: ## List the targets (at once)
 	@echo "make TARGET, on two cores about:"
@@ -95,8 +95,9 @@ types: $(VENV)/.dev ## Check types (a minute)
 
 ##@ Trust it
 
-check: ## Run everything that CI runs after its bare stage (40 minutes)
-	@sh .ci/stages test-shuffled test-long lint types native check-notebooks site test-newest
+check: ## Run everything that CI runs after its bare stage (45 minutes)
+	@sh .ci/stages test-shuffled test-long lint types native check-notebooks site test-newest \
+		test-families
 
 # Any order must do: a new one each day, that of an earlier day with SEED=.
 SEED ?= $(shell date +%j)
@@ -117,6 +118,12 @@ check-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings (minu
 
 test-newest: ## Run a short test on Python 3.12 and its jax, where there is one (minutes)
 	sh .ci/test-newest
+
+test-families: $(VENV)/.test ## Test the environments of brax, Craftax, Jumanji and Atari (minutes)
+	sh .ci/test-families $(BIN)/python
+
+wheels: $(VENV)/.dev ## Build wheels for each Python that is found, and try each without a compiler (minutes)
+	sh .ci/wheels
 
 bench: $(VENV)/.dev ## Run all benchmarks quickly beside their rivals, to runs/benchmarks (an hour)
 	$(BIN)/python benchmarks/accept.py --quick --out $(QUICK_RESULTS) $(INTERPRETERS)

@@ -7,7 +7,7 @@ import pytest
 import quick
 from flax import linen as nn
 
-from accel_rl.networks import MLP, ConvTorso, Dense, QNetwork
+from accel_rl.networks import MLP, ConvTorso, Dense, NatureTorso, QNetwork
 from accel_rl.networks.convolution import windows
 from accel_rl.networks.dense import product
 
@@ -119,6 +119,25 @@ def test_a_convolutional_torso_convolves():
     found = network.apply(params, pictures)
     assert found.shape == (2, 7)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_torso_for_atari_has_the_published_layers():
+    network = NatureTorso()
+    pictures = jax.random.randint(jax.random.key(0), (2, 84, 84, 4), 0, 256, jnp.uint8)
+    params = network.init(jax.random.key(1), pictures.astype(jnp.float32))
+    x = pictures / 255
+    for number, (stride, side) in enumerate(((4, 20), (2, 9), (1, 7))):
+        layer = params["params"][f"Conv_{number}"]
+        x = jax.lax.conv_general_dilated(
+            x, layer["kernel"], (stride,) * 2, "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        x = nn.relu(x + layer["bias"])
+        assert x.shape[1:3] == (side, side)
+    expected = MLP((512,)).apply({"params": params["params"]["MLP_0"]}, x)
+    found = network.apply(params, pictures.astype(jnp.float32))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    weights = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert weights == 8_224 + 32_832 + 36_928 + (3_136 + 1) * 512
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ PARTS: dict[str, Part] = {
     "brax": Part("environments of brax", "the extra brax", _modules("brax")),
     "Craftax": Part("environments of Craftax", "the extra craftax", _modules("craftax")),
     "Jumanji": Part("environments of Jumanji", "the extra jumanji", _modules("jumanji")),
+    "Atari": Part("Atari games", "the extra atari", _modules("ale_py", "cv2")),
     "Box2D": Part("LunarLander", "the extra box2d", _modules("Box2D")),
     "TensorBoard": Part(
         "metrics for TensorBoard", "the extra tensorboard", _modules("tensorboardX")

@@ -7,6 +7,7 @@ from typing import Any
 
 from accel_rl.envs import dynamics, wrappers
 from accel_rl.envs.adapter import action_of, environment, from_gymnax, space_of
+from accel_rl.envs.atari import atari
 from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import MDPSampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
@@ -22,6 +23,7 @@ __all__ = [
     "MDPSampler",
     "TabularEnv",
     "action_of",
+    "atari",
     "build_mdp",
     "cliff_walking",
     "dynamics",

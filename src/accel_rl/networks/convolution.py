@@ -1,4 +1,4 @@
-"""Convolutional torsos for small images."""
+"""Convolutional torsos for images."""
 
 from collections.abc import Callable, Sequence
 
@@ -59,3 +59,24 @@ class ConvTorso(nn.Module):
         for channels in self.filters:
             x = self.activation(Dense(channels)(windows(x, self.size)))
         return MLP(self.hidden, self.activation)(x)
+
+
+class NatureTorso(nn.Module):
+    """Three strided convolutions and a dense layer, for images of 84 by 84 with values 0 to 255.
+
+    Attributes:
+      hidden: width of the dense layer.
+
+    Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 518,
+      2015, Methods, model architecture.
+    """
+
+    hidden: int = 512
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Return features [B, hidden] of images [B, H, W, C]."""
+        x = x / 255
+        for channels, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
+            x = nn.relu(nn.Conv(channels, (size, size), stride, padding="VALID")(x))
+        return MLP((self.hidden,))(x)
