@@ -58,6 +58,7 @@ UNDER: dict[str, list[str]] = {
         "notebooks/07_replay_over_the_network",
     ],
     "docs/tutorials/index": [
+        "docs/tutorials/first-hour",
         "docs/tutorials/compose-a-loop",
         "docs/tutorials/vmap-seeds-and-sweep",
         "docs/tutorials/swap-the-replay",
