@@ -29,8 +29,8 @@ class Interval(NamedTuple):
 class Curve(NamedTuple):
     """Learning curve of several seeds."""
 
-    steps: Any  # [N], when the policy was scored
-    scores: Any  # [R, N], of R seeds; NaN where a seed has none, as no episode ended
+    steps: ArrayLike  # [N], when the policy was scored
+    scores: ArrayLike  # [R, N], of R seeds; NaN where a seed has none, as no episode ended
 
 
 def without_gaps(curve: Curve, *, keep: bool = True) -> Curve:
@@ -77,7 +77,7 @@ def interquartile_mean(scores: ArrayLike, axis: int = 0) -> np.ndarray:
 
 
 def bootstrap(
-    groups: Sequence[Any],
+    groups: Sequence[ArrayLike],
     statistic: Callable[..., object] | None = None,
     *,
     confidence: float = 0.95,
@@ -122,9 +122,9 @@ def bootstrap(
 def draw_curves(
     ax: Axes,
     x: ArrayLike,
-    curves: Mapping[str, Any],
+    curves: Mapping[str, ArrayLike],
     *,
-    bands: Mapping[str, tuple[Any, Any]] | None = None,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     reference: tuple[str, float] | None = None,
     xlabel: str = "passes over the data",

@@ -80,7 +80,7 @@ def draw_pareto(
 def draw_scaling(
     ax: Axes,
     dpus: ArrayLike,
-    seconds: Mapping[str, Any],
+    seconds: Mapping[str, ArrayLike],
     *,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
     what: str = "modelled",

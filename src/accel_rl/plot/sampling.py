@@ -16,9 +16,9 @@ _LEVEL = "#666666"
 
 def draw_distribution(
     ax: Axes,
-    edges: Any,
-    exact: Any,
-    sampled: Any,
+    edges: ArrayLike,
+    exact: ArrayLike,
+    sampled: ArrayLike,
     *,
     color: str = COLORS[0],
     labels: tuple[str, str] = ("exact", "sampled"),
@@ -49,8 +49,8 @@ def draw_distribution(
 
 def draw_divergence(
     ax: Axes,
-    x: Any,
-    curves: Mapping[str, Any],
+    x: ArrayLike,
+    curves: Mapping[str, ArrayLike],
     *,
     levels: Mapping[str, float] | None = None,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
@@ -104,7 +104,7 @@ def draw_divergence(
 
 def draw_estimates(
     ax: Axes,
-    estimates: Mapping[str, tuple[Any, Any]],
+    estimates: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
     colors: Mapping[str, str] | None = None,
     xlabel: str = "how often a draw gave it",
@@ -137,12 +137,12 @@ def draw_estimates(
 
 def draw_search(
     ax: Axes,
-    priorities: Any,
-    members: Any,
+    priorities: ArrayLike,
+    members: ArrayLike,
     *,
     groups: ArrayLike | None = None,
     values: ArrayLike | None = None,
-    sets: tuple[Any, Any] | None = None,
+    sets: tuple[ArrayLike, ArrayLike] | None = None,
     xlabel: str = "priority",
 ) -> None:
     """Draw one associative search of a replay buffer: items, queries and candidates.
