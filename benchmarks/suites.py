@@ -8,6 +8,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "replay": ("--rivals",),
     "replay_core": (),
     "amper_study": (),
+    "cliffwalk": (),
     "training": ("--rivals",),
     "compose": ("--rivals",),
     "replay_server": ("--ray", "--reverb"),

@@ -20,6 +20,11 @@ def test_what_is_absent_is_named(monkeypatch):
         envs.host_environment(atari, game="Breakout")
 
 
+def test_the_function_is_named_where_gymnasium_s_name_is_given():
+    with pytest.raises(ValueError, match=r"ALE/None-v5.*for Atari, atari, game=NAME"):
+        envs.host_environment("ALE/None-v5")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -198,7 +198,9 @@ def host_environment(
             # By specification, since another process may not have registered the name.
             make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
         except gymnasium.error.Error as error:
-            raise ValueError(f"no Gymnasium environment is named {name!r}: {error}") from error
+            hint = "; for Atari, atari, game=NAME" if name.startswith("ALE/") else ""
+            message = f"no Gymnasium environment is named {name!r}: {error}{hint}"
+            raise ValueError(message) from error
     else:
         make = functools.partial(name, **kwargs)
     title = name if isinstance(name, str) else getattr(name, "__name__", "environment")
