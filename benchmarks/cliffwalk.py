@@ -16,7 +16,7 @@ updates were made is no figure, and its system has none for larger memories.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,17 +168,19 @@ def case(kind: str, states: int) -> str:
     return f"{kind}, {states} states, {2 ** (states + 1) - 2:,} transitions"
 
 
-def study(report: Report, sizes: Sequence[int], most: int, console: Console) -> None:
-    """Train every system on every memory, as long as it converges."""
-    for kind in KINDS:
-        for system in SAMPLERS:
-            for states in sizes:
-                found = updates(system, kind, states, SEEDS, most)
-                if found.max() >= most:
-                    console.print(f"{case(kind, states)}: {system} ended at {most:,} updates")
-                    break
-                report.add(case(kind, states), system, METRIC, "updates", found)
-                console.print(f"{case(kind, states)}: {system} {np.median(found):,.0f}")
+def study(report: Report, sizes: Sequence[int], most: int, console: Console) -> Iterator[int]:
+    """Train every system on every memory, as long as it converges; yield each size when done."""
+    going = [(kind, system) for kind in KINDS for system in SAMPLERS]
+    for states in sizes:
+        for kind, system in tuple(going):
+            found = updates(system, kind, states, SEEDS, most)
+            if found.max() >= most:
+                console.print(f"{case(kind, states)}: {system} ended at {most:,} updates")
+                going.remove((kind, system))
+                continue
+            report.add(case(kind, states), system, METRIC, "updates", found)
+            console.print(f"{case(kind, states)}: {system} {np.median(found):,.0f}")
+        yield states
 
 
 def claims(report: Report) -> None:
@@ -236,8 +238,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = Report(PACKAGES, "cliffwalk", quick=options.quick, seeds=seeds)
     console = Console(width=120)
     sizes = SIZES[:3] if options.quick else SIZES
-    study(report, sizes, MOST, console)
-    claims(report)
+    for _ in study(report, sizes, MOST, console):
+        report.claims.clear()
+        claims(report)
+        if options.json is not None:  # an interrupted run keeps the sizes that it has ended
+            report.write(options.json)
     report.finish(options.json, console)
     if options.plot is not None:
         draw(report, sizes, options.plot)
