@@ -1,6 +1,7 @@
 """How fast experience replay is: against flashbax, cpprb and torchrl, and against uniform replay.
 
-    python benchmarks/replay.py [--quick] [--rivals PYTHON] [--json PATH] [--plot PATH] [--interface]
+    python benchmarks/replay.py [--quick] [--interface] [--rivals PYTHON] [--json PATH]
+                                [--plot PATH]
 
 A step adds 16 transitions of five fields, samples a batch, gathers it, and sets new priorities
 that depend on it, in a compiled loop that returns the probabilities, which importance-sampling

@@ -28,7 +28,9 @@ def execute_notebook(path):
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=600).execute(cwd=path.parent)
+    env = {**os.environ}
+    env.pop("MPLBACKEND", None)  # a kernel's own, which shows figures below their cell
+    nbclient.NotebookClient(notebook, timeout=600).execute(cwd=path.parent, env=env)
     return [output for cell in notebook.cells for output in cell.outputs]
 
 
