@@ -208,7 +208,7 @@ def claims(report: Report) -> None:
 def draw(report: Report, sizes: Sequence[int], path: Path) -> None:
     """Draw medians and quartiles of the updates over the memory's size."""
     with plt.style.context(style.STYLE):
-        figure, axes = plt.subplots(1, len(KINDS), figsize=(9, 3.6), sharey=True)
+        figure, axes = plt.subplots(1, len(KINDS), figsize=(10.5, 3.6), sharey=True)
         for ax, kind in zip(axes, KINDS, strict=True):
             for system in SAMPLERS:
                 found = [
@@ -226,7 +226,7 @@ def draw(report: Report, sizes: Sequence[int], path: Path) -> None:
             ax.set_title({"table": "values in a table", "linear": "linear values"}[kind])
             ax.set_xlabel("transitions in memory")
         axes[0].set_ylabel("updates to convergence")
-        axes[0].legend()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
         figure.savefig(path)
         plt.close(figure)
 
