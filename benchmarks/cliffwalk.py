@@ -96,6 +96,11 @@ def walk(states: int, seed: int) -> Walk:
     return Walk(pairs, rewards.ravel(), ahead.ravel(), truth.ravel(), discount)
 
 
+def transitions(states: int) -> int:
+    """Return the transitions of all sequences."""
+    return 2 ** (states + 1) - 2
+
+
 def features(kind: str, pairs: int) -> np.ndarray:
     """Return features [pairs, width] of unit length, of each state and action.
 
@@ -110,9 +115,8 @@ def features(kind: str, pairs: int) -> np.ndarray:
 
 def updates(system: str, kind: str, states: int, seeds: int, most: int = MOST) -> np.ndarray:
     """Return the updates until convergence [seeds], `most` where there was none within these."""
-    count = 2 ** (states + 1) - 2
     sampler, hyper = SAMPLERS[system]
-    memory = replay.make(jnp.int32(0), count, 1, sampler)
+    memory = replay.make(jnp.int32(0), transitions(states), 1, sampler)
     walks = [walk(states, seed) for seed in range(seeds)]
     one = walks[0]
     phi = jnp.asarray(features(kind, 2 * states))
@@ -148,6 +152,10 @@ def updates(system: str, kind: str, states: int, seeds: int, most: int = MOST) -
         priority = jnp.abs(error)[None] + np.float32(EPSILON)
         return learn(weights, pair), memory.update(buffer, drawn, priority)
 
+    def goes_on(carry):
+        time, _, ended = carry
+        return (time < most) & jnp.any(ended == most)
+
     def train(keys: Array, pairs: Array) -> Array:
         # Not a while_loop under vmap, which selects whole buffers wherever some seed is done.
         def advance(carry):
@@ -159,15 +167,14 @@ def updates(system: str, kind: str, states: int, seeds: int, most: int = MOST) -
 
         begun = jax.vmap(start)(keys, pairs)
         first = jnp.int32(0), begun, jnp.full(len(keys), most, jnp.int32)
-        going = lambda carry: (carry[0] < most) & jnp.any(carry[2] == most)  # noqa: E731
-        return jax.lax.while_loop(going, advance, first)[2]
+        return jax.lax.while_loop(goes_on, advance, first)[2]
 
     pairs = jnp.asarray(np.stack([each.pairs for each in walks]))
     return np.asarray(jax.jit(train)(jax.random.split(jax.random.key(0), seeds), pairs))
 
 
 def case(kind: str, states: int) -> str:
-    return f"{kind}, {states} states, {2 ** (states + 1) - 2:,} transitions"
+    return f"{kind}, {states} states, {transitions(states):,} transitions"
 
 
 def study(report: Report, sizes: Sequence[int], most: int, console: Console) -> Iterator[int]:
@@ -212,7 +219,7 @@ def draw(report: Report, sizes: Sequence[int], path: Path) -> None:
         for ax, kind in zip(axes, KINDS, strict=True):
             for system in SAMPLERS:
                 found = [
-                    (2 ** (states + 1) - 2, record.value, *(record.spread or ()))
+                    (transitions(states), record.value, *(record.spread or ()))
                     for states in sizes
                     if (record := report.find(case(kind, states), system, METRIC))
                 ]

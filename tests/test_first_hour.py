@@ -12,32 +12,26 @@ import time
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs/tutorials/first-hour.md"
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = ROOT / "docs/tutorials/first-hour.md"
 BLOCK = re.compile(r"^<!-- (.+?) -->\n\n```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def write_notebook(path, source):
+def run_notebook(path, source):
+    """Write a notebook of one cell, execute it in place, and return the cell's outputs."""
     import nbformat
 
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    nbformat.write(notebook, path)
-
-
-def execute_notebook(path):
-    import nbclient
-    import nbformat
-
-    notebook = nbformat.read(path, as_version=4)
-    env = {**os.environ}
-    env.pop("MPLBACKEND", None)  # a kernel's own, which shows figures below their cell
-    nbclient.NotebookClient(notebook, timeout=600).execute(cwd=path.parent, env=env)
-    return [output for cell in notebook.cells for output in cell.outputs]
+    cell = nbformat.v4.new_code_cell(source)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    command = [sys.executable, ROOT / "notebooks/execute.py", "--write", path]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return nbformat.read(path, as_version=4).cells[0].outputs
 
 
 def follow(folder, page=PAGE):
     """Do what the page says, in an empty folder; yield each step and its seconds.
 
-    A step that fails raises CalledProcessError, or the error of the notebook's cell.
+    A step that fails raises CalledProcessError.
     """
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
     for what, _, source in BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -47,8 +41,7 @@ def follow(folder, page=PAGE):
         elif word == "cell":
             began = time.monotonic()
             notebook = folder / name.removeprefix("of ")
-            write_notebook(notebook, source)
-            outputs = execute_notebook(notebook)
+            outputs = run_notebook(notebook, source)
             assert any("image/png" in each.get("data", {}) for each in outputs)
             yield notebook.name, time.monotonic() - began
         elif word == "step":

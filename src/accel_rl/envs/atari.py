@@ -34,8 +34,9 @@ def atari(game: str, *, frames: int = 4, clip_rewards: bool = False, **kwargs: A
       control through deep reinforcement learning", Nature 518, 2015, Methods, for the pictures.
     """
     whole("frames", frames, 1)
-    if frameskip := kwargs.get("frameskip"):
-        raise ValueError(f"frameskip must be left to atari, which repeats actions, got {frameskip}")
+    if "frameskip" in kwargs:
+        got = kwargs["frameskip"]
+        raise ValueError(f"frameskip must be left to atari, which repeats actions, got {got}")
     try:
         import ale_py
         import cv2  # noqa: F401  # else Gymnasium says so only once an episode begins

@@ -198,7 +198,9 @@ def host_environment(
             # By specification, since another process may not have registered the name.
             make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
         except gymnasium.error.Error as error:
-            hint = "; for Atari, atari, game=NAME" if name.startswith("ALE/") else ""
+            hint = (
+                "; for Atari host_environment(atari, game=NAME)" if name.startswith("ALE/") else ""
+            )
             message = f"no Gymnasium environment is named {name!r}: {error}{hint}"
             raise ValueError(message) from error
     else:
