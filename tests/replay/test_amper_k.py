@@ -8,6 +8,7 @@ from chi_square import assert_distributed
 from test_amper import DRAWS, GROUPS, LARGE, UNIT, N, divergence, large, queries_of, words_of
 
 from accel_rl import replay
+from accel_rl.am.words import SEEDS
 from accel_rl.replay.amper_k import _counts, _key, _radius
 
 FULL = replay.Span(jnp.int32(0), jnp.int32(N))
@@ -115,6 +116,59 @@ def test_the_set_is_about_that_of_best_match_searches(form):
         assert (np.asarray(probabilities) > 0).all()
 
 
+def exact_sets(weights, words, csp_ratio):
+    """Literal best-match searches: items by distance, then weight, then slot; bool [N]."""
+    f = np.float32
+    highest, present = weights.max(), weights > 0
+    rate = min(f(csp_ratio) * f(N) / weights.sum(dtype=f), 1 / highest)
+    edges = (np.arange(GROUPS, dtype=f) / f(GROUPS)) * highest
+    value = (np.arange(GROUPS, dtype=f) + f(queries_of(words)[0])) / f(GROUPS) * highest
+    group = np.searchsorted(edges, weights[present], side="right") - 1
+    size = f(np.bincount(group, minlength=GROUPS))
+    found = np.zeros(N, bool)
+    for v, number in zip(value, np.round(rate * value * size).astype(int), strict=True):
+        distance = np.where(present, np.abs(weights - v), np.inf)
+        found[np.lexsort((np.arange(N), weights, distance))[:number]] = True
+    return found & present
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_exact_sets_are_those_of_best_match_searches(ties):
+    """With ties most weights are one of eight, whose sums are exact."""
+    made = replay.amper_k("exact", groups=GROUPS, form="match")(replay.Ring(N), False)
+    assign, draw = jax.jit(made.assign), jax.jit(made.draw)
+    rng = np.random.default_rng(3)
+    for seed, csp_ratio in enumerate((0.02, 0.15, 0.5, 1.0)):
+        weights = np.ceil(rng.random(N) * (8 if ties else 2**16)) / np.float32(2**16)
+        weights = np.float32(np.where(rng.random(N) < 0.1, 0, weights))
+        state = made.init(alpha=1.0, csp_ratio=csp_ratio)
+        state = assign(state, np.arange(N, dtype=np.int32), weights)
+        words = words_of(seed)
+        slots, probabilities = draw(state, FULL, jnp.zeros(DRAWS), words)
+        expected = np.flatnonzero(exact_sets(weights, words, csp_ratio))
+        np.testing.assert_array_equal(np.unique(slots), expected)
+        assert_distributed(slots, expected)
+        assert (np.asarray(probabilities) > 0).all()
+
+
+@long_forms
+def test_exact_probabilities(form):
+    """Weighted shares of tenths of the items over 4,000 calls: within 3 % but for the lowest."""
+    made = replay.amper_k("exact", groups=GROUPS, form=form)(replay.Ring(N), False)
+    weights = np.sort(np.random.default_rng(4).random(N).astype(np.float32)) + np.float32(1e-3)
+    state = made.init(alpha=1.0, csp_ratio=0.15)
+    state = jax.jit(made.assign)(state, np.arange(N, dtype=np.int32), weights)
+    draw = jax.jit(
+        jax.vmap(
+            lambda key: made.draw(state, FULL, jnp.zeros(64), jax.random.bits(key, (SEEDS, 64)))
+        )
+    )
+    slots, p = map(np.asarray, draw(jax.random.split(jax.random.key(5), 4_000)))
+    shares = np.histogram(slots, 10, (0, N), weights=1 / (N * p.astype(float)))[0] / slots.size
+    np.testing.assert_allclose(shares[1:], 0.1, rtol=0.03)
+    assert shares[0] < 0.1, "drawn less often than a point in 64 can say"
+
+
 @long_forms
 def test_fractions_of_a_weight(form):
     """lambda * V * C far below 1 in each group: sets are of one item or none."""
@@ -197,7 +251,9 @@ def test_over_seeds():
         )
 
 
-@pytest.mark.parametrize("options", [{"groups": 3}, {"groups": 300}, {"form": "tree"}])
+@pytest.mark.parametrize(
+    "options", [{"groups": 3}, {"groups": 300}, {"form": "tree"}, {"mode": "near"}]
+)
 def test_bad_options(options):
     with pytest.raises(ValueError, match="must be"):
         replay.amper_k(**options)

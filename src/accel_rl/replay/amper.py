@@ -59,8 +59,8 @@ class Search(NamedTuple):
     member: Callable[[Array, Array], Array]
     """member(weights [...], slots [...]): True for members of the candidate set, bool [...]."""
 
-    included: Callable[[Array], Array]
-    """included(weights [n]): probabilities that a call includes the weights, float32 [n]."""
+    included: Callable[[Array, Array], Array]
+    """included(weights [n], slots [n]): probabilities that a call includes them, float32 [n]."""
 
 
 def amper_fr(
@@ -121,18 +121,25 @@ def amper_fr(
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
             return am.any_match(keys(weights), center, dont_cares)
 
-        return Search(member, lambda weights: law(weights / highest, reach, groups))
+        return Search(member, lambda weights, slots: law(weights / highest, reach, groups))
 
     def make(ring: Ring, selective: bool) -> Sampler:
-        def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> Amper:
-            return Amper(blocks.init(ring.capacity), *rates(alpha, csp_ratio))
-
-        return amper_sampler(ring, init, _assign, search, groups, form)
+        return amper_sampler(ring, weights_only(ring), assign_weights, search, groups, form)
 
     return make
 
 
-def _assign(state: Amper, slots: Array, weights: Array) -> Amper:
+def weights_only(ring: Ring) -> Callable[..., Amper]:
+    """Return the `init` of samplers whose searches read nothing but weights."""
+
+    def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> Amper:
+        return Amper(blocks.init(ring.capacity), *rates(alpha, csp_ratio))
+
+    return init
+
+
+def assign_weights(state: Amper, slots: Array, weights: Array) -> Amper:
+    """Set weights at slots without duplicates."""
     return dataclasses.replace(state, blocks=blocks.assign(state.blocks, slots, weights))
 
 
@@ -189,7 +196,7 @@ def amper_sampler(
         weights = stored[jnp.maximum(slots, 0)]
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
         # A drawn item was included, even if rounding makes its probability 0.
-        included = jnp.maximum(queries.included(weights), LEAST_INCLUDED)
+        included = jnp.maximum(queries.included(weights, jnp.maximum(slots, 0)), LEAST_INCLUDED)
         expected = jnp.where(empty, 1 / size, included / jnp.maximum(found, 1))
         probabilities = jnp.where((slots >= 0) & (weights > 0), expected, np.float32(0))
         return jnp.maximum(slots, 0), probabilities

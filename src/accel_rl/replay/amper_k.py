@@ -1,13 +1,14 @@
 """AMPER-k: each group includes the priorities nearest to its representative value.
 
-An associative memory finds them by best-match searches. This implementation instead finds the
-radius that holds the same number, from counts of weights by key: 16-bit float keys, 256 to a factor
+An associative memory finds them by best-match searches. The counted form instead finds the radius
+that holds the same number, from counts of weights by key: 16-bit float keys, 256 to a factor
 of two, with counts assumed uniform within a key. If a ball covers part of a key, that fraction of
 the key's weights is included at random, because many weights may be equal, such as those of items
 that were never drawn.
 """
 
 import dataclasses
+import functools
 import itertools
 from typing import NamedTuple
 
@@ -24,10 +25,13 @@ from accel_rl.replay.amper import (
     FORMS,
     Search,
     amper_sampler,
+    assign_weights,
     positive,
     rates,
     representatives,
+    weights_only,
 )
+from accel_rl.replay.amper_k_exact import exact_search, matches_per_weight
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import power_of_two
 from accel_rl.replay.random import uniform
@@ -35,6 +39,7 @@ from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, ArrayLike
 
+MODES = ("counted", "exact")
 KEY_BITS = 16
 STEPS = 16  # bisection steps for a radius
 _LEFT_OUT = np.uint32(31 - KEY_BITS)  # low bits of a non-negative float32 that a key drops
@@ -54,31 +59,37 @@ class AmperK:
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
 
-def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
+def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> MakeSampler:
     """Configure AMPER-k: group g includes the N_g weights nearest to V_g.
 
     N_g = lambda * V_g * C_g, where C_g is the number of weights in the group, so that N_g is
-    proportional to the group's share of the probability. N_g is not rounded: the fraction is
-    included at random.
+    proportional to the group's share of the probability. In the counted form N_g is not rounded:
+    the fraction is included at random.
 
     Hyper-parameters, `form` and the meaning of `Sample.probabilities` are as for `amper_fr`; lambda
-    is csp_ratio over the mean of p^alpha. The inclusion probability of an item is estimated from
-    the radii at the edges of its group and of the two neighbouring groups, and at the item itself.
+    is csp_ratio over the mean of p^alpha, but at most 1 over the highest, so that no group finds
+    more items than it holds: heavy tails make the set smaller than its target. The inclusion
+    probability of an item is estimated: in the counted form from the radii at the edges of its
+    group and of the two neighbouring groups, and at the item itself; in the exact form from the
+    matches of 64 values in each group.
 
     Args:
+      mode: "counted", radii from counts of weights by key, at a cost that does not depend on the
+        number of items; "exact", the N_g nearest items, N_g rounded, of equally near ones the lower
+        weights and then the lower slots: what an associative memory finds, by a sort in each call.
       groups: m, 4 to 256.
       form: "rejection", "match" or "auto".
 
     Reference: as for `amper_fr`.
     """
+    one_of("mode", mode, MODES)
     one_of("form", form, FORMS)
     whole("groups", groups, 4, 256)
     edges = np.arange(groups + 1, dtype=np.float32) / np.float32(groups)
 
     def search(state: AmperK, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
-        rate = state.csp_ratio * jnp.maximum(span.size, 1).astype(jnp.float32)
-        rate = rate / positive(state.blocks.total)  # lambda, per unit of weight
+        rate = matches_per_weight(state.csp_ratio, state.blocks, span)
         counts = _counts(state.counts, highest)
         at_edges = jnp.asarray(edges) * highest
         low, high = at_edges[:-1], at_edges[1:]
@@ -105,7 +116,7 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
             chance = uniform(mixed_words(ties, slots.astype(jnp.uint32))[0])
             return covered > chance * (end - start)
 
-        def included(weights: Array) -> Array:
+        def included(weights: Array, slots: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
             own_reach = _radius(counts, weights, wanted(weights, own), highest)
             missed = jnp.ones_like(weights)
@@ -130,6 +141,10 @@ def amper_k(*, groups: int = 20, form: str = "auto") -> MakeSampler:
         return Search(member, included)
 
     def make(ring: Ring, selective: bool) -> Sampler:
+        if mode == "exact":
+            literal = functools.partial(exact_search, groups)
+            return amper_sampler(ring, weights_only(ring), assign_weights, literal, groups, form)
+
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
             counts = jnp.zeros(_KEYS, jnp.int32)
             stored = blocks.init(ring.capacity)
