@@ -68,6 +68,13 @@ Log = Annotated[
         help="Where metrics go: of console, jsonl, csv, tensorboard, wandb; comma-separated.",
     ),
 ]
+Host = Annotated[
+    bool,
+    typer.Option(
+        "--host",
+        help="Step Gymnasium's environment on the host, also where a compiled one has its name.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="The run's folder. Default: runs/, and its name.")]
 
 
@@ -106,6 +113,7 @@ def command(agent: str) -> Callable[..., None]:
         seeds: Seeds = None,
         seed: Seed = None,
         log: Log = None,
+        host: Host = False,
         out: Out = None,
         overwrite: Overwrite = False,
         show: Annotated[
@@ -118,7 +126,9 @@ def command(agent: str) -> Callable[..., None]:
         from accel_rl.experiment import configuration, layers, training, words
         from accel_rl.io.run_folder import check_free
 
-        given = options(replay=replay, steps=steps, seeds=seeds, seed=seed, log=log)
+        given = options(
+            replay=replay, steps=steps, seeds=seeds, seed=seed, log=log, host=host or None
+        )
         experiment = assemble(agent, env, overrides or (), config, given)
         if show:
             tables = configuration.to_mapping(experiment.configuration)
@@ -168,6 +178,7 @@ def options(
     seeds: int | None,
     seed: int | None,
     log: str | None,
+    host: bool | None = None,
 ) -> dict[str, Json]:
     """Return the options that were given, by dotted names of their settings."""
     from accel_rl.experiment import words
@@ -177,6 +188,7 @@ def options(
         "training.steps": None if steps is None else words.parse(steps),
         "training.seeds": seeds,
         "training.seed": seed,
+        "environment.host": host,
         "training.log": None if log is None else [each.strip() for each in log.split(",")],
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -11,7 +11,7 @@ from accel_rl.envs.atari import atari
 from accel_rl.envs.cliff_walking import cliff_walking
 from accel_rl.envs.dynamics import MDPSampler, make_sampler
 from accel_rl.envs.frozen_lake import frozen_lake
-from accel_rl.envs.host import HostEnvironment, HostStep, host_environment
+from accel_rl.envs.host import HostEnvironment, HostStep, host_environment, is_host
 from accel_rl.envs.registry import layout, list_environments, make, make_mdp, register
 from accel_rl.envs.render import render_ansi
 from accel_rl.envs.tables import build_mdp
@@ -31,6 +31,7 @@ __all__ = [
     "from_gymnax",
     "frozen_lake",
     "host_environment",
+    "is_host",
     "layout",
     "list_environments",
     "make",

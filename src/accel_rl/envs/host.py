@@ -17,8 +17,11 @@ import numpy as np
 from accel_rl.arguments import one_of, whole
 from accel_rl.envs import host_pools, host_worker
 from accel_rl.envs.adapter import space_of
+from accel_rl.envs.atari import atari
 from accel_rl.types import ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
 
+ATARI = "ALE/"
+EXTRAS = ("mujoco", "box2d")  # named as Gymnasium's modules
 BACKENDS = {
     "sync": host_pools.here,
     "threads": host_pools.in_threads,
@@ -63,6 +66,7 @@ class HostEnvironment:
             self._closing = stack.pop_all()
         self._returns = np.zeros(self.num_envs, np.float32)
         self._lengths = np.zeros(self.num_envs, np.int32)
+        self.observation: np.ndarray | None = None  # the latest, as `step` and `reset` return it
 
     @property
     def environment(self) -> Environment:
@@ -95,7 +99,9 @@ class HostEnvironment:
         self._returns[:] = 0
         self._lengths[:] = 0
         seeds = [None if seed is None else seed + number for number in range(self.num_envs)]
-        return np.concatenate(self._all("reset", [(seeds[a:b],) for a, b in self._bounds]))
+        parts = self._all("reset", [(seeds[a:b],) for a, b in self._bounds])
+        self.observation = np.concatenate(parts)
+        return self.observation
 
     def step(self, actions: ArrayLike) -> HostStep:
         """Step each environment, and reset those whose episodes stop.
@@ -112,6 +118,7 @@ class HostEnvironment:
         observation, reward, terminated, truncated, final = map(
             np.concatenate, zip(*parts, strict=True)
         )
+        self.observation = observation
         self._returns += reward
         self._lengths += 1
         result = HostStep(
@@ -165,20 +172,23 @@ def host_environment(
     backend: str = "sync",
     *,
     workers: int | None = None,
+    wrappers: Sequence[Callable[[Any], Any]] = (),
     **kwargs: Any,
 ) -> HostEnvironment:
     """Make a batch of Gymnasium environments that step together on the host.
 
     Args:
-      name: registered with Gymnasium, such as "LunarLander-v3", or a function that makes an
-        environment.
+      name: registered with Gymnasium, such as "LunarLander-v3"; a game of ALE, such as
+        "ALE/Breakout-v5", made by `atari`; or a function that makes an environment.
       num_envs: E, the number of environments.
       backend: "sync": in sequence. "threads": in threads, for environments that release the GIL.
         "processes": in other processes; the function and its arguments must be picklable by
         cloudpickle.
       workers: threads or processes, each with an equal share of the environments, 1 to `num_envs`;
         None: the number of processors, but at most that of environments. 1 for "sync".
-      **kwargs: arguments of `gymnasium.make`, or of the function.
+      wrappers: functions of an environment, the innermost first, such as
+        `gymnasium.wrappers.FlattenObservation`.
+      **kwargs: arguments of `gymnasium.make`, of `atari`, or of the function.
 
     Raises:
       ValueError: if a number is out of range, the name of the backend or environment is unknown, or
@@ -193,26 +203,49 @@ def host_environment(
     whole("workers", workers, 1, 1 if backend == "sync" else num_envs)
     import gymnasium
 
-    if isinstance(name, str):
+    title = name if isinstance(name, str) else getattr(name, "__name__", "environment")
+    if not isinstance(name, str):
+        make = functools.partial(name, **kwargs)
+    elif name.startswith(ATARI):
+        make = functools.partial(atari, _game(name), **kwargs)
+    else:
         try:
             # By specification, since another process may not have registered the name.
             make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
         except gymnasium.error.Error as error:
-            hint = (
-                "; for Atari host_environment(atari, game=NAME)" if name.startswith("ALE/") else ""
-            )
-            message = f"no Gymnasium environment is named {name!r}: {error}{hint}"
-            raise ValueError(message) from error
-    else:
-        make = functools.partial(name, **kwargs)
-    title = name if isinstance(name, str) else getattr(name, "__name__", "environment")
+            raise ValueError(f"no Gymnasium environment is named {name!r}: {error}") from error
+
+    def wrapped() -> Any:  # nested: cloudpickle then sends it whole, and a process needs no jax
+        return functools.reduce(lambda env, wrap: wrap(env), wrappers, make())
+
     try:
-        return HostEnvironment(title, [make] * num_envs, backend, workers)
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise ImportError(
-            f"{title} needs a package that is not there: {error}. For Box2D: pip install "
-            "'accel-rl[box2d]'"
-        ) from error
+        return HostEnvironment(title, [wrapped if wrappers else make] * num_envs, backend, workers)
+    except (gymnasium.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+        extra = next((extra for extra in EXTRAS if f".envs.{extra}." in _entry_point(name)), None)
+        hint = f": pip install 'accel-rl[{extra}]'" if extra else ""
+        raise ImportError(f"{title} needs a package that is not there ({error}){hint}") from error
+
+
+def is_host(name: str) -> bool:
+    """Return whether a name is an environment of Gymnasium's registry, or a game of ALE."""
+    import gymnasium
+
+    return name.startswith(ATARI) or name in gymnasium.registry
+
+
+def _game(name: str) -> str:
+    game, _, version = name.removeprefix(ATARI).partition("-")
+    if version != "v5":
+        raise ValueError(f"games of ALE are named like ALE/Breakout-v5, got {name!r}")
+    return game
+
+
+def _entry_point(name: str | Callable[..., Any]) -> str:
+    import gymnasium
+
+    if not isinstance(name, str) or name not in gymnasium.registry:
+        return ""
+    return str(gymnasium.registry[name].entry_point)
 
 
 def _held(space: Space) -> Space:

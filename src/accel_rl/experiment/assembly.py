@@ -15,6 +15,7 @@ from accel_rl.agents import Agent
 from accel_rl.arguments import whole, within
 from accel_rl.experiment import catalogue, configuration, layers, words
 from accel_rl.experiment.configuration import Configuration
+from accel_rl.experiment.hosted import HostSource, host_source, is_hosted
 from accel_rl.io.values import Json
 from accel_rl.types import Array, Environment
 
@@ -39,6 +40,7 @@ class Experiment:
     hyper: dict[str, Json]  # arguments of `program.init`: floats, or [trainings] if swept
     key: Array  # PRNG key, or [trainings] of them
     leaves: tuple[str, ...]  # dotted names of all hyper-parameters
+    host: HostSource | None = None  # of environments on the host; `env` and `scored` have no steps
 
     @property
     def trainings(self) -> int:
@@ -81,7 +83,8 @@ def assemble(wanted: Configuration) -> Experiment:
       wanted: the configuration; settings of agent and sampler may be left out.
     """
     with _as_value_errors():
-        scored, env = _environments(wanted.environment)
+        host = host_source(wanted.environment) if is_hosted(wanted.environment) else None
+        scored, env = _environments(wanted.environment, host)
         agent, agent_options = _agent(wanted, env)
         buffer, replay_config = _buffer(wanted, env, agent)
         program = train.make(env, agent, buffer, **dataclasses.asdict(wanted.schedule))
@@ -99,21 +102,32 @@ def assemble(wanted: Configuration) -> Experiment:
             buffer.parts[0].sampler.init(**hyper["replay"])  # checks values, but not tracers
     if len(complete.combinations()) > 1:
         hyper = _swept(complete, paths)
-    return Experiment(complete, env, scored, program, hyper, _keys(complete), tuple(paths))
+    keys = _keys(complete)
+    if keys.ndim and (host is not None or wanted.training.executor != "fused"):
+        raise ValueError(
+            "training.seeds must be 1, without a sweep, for environments on the host and for "
+            f"executors other than fused, got {keys.size} trainings: train each seed by a command "
+            "of its own, with another --seed"
+        )
+    return Experiment(complete, env, scored, program, hyper, keys, tuple(paths), host)
 
 
 @contextlib.contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """Re-raise TypeError as ValueError: wrong types come from the user's settings here."""
+    """Re-raise errors of types and missing packages as ValueError: they come from settings here."""
     try:
         yield
-    except TypeError as error:
+    except (TypeError, ImportError) as error:
         raise ValueError(str(error)) from error
 
 
-def _environments(wanted: configuration.EnvironmentConfig) -> tuple[Environment, Environment]:
+def _environments(
+    wanted: configuration.EnvironmentConfig, host: HostSource | None
+) -> tuple[Environment, Environment]:
     # A negative scale would invert the objective.
     within("environment.reward_scale", wanted.reward_scale, "(0, inf)")
+    if host is not None:
+        return host.environment, host.environment
     env = envs.environment(wanted.name, **wanted.arguments)
     if wanted.time_limit is not None:
         env = envs.wrappers.time_limit(env, wanted.time_limit)

@@ -52,6 +52,12 @@ class EnvironmentConfig:
     """flatten observations to vectors"""
     dtype: str | None = None
     """dtype of stored observations, such as `uint8` for MinAtar"""
+    host: bool | None = None
+    """step on the host, by Gymnasium; none: where no compiled environment has the name"""
+    backend: Literal["sync", "threads", "processes"] = "sync"
+    """how host environments step: in sequence, in threads or in processes"""
+    workers: int | None = None
+    """threads or processes of host environments; none: one for each processor"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +136,8 @@ class TrainingConfig:
     """seed of all random numbers"""
     strategy: Literal["auto", "vmap", "batched", "sharded"] = "auto"
     """`auto`, `vmap`, `batched`, `sharded`: how seeds share the devices"""
+    executor: Literal["fused", "deterministic", "asynchronous"] = "fused"
+    """`fused`; of a single seed `deterministic`, `asynchronous`: see [executors](pipelined.md)"""
     seed_batch: int | None = None
     """seeds at a time on a device, to save memory"""
     log: tuple[Literal["console", "jsonl", "csv", "tensorboard", "wandb"], ...] = ("jsonl",)

@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_rl import train
 from accel_rl.experiment import folder, sweep, training
+from accel_rl.experiment.assembly import Experiment
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.experiment.trained import NoCheckpointError, load_run
 from accel_rl.io.run_folder import RESULTS, kind_of
@@ -89,20 +90,9 @@ def _training(
     assembly, state = run.experiment, run.state
     complete = assembly.configuration
     number = complete.evaluation.episodes if episodes is None else episodes
-    agent = assembly.program.agent
-    play = train.evaluator(assembly.scored, agent, number, complete.evaluation.max_steps)
-
-    def mean(state: PyTree, key: Array) -> Array:
-        played = jnp.mean(play(agent.policy(state), key))
-        return jnp.where(finite(state), played, jnp.nan)  # a policy of NaNs still acts
-
-    key = jax.random.key(np.uint32(seed))
-    if assembly.key.ndim == 0:
-        means = jax.jit(mean)(state.agent, key)
-    else:
-        keys = jax.random.split(key, assembly.trainings)
-        means = jax.jit(train.over_seeds(mean, **training.seeds(complete)))(state.agent, keys)
     shape = len(complete.combinations()), complete.training.seeds
+    means = _host_mean if assembly.host is not None else _means
+    found = means(assembly, state.agent, number, seed)
     played = {"checkpoint": str(run.checkpoint), "steps": run.steps}
     return {
         "environment": complete.environment.name,
@@ -113,7 +103,35 @@ def _training(
         "trainings": [
             {"settings": settings, **played, **training.figures(each)}
             for settings, each in zip(
-                complete.combinations(), np.asarray(means).reshape(shape), strict=True
+                complete.combinations(), np.asarray(found).reshape(shape), strict=True
             )
         ],
     }
+
+
+def _means(assembly: Experiment, state: PyTree, episodes: int, seed: int) -> Array:
+    """Return the mean return of each training's episodes, all in one compiled call."""
+    complete, agent = assembly.configuration, assembly.program.agent
+    play = train.evaluator(assembly.scored, agent, episodes, complete.evaluation.max_steps)
+
+    def mean(state: PyTree, key: Array) -> Array:
+        played = jnp.mean(play(agent.policy(state), key))
+        return jnp.where(finite(state), played, jnp.nan)  # a policy of NaNs still acts
+
+    key = jax.random.key(np.uint32(seed))
+    if assembly.key.ndim == 0:
+        return jax.jit(mean)(state, key)
+    keys = jax.random.split(key, assembly.trainings)
+    means: Array = jax.jit(train.over_seeds(mean, **training.seeds(complete)))(state, keys)
+    return means
+
+
+def _host_mean(assembly: Experiment, state: PyTree, episodes: int, seed: int) -> float:
+    """Return the mean return of a single training's episodes on the host."""
+    host, agent = assembly.host, assembly.program.agent
+    if host is None or not finite(state):
+        return float("nan")
+    with host.open_scored(episodes) as env:
+        steps = assembly.configuration.evaluation.max_steps
+        play = train.host_evaluator(env, agent, episodes, steps)
+        return float(play(agent.policy(state), seed).mean(dtype=np.float64))

@@ -43,7 +43,11 @@ class TrainedRun:
 
     def record(self, key: Array, number: int = 0, max_steps: int = 1_000) -> train.Episode:
         """Play one greedy episode of a training's policy; see `train.record`."""
-        agent = self.experiment.program.agent
+        agent, host = self.experiment.program.agent, self.experiment.host
+        if host is not None:
+            seed = int(jax.random.bits(key, (), jnp.uint32)) >> 2
+            with host.open_scored(1) as env:
+                return train.host_record(env, agent, self.policy(number), seed, max_steps)
         return train.record(self.experiment.scored, agent, self.policy(number), key, max_steps)
 
     def export_policy(

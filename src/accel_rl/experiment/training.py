@@ -1,5 +1,6 @@
 """Trainings of experiments in folders, and their results."""
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -108,18 +109,26 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
         def rule(rows: Sequence[Row]) -> str | None:
             return reached([folder.unscaled(rows[-1], scale)])
 
-    outcome = train.run(
-        experiment.program,
-        experiment.key,
-        complete.training.steps,
-        period=complete.training.period,
-        hyper=experiment.hyper,
-        seeds=seeds(complete),
-        evaluation=evaluation(complete),
-        stop=rule,
-        stop_diverged=not complete.sweep,  # one combination must not end the others
-        **files,
-    )
+    with contextlib.ExitStack() as stack:
+        host: dict[str, Any] = {}
+        if experiment.host is not None:
+            opened = experiment.host.open(complete.schedule.num_envs)
+            scored = experiment.host.open_scored(complete.evaluation.episodes)
+            host = {"env": stack.enter_context(opened), "scored": stack.enter_context(scored)}
+        outcome = train.run(
+            experiment.program,
+            experiment.key,
+            complete.training.steps,
+            period=complete.training.period,
+            hyper=experiment.hyper,
+            seeds=seeds(complete),
+            evaluation=evaluation(complete),
+            stop=rule,
+            stop_diverged=not complete.sweep,  # one combination must not end the others
+            executor=complete.training.executor,
+            **host,
+            **files,
+        )
     return outcome._replace(rows=[folder.unscaled(row, scale) for row in outcome.rows])
 
 

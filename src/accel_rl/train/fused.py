@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.arguments import one_of
+from accel_rl.envs import HostEnvironment
 from accel_rl.io import Checkpoint, Checkpoints, Logger
 from accel_rl.io.loggers import Row
 from accel_rl.io.values import Json
@@ -21,6 +23,8 @@ from accel_rl.train.checkpoint_metadata import check_metadata, checkpoint_metada
 from accel_rl.train.compiled import compile_program
 from accel_rl.train.evaluate import Evaluation
 from accel_rl.train.metrics import divergence, row
+from accel_rl.train.pipeline.context import metric_names
+from accel_rl.train.pipeline.segments import EXECUTORS, with_executor
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.state import TrainState
@@ -89,12 +93,17 @@ def run(
     checkpoints: Checkpoints | None = None,
     resume: bool = False,
     stop_diverged: bool = True,
+    executor: str = "fused",
+    env: HostEnvironment | None = None,
+    scored: HostEnvironment | None = None,
 ) -> RunResult:
     """Train as `fused` does, in segments, with logging, evaluation and checkpoints between them.
 
     Ctrl-C and SIGTERM end the training after the present segment, with a checkpoint; a second
     signal ends it at once. A training that was stopped, or killed at any moment, and is resumed is
-    bit-identical to an uninterrupted one, on the same versions and devices.
+    bit-identical to an uninterrupted one, on the same versions and devices. Host environments,
+    whose states are not saved, begin new episodes instead, and the asynchronous executor depends on
+    timing.
 
     Args:
       program: its buffer must be a `Replay`.
@@ -113,6 +122,11 @@ def run(
         steps than before, a last segment that was cut short is completed first.
       stop_diverged: end the training where a seed diverges. If False, the other seeds continue, as
         in a sweep, and the evaluation of a seed whose state is not finite is NaN.
+      executor: "fused", or for a single key "deterministic" or "asynchronous", see `pipelined`.
+      env: host environments to train in, with a single key; the program is made with
+        `env.environment`. All but their steps is compiled as one call for "fused", too.
+      scored: host environments to evaluate in, any number of them; required with `env` and
+        `evaluation`. Neither is closed.
 
     Returns:
       The final state, rows, reason, and the last checkpoint. A training diverges where a metric of
@@ -133,6 +147,18 @@ def run(
     plan = segments(program.schedule, steps, period)
     arguments = {"strategy": seeds} if isinstance(seeds, str) else dict(seeds)
     compiled = compile_program(program, key, hyper or {}, arguments, evaluation)
+    one_of("executor", executor, EXECUTORS)
+    if executor != "fused" or env is not None:
+        if key.ndim:
+            raise ValueError(
+                "key must be a single one for host environments and for executors other than "
+                f"fused, got {key.shape}"
+            )
+        if env is not None and scored is None and evaluation is not None:
+            raise ValueError("scored must be host environments, for evaluation, got None")
+        settings = evaluation or Evaluation()
+        compiled = with_executor(compiled, program, executor, env, scored, settings)
+    learned = metric_names(program)
     about = checkpoint_metadata(program, key, period, hyper or {}, arguments, evaluation)
     with contextlib.ExitStack() as stack:
         found = None
@@ -156,7 +182,7 @@ def run(
             state, measured, finite = compiled.segment(state, iterations, learning)
             metrics = {name: np.array(value) for name, value in measured.items()}
             healthy = np.array(finite)
-            diverged = divergence(metrics, healthy, state.agent) if stop_diverged else None
+            diverged = divergence(metrics, learned, healthy, state.agent) if stop_diverged else None
             if evaluation is not None:
                 due = not diverged and (not plan or _due(rows, metrics, evaluation))
                 returns = np.array(compiled.evaluate(state)) if due else np.float32(np.nan)

@@ -1,15 +1,12 @@
 """Metrics of a training segment: as a row of a log, and checked for divergence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
 
 from accel_rl.io.loggers import Row
 from accel_rl.types import PyTree
-
-# Entries of `Program.metrics` besides the agent's own metrics.
-COUNTERS = ("steps", "episodes", "episode_return", "episode_length", "updates")
 
 
 def row(metrics: Mapping[str, np.ndarray], seconds: float) -> Row:
@@ -32,11 +29,14 @@ def row(metrics: Mapping[str, np.ndarray], seconds: float) -> Row:
     return values
 
 
-def divergence(metrics: Mapping[str, np.ndarray], finite: np.ndarray, agent: PyTree) -> str | None:
+def divergence(
+    metrics: Mapping[str, np.ndarray], learned: Sequence[str], finite: np.ndarray, agent: PyTree
+) -> str | None:
     """Describe the first NaN or infinity among metrics and parameters; None if there is none.
 
     Args:
-      metrics: from `Program.metrics`, scalars or [seeds]. The agent's count where it learned.
+      metrics: from `Program.metrics`, scalars or [seeds].
+      learned: names of the agent's metrics, which count where there were updates.
       finite: whether the agent's state is finite, bool, a scalar or [seeds].
       agent: the agent's state, read only where it is not finite.
 
@@ -44,11 +44,10 @@ def divergence(metrics: Mapping[str, np.ndarray], finite: np.ndarray, agent: PyT
       The metric or part of the state, its value, the seeds and the step.
     """
     step = np.ravel(metrics["steps"])[0]
-    for name in metrics:
-        if name not in COUNTERS:
-            bad = ~np.isfinite(metrics[name]) & (metrics["updates"] > 0)
-            if bad.any():
-                return f"{name} is {metrics[name][bad][0]}{_for_seeds(bad)} at step {step}"
+    for name in learned:
+        bad = ~np.isfinite(metrics[name]) & (metrics["updates"] > 0)
+        if bad.any():
+            return f"{name} is {metrics[name][bad][0]}{_for_seeds(bad)} at step {step}"
     leaves = [] if finite.all() else jax.tree_util.tree_flatten_with_path(agent)[0]
     for path, leaf in leaves:
         values = np.array(leaf, np.float32).reshape(*finite.shape, -1)

@@ -27,7 +27,15 @@ from accel_rl.train.state import (
     oldest_of,
     push_into,
 )
-from accel_rl.types import Array, ArrayLike, Environment, PyTree, ReplayPort, Sample
+from accel_rl.types import (
+    Array,
+    ArrayLike,
+    Environment,
+    PyTree,
+    ReplayPort,
+    Sample,
+    Transition,
+)
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
@@ -113,6 +121,15 @@ class Program:
         """Sample, learn and update `updates` times, then sync, collect and insert."""
         # Learning comes first, so that a compiled loop reads the buffer before it writes to it:
         # otherwise XLA copies the buffer.
+        state, sums, policy = self.learn(state, sums, keys, learning)
+        actor, transitions, episodes = self.collect(state.actor, policy, keys, state.iteration)
+        sums = dataclasses.replace(sums, episodes=jax.tree.map(jnp.add, sums.episodes, episodes))
+        return self.insert(dataclasses.replace(state, actor=actor), transitions), sums
+
+    def learn(
+        self, state: TrainState, sums: SegmentSums, keys: Keys, learning: bool
+    ) -> tuple[TrainState, SegmentSums, PyTree]:
+        """Sample, learn and update `updates` times, then sync; also return the acting policy."""
         carry = (state.agent, state.replay, state.delayed_priorities, sums)
         if learning:
             beta = self.beta(state.hyper, state.iteration)
@@ -130,18 +147,20 @@ class Program:
         agent, buffer, delayed, sums = carry
         newest = self.agent.policy(agent)
         policy = oldest_of(state.delayed_policies, newest)
-        actor, transitions, episodes = self.collect(state.actor, policy, keys, state.iteration)
-        sums = dataclasses.replace(sums, episodes=jax.tree.map(jnp.add, sums.episodes, episodes))
         state = dataclasses.replace(
             state,
             agent=agent,
-            replay=self.require_replay().add(buffer, transitions, batch_major=False),
-            actor=actor,
+            replay=buffer,
             delayed_policies=push_into(state.delayed_policies, newest),
             delayed_priorities=delayed,
-            iteration=state.iteration + np.int32(1),
         )
-        return state, sums
+        return state, sums, policy
+
+    def insert(self, state: TrainState, transitions: Transition) -> TrainState:
+        """Insert the transitions of an iteration, which ends with this."""
+        buffer = self.require_replay().add(state.replay, transitions, batch_major=False)
+        iteration = state.iteration + np.int32(1)
+        return dataclasses.replace(state, replay=buffer, iteration=iteration)
 
     def segment(
         self, state: TrainState, iterations: ArrayLike, learning: bool
@@ -172,7 +191,7 @@ class Program:
             return jax.lax.fori_loop(0, left, iteration, carry)
 
         blocks = (iterations + np.int32(BLOCK - 1)) // np.int32(BLOCK)
-        state, sums = jax.lax.fori_loop(0, blocks, block, (state, self._zeros(state)))
+        state, sums = jax.lax.fori_loop(0, blocks, block, (state, self.zeros(state)))
         return state, self.metrics(state, sums)
 
     def metrics(self, state: TrainState, sums: SegmentSums) -> dict[str, Array]:
@@ -232,7 +251,9 @@ class Program:
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), item)
         return fill_fifo(zeros, self.schedule.priority_lag)
 
-    def _zeros(self, state: TrainState) -> SegmentSums:
+    def zeros(self, state: TrainState) -> SegmentSums:
+        """Return the sums at the start of a segment."""
+
         def learn() -> dict[str, Array]:
             sample = self.require_replay().sample(state.replay, jax.random.key(0), 1.0, 1.0)
             key = jax.random.key(0)

@@ -8,6 +8,8 @@ import numpy as np
 
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole
+from accel_rl.envs import HostEnvironment
+from accel_rl.train.host_evaluate import greedy
 from accel_rl.types import Array, Environment, PyTree
 
 
@@ -60,6 +62,38 @@ def record(
         taken.append(action)
         rewards.append(reward)
     return Episode(_stack(seen), _stack(taken), np.array(rewards, np.float32), bool(terminated))
+
+
+def host_record(
+    env: HostEnvironment, agent: Agent, policy: PyTree, seed: int, max_steps: int = 1_000
+) -> Episode:
+    """Play one greedy episode on the host; arguments and result are as for `record`.
+
+    Args:
+      env: a batch of one environment, which is reset.
+      agent: as for `record`.
+      policy: as for `record`.
+      seed: of the environment.
+      max_steps: as for `record`.
+    """
+    whole("max_steps", max_steps, 1)
+    if env.num_envs != 1:
+        raise ValueError(f"env must be a batch of one environment, got {env.num_envs}")
+    act = greedy(agent)
+    observation, memory = env.reset(seed), agent.memory(1)
+    seen = [observation[0]]
+    taken: list[np.ndarray] = []
+    rewards: list[float] = []
+    terminated = truncated = False
+    while not (terminated or truncated or len(taken) == max_steps):
+        action, memory = act(policy, memory, observation)
+        step = env.step(np.asarray(action))
+        observation = step.observation
+        seen.append(step.final_observation[0])
+        taken.append(np.asarray(action)[0])
+        rewards.append(step.reward[0])
+        terminated, truncated = bool(step.terminated[0]), bool(step.truncated[0])
+    return Episode(_stack(seen), _stack(taken), np.array(rewards, np.float32), terminated)
 
 
 def _stack(steps: list[PyTree]) -> PyTree:

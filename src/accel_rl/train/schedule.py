@@ -44,7 +44,9 @@ def default_period(steps: int) -> int:
     return max(1, steps // 100)
 
 
-def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[tuple[int, bool]]:
+def segments(
+    schedule: Schedule, steps: int, period: int | None = None, *, part: bool = False
+) -> list[tuple[int, bool]]:
     """Divide a training of `steps` environment steps into segments of about `period` steps.
 
     The iterations before learning are segments of their own, so that a segment either learns in
@@ -55,6 +57,7 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
       schedule: of the program.
       steps: environment steps in all, rounded up to whole iterations.
       period: environment steps in a segment, rounded up to whole iterations; `steps` / 100 if None.
+      part: of a training that goes on: it need not reach the first update.
 
     Returns:
       (iterations, learning) of each segment; `learning` is a bool.
@@ -64,13 +67,13 @@ def segments(schedule: Schedule, steps: int, period: int | None = None) -> list[
     total = math.ceil(steps / schedule.steps)
     if total * schedule.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS:,}, counted in int32, got {steps:,}")
-    if total <= schedule.warmup:
+    if total <= schedule.warmup and not part:
         raise ValueError(
             f"steps must be more than learning_starts ({schedule.learning_starts}), got {steps}"
         )
-    length = math.ceil(period / schedule.steps)
+    length, warmup = math.ceil(period / schedule.steps), min(schedule.warmup, total)
     return [
         (min(length, last - first), learning)
-        for start, last, learning in ((0, schedule.warmup, False), (schedule.warmup, total, True))
+        for start, last, learning in ((0, warmup, False), (warmup, total, True))
         for first in range(start, last, length)
     ]

@@ -52,6 +52,7 @@ def pipelined(
     exploration: Exploration | None = None,
     restarts: int = 0,
     env: HostEnvironmentSource | None = None,
+    continue_episodes: bool = False,
     period: int | None = None,
     on_row: Callable[[Row], None] | None = None,
     on_publish: Callable[[Version], None] | None = None,
@@ -97,10 +98,12 @@ def pipelined(
         RuntimeWarning; the next exception ends the training. A restarted actor begins new episodes
         and repeats the iteration.
       env: host environments, all of the program's or a part for each actor; the program is then
-        made with `env.environment`. They start new episodes, and are not closed. Or a function from
-        an actor's index (0 to num_actors - 1) to its environments; these are closed at the end, and
-        before it is called again for a restart. Environments that were passed in can be restarted
-        only while they are open, which those that failed themselves are not.
+        made with `env.environment`. They are not closed. Or a function from an actor's index (0 to
+        num_actors - 1) to its environments; these are closed at the end, and before it is called
+        again for a restart. Environments that were passed in can be restarted only while they are
+        open, which those that failed themselves are not.
+      continue_episodes: environments that were passed in go on with the episodes in which `start`,
+        a state that `pipelined` returned, has left them; otherwise they are reset.
       period: environment steps between two rows; `steps` / 100 if None.
       on_row: called with each row.
       on_publish: called by the learner with each version of the policy, before it continues.
@@ -112,7 +115,8 @@ def pipelined(
     config = ActorConfig(program, num_actors or 1, actor_priorities, exploration)
     hosts = HostEnvironments(program, env, config.actors)
     placement = Placement() if placement is None else placement
-    plan = segments(program.schedule, steps, period)  # checked before anything is compiled
+    # Checked before anything is compiled.
+    plan = segments(program.schedule, steps, period, part=isinstance(start, TrainState))
     state = initial_state(program, start, hyper)
     schedule = program.schedule
     first = int(state.iteration)
@@ -141,7 +145,8 @@ def pipelined(
         mine = jax.tree.map(lambda leaf: leaf[own], state.actor)
         if env is None:
             return DeviceActor(slot, mine)
-        return HostActor(slot, functools.partial(hosts.of, number), mine, first)
+        open_environments = functools.partial(hosts.of, number)
+        return HostActor(slot, open_environments, mine, first, continue_episodes)
 
     queues = {"batches": [batches]}
     if rollouts:

@@ -1,5 +1,6 @@
 """Actors whose environments step on the host, such as Gymnasium's, and these environments."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -90,8 +91,10 @@ class HostActor:
     Args:
       slot: index, device and keys.
       environments: returns the actor's environments; called at the start and at each restart.
-      state: actor state of the training state, returned unchanged at the end.
+      state: actor state of the training state.
       begin: first iteration; environment seeds derive from it.
+      continues: go on with the episodes that the environments are in, which `state` belongs to,
+        if they have been reset before.
     """
 
     def __init__(
@@ -100,20 +103,28 @@ class HostActor:
         environments: Callable[[], HostEnvironment],
         state: ActorState,
         begin: int,
+        continues: bool = False,
     ) -> None:
         self._compiled = _compiled(slot.config)
         self._slot, self._environments, self._state = slot, environments, state
         self._begin, self._restarts = begin, 0
-        self._start()
+        self._start(continues)
 
-    def _start(self) -> None:
-        """Start new episodes."""
+    def _start(self, continues: bool = False) -> None:
+        """Start new episodes, or continue those that the environments are in."""
         slot = self._slot
         self._key = slot.own_key(self._restarts)
-        self._memory = slot.config.program.agent.memory(slot.config.num_envs)
-        self._action: Any = None  # the next action, already chosen where the agent learns from it
         self._env = self._environments()
-        self._observation = self._env.reset(_seed(slot, self._begin, self._restarts))
+        # The next action is chosen already where the agent learns from it.
+        self._action: Any = None
+        latest = self._env.observation if continues else None
+        if latest is not None:
+            self._observation, self._memory = latest, self._state.memory
+            self._action = self._state.action
+            return
+        self._memory = slot.config.program.agent.memory(slot.config.num_envs)
+        seed = first_seed(slot.shared_key(self._restarts), self._begin)
+        self._observation = self._env.reset(seed + int(slot.first))
 
     def restart(self, version: Version) -> None:
         """See `Actor`; raises RuntimeError if the environments are closed."""
@@ -122,8 +133,10 @@ class HostActor:
 
     @property
     def state(self) -> ActorState:
-        """Unchanged: host environments cannot be saved, and start new episodes."""
-        return self._state
+        """The agent's part of the state; host environments themselves cannot be saved."""
+        action = self._state.action if self._action is None else self._action
+        parts: PyTree = {"observation": self._observation, "memory": self._memory, "action": action}
+        return dataclasses.replace(self._state, **parts)
 
     def collect(self, version: Version, iteration: int) -> Rollout:
         """See `Actor`."""
@@ -134,7 +147,7 @@ class HostActor:
         for row in range(rollout):
             done, transition = self._step(published, keys, np.int32(iteration), np.int32(row))
             rows.append(transition)
-            episodes = jax.tree.map(np.add, episodes, _episodes(done))
+            episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
         transitions = rows[0]
         if rollout > 1:
             transitions = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
@@ -176,19 +189,23 @@ class HostActor:
         return done, Transition(**fields)
 
 
-def _episodes(done: HostStep) -> Episodes:
+def ended_episodes(done: HostStep) -> Episodes:
+    """Sum over the episodes that a step ended."""
     ends = done.terminated | done.truncated
     return host_episodes(
         ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum()
     )
 
 
-def _seed(slot: ActorSlot, begin: int, restarts: int) -> int:
-    """Return the seed of the first environment; seeds of all actors differ."""
-    key = jax.random.wrap_key_data(slot.shared_key(restarts))
-    key = jax.random.fold_in(key, np.uint32(7 << 29))
-    bits = int(jax.random.bits(jax.random.fold_in(key, begin), (), jnp.uint32))
-    return (bits >> 2) + int(slot.first)
+def first_seed(key: Array, begin: int) -> int:
+    """Return the seed of the first environment.
+
+    Args:
+      key: of the training, [2] uint32.
+      begin: iteration at which the environments are reset.
+    """
+    stream = jax.random.fold_in(jax.random.wrap_key_data(key), np.uint32(7 << 29))
+    return int(jax.random.bits(jax.random.fold_in(stream, begin), (), jnp.uint32)) >> 2
 
 
 class _Compiled(NamedTuple):
