@@ -69,6 +69,10 @@ CASES = {
     "double_dueling_dqn": _dqn(double=True, dueling=True, loss="huber"),
     "c51": _dqn(distributional="c51", num_atoms=25, value_range=(-3.0, 3.0)),
     "quantile": _dqn(distributional="quantile", num_atoms=8),
+    "rainbow": dataclasses.replace(
+        _dqn(distributional="c51", num_atoms=25, value_range=(-3.0, 3.0), dueling=True, noisy=True),
+        random=True,
+    ),
     "normalised_dqn": _normalised(),
     "ddpg": _actor_critic(agents.ddpg, noise_scale=0.3),
     "td3": _actor_critic(agents.td3, noise_scale=0.3),

@@ -311,10 +311,8 @@ def test_pictures_are_read_by_a_convolutional_torso():
         ({"distributional": "c51", "value_range": (1, 1)}, "must be two finite, rising"),
         ({"distributional": "c51", "value_range": (0, np.inf)}, "value_range must be two finite"),
         ({"max_gradient_norm": 0}, "max_gradient_norm must be above 0, got 0"),
-        (
-            {"max_gradient_norm": 1.0, "optimiser": optax.identity()},
-            r"max_gradient_norm \(1.0\) must be None where an optimiser is given",
-        ),
+        ({"initialisation": "xavier"}, "initialisation must be one of lecun, orthogonal, got 'xav"),
+        ({"torso": "nature"}, r"hidden must be one width for torso nature, got \(120, 84\)"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options, message):

@@ -60,7 +60,7 @@ def test_the_policy_delay_is_swept_by_vmap(delayed):
     (swept, _), (single, _) = delayed
     each = jax.tree.map(lambda leaf: leaf[1], swept)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), each, single)
-    np.testing.assert_array_equal(swept.actor_optimiser.count, [6, 3, 2])
+    np.testing.assert_array_equal(swept.actor_optimiser.steps, [6, 3, 2])
 
 
 @pytest.mark.long  # compiles two agents

@@ -234,11 +234,11 @@ def test_diverged_training_is_exit_code_1(tmp_path):
         (("train", "dqn"), ("no environment is named",)),
         (
             ("train", "ppo", "CartPole-v1"),
-            ("AGENT: no agent is named 'ppo'; there are dqn, ddpg, td3, sac, q-learning",),
+            ("AGENT: no agent is named 'ppo'; there are dqn, rainbow, ddpg, td3, sac, q-learning",),
         ),
         (
             ("train", "dqqn", "CartPole-v1", "--seeds", "2"),
-            ("no agent is named 'dqqn'; did you mean dqn? there are dqn, ddpg",),
+            ("no agent is named 'dqqn'; did you mean dqn? there are dqn, rainbow, ddpg",),
         ),
         (("train", "dqn", "CartPole"), ("did you mean CartPole-v1",)),
         (("train", "dqn", "Pendulum-v1"), ("Discrete action space",)),

@@ -20,11 +20,14 @@ def test_what_is_absent_is_named(monkeypatch):
         envs.host_environment(atari, game="Breakout")
 
 
-def test_the_function_is_named_where_gymnasium_s_name_is_given():
-    with pytest.raises(
-        ValueError, match=r"ALE/None-v5.*for Atari host_environment\(atari, game=NAME\)"
-    ):
+def test_names_of_ale_are_games():
+    with pytest.raises(ValueError, match=r"named like ALE/Breakout-v5, got 'ALE/Breakout-v4'"):
+        envs.host_environment("ALE/Breakout-v4")
+    require("Atari")
+    with pytest.raises(ValueError, match="game must be one of ALE's, got 'None'"):
         envs.host_environment("ALE/None-v5")
+    with envs.host_environment("ALE/Breakout-v5", 1, frames=2) as env:
+        assert env.observation_space.shape == (84, 84, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Host environments against Gymnasium's, stepped by hand."""
 
 import functools
-import importlib.util
+import sys
 import time
+import types
 import warnings
 
 import gymnasium
@@ -84,10 +85,22 @@ def test_lunar_lander():
     assert check_parity("LunarLander-v3", "sync", 1, 20, continuous=True) == 0
 
 
-@pytest.mark.skipif(importlib.util.find_spec("Box2D") is not None, reason="Box2D is there")
-def test_what_is_missing_is_said():
-    with pytest.raises(ImportError, match=r"LunarLander-v3 needs.*accel-rl\[box2d\]"):
-        envs.host_environment("LunarLander-v3")
+class Lacking:
+    """Environment of Gymnasium whose package is not there; `__module__` says whose it is."""
+
+    def __init__(self):
+        raise gymnasium.error.DependencyNotInstalled("no module")
+
+
+@pytest.mark.parametrize("extra", ["mujoco", "box2d", None])
+def test_what_is_missing_is_said(extra, monkeypatch):
+    folder = f"gymnasium.envs.{extra}" if extra else "elsewhere"
+    monkeypatch.setitem(sys.modules, f"{folder}.lacking", types.SimpleNamespace(Env=Lacking))
+    spec = gymnasium.envs.registration.EnvSpec("Lacking-v0", f"{folder}.lacking:Env")
+    monkeypatch.setitem(gymnasium.registry, "Lacking-v0", spec)
+    with pytest.raises(ImportError, match="Lacking-v0 needs a package that is not there") as found:
+        envs.host_environment("Lacking-v0")
+    assert (f"pip install 'accel-rl[{extra}]'" in str(found.value)) == bool(extra)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -10,6 +10,7 @@ from typing import get_args
 import jax
 import numpy as np
 import pytest
+from optional import require
 
 from accel_rl import agents, replay, tabular
 from accel_rl.cli import train_agent
@@ -247,7 +248,10 @@ PRESETS = [
 def test_presets_are_configurations(agent, name):
     """Each can be assembled, in its environment or in one that its agent takes."""
     default = "Pendulum-v1" if agent in ("ddpg", "td3", "sac") else LAKE
-    env = {None: default, "MinAtar": "Breakout-MinAtar"}.get(name, name)
+    env = {None: default, "MinAtar": "Breakout-MinAtar", "v5": "HalfCheetah-v5"}.get(name, name)
+    if name == "v5":
+        require("Atari" if agent == "dqn" else "MuJoCo")
+        env = "ALE/Breakout-v5" if agent == "dqn" else env
     found = made(agent=agent, env=env)
     assert found.configuration.agent.name == agent
     known = {*configuration.SECTIONS, "like", "environments"}
@@ -309,9 +313,8 @@ def test_page_tells_every_preset():
     lines = re.findall(r"^\| `(\w+)` \| (all|`\S+`) \| (.*) \|$", page, re.MULTILINE)
     told = {agent: {"environments": {}} for agent, _, _ in lines}
     for agent, environment, words in lines:
-        if words.startswith("as "):
-            told[agent]["like"] = words[4:-1]
-            continue
+        if like := re.match(r"as `(\w+)`(, with )?", words):
+            told[agent]["like"], words = like[1], words[like.end() :]
         pairs = [words_of.assignment(word) for word in re.findall(r"`(.+?)`", words)]
         tables = layers.tables({name: words_of.parse(text) for name, text in pairs})
         if environment == "all":

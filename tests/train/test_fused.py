@@ -40,11 +40,12 @@ def test_is_a_loop_over_iterations(kind):
     looped, rows = jax.jit(functools.partial(program.init, gamma=0.9))(KEY), []
     number = 0
     for length, learning in train.segments(program.schedule, STEPS, PERIOD):
-        totals = program._zeros(looped)
+        totals = program.zeros(looped)
         for _ in range(length):
             looped, totals = iterate(looped, totals, program.keys(looped.key, number), learning)
             number += 1
         rows.append(program.metrics(looped, totals))
+        looped = program.finish(looped, totals)
     close(looped, state, rtol=2e-4, atol=1e-5)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     close(stacked, metrics, rtol=2e-4, atol=1e-5)

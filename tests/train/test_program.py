@@ -200,7 +200,7 @@ def test_metrics_of_learning_are_means_over_updates():
     state, _ = jax.jit(program.segment, static_argnums=2)(first(program), 16, False)
     sample, learn = jax.jit(program.buffer.sample), jax.jit(program.agent.learn)
     iterate = jax.jit(program.iterate, static_argnums=3)
-    totals = program._zeros(state)
+    totals = program.zeros(state)
     for number in range(16, 26):
         keys = program.keys(state.key, number)
         drawn = sample(state.replay, keys.sample[0], program.beta(state.hyper, number), 0.9)

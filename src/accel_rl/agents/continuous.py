@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_rl.agents.hyperparameters import Limits
 from accel_rl.networks import Critic
+from accel_rl.networks.initialisation import initialise
 from accel_rl.types import Array, ArrayLike, Box, PyTree
 
 RANDOM_STEPS = {
@@ -144,12 +145,16 @@ class Critics(NamedTuple):
 
     network: Critic
     num: int
+    initialisation: str = "lecun"
 
     def init(self, key: Array, features: Array, action: Array) -> PyTree:
         """Return parameters with leaves [C, ...]."""
-        return jax.vmap(self.network.init, (0, None, None))(
-            jax.random.split(key, self.num), features, action
-        )
+
+        def one(key: Array) -> PyTree:
+            params = self.network.init(key, features, action)
+            return initialise(self.initialisation, params, key)
+
+        return jax.vmap(one)(jax.random.split(key, self.num))
 
     def values(self, params: PyTree, features: Array, action: Array) -> Array:
         """Return the critics' values [B, C] of features [B, ...] and actions [B, D]."""

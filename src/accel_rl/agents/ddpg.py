@@ -1,6 +1,7 @@
 """Deep deterministic policy gradients (DDPG)."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import flax.linen as nn
 import optax
@@ -8,6 +9,7 @@ import optax
 from accel_rl.agents.agent import Agent
 from accel_rl.agents.deterministic import RATES, deterministic
 from accel_rl.agents.hyperparameters import options_only
+from accel_rl.agents.updates import make_optimiser
 from accel_rl.types import Space
 
 
@@ -21,6 +23,8 @@ def ddpg(
     noise: str = "gaussian",
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
+    max_gradient_norm: float | None = None,
+    initialisation: Literal["lecun", "orthogonal"] = "lecun",
 ) -> Agent:
     """Make a DDPG agent for actions in a bounded Box.
 
@@ -37,6 +41,9 @@ def ddpg(
       loss: critic loss, "squared" (half the squared TD error) or "huber".
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
+      max_gradient_norm: global norm to which gradients of each network are clipped; none: no
+        clipping.
+      initialisation: "lecun", as flax's layers; or "orthogonal", with gain sqrt(2), 1 for values.
 
     Reference: Lillicrap et al., "Continuous control with deep reinforcement learning", ICLR 2016.
     """
@@ -51,5 +58,6 @@ def ddpg(
         hidden=hidden,
         noise=noise,
         loss=loss,
-        optimiser=optimiser,
+        optimiser=make_optimiser(optimiser, max_gradient_norm),
+        initialisation=initialisation,
     )

@@ -7,7 +7,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.continuous import (
@@ -27,10 +26,11 @@ from accel_rl.agents.spaces import (
     require_bounded,
     require_observations,
 )
-from accel_rl.agents.updates import descend, or_adam, polyak
+from accel_rl.agents.updates import OPTIMISATION, Optimiser, polyak
 from accel_rl.arguments import one_of
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.networks import MLP, Critic, DeterministicActor
+from accel_rl.networks.initialisation import INITIALISATIONS, initialise
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 Smoothing = Callable[[Mapping[str, Array], Array, Array], Array]
@@ -41,6 +41,7 @@ RATES = {
     "actor_learning_rate": Limits(1e-3, 0, 1, "of the policy's optimiser"),
     "critic_learning_rate": Limits(1e-3, 0, 1, "of the critics' optimiser"),
     "tau": Limits(0.01, 0, 1, "share of the online networks that the targets take each time"),
+    **OPTIMISATION,
 }
 
 
@@ -92,7 +93,8 @@ def deterministic(
     hidden: Sequence[int],
     noise: str,
     loss: str,
-    optimiser: optax.GradientTransformation | None,
+    optimiser: Optimiser,
+    initialisation: str,
 ) -> Agent:
     """Make an agent with a deterministic policy, an ensemble of critics and target networks.
 
@@ -109,7 +111,8 @@ def deterministic(
       hidden: as of `DeterministicActor`.
       noise: a name of `NOISES`.
       loss: a name of `LOSSES`.
-      optimiser: as of `dqn`.
+      optimiser: of all networks.
+      initialisation: as of `dqn`.
     """
     require_observations(observation_space)
     space = require_bounded(name, action_space)
@@ -119,8 +122,8 @@ def deterministic(
     acting = {**explorer.hyperparameters, **RANDOM_STEPS}
     hyperparameters = {**hyperparameters, **acting}
     actor = DeterministicActor(MLP(tuple(hidden)), num, torso)
-    critics = Critics(Critic(MLP(tuple(hidden)), torso), num_critics)
-    optimiser = or_adam(optimiser)
+    one_of("initialisation", initialisation, INITIALISATIONS)
+    critics = Critics(Critic(MLP(tuple(hidden)), torso), num_critics, initialisation)
 
     def choose(params: PyTree, observation: Array) -> Array:
         return jnp.asarray(actor.apply(params, features(observation_space, observation)))
@@ -129,7 +132,7 @@ def deterministic(
         hyper = resolve(hyperparameters, given)  # first, so that errors precede the network's init
         actor_key, critics_key = jax.random.split(key)
         example = example_features(observation_space)
-        actor_params = actor.init(actor_key, example)
+        actor_params = initialise(initialisation, actor.init(actor_key, example), actor_key)
         critics_params = critics.init(critics_key, example, jnp.zeros((1, num), jnp.float32))
         return DeterministicState(
             actor=actor_params,
@@ -189,12 +192,12 @@ def deterministic(
             return jnp.mean(included * jax.vmap(deterministic_policy)(q))
 
         loss, gradients = jax.value_and_grad(total)(state.actor)
-        params, moments = descend(
-            optimiser,
+        params, moments = optimiser.descend(
             gradients,
             state.actor_optimiser,
             state.actor,
             state.hyper["actor_learning_rate"],
+            state.hyper,
         )
         tau = state.hyper["tau"]
         return dataclasses.replace(
@@ -216,12 +219,12 @@ def deterministic(
             return jnp.mean(weights * jnp.sum(cost(error), axis=-1)), (error, q_tm1)
 
         (loss, (error, q_tm1)), gradients = jax.value_and_grad(total, has_aux=True)(state.critics)
-        params, moments = descend(
-            optimiser,
+        params, moments = optimiser.descend(
             gradients,
             state.critics_optimiser,
             state.critics,
             state.hyper["critic_learning_rate"],
+            state.hyper,
         )
         state = dataclasses.replace(
             state,

@@ -1,7 +1,7 @@
 """DQN with double, dueling, distributional, n-step and prioritised learning."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import flax.linen as nn
@@ -20,9 +20,11 @@ from accel_rl.agents.spaces import (
     require_discrete,
     require_observations,
 )
-from accel_rl.agents.updates import descend, follow, or_adam
+from accel_rl.agents.updates import OPTIMISATION, follow, make_optimiser
 from accel_rl.arguments import one_of
-from accel_rl.networks import MLP, ConvTorso, QNetwork
+from accel_rl.networks import MLP, ConvTorso, Dense, NatureTorso, NoisyDense, QNetwork
+from accel_rl.networks.initialisation import INITIALISATIONS, initialise
+from accel_rl.networks.noisy import NOISE
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 HYPERPARAMETERS = {
@@ -30,7 +32,12 @@ HYPERPARAMETERS = {
     **EPSILON,
     "target_period": Limits(50, 1, 1e9, "updates between copies to the target network"),
     "tau": Limits(1, 0, 1, "share of the online network that the target takes each time"),
+    **OPTIMISATION,
 }
+_NO_EPSILON = {
+    name: HYPERPARAMETERS[name]._replace(default=0) for name in ("epsilon_start", "epsilon_end")
+}
+TORSOS = ("mlp", "convolution", "nature")
 
 
 @jax.tree_util.register_dataclass
@@ -59,7 +66,7 @@ def dqn(
     observation_space: Space,
     action_space: Space,
     *,
-    torso: nn.Module | Literal["mlp", "convolution"] = "mlp",
+    torso: nn.Module | Literal["mlp", "convolution", "nature"] = "mlp",
     hidden: Sequence[int] = (120, 84),
     filters: Sequence[int] = (16,),
     double: bool = True,
@@ -67,6 +74,8 @@ def dqn(
     distributional: str | None = None,
     num_atoms: int = 51,
     value_range: tuple[float, float] = (-10.0, 10.0),
+    noisy: bool = False,
+    initialisation: Literal["lecun", "orthogonal"] = "lecun",
     loss: str | None = None,
     optimiser: optax.GradientTransformation | None = None,
     max_gradient_norm: float | None = None,
@@ -82,7 +91,8 @@ def dqn(
       observation_space: Discrete, encoded one-hot for the network, or a Box.
       action_space: Discrete.
       torso: "mlp", dense layers over flattened features; "convolution", 3 by 3 convolutions before
-        these layers, for pictures; or a flax module from features [B, ...] to [B, width].
+        these layers, for pictures; "nature", `networks.NatureTorso` with one dense layer, for those
+        of Atari; or a flax module from features [B, ...] to [B, width].
       hidden: widths of the dense layers.
       filters: channels after each convolution.
       double: double Q-learning; the online network selects the next action, the target network
@@ -92,11 +102,15 @@ def dqn(
         QR-DQN) or none (the expected return only).
       num_atoms: atoms or quantiles for each action, at least 2.
       value_range: smallest and largest return of C51's atoms.
+      noisy: dense layers with learned noise, drawn for each step and each update, in place of
+        epsilon-greedy exploration: epsilon is 0 unless it is given. A torso of one's own keeps its
+        layers.
+      initialisation: "lecun", as flax's layers; or "orthogonal", with gain sqrt(2), 1 for values.
       loss: loss of expected values, "squared" (half the squared TD error, also if none) or "huber";
         distributional heads have their own loss.
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
-      max_gradient_norm: global norm to which Adam's gradients are clipped; none: no clipping.
+      max_gradient_norm: global norm to which gradients are clipped; none: no clipping.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015;
       for the options, `losses.q_learning`, `networks.QNetwork` and `agents.heads`.
@@ -104,23 +118,28 @@ def dqn(
     require_observations(observation_space)
     num_actions = require_discrete("dqn", action_space).n
     head = heads.make(distributional, num_atoms, value_range, loss)
+    one_of("initialisation", initialisation, INITIALISATIONS)
+    layer = NoisyDense if noisy else Dense
     if isinstance(torso, str):
-        one_of("torso", torso, ("mlp", "convolution"))
-        widths = tuple(hidden)
-        torso = MLP(widths) if torso == "mlp" else ConvTorso(tuple(filters), hidden=widths)
-    network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling)
-    optimiser = or_adam(optimiser, max_gradient_norm)
+        torso = _torso(torso, hidden, filters, layer)
+    network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling, layer=layer)
+    steps = make_optimiser(optimiser, max_gradient_norm)
+    hyperparameters = {**HYPERPARAMETERS, **(_NO_EPSILON if noisy else {})}
 
-    def outputs(params: PyTree, observation: Array) -> Array:
-        return jnp.asarray(network.apply(params, features(observation_space, observation)))
+    def outputs(params: PyTree, observation: Array, key: Array | None = None) -> Array:
+        """Return the network's outputs [B, ...], with noise from the key if there is one."""
+        rngs = None if key is None else {NOISE: key}
+        seen = features(observation_space, observation)
+        return jnp.asarray(network.apply(params, seen, rngs=rngs))
 
-    def init(key: Array, **hyperparameters: ArrayLike) -> DQNState:
-        hyper = resolve(HYPERPARAMETERS, hyperparameters)  # first, so that errors precede init
+    def init(key: Array, **given: ArrayLike) -> DQNState:
+        hyper = resolve(hyperparameters, given)  # first, so that errors precede init
         params = network.init(key, example_features(observation_space))
+        params = initialise(initialisation, params, key)
         return DQNState(
             params=params,
             target=params,
-            optimiser=optimiser.init(params),
+            optimiser=steps.init(params),
             updates=jnp.int32(0),
             hyper=hyper,
         )
@@ -136,17 +155,21 @@ def dqn(
         step: ArrayLike,
         explore: bool = True,
     ) -> tuple[Array, PyTree]:
-        values = head.values(outputs(policy.params, observation))
+        key, noise = jax.random.split(key) if noisy else (key, None)
+        values = head.values(outputs(policy.params, observation, noise if explore else None))
         action = jnp.argmax(values, axis=-1).astype(jnp.int32)
         if explore:
             action = epsilon_greedy(policy.exploration, action, num_actions, key, step)
         return action, memory
 
-    def learned(params: PyTree, target: PyTree, batch: Batch) -> tuple[Array, Array, Array]:
+    def learned(
+        params: PyTree, target: PyTree, batch: Batch, key: Array
+    ) -> tuple[Array, Array, Array]:
         """Return losses [B], TD errors [B] and values [B, A]."""
-        output_tm1 = outputs(params, batch.observation)
-        output_t = outputs(target, batch.next_observation)
-        chooses = outputs(params, batch.next_observation) if double else output_t
+        online_noise, target_noise = jax.random.split(key) if noisy else (None, None)
+        output_tm1 = outputs(params, batch.observation, online_noise)
+        output_t = outputs(target, batch.next_observation, target_noise)
+        chooses = outputs(params, batch.next_observation, online_noise) if double else output_t
         losses, errors = jax.vmap(head.learn)(
             output_tm1, batch.action, batch.reward, batch.discount, output_t, head.values(chooses)
         )
@@ -155,15 +178,13 @@ def dqn(
     def learn(
         state: DQNState, batch: Batch, weights: Array, key: Array
     ) -> tuple[DQNState, Learned]:
-        del key  # learning is deterministic
-
         def total(params: PyTree) -> tuple[Array, tuple[Array, Array]]:
-            losses, errors, values = learned(params, state.target, batch)
+            losses, errors, values = learned(params, state.target, batch, key)
             return jnp.mean(weights * losses), (errors, jnp.mean(values))
 
         (loss, (errors, value)), gradients = jax.value_and_grad(total, has_aux=True)(state.params)
-        params, moments = descend(
-            optimiser, gradients, state.optimiser, state.params, state.hyper["learning_rate"]
+        params, moments = steps.descend(
+            gradients, state.optimiser, state.params, state.hyper["learning_rate"], state.hyper
         )
         updates = state.updates + np.int32(1)
         target = follow(params, state.target, updates, state.hyper)
@@ -173,9 +194,8 @@ def dqn(
         return state, Learned(errors, {"loss": loss, "value": value})
 
     def td_error(critics: PyTree, batch: Batch, key: Array) -> Array:
-        del key
         params, target = critics
-        return learned(params, target, batch)[1]
+        return learned(params, target, batch, key)[1]
 
     return Agent(
         init=init,
@@ -187,5 +207,19 @@ def dqn(
         memory=lambda num_envs: (),
         observation_space=observation_space,
         action_space=action_space,
-        hyperparameters=HYPERPARAMETERS,
+        hyperparameters=hyperparameters,
     )
+
+
+def _torso(
+    name: str, hidden: Sequence[int], filters: Sequence[int], layer: Callable[[int], nn.Module]
+) -> nn.Module:
+    one_of("torso", name, TORSOS)
+    widths = tuple(hidden)
+    if name == "mlp":
+        return MLP(widths, layer=layer)
+    if name == "convolution":
+        return ConvTorso(tuple(filters), hidden=widths, layer=layer)
+    if len(widths) != 1:
+        raise ValueError(f"hidden must be one width for torso nature, got {widths}")
+    return NatureTorso(widths[0], layer=layer)

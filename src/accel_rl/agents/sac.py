@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 import flax.linen as nn
 import jax
@@ -33,9 +34,10 @@ from accel_rl.agents.spaces import (
     require_bounded,
     require_observations,
 )
-from accel_rl.agents.updates import descend, or_adam, polyak
+from accel_rl.agents.updates import make_optimiser, polyak
 from accel_rl.arguments import one_of
 from accel_rl.networks import MLP, Critic, GaussianActor
+from accel_rl.networks.initialisation import INITIALISATIONS, initialise
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Space
 
 
@@ -83,6 +85,8 @@ def sac(
     hidden: Sequence[int] = (64, 64),
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
+    max_gradient_norm: float | None = None,
+    initialisation: Literal["lecun", "orthogonal"] = "lecun",
 ) -> Agent:
     """Make an SAC agent for actions in a bounded Box.
 
@@ -101,6 +105,9 @@ def sac(
         are added.
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
+      max_gradient_norm: global norm to which gradients of each network are clipped; none: no
+        clipping.
+      initialisation: "lecun", as flax's layers; or "orthogonal", with gain sqrt(2), 1 for values.
 
     Reference: Haarnoja et al., "Soft actor-critic: off-policy maximum entropy deep reinforcement
       learning with a stochastic actor", ICML 2018; "Soft actor-critic algorithms and applications",
@@ -118,8 +125,9 @@ def sac(
         **RANDOM_STEPS,
     }
     actor = GaussianActor(MLP(tuple(hidden)), num, torso)
-    critics = Critics(Critic(MLP(tuple(hidden)), torso), 2)
-    optimiser = or_adam(optimiser)
+    one_of("initialisation", initialisation, INITIALISATIONS)
+    critics = Critics(Critic(MLP(tuple(hidden)), torso), 2, initialisation)
+    steps = make_optimiser(optimiser, max_gradient_norm)
 
     def sample(params: PyTree, observation: Array, noise: Array) -> tuple[Array, Array]:
         distribution: PyTree = actor.apply(params, features(observation_space, observation))
@@ -130,7 +138,7 @@ def sac(
         actor_key, critics_key = jax.random.split(key)
         hyper = resolve(hyperparameters, given)
         example = example_features(observation_space)
-        actor_params = actor.init(actor_key, example)
+        actor_params = initialise(initialisation, actor.init(actor_key, example), actor_key)
         critics_params = critics.init(critics_key, example, jnp.zeros((1, num), jnp.float32))
         log_temperature = jnp.log(hyper["initial_temperature"])
         return SACState(
@@ -138,9 +146,9 @@ def sac(
             critics=critics_params,
             critics_target=critics_params,
             log_temperature=log_temperature,
-            actor_optimiser=optimiser.init(actor_params),
-            critics_optimiser=optimiser.init(critics_params),
-            temperature_optimiser=optimiser.init(log_temperature),
+            actor_optimiser=steps.init(actor_params),
+            critics_optimiser=steps.init(critics_params),
+            temperature_optimiser=steps.init(log_temperature),
             hyper=hyper,
         )
 
@@ -194,12 +202,12 @@ def sac(
         (loss, (error, q_tm1)), gradients = jax.value_and_grad(critics_cost, has_aux=True)(
             state.critics
         )
-        critics_params, critics_moments = descend(
-            optimiser,
+        critics_params, critics_moments = steps.descend(
             gradients,
             state.critics_optimiser,
             state.critics,
             hyper["critic_learning_rate"],
+            hyper,
         )
 
         def actor_cost(params: PyTree) -> tuple[Array, Array]:
@@ -213,8 +221,8 @@ def sac(
         (actor_loss, log_prob), gradients = jax.value_and_grad(actor_cost, has_aux=True)(
             state.actor
         )
-        actor_params, actor_moments = descend(
-            optimiser, gradients, state.actor_optimiser, state.actor, hyper["actor_learning_rate"]
+        actor_params, actor_moments = steps.descend(
+            gradients, state.actor_optimiser, state.actor, hyper["actor_learning_rate"], hyper
         )
 
         def temperature_cost(log_temperature: Array) -> Array:
@@ -223,12 +231,12 @@ def sac(
             )
             return jnp.mean(included * each)
 
-        log_temperature, temperature_moments = descend(
-            optimiser,
+        log_temperature, temperature_moments = steps.descend(
             jax.grad(temperature_cost)(state.log_temperature),
             state.temperature_optimiser,
             state.log_temperature,
             hyper["temperature_learning_rate"],
+            hyper,
         )
         state = SACState(
             actor=actor_params,

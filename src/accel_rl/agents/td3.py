@@ -1,6 +1,7 @@
 """Twin delayed deep deterministic policy gradients (TD3)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import flax.linen as nn
 import jax
@@ -11,6 +12,7 @@ from accel_rl.agents.agent import Agent
 from accel_rl.agents.deterministic import RATES, deterministic
 from accel_rl.agents.hyperparameters import Limits, options_only
 from accel_rl.agents.losses import smoothed
+from accel_rl.agents.updates import make_optimiser
 from accel_rl.types import Array, Space
 
 HYPERPARAMETERS = {
@@ -32,6 +34,8 @@ def td3(
     noise: str = "gaussian",
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
+    max_gradient_norm: float | None = None,
+    initialisation: Literal["lecun", "orthogonal"] = "lecun",
 ) -> Agent:
     """Make a TD3 agent for actions in a bounded Box.
 
@@ -50,6 +54,9 @@ def td3(
         are added.
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.
+      max_gradient_norm: global norm to which gradients of each network are clipped; none: no
+        clipping.
+      initialisation: "lecun", as flax's layers; or "orthogonal", with gain sqrt(2), 1 for values.
 
     Reference: Fujimoto et al., "Addressing function approximation error in actor-critic methods",
       ICML 2018.
@@ -70,5 +77,6 @@ def td3(
         hidden=hidden,
         noise=noise,
         loss=loss,
-        optimiser=optimiser,
+        optimiser=make_optimiser(optimiser, max_gradient_norm),
+        initialisation=initialisation,
     )

@@ -1,62 +1,106 @@
 """Updates of parameters: steps of optax optimisers, Polyak averaging, copies to target networks."""
 
+import dataclasses
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
+from accel_rl.agents.hyperparameters import Limits
 from accel_rl.arguments import within
 from accel_rl.types import Array, PyTree
 
+# Hyper-parameters of `Optimiser.descend`, which every agent with networks has.
+OPTIMISATION = {
+    "learning_rate_end": Limits(1, 0, 1, "share of the learning rate that is left in the end"),
+    "learning_rate_updates": Limits(1e6, 1, 1e12, "updates over which it falls, linearly"),
+    "weight_decay": Limits(0, 0, 1, "share of each weight that a learning rate of 1 takes away"),
+}
 
-def or_adam(
-    optimiser: optax.GradientTransformation | None, max_gradient_norm: float | None = None
-) -> optax.GradientTransformation:
-    """Return the given optimiser, checked, or Adam, with gradients clipped if a norm is given.
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class OptimiserState:
+    """State of an optimiser, with its number of steps; a pytree."""
+
+    inner: PyTree  # of the optax transformation
+    steps: Array  # [] int32
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimiser:
+    """Optimiser of an agent's networks."""
+
+    transformation: optax.GradientTransformation  # without learning-rate scaling
+
+    def init(self, params: PyTree) -> OptimiserState:
+        """Return the state before the first step."""
+        return OptimiserState(self.transformation.init(params), jnp.int32(0))
+
+    def descend(
+        self,
+        gradients: PyTree,
+        state: OptimiserState,
+        params: PyTree,
+        learning_rate: Array,
+        hyper: Mapping[str, Array],
+    ) -> tuple[PyTree, OptimiserState]:
+        """Take one step; return the new parameters and the optimiser's new state.
+
+        Args:
+          gradients: as `params`.
+          state: of the optimiser.
+          params: pytree of float32. Scalars do not decay.
+          learning_rate: [] float32, at the first step.
+          hyper: of `OPTIMISATION`, [] float32 each.
+
+        Reference: for the weight decay, Loshchilov and Hutter, "Decoupled weight decay
+          regularization", ICLR 2019, algorithm 2.
+        """
+        with jax.numpy_dtype_promotion("standard"):  # optax counts steps in int32
+            directions, inner = self.transformation.update(gradients, state.inner, params)
+        done = jnp.minimum(state.steps.astype(jnp.float32) / hyper["learning_rate_updates"], 1)
+        # In this form an end of 1 leaves the rate as it is, to the bit.
+        rate = learning_rate * (1 + (hyper["learning_rate_end"] - 1) * done)
+
+        def step(value: Array, direction: Array) -> Array:
+            if value.ndim == 0:
+                return value - rate * direction
+            return value - rate * (direction + hyper["weight_decay"] * value)
+
+        params = jax.tree.map(step, params, directions)
+        return params, OptimiserState(inner, state.steps + np.int32(1))
+
+
+def make_optimiser(
+    transformation: optax.GradientTransformation | None, max_gradient_norm: float | None = None
+) -> Optimiser:
+    """Make the optimiser of an optax transformation, checked, or of Adam if it is None.
+
+    Args:
+      transformation: without learning-rate scaling.
+      max_gradient_norm: global norm to which gradients are clipped; None: no clipping.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
     """
-    if optimiser is None:
-        adam = optax.scale_by_adam()
-        if max_gradient_norm is None:
-            return adam
-        within("max_gradient_norm", max_gradient_norm, "(0, inf]")
-        return optax.chain(optax.clip_by_global_norm(max_gradient_norm), adam)
+    given = optax.scale_by_adam()
+    if transformation is not None:
+        given = transformation
+        # One update on a scalar gradient of 1 tells the sign; `optax.adam` and the like return -lr.
+        with jax.ensure_compile_time_eval(), jax.numpy_dtype_promotion("standard"):
+            zero = jnp.zeros(())
+            direction: PyTree = given.update(jnp.ones(()), given.init(zero), zero)[0]
+        if direction < 0:
+            raise ValueError(
+                "optimiser must give directions of descent before the learning rate, as "
+                "optax.scale_by_adam() does; this one goes against them, as optax.adam(...) does"
+            )
     if max_gradient_norm is not None:
-        raise ValueError(
-            f"max_gradient_norm ({max_gradient_norm}) must be None where an optimiser is given: "
-            "chain optax.clip_by_global_norm into it"
-        )
-    # One update on a scalar gradient of 1 tells the sign; `optax.adam` and the like return -lr.
-    with jax.ensure_compile_time_eval(), jax.numpy_dtype_promotion("standard"):
-        zero = jnp.zeros(())
-        direction: PyTree = optimiser.update(jnp.ones(()), optimiser.init(zero), zero)[0]
-    if direction < 0:
-        raise ValueError(
-            "optimiser must give directions of descent before the learning rate, as "
-            "optax.scale_by_adam() does; this one goes against them, as optax.adam(...) does"
-        )
-    return optimiser
-
-
-def descend(
-    optimiser: optax.GradientTransformation,
-    gradients: PyTree,
-    state: PyTree,
-    params: PyTree,
-    learning_rate: Array,
-) -> tuple[PyTree, PyTree]:
-    """Take one optimiser step; return the new parameters and the optimiser's new state.
-
-    Args:
-      optimiser: an optax transformation without learning-rate scaling.
-      gradients: as `params`.
-      state: of the optimiser.
-      params: pytree of float32.
-      learning_rate: [] float32.
-    """
-    with jax.numpy_dtype_promotion("standard"):  # optax counts steps in int32
-        directions, state = optimiser.update(gradients, state, params)
-    return jax.tree.map(lambda p, d: p - learning_rate * d, params, directions), state
+        within("max_gradient_norm", max_gradient_norm, "(0, inf]")
+        given = optax.chain(optax.clip_by_global_norm(max_gradient_norm), given)
+    return Optimiser(given)
 
 
 def polyak(online: PyTree, target: PyTree, tau: Array) -> PyTree:

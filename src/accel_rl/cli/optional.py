@@ -151,6 +151,7 @@ PARTS: dict[str, Part] = {
     "Craftax": Part("environments of Craftax", "the extra craftax", _modules("craftax")),
     "Jumanji": Part("environments of Jumanji", "the extra jumanji", _modules("jumanji")),
     "Atari": Part("Atari games", "the extra atari", _modules("ale_py", "cv2")),
+    "MuJoCo": Part("HalfCheetah and others", "the extra mujoco", _modules("mujoco", "imageio")),
     "Box2D": Part("LunarLander", "the extra box2d", _modules("Box2D")),
     "TensorBoard": Part(
         "metrics for TensorBoard", "the extra tensorboard", _modules("tensorboardX")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Names of the library, repeated so that --help does not import jax; a test compares them.
 AGENTS = {
     "dqn": "DQN: double, dueling, prioritised; for a finite number of actions",
+    "rainbow": "Rainbow: DQN that is double, dueling, distributional, noisy, n-step, prioritised",
     "ddpg": "DDPG, for bounded continuous actions",
     "td3": "TD3, for bounded continuous actions",
     "sac": "SAC, for bounded continuous actions",

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl import envs, replay, train
+from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole, within
 from accel_rl.experiment import catalogue, configuration, layers, words
@@ -146,6 +146,8 @@ def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Js
     static = catalogue.static_settings(factory)
     arguments = catalogue.chosen("agent", given, static)
     agent = factory(env.observation_space, env.action_space, **arguments)
+    if wanted.agent.normalise:
+        agent = agents.normalise_observations(agent)
     known = {**static, **catalogue.agent_leaves(agent)}
     own = configuration.fields("agent")
     return agent, catalogue.check("agent", name, given, known, own)

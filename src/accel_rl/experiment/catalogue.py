@@ -53,6 +53,7 @@ def _rule(name: str) -> Callable[..., Agent]:
 
 AGENTS: dict[str, Callable[..., Agent]] = {
     "dqn": agents.dqn,
+    "rainbow": agents.dqn,  # whose presets choose all of its parts
     "ddpg": agents.ddpg,
     "td3": agents.td3,
     "sac": agents.sac,

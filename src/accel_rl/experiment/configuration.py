@@ -70,6 +70,8 @@ class AgentConfig:
     """named by the command; `MODULE:NAME` is a function of your own"""
     gamma: float = 0.99
     """discount factor per environment step"""
+    normalise: bool = False
+    """read observations with running mean 0 and variance 1; see `normalise_observations`"""
     options: Options = dataclasses.field(default_factory=dict)
 
 
@@ -158,6 +160,8 @@ class EvaluationConfig:
     """steps after which an evaluation episode ends"""
     stop_at: float | None = None
     """stop once every seed's evaluation return reaches this value"""
+    stop_excess: float | None = None
+    """stop once a seed's values exceed what rewards and gamma allow so many times, such as 2"""
 
 
 @dataclasses.dataclass(frozen=True)

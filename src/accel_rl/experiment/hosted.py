@@ -5,6 +5,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from accel_rl import envs
 from accel_rl.envs import HostEnvironment, families, registry
 from accel_rl.experiment.configuration import EnvironmentConfig
@@ -65,7 +67,9 @@ def open_environments(
         limit = functools.partial(wrappers.TimeLimit, max_episode_steps=config.time_limit)
         chosen.append(limit)
     if config.dtype is not None:
-        chosen.append(functools.partial(wrappers.DtypeObservation, dtype=config.dtype))
+        chosen.append(
+            functools.partial(wrappers.DtypeObservation, dtype=np.dtype(config.dtype).type)
+        )
     if config.flatten:
         chosen.append(wrappers.FlattenObservation)
     workers = config.workers if config.workers is None else min(config.workers, num_envs)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +101,13 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
     Returns in rows are in the environment's own units, without the reward scale.
     """
     complete = experiment.configuration
-    target, scale = complete.evaluation.stop_at, complete.environment.reward_scale
-    rule = None
-    if target is not None:
-        reached = train.stop_at("evaluation", target, every_seed=True)
-
-        def rule(rows: Sequence[Row]) -> str | None:
-            return reached([folder.unscaled(rows[-1], scale)])
+    settings, scale = complete.evaluation, complete.environment.reward_scale
+    rules: list[Callable[[Sequence[Row]], str | None]] = []
+    if settings.stop_at is not None:
+        reached = train.stop_at("evaluation", settings.stop_at, every_seed=True)
+        rules.append(lambda rows: reached([folder.unscaled(rows[-1], scale)]))
+    if settings.stop_excess is not None:
+        rules.append(train.stop_excess(settings.stop_excess))
 
     with contextlib.ExitStack() as stack:
         host: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
             hyper=experiment.hyper,
             seeds=seeds(complete),
             evaluation=evaluation(complete),
-            stop=rule,
+            stop=train.first_of(*rules),
             stop_diverged=not complete.sweep,  # one combination must not end the others
             executor=complete.training.executor,
             **host,

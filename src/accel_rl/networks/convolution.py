@@ -43,6 +43,7 @@ class ConvTorso(nn.Module):
       size: side of each convolution's square window.
       hidden: width of each dense layer.
       activation: applied after each layer.
+      layer: makes a dense layer of a width.
 
     Reference: Young and Tian, "MinAtar: an Atari-inspired testbed for thorough and reproducible
       reinforcement learning experiments", 2019, section 3.
@@ -52,13 +53,14 @@ class ConvTorso(nn.Module):
     size: int = 3
     hidden: Sequence[int] = (128,)
     activation: Callable[[Array], Array] = nn.relu
+    layer: Callable[[int], nn.Module] = Dense
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """Return features [B, hidden[-1]] of images [B, H, W, C]."""
         for channels in self.filters:
             x = self.activation(Dense(channels)(windows(x, self.size)))
-        return MLP(self.hidden, self.activation)(x)
+        return MLP(self.hidden, self.activation, self.layer)(x)
 
 
 class NatureTorso(nn.Module):
@@ -66,12 +68,14 @@ class NatureTorso(nn.Module):
 
     Attributes:
       hidden: width of the dense layer.
+      layer: makes a dense layer of a width.
 
     Reference: Mnih et al., "Human-level control through deep reinforcement learning", Nature 518,
       2015, Methods, model architecture.
     """
 
     hidden: int = 512
+    layer: Callable[[int], nn.Module] = Dense
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -79,4 +83,4 @@ class NatureTorso(nn.Module):
         x = x / 255
         for channels, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
             x = nn.relu(nn.Conv(channels, (size, size), stride, padding="VALID")(x))
-        return MLP((self.hidden,))(x)
+        return MLP((self.hidden,), layer=self.layer)(x)

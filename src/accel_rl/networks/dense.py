@@ -73,10 +73,12 @@ class MLP(nn.Module):
     Attributes:
       hidden: width of each layer.
       activation: applied after each layer.
+      layer: makes a layer of a width.
     """
 
     hidden: Sequence[int]
     activation: Callable[[Array], Array] = nn.relu
+    layer: Callable[[int], nn.Module] = Dense
 
     def __post_init__(self) -> None:
         whole("number of hidden layers", len(self.hidden), 1)
@@ -89,5 +91,5 @@ class MLP(nn.Module):
         """Flatten features [B, ...] and return [B, hidden[-1]]."""
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = self.activation(Dense(width)(x))
+            x = self.activation(self.layer(width)(x))
         return x

@@ -1,5 +1,7 @@
 """Q-networks for a finite number of actions."""
 
+from collections.abc import Callable
+
 import flax.linen as nn
 import jax.numpy as jnp
 
@@ -15,12 +17,14 @@ class QNetwork(nn.Module):
       num_actions: A.
       num_atoms: N, outputs that describe the distribution of an action's return; None: its mean.
       dueling: separate streams for state value and advantages.
+      layer: makes a dense layer of a width and a name.
     """
 
     torso: nn.Module
     num_actions: int
     num_atoms: int | None = None
     dueling: bool = False
+    layer: Callable[..., nn.Module] = Dense
 
     @nn.compact
     def __call__(self, features: Array) -> Array:
@@ -38,4 +42,4 @@ class QNetwork(nn.Module):
         return values if self.num_atoms else values[..., 0]
 
     def _head(self, x: Array, num: int, atoms: int, name: str) -> Array:
-        return Dense(num * atoms, name=name)(x).reshape(*x.shape[:-1], num, atoms)
+        return self.layer(num * atoms, name=name)(x).reshape(*x.shape[:-1], num, atoms)

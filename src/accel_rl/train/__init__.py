@@ -15,7 +15,7 @@ from accel_rl.train.record import Episode, host_record, record
 from accel_rl.train.schedule import Schedule, segments
 from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
-from accel_rl.train.stopping import first_of, plateau, stop_at
+from accel_rl.train.stopping import first_of, plateau, stop_at, stop_excess
 
 __all__ = [
     "ActorProgress",
@@ -47,4 +47,5 @@ __all__ = [
     "run",
     "segments",
     "stop_at",
+    "stop_excess",
 ]

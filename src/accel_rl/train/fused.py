@@ -29,6 +29,7 @@ from accel_rl.train.program import Program
 from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.state import TrainState
 from accel_rl.train.stopping import Rule, deferred_signals
+from accel_rl.train.value_limit import warn_of_excess
 from accel_rl.types import Array, ArrayLike, PyTree
 
 
@@ -176,12 +177,14 @@ def run(
             stack.callback(logger.close)
         interrupted = stack.enter_context(deferred_signals())
         began = time.perf_counter() - (rows[-1]["seconds"] if rows else 0)
-        reason = _reason(rows, plan, stop)
+        reason, warned = _reason(rows, plan, stop), False
         while reason is None:
             (iterations, learning), *plan = plan
             state, measured, finite = compiled.segment(state, iterations, learning)
             metrics = {name: np.array(value) for name, value in measured.items()}
             healthy = np.array(finite)
+            # `pipelined` warns for itself.
+            warned = warned or (executor == "fused" and warn_of_excess(metrics))
             diverged = divergence(metrics, learned, healthy, state.agent) if stop_diverged else None
             if evaluation is not None:
                 due = not diverged and (not plan or _due(rows, metrics, evaluation))

@@ -81,7 +81,8 @@ def host_segment(
         actor = dataclasses.replace(rest, observation=jnp.asarray(observation), memory=memory)
         sums = dataclasses.replace(sums, episodes=episodes)
         metrics = _metrics(program)(state, sums)
-        return SegmentResult(dataclasses.replace(state, actor=actor), metrics, finite(state.agent))
+        state = dataclasses.replace(program.finish(state, sums), actor=actor)
+        return SegmentResult(state, metrics, finite(state.agent))
 
     return segment
 

@@ -3,10 +3,41 @@
 from collections.abc import Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.io.loggers import Row
-from accel_rl.types import PyTree
+from accel_rl.train.state import SegmentSums
+from accel_rl.train.value_limit import EXCESS
+from accel_rl.types import Array, PyTree
+
+
+def segment_metrics(sums: SegmentSums, steps: Array) -> dict[str, Array]:
+    """Convert the sums of a segment to metrics; see `Program.metrics`.
+
+    Args:
+      sums: of the segment.
+      steps: environment steps since the start, [] int32.
+    """
+    episodes = sums.episodes
+    count = _positive(episodes.count)
+    learned = {name: each / _positive(sums.updates) for name, each in sums.learned.items()}
+    if "value" in learned:
+        limit = _positive(sums.value_limit)
+        learned[EXCESS] = jnp.abs(learned["value"]) / limit
+    return {
+        "steps": steps,
+        "episodes": episodes.count,
+        "episode_return": episodes.episode_return / count,
+        "episode_length": episodes.episode_length / count,
+        "updates": sums.updates,
+        **learned,
+    }
+
+
+def _positive(count: Array) -> Array:
+    """Convert to float32, with NaN for zero."""
+    return jnp.where(count > 0, count.astype(jnp.float32), np.float32(np.nan))
 
 
 def row(metrics: Mapping[str, np.ndarray], seconds: float) -> Row:

@@ -18,6 +18,7 @@ from accel_rl.replay import Replay, after, td_priority
 from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
 from accel_rl.train.compatibility import check_compatible
+from accel_rl.train.metrics import segment_metrics
 from accel_rl.train.schedule import Schedule
 from accel_rl.train.state import (
     Keys,
@@ -27,6 +28,7 @@ from accel_rl.train.state import (
     oldest_of,
     push_into,
 )
+from accel_rl.train.value_limit import value_limit
 from accel_rl.types import (
     Array,
     ArrayLike,
@@ -89,6 +91,7 @@ class Program:
             delayed_priorities=self._empty_updates(buffer),
             key=jax.random.key_data(run_key),
             iteration=jnp.int32(0),
+            value_limit=jnp.float32(0),
             hyper=hyper,
         )
 
@@ -192,7 +195,11 @@ class Program:
 
         blocks = (iterations + np.int32(BLOCK - 1)) // np.int32(BLOCK)
         state, sums = jax.lax.fori_loop(0, blocks, block, (state, self.zeros(state)))
-        return state, self.metrics(state, sums)
+        return self.finish(state, sums), self.metrics(state, sums)
+
+    def finish(self, state: TrainState, sums: SegmentSums) -> TrainState:
+        """Return the state at the end of a segment."""
+        return dataclasses.replace(state, value_limit=sums.value_limit)
 
     def metrics(self, state: TrainState, sums: SegmentSums) -> dict[str, Array]:
         """Convert the sums of a segment to metrics, scalars.
@@ -200,18 +207,11 @@ class Program:
         `steps`: environment steps since the start. `episodes`: episodes that ended in the segment;
         `episode_return` and `episode_length`: their means, NaN if none ended. `updates`: updates in
         the segment; the agent's metrics are means over them, NaN if there were none.
+        `value_excess`: the mean value, if the agent reports it, over the largest that the rewards
+        and discounts sampled so far allow; far above 1 where learning diverges, 0 if gamma is 1,
+        NaN before the first reward.
         """
-        episodes = sums.episodes
-        count = _positive(episodes.count)
-        learned = {name: each / _positive(sums.updates) for name, each in sums.learned.items()}
-        return {
-            "steps": state.iteration * np.int32(self.schedule.steps),
-            "episodes": episodes.count,
-            "episode_return": episodes.episode_return / count,
-            "episode_length": episodes.episode_length / count,
-            "updates": sums.updates,
-            **learned,
-        }
+        return segment_metrics(sums, state.iteration * np.int32(self.schedule.steps))
 
     def _learn(
         self, carry: PyTree, hyper: Mapping[str, Array], beta: Array, sample_key: Array, key: Array
@@ -227,6 +227,9 @@ class Program:
             sums,
             updates=sums.updates + np.int32(1),
             learned=jax.tree.map(jnp.add, sums.learned, learned.metrics),
+            value_limit=jnp.maximum(
+                sums.value_limit, value_limit(self.agent, sample.batch, learned.metrics)
+            ),
         )
         return agent, buffer, push_into(delayed, newest), sums
 
@@ -263,7 +266,8 @@ class Program:
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(learn)
         )
         zero = jnp.float32(0)
-        return SegmentSums(Episodes(jnp.int32(0), zero, zero), jnp.int32(0), learned)
+        episodes = Episodes(jnp.int32(0), zero, zero)
+        return SegmentSums(episodes, jnp.int32(0), learned, state.value_limit)
 
 
 def make(
@@ -288,8 +292,3 @@ def make(
 def without_batch(sample: Sample) -> Sample:
     """Drop the transitions of a sample: a priority update does not read them."""
     return dataclasses.replace(sample, batch=None)
-
-
-def _positive(count: Array) -> Array:
-    """Convert to float32, with NaN for zero."""
-    return jnp.where(count > 0, count.astype(jnp.float32), np.float32(np.nan))

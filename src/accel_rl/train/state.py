@@ -22,6 +22,7 @@ class TrainState:
     delayed_priorities: PyTree  # fifo of (Sample, priorities, valid), leaves [priority_lag, ...]
     key: Array  # [2] uint32, from which each iteration derives its keys
     iteration: Array  # [] int32
+    value_limit: Array  # [] float32, most that rewards and discounts sampled so far allow
     hyper: dict[str, Array]  # [] float32 each
 
 
@@ -33,6 +34,7 @@ class SegmentSums:
     episodes: Episodes
     updates: Array  # [] int32
     learned: dict[str, Array]  # [] float32 each, the agent's metrics
+    value_limit: Array  # [] float32, not a sum: the maximum, from the start of the training
 
 
 class Keys(NamedTuple):

@@ -13,6 +13,7 @@ from types import FrameType
 
 from accel_rl.arguments import whole, within
 from accel_rl.io.loggers import Row
+from accel_rl.train.value_limit import EXCESS
 
 Rule = Callable[[Sequence[Row]], str | None]
 
@@ -61,6 +62,23 @@ def plateau(metric: str, patience: int, *, least: float = 0.0) -> Rule:
         if since < patience:
             return None
         return f"{metric} has not risen above {highest:g} for {since} rows"
+
+    return rule
+
+
+def stop_excess(most: float = 1.5) -> Rule:
+    """Stop where the values of a seed exceed what rewards and gamma allow, as divergence does.
+
+    Args:
+      most: largest `value_excess` that is tolerated; see `Program.metrics`.
+    """
+    within("most", most, "[1, inf)")
+
+    def rule(rows: Sequence[Row]) -> str | None:
+        row = rows[-1]
+        values = row["per_seed"][EXCESS] if "per_seed" in row else [row[EXCESS]]
+        worst = max((each for each in values if not math.isnan(each)), default=0)
+        return f"{EXCESS} is {worst:g}, above {most:g}" if worst > most else None
 
     return rule
 

@@ -27,6 +27,7 @@ from accel_rl.train.pipeline.workers import Queue, Restarts, Workers, WorkerSpan
 from accel_rl.train.program import Program
 from accel_rl.train.schedule import segments
 from accel_rl.train.state import TrainState
+from accel_rl.train.value_limit import warn_of_excess
 from accel_rl.types import Array, PyTree
 
 
@@ -194,6 +195,7 @@ def pipelined(
         delayed_priorities=priorities,
         key=state.key,
         iteration=jnp.int32(context.last),
+        value_limit=jnp.float32(context.recorder.value_limit),
         hyper=state.hyper,
     )
     return PipelineResult(final, rows, list(workers.timeline))
@@ -233,7 +235,7 @@ def _run(
 ) -> list[Row]:
     rows: list[Row] = []
     workers, recorder = context.workers, context.recorder
-    ended = False
+    ended = warned = False
     try:
         mode.start()
         while not ended:
@@ -243,6 +245,7 @@ def _run(
                 raise workers.error
             if recorder.ready:
                 rows.append(recorder.row())
+                warned = warned or warn_of_excess(rows[-1])
                 if on_row is not None:
                     on_row(rows[-1])
             else:

@@ -21,8 +21,10 @@ from accel_rl.train.pipeline.placement import (
 )
 from accel_rl.train.program import BLOCK, Program
 from accel_rl.train.state import TrainState
+from accel_rl.train.value_limit import value_limit
 from accel_rl.types import Array, PyTree, Sample
 
+LIMIT = "value_limit"  # beside the agent's metrics, but a maximum
 MOST_BYTES = 2**24  # of the batches sampled in one call
 
 
@@ -184,7 +186,8 @@ def _learner(
     def learn(state: PyTree, batch: PyTree, weights: Array, key: Array) -> PyTree:
         key = jax.random.wrap_key_data(key)
         state, learned = agent.learn(state, batch, weights, key)
-        return state, td_priority(learned.td_error), learned.metrics
+        limit = value_limit(agent, batch, learned.metrics)
+        return state, td_priority(learned.td_error), {**learned.metrics, LIMIT: limit}
 
     def learn_all(state: PyTree, batch: PyTree, weights: Array, keys: Array) -> PyTree:
         def one(state: PyTree, inputs: PyTree) -> PyTree:

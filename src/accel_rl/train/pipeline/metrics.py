@@ -13,6 +13,7 @@ from accel_rl.io.values import Json
 from accel_rl.train.collection import Episodes
 from accel_rl.train.metrics import row
 from accel_rl.train.pipeline.actors import CACHED, host_episodes
+from accel_rl.train.pipeline.learner import LIMIT
 from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
 from accel_rl.train.program import Program
 from accel_rl.train.state import SegmentSums, TrainState
@@ -26,6 +27,7 @@ class _Sums:
     episodes: Episodes = dataclasses.field(default_factory=lambda: host_episodes(0, 0, 0))
     updates: int = 0
     learned: dict[str, Json] = dataclasses.field(default_factory=dict)
+    value_limit: PyTree = 0.0
     policy_ages: list[int] = dataclasses.field(default_factory=list)
     priority_ages: list[int] = dataclasses.field(default_factory=list)
 
@@ -58,6 +60,7 @@ class MetricsRecorder:
         self._sums = [_Sums(learned={name: np.float32(0) for name in metrics}) for _ in ends]
         self._inserted = self._learned = int(state.iteration)
         self._next = 0
+        self.value_limit: PyTree = np.float32(state.value_limit)
         self._before = self._counters()
         self._metrics = _metrics(program)
 
@@ -83,6 +86,7 @@ class MetricsRecorder:
         with self._workers.changed:
             sums = self._of(iteration)
             for each in metrics:
+                sums.value_limit = np.maximum(sums.value_limit, np.max(each[LIMIT]))
                 sums.learned = {
                     name: _total(total, each[name]) for name, total in sums.learned.items()
                 }
@@ -105,7 +109,8 @@ class MetricsRecorder:
             self._next += 1
             before, self._before = self._before, self._counters()
         updates: PyTree = np.int32(sums.updates)
-        totals = SegmentSums(sums.episodes, updates, sums.learned)
+        self.value_limit = np.float32(np.maximum(self.value_limit, sums.value_limit))
+        totals = SegmentSums(sums.episodes, updates, sums.learned, self.value_limit)
         values = row(jax.device_get(self._metrics(np.int32(end), totals)), self._workers.seconds)
         for name, ages in (("policy", sums.policy_ages), ("priority", sums.priority_ages)):
             values[f"{name}_age_mean"] = float(np.mean(ages)) if ages else float("nan")
