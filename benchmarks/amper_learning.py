@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import amper_learning_plot
+import jax
 import numpy as np
 from amper_learning_plot import CONFIDENCE
 from amper_learning_train import (
@@ -74,9 +75,9 @@ def study(
             case = case_name(task, size, seeds)
             for system, sampler in SAMPLERS.items():
                 began = time.perf_counter()
-                found = results[task.environment, size, system] = train_seeds(
-                    task, size, sampler, seeds
-                )
+                keys = jax.random.split(jax.random.key(0), seeds)
+                found = train_seeds(task, size, sampler, keys)
+                results[task.environment, size, system] = found
                 seconds = time.perf_counter() - began
                 console.print(
                     f"{case}, {system}: {np.mean(found.final):.1f}, {seconds:.0f} s",

@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "apex_learning": (),
     "learning": (),
     "amper_learning": (),
+    "amper_tuned": (),
 }
 
 ON_GPU = ("replay",)  # what has cases of its own where JAX has a GPU

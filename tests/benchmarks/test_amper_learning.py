@@ -106,8 +106,9 @@ def test_the_study_trains_and_records(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_seeds_differ_and_repeat():
-    first = training.train_seeds(TASK, SIZE, "uniform", SEEDS)
-    again = training.train_seeds(TASK, SIZE, "uniform", SEEDS)
+    keys = jax.random.split(jax.random.key(0), SEEDS)
+    first = training.train_seeds(TASK, SIZE, "uniform", keys)
+    again = training.train_seeds(TASK, SIZE, "uniform", keys)
     np.testing.assert_array_equal(first.curves, again.curves)
     assert len({tuple(row) for row in first.curves.tolist()}) == SEEDS
     np.testing.assert_allclose(first.area, first.curves.mean(1))

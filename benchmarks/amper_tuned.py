@@ -1,0 +1,145 @@
+"""DQN on CartPole with settings tuned for each kind of replay by the same search.
+
+    python benchmarks/amper_tuned.py [--quick] [--json PATH]
+
+`amper_learning.py` compares kinds of replay at settings that were chosen for uniform replay. Here
+each kind is tuned: 16 trials of random settings (learning rate, target period, batch size, n-step,
+alpha, beta), the same for all kinds but for those that a kind lacks, four seeds each. The trial
+with the highest inter-quartile mean of final greedy returns is trained with 32 other seeds, beside
+the untuned settings with the same seeds. Figures and differences are as in `amper_learning.py`.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import amper_learning as study
+import jax
+import numpy as np
+from amper_learning_train import AMPER_FR, AMPER_K, PER, SAMPLERS, Settings, Task, train_seeds
+from common import Claim, Report
+from rich.console import Console
+from training_devices import use_all_cores
+
+from accel_rl import plot
+
+TASK = Task("CartPole-v1", 100_000, 500, -25.0)
+SIZE, SEEDS, TUNING_SEEDS, TARGET = 10_000, 32, 4, 475.0
+SHAPES = ((32, 1), (32, 3), (128, 1), (128, 3))  # batch size, n-step: one compilation each
+TRIALS = 4  # of each shape
+RATES, PERIODS = (1e-4, 1e-3), (5, 10, 20, 50, 100, 200)
+ALPHAS, BETAS = (0.4, 0.5, 0.6, 0.7, 0.8), (0.4, 0.6, 0.8, 1.0)
+PACKAGES = study.PACKAGES
+
+
+def trials(shape: tuple[int, int], number: int) -> list[Settings]:
+    """Return random settings of a shape, the same for every kind of replay."""
+    rng = np.random.default_rng([*shape])
+    low, high = np.log(RATES)
+    return [
+        Settings(
+            *shape,
+            float(np.exp(rng.uniform(low, high))),
+            float(rng.choice(PERIODS)),
+            float(rng.choice(ALPHAS)),
+            float(rng.choice(BETAS)),
+        )
+        for _ in range(number)
+    ]
+
+
+def tune(
+    task: Task, sampler: str, seeds: int, shapes: Sequence[tuple[int, int]], number: int
+) -> tuple[Settings, float]:
+    """Return the best of so many trials of each shape, and its inter-quartile mean."""
+    found: list[tuple[float, Settings]] = []
+    for shape in shapes:
+        tried = trials(shape, number)
+        # Seeds of a trial side by side; none is a seed of the reported trainings.
+        keys = jax.numpy.tile(jax.random.split(jax.random.key(1), seeds), number)
+        leaves = (np.repeat([each[n] for each in tried], seeds) for n in range(2, 6))
+        final = train_seeds(task, SIZE, sampler, keys, Settings(*shape, *leaves)).final
+        scores = plot.interquartile_mean(final.reshape(number, seeds), 1)
+        found += [(float(score), each) for score, each in zip(scores, tried, strict=True)]
+    best, settings = max(found, key=lambda pair: pair[0])
+    return settings, best
+
+
+def run(
+    report: Report,
+    task: Task,
+    seeds: int,
+    shapes: Sequence[tuple[int, int]],
+    number: int,
+    console: Console,
+) -> None:
+    """Tune every kind, and train with what was found and without."""
+    keys = jax.random.split(jax.random.key(0), seeds)
+    results: dict[str, study.Results] = {"tuned": {}, "untuned": {}}
+    for system, sampler in SAMPLERS.items():
+        began = time.perf_counter()
+        settings, score = tune(task, sampler, TUNING_SEEDS, shapes, number)
+        words = ", ".join(
+            f"{name} {value:.3g}" for name, value in settings._asdict().items()
+            if system != "uniform" or name not in ("alpha", "beta")
+        )  # fmt: skip
+        where = case(task, seeds, "tuned")
+        for name, value in settings._asdict().items():
+            report.add(where, system, f"setting: {name}", "", [value])
+        console.print(f"{system}: {words}: {score:.1f}, {time.perf_counter() - began:.0f} s")
+        for name, chosen in (("tuned", settings), ("untuned", Settings())):
+            found = train_seeds(task, SIZE, sampler, keys, chosen)
+            results[name][task.environment, SIZE, system] = found
+            study.record(report, case(task, seeds, name), system, found)
+            middle = float(plot.interquartile_mean(found.final))
+            console.print(f"{system}, {name}: {middle:.1f}")
+    for name, found in results.items():
+        for system in (AMPER_K, AMPER_FR, "uniform"):
+            study.compare(report, case(task, seeds, name), system, found, task, SIZE)
+
+
+def case(task: Task, seeds: int, name: str) -> str:
+    """Return the name of a case."""
+    return f"{study.case_name(task, SIZE, seeds)}, {name}"
+
+
+def claims(report: Report, task: Task, seeds: int) -> None:
+    """Claim that every kind learns when tuned, and that AMPER is near PER."""
+    where = case(task, seeds, "tuned")
+    for system in SAMPLERS:
+        found = report.find(where, system, study.FINAL)
+        value = None if found is None else found.value
+        holds = None if value is None else value >= TARGET
+        text = f"{where}: {system}, inter-quartile mean at least {TARGET:g}"
+        ours = report.place(where, system, study.FINAL)
+        report.claims.append(Claim(text, value, TARGET, holds, ours=ours))
+    for system in (AMPER_K, AMPER_FR):
+        found = report.find(where, f"{system} - {PER}", study.DIFFERENCE + study.FINAL)
+        value = None if found is None or found.spread is None else found.spread[0]
+        holds = None if value is None else value >= task.bound
+        ours, per = (report.place(where, name, study.FINAL) for name in (system, PER))
+        text = f"{where}: lower end of {system} - {PER}"
+        report.claims.append(Claim(text, value, task.bound, holds, ours=ours, rival=per))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few steps, seeds and trials")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
+    options = parser.parse_args(arguments)
+    use_all_cores()
+    task, seeds, shapes, number = TASK, SEEDS, SHAPES, TRIALS
+    if options.quick:
+        task, seeds, shapes, number = TASK._replace(steps=4_000), 8, SHAPES[-1:], 2
+    keys = f"JAX's key 0 for {seeds} seeds, key 1 for tuning"
+    report = Report(PACKAGES, "amper_tuned", quick=options.quick, seeds=keys)
+    console = Console(width=160, highlight=False)
+    run(report, task, seeds, shapes, number, console)
+    claims(report, task, seeds)
+    report.finish(options.json, console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Parts of the scoreboard: a training of one seed or of several, an hour or less on two cores."""
+
+import dataclasses
+
+MINATAR = ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
+ABLATED = ("Breakout", "Asterix")  # games of the table of Rainbow's components
+AGENTS = {  # of MinAtar
+    "DQN": ("dqn",),
+    "DQN, PER": ("dqn", "--replay", "per"),
+    "DQN, AMPER-fr": ("dqn", "--replay", "amper-fr"),
+    "Rainbow": ("rainbow",),
+}
+WITHOUT = {
+    "double": "agent.double=false",
+    "dueling": "agent.dueling=false",
+    "C51": "agent.distributional=none",
+    "noisy layers": "agent.noisy=false",
+    "n-step": "replay.n_step=1",
+    "PER": "replay.sampler=uniform",
+}
+MUJOCO = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+CONTINUOUS = ("Pendulum-v1", "MountainCarContinuous-v0")
+BRAX = ("brax:ant", "brax:halfcheetah")
+HOST_SEEDS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One training; `seeds` at once, or a single one of a case whose seeds are parts."""
+
+    family: str
+    environment: str
+    system: str
+    command: tuple[str, ...]  # words after `accel-rl train`, or after scoreboard_sb3.py
+    seed: int | None = None
+    seeds: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name of its files."""
+        words = f"{self.environment}-{self.system}".lower()
+        kept = "".join(each if each.isalnum() else "-" for each in words)
+        kept = "-".join(filter(None, kept.split("-")))
+        return kept if self.seed is None else f"{kept}-{self.seed}"
+
+    @property
+    def rival(self) -> bool:
+        """True for a training by another library."""
+        return self.system.startswith("SB3")
+
+
+def parts() -> list[Part]:
+    """Return all parts, the quickest families first."""
+    found = []
+    for environment in CONTINUOUS:
+        for agent in ("SAC", "TD3"):
+            command = (agent.lower(), environment, "--seeds", "8")
+            found.append(Part("classic control", environment, agent, command, seeds=8))
+    for environment in MUJOCO:
+        for agent in ("SAC", "TD3"):
+            for seed in range(HOST_SEEDS):
+                words = (agent.lower(), environment, "--seed", str(seed))
+                found.append(Part("MuJoCo", environment, agent, words, seed))
+                found.append(Part("MuJoCo", environment, f"SB3 {agent}", words, seed))
+    for game in MINATAR:
+        environment = f"{game}-MinAtar"
+        for agent, words in AGENTS.items():
+            name, *rest = words
+            command = (name, environment, *rest, "--seeds", "5")
+            found.append(Part("MinAtar", environment, agent, command, seeds=5))
+    for game in ABLATED:
+        environment = f"{game}-MinAtar"
+        for component, word in WITHOUT.items():
+            command = ("rainbow", environment, word, "--seeds", "5")
+            system = f"Rainbow without {component}"
+            found.append(Part("Rainbow's components", environment, system, command, seeds=5))
+    for environment in BRAX:
+        for agent in ("SAC", "TD3"):
+            command = (agent.lower(), environment, "--seeds", "3", "--steps", "100000")
+            found.append(Part("Brax", environment, agent, command, seeds=3))
+    return found
