@@ -14,6 +14,7 @@ MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
     "types": {"arguments"},
     "arguments": set(),
+    "cache": set(),
     "control_flow": {"types"},
     "native": set(),
     "testing": MIDDLE | {"compose", "remote"},
@@ -29,8 +30,8 @@ ALLOWED = {
     "replay": BASE | {"native", "io"},
     "agents": BASE,
     "train": MIDDLE,
-    "pim": MIDDLE | {"native", "pim_emu"},
-    "compose": MIDDLE | {"train", "pim", "native", "hardware_models", "experiment"},
+    "pim": MIDDLE | {"native", "cache", "pim_emu"},
+    "compose": MIDDLE | {"train", "pim", "native", "cache", "hardware_models", "experiment"},
     "remote": MIDDLE | {"train", "pim", "experiment"},
     "experiment": MIDDLE | {"train", "pim", "plot"},
     "cli": MIDDLE | {"native", "train", "pim", "compose", "remote", "plot", "report", "experiment"},
@@ -45,6 +46,7 @@ ALLOWED = {
         "testing",
         "experiment",
         "hardware_models",
+        "cache",
     },  # when asked
 }
 

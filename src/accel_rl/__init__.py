@@ -1,10 +1,13 @@
 """accel_rl: reinforcement learning in JAX for when memory is the bottleneck.
 
 `import accel_rl` imports no subpackage: each, such as `accel_rl.replay`, is imported on first use.
+It lets JAX keep compiled programs (`cache.keep_compilations`).
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from accel_rl.cache import keep_compilations
 
 if TYPE_CHECKING:
     from accel_rl import (
@@ -49,6 +52,9 @@ __all__ = [
     "train",
     "types",
 ]
+
+
+keep_compilations()
 
 
 def __getattr__(name: str) -> Any:

@@ -4,44 +4,23 @@ import importlib
 import os
 import sys
 import types
-from pathlib import Path
 
-from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import core_count
 
 _DEVICE_FLAG = "--xla_force_host_platform_device_count"
-_CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-_CACHE_LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
 
 def prepare_jax() -> None:
-    """Configure jax with one CPU device per core and a persistent compilation cache.
+    """Configure jax with one CPU device per core.
 
-    Variables that the user has set stay. Once jax is imported this does nothing, because jax no
-    longer reads them.
+    A variable that the user has set stays. Once jax is imported this does nothing, because jax no
+    longer reads it.
     """
     if "jax" in sys.modules:
         return
     flags = os.environ.get("XLA_FLAGS", "")
     if _DEVICE_FLAG not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={core_count()}".strip()
-    if _CACHE_VARIABLE not in os.environ:
-        directory = cache_directory()
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError:  # a read-only home: no persistent cache
-            return
-        os.environ[_CACHE_VARIABLE] = str(directory)
-        # Tabular programs compile in 0.5 to 2 s; by default, jax caches only those above 1 s.
-        os.environ.setdefault(_CACHE_LEAST_SECONDS, "0.2")
-
-
-def cache_directory() -> Path:
-    """Return the folder of the compilation cache: JAX_COMPILATION_CACHE_DIR, or a default."""
-    named = os.environ.get(_CACHE_VARIABLE)
-    if named:
-        return Path(named)
-    return cache_folder() / "jax"
 
 
 def import_gymnax() -> None:

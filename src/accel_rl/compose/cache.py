@@ -10,12 +10,12 @@ from pathlib import Path
 
 import jax
 
+from accel_rl.cache import cache_folder
 from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.devices import DeviceLink
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import to_mapping
 from accel_rl.io import atomic_write
-from accel_rl.io.cache import cache_folder
 from accel_rl.io.machine import cpu_name
 from accel_rl.io.values import Json
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jax
 
-from accel_rl.io import cache
+from accel_rl import cache
 from accel_rl.pim.upmem.errors import BuildFailed, SdkMissing, TooLarge, UpmemError
 from accel_rl.pim.upmem.toolkit import Toolkit
 
