@@ -55,7 +55,7 @@ def parts() -> list[Part]:
     for environment in CONTINUOUS:
         for agent in ("SAC", "TD3"):
             command = (agent.lower(), environment, "--seeds", "8")
-            found.append(Part("classic control", environment, agent, command, seeds=8))
+            found.append(Part("Classic control", environment, agent, command, seeds=8))
     for environment in MUJOCO:
         for agent in ("SAC", "TD3"):
             for seed in range(HOST_SEEDS):
