@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "transports": (),
     "in_network": (),
     "apex_learning": (),
+    "host_environments": ("--rivals",),
     "learning": (),
     "amper_learning": (),
     "amper_tuned": (),

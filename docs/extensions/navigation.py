@@ -79,7 +79,7 @@ UNDER: dict[str, list[str]] = {
         "docs/papers/pearl",
         "docs/papers/in-network",
     ],
-    "docs/benchmarks": ["benchmarks/README", "docs/learning-results"],
+    "docs/benchmarks": ["benchmarks/README", "docs/learning-results", "docs/scoreboard"],
     "docs/apex": ["docs/replay-transports", "docs/replay-dpdk", "docs/replay-protocol"],
     "docs/compose": ["docs/compose-model", "docs/compose-device"],
     "docs/am-hardware": ["docs/rtl"],
