@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import as_json, invoke, succeed
 
-from accel_rl import envs
+from accel_rl import envs, experiment
 from accel_rl.experiment import configuration, hosted
 
 SHORT = (
@@ -66,6 +66,13 @@ def test_refusals(tmp_path, words, message):
     assert result.exit_code == 2
     assert message in " ".join(result.output.replace("│", " ").split())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["apex", "compose"])
+def test_commands_that_take_compiled_environments_say_so(command):
+    settings = {"environment.host": True}
+    with pytest.raises(ValueError, match=f"{command} takes environments that are compiled, and Ca"):
+        experiment.load(None, settings, agent="dqn", environment="CartPole-v1", command=command)
 
 
 def config(name, **settings):

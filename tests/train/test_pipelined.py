@@ -604,7 +604,7 @@ def test_ctrl_c():
 def test_a_host_environment_must_be_given():
     with envs.host_environment(walk.HostWalk, 4) as env:
         program = walk.program(env=env.environment)
-        with pytest.raises(TypeError, match="HostWalk steps on the host: train with the pipelined"):
+        with pytest.raises(TypeError, match="HostWalk steps on the host: give its env"):
             train.pipelined(program, KEY, STEPS)
         with pytest.raises(TypeError, match="HostWalk steps on the host"):
             jax.eval_shape(train.fused(program, STEPS), KEY)

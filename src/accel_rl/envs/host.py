@@ -82,7 +82,8 @@ class HostEnvironment:
 
         def step(key: object, state: PyTree, action: PyTree) -> EnvStep:
             raise TypeError(
-                f"{self.name} steps on the host: train with the pipelined executor and env="
+                f"{self.name} steps on the host: give its environments to train.run or "
+                "train.pipelined as env="
             )
 
         return Environment(self.name, space, self.action_space, reset, step)

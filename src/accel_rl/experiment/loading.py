@@ -41,5 +41,11 @@ def load(
         swept = {name: list(each) for name, each in sweep.items()}
         tables = layers.shares({**tables, configuration.SWEEP: swept})
     experiment = assemble(configuration.from_mapping(tables))
+    if command is not None and experiment.host is not None:
+        name = experiment.configuration.environment.name
+        raise ValueError(
+            f"{command} takes environments that are compiled, and {name} steps on the host: "
+            "accel-rl train trains in it"
+        )
     training.check(experiment)
     return experiment
