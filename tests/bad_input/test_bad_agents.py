@@ -73,7 +73,7 @@ TABLE = {
     "agents.dqn of the command": [
         (lambda: agents.dqn(learning_rate=0.1), TypeError, "to agent.init(key, learning_rate=...)"),
         (lambda: dqn(hiden=(8,)), TypeError, "dqn has no option 'hiden'; did you mean hidden?"),
-        (lambda: dqn(torso="conv"), ValueError, "torso must be one of mlp, convolution, got"),
+        (lambda: dqn(torso="conv"), ValueError, "torso must be one of mlp, convolution, nature"),
     ],
     "agents.ddpg": [
         (lambda: ddpg(tau=0.1), TypeError, "or to a training as agent={'tau': ...}"),

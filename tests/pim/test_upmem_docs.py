@@ -17,8 +17,7 @@ import pytest
 from sdk_present import needs
 from transitions import synthetic
 
-from accel_rl import pim, tabular
-from accel_rl.io import cache
+from accel_rl import cache, pim, tabular
 from accel_rl.pim import upmem
 from accel_rl.pim.upmem import build, sdk, toolkit
 from accel_rl.types import TabularTransition
