@@ -1,6 +1,7 @@
 """Agents in Gymnasium's environments: train, evaluate, play and resume, and what is refused."""
 
 import json
+import shutil
 
 import gymnasium
 import numpy as np
@@ -37,8 +38,8 @@ def test_train_evaluate_play(run):
     assert played["steps"] == played["episode_return"] <= 7
 
 
-def test_resume_trains_longer(run):
-    path, _ = run
+def test_resume_trains_longer(run, tmp_path):
+    path = shutil.copytree(run[0], tmp_path / "run")
     assert as_json("resume", path, "--steps", "400")["steps"] == 400
 
 
