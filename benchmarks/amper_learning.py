@@ -141,14 +141,18 @@ def claims(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: i
     """AMPER loses to PER no more than the bound; null where a difference was not found."""
     for task in tasks:
         for size in sizes:
-            case = case_name(task, size, seeds)
-            for system in (AMPER_K, AMPER_FR):
-                found = report.find(case, f"{system} - {PER}", DIFFERENCE + FINAL)
-                value = None if found is None or found.spread is None else found.spread[0]
-                text = f"{case}: lower end of {system} - {PER}"
-                holds = None if value is None else value >= task.bound
-                ours, per = (report.place(case, name, FINAL) for name in (system, PER))
-                report.claims.append(Claim(text, value, task.bound, holds, ours=ours, rival=per))
+            claim_near_per(report, case_name(task, size, seeds), task.bound)
+
+
+def claim_near_per(report: Report, case: str, bound: float) -> None:
+    """Claim that in a case AMPER loses to PER no more than the bound."""
+    for system in (AMPER_K, AMPER_FR):
+        found = report.find(case, f"{system} - {PER}", DIFFERENCE + FINAL)
+        value = None if found is None or found.spread is None else found.spread[0]
+        text = f"{case}: lower end of {system} - {PER}"
+        holds = None if value is None else value >= bound
+        ours, per = (report.place(case, name, FINAL) for name in (system, PER))
+        report.claims.append(Claim(text, value, bound, holds, ours=ours, rival=per))
 
 
 def table(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: int) -> Table:

@@ -27,7 +27,7 @@ class Task(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What is tuned; the defaults were chosen for uniform replay. Leaves may be [trainings]."""
+    """Tuned settings; the defaults were chosen for uniform replay. Leaves may be [trainings]."""
 
     batch_size: int = 32
     n_step: int = 1

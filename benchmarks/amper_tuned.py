@@ -17,7 +17,7 @@ from pathlib import Path
 import amper_learning as study
 import jax
 import numpy as np
-from amper_learning_train import AMPER_FR, AMPER_K, PER, SAMPLERS, Settings, Task, train_seeds
+from amper_learning_train import AMPER_FR, AMPER_K, SAMPLERS, UNIFORM, Settings, Task, train_seeds
 from common import Claim, Report
 from rich.console import Console
 from training_devices import use_all_cores
@@ -82,7 +82,7 @@ def run(
         settings, score = tune(task, sampler, TUNING_SEEDS, shapes, number)
         words = ", ".join(
             f"{name} {value:.3g}" for name, value in settings._asdict().items()
-            if system != "uniform" or name not in ("alpha", "beta")
+            if system != UNIFORM or name not in ("alpha", "beta")
         )  # fmt: skip
         where = case(task, seeds, "tuned")
         for name, value in settings._asdict().items():
@@ -95,7 +95,7 @@ def run(
             middle = float(plot.interquartile_mean(found.final))
             console.print(f"{system}, {name}: {middle:.1f}")
     for name, found in results.items():
-        for system in (AMPER_K, AMPER_FR, "uniform"):
+        for system in (AMPER_K, AMPER_FR, UNIFORM):
             study.compare(report, case(task, seeds, name), system, found, task, SIZE)
 
 
@@ -114,13 +114,7 @@ def claims(report: Report, task: Task, seeds: int) -> None:
         text = f"{where}: {system}, inter-quartile mean at least {TARGET:g}"
         ours = report.place(where, system, study.FINAL)
         report.claims.append(Claim(text, value, TARGET, holds, ours=ours))
-    for system in (AMPER_K, AMPER_FR):
-        found = report.find(where, f"{system} - {PER}", study.DIFFERENCE + study.FINAL)
-        value = None if found is None or found.spread is None else found.spread[0]
-        holds = None if value is None else value >= task.bound
-        ours, per = (report.place(where, name, study.FINAL) for name in (system, PER))
-        text = f"{where}: lower end of {system} - {PER}"
-        report.claims.append(Claim(text, value, task.bound, holds, ours=ours, rival=per))
+    study.claim_near_per(report, where, task.bound)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

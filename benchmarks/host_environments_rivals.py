@@ -7,12 +7,12 @@ request, {"system", "environment", "num_envs", "steps", "actions"}, and a line {
 `actions` are those of one step, which is repeated. Environments are kept.
 """
 
-import importlib.metadata
 import json
 import sys
 import time
 
 import numpy as np
+from rival_versions import versions_of
 
 PACKAGES = ("stable-baselines3", "envpool", "gymnasium", "mujoco", "box2d")
 
@@ -36,13 +36,7 @@ def make(system, environment, num_envs):
 
 def main():
     """Answer requests until the input ends."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    print(json.dumps({"versions": versions}), flush=True)
+    print(json.dumps({"versions": versions_of(PACKAGES)}), flush=True)
     made = {}
     for line in sys.stdin:
         asked = json.loads(line)

@@ -59,8 +59,7 @@ def train(part: Part) -> dict[str, Any]:
     last = scored[-1].get("per_seed", {"evaluation": [scored[-1]["evaluation"]]})
     return {
         "scores": last["evaluation"],
-        "curve": [[row["steps"], row["evaluation"], round(row["seconds"], 1)] for row in scored],
-        "wall_seconds": scored[-1]["seconds"],
+        **course(scored),
         "command": f"accel-rl train {' '.join(part.command)}",
         "versions": made_with()["versions"],
     }
@@ -76,12 +75,17 @@ def train_rival(part: Part, interpreter: str) -> dict[str, Any]:
     first, *rows = map(json.loads, file.read_text().splitlines())
     return {
         "scores": [rows[-1]["evaluation"]],
-        "curve": [[row["steps"], row["evaluation"], round(row["seconds"], 1)] for row in rows],
-        "wall_seconds": rows[-1]["seconds"],
+        **course(rows),
         "cpu_seconds": rows[-1]["cpu_seconds"],
         "command": f"scoreboard_sb3.py {' '.join(part.command)}",
         "versions": first["versions"],
     }
+
+
+def course(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the curve of rows with an evaluation, and the wall time to the last."""
+    curve = [[row["steps"], row["evaluation"], round(row["seconds"], 1)] for row in rows]
+    return {"curve": curve, "wall_seconds": rows[-1]["seconds"]}
 
 
 def run(part: Part, interpreter: str | None) -> bool:

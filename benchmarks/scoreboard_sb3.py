@@ -1,7 +1,7 @@
 """Stable-Baselines3's part of `scoreboard.py`, run by the interpreter of its own environment.
 
     RIVALS/bin/python benchmarks/scoreboard_sb3.py ALGORITHM ENVIRONMENT --out FILE [--seed N]
-        [--steps N] [--set NAME=VALUE]...
+        [--steps N]
 
 Trains one seed on one thread with SB3's own settings, except networks of (256, 256) and 10,000
 steps of random actions, and evaluates ten greedy episodes after every 10,000 steps. FILE gets a
@@ -10,7 +10,6 @@ alone. It is written under another name and renamed at the end, so that a file i
 """
 
 import argparse
-import importlib.metadata
 import json
 import os
 import time
@@ -20,6 +19,7 @@ import gymnasium
 import numpy as np
 import stable_baselines3
 import torch
+from rival_versions import versions_of
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.noise import NormalActionNoise
 
@@ -39,12 +39,12 @@ def settings(algorithm, space):
     return given
 
 
-def train(algorithm, environment, seed, steps, changed):
+def train(algorithm, environment, seed, steps):
     """Train; yield a row for each evaluation."""
     env = Monitor(gymnasium.make(environment))
     scored = Monitor(gymnasium.make(environment))
-    given = {**settings(algorithm, env.action_space), **changed}
     kind = getattr(stable_baselines3, algorithm.upper())
+    given = settings(algorithm, env.action_space)
     model = kind("MlpPolicy", env, seed=seed, device="cpu", **given)
     cpu = wall = 0.0
     while model.num_timesteps < steps:
@@ -74,38 +74,21 @@ def play(model, env, seed):
     return total
 
 
-def versions():
-    """Return the versions of the packages, None for an absent one."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
-
-
 def main():
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("algorithm", choices=("sac", "td3", "dqn"))
+    parser.add_argument("algorithm", choices=("sac", "td3"))
     parser.add_argument("environment")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    changed = {
-        name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)
-    }
     torch.set_num_threads(1)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     partial = options.out.with_suffix(".partial")
     with partial.open("w") as file:
-        print(json.dumps({"versions": versions()}), file=file, flush=True)
-        for row in train(
-            options.algorithm, options.environment, options.seed, options.steps, changed
-        ):
+        print(json.dumps({"versions": versions_of(PACKAGES)}), file=file, flush=True)
+        for row in train(options.algorithm, options.environment, options.seed, options.steps):
             print(json.dumps(row), file=file, flush=True)
     os.replace(partial, options.out)
 

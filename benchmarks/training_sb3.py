@@ -11,10 +11,11 @@ this size are slower with more.
 """
 
 import importlib
-import importlib.metadata
 import json
 import sys
 import time
+
+from rival_versions import versions_of
 
 SYSTEMS = {"SB3": "stable_baselines3", "SBX": "sbx"}
 PACKAGES = ("torch", "stable-baselines3", "sbx-rl", "gymnasium", "jax")
@@ -84,17 +85,11 @@ def main():
             present.append(system)
         except ImportError as error:
             print(f"{system}: {error}", file=sys.stderr)
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = None
     if "SB3" in present:
         import torch
 
         torch.set_num_threads(1)
-    print(json.dumps({"systems": present, "versions": versions}), flush=True)
+    print(json.dumps({"systems": present, "versions": versions_of(PACKAGES)}), flush=True)
     models = {}
     for line in sys.stdin:
         print(json.dumps(run(models, json.loads(line))), flush=True)

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept, by the package's import alone, and what the user set."""
+"""Folder of compiled programs, by the package's import alone, and the user's own settings."""
 
 import os
 import subprocess

@@ -119,7 +119,7 @@ class DQN:
 
 
 class ActorCritic:
-    """What DDPG, TD3 and SAC share: critics, and targets that follow by Polyak averages."""
+    """Critics and Polyak-averaged targets, which DDPG, TD3 and SAC share."""
 
     def __init__(self, actor, critics, rate, tau, loss="squared"):
         self.actor, self.critics = widened(actor), widened(critics)

@@ -73,7 +73,7 @@ def train(agent, state, reference, discrete, draw):
 
 
 def assert_near(ours, theirs):
-    """To 1e-5 of the largest parameter of the same array, or of 1."""
+    """Compare to 1e-5 of the largest parameter of the same array, or of 1."""
 
     def one(a, b):
         a, b = np.asarray(a, np.float64), np.asarray(b)

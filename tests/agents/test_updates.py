@@ -79,7 +79,7 @@ def test_every_agent_clips_decays_and_initialises(name):
     batch = Batch(x, action, jnp.arange(6.0), jnp.zeros(6), x)
 
     def moved(**hyper):
-        """How far the networks that learned moved in one update: norms, by network."""
+        """Norms of one update, by network."""
         before = init(**rates, **hyper)
         after, _ = learn(before, batch, jnp.ones(6), jax.random.key(1))
         names = [each for each in ("params", "actor", "critics") if hasattr(before, each)]

@@ -33,7 +33,7 @@ def test_parameters_start_as_in_the_paper():
 
 
 def test_noise_is_factorised():
-    """Of rank one, shared by the rows of a batch: a linear system gives it back."""
+    """Rank one, shared by the rows of a batch: a linear system gives it back."""
     params = PARAMS["params"]
     draws = jax.vmap(
         lambda key: LAYER.apply(PARAMS, np.eye(5, dtype=np.float32), rngs={NOISE: key})

@@ -134,7 +134,7 @@ def exact_sets(weights, words, csp_ratio):
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_exact_sets_are_those_of_best_match_searches(ties):
-    """With ties most weights are one of eight, whose sums are exact."""
+    """Most weights with ties are one of eight, whose sums are exact."""
     made = replay.amper_k("exact", groups=GROUPS, form="match")(replay.Ring(N), False)
     assign, draw = jax.jit(made.assign), jax.jit(made.draw)
     rng = np.random.default_rng(3)

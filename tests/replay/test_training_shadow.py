@@ -32,7 +32,7 @@ def test_a_training_follows_its_shadow():
 
     @jax.jit
     def observed(state):
-        """What an iteration is about to draw, learn and collect: pure functions, called again."""
+        """The next iteration's draw and update: pure functions, called again."""
         keys = program.keys(state.key, state.iteration)
         beta = program.beta(state.hyper, state.iteration)
         drawn = buffer.sample(state.replay, keys.sample[0], beta, state.hyper["gamma"])

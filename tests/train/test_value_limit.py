@@ -63,8 +63,7 @@ def test_a_training_warns_once_and_stops(executor):
     assert result.reason.endswith("above 3")
     told = [row for row in result.rows if row["value_excess"] > 1.5]
     assert told
-    if executor == "fused":
-        assert len(found) == 1
+    assert len(found) == 1
     # The only reward, 1, ends the episode: no value is above it.
     assert float(result.state.value_limit) == 1
     last = result.rows[-1]

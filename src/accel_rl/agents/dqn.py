@@ -123,7 +123,7 @@ def dqn(
     if isinstance(torso, str):
         torso = _torso(torso, hidden, filters, layer)
     network = QNetwork(torso, num_actions, num_atoms=head.num_atoms, dueling=dueling, layer=layer)
-    steps = make_optimiser(optimiser, max_gradient_norm)
+    updater = make_optimiser(optimiser, max_gradient_norm)
     hyperparameters = {**HYPERPARAMETERS, **(_NO_EPSILON if noisy else {})}
 
     def outputs(params: PyTree, observation: Array, key: Array | None = None) -> Array:
@@ -139,7 +139,7 @@ def dqn(
         return DQNState(
             params=params,
             target=params,
-            optimiser=steps.init(params),
+            optimiser=updater.init(params),
             updates=jnp.int32(0),
             hyper=hyper,
         )
@@ -183,7 +183,7 @@ def dqn(
             return jnp.mean(weights * losses), (errors, jnp.mean(values))
 
         (loss, (errors, value)), gradients = jax.value_and_grad(total, has_aux=True)(state.params)
-        params, moments = steps.descend(
+        params, moments = updater.descend(
             gradients, state.optimiser, state.params, state.hyper["learning_rate"], state.hyper
         )
         updates = state.updates + np.int32(1)

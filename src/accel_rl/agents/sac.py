@@ -127,7 +127,7 @@ def sac(
     actor = GaussianActor(MLP(tuple(hidden)), num, torso)
     one_of("initialisation", initialisation, INITIALISATIONS)
     critics = Critics(Critic(MLP(tuple(hidden)), torso), 2, initialisation)
-    steps = make_optimiser(optimiser, max_gradient_norm)
+    updater = make_optimiser(optimiser, max_gradient_norm)
 
     def sample(params: PyTree, observation: Array, noise: Array) -> tuple[Array, Array]:
         distribution: PyTree = actor.apply(params, features(observation_space, observation))
@@ -146,9 +146,9 @@ def sac(
             critics=critics_params,
             critics_target=critics_params,
             log_temperature=log_temperature,
-            actor_optimiser=steps.init(actor_params),
-            critics_optimiser=steps.init(critics_params),
-            temperature_optimiser=steps.init(log_temperature),
+            actor_optimiser=updater.init(actor_params),
+            critics_optimiser=updater.init(critics_params),
+            temperature_optimiser=updater.init(log_temperature),
             hyper=hyper,
         )
 
@@ -202,7 +202,7 @@ def sac(
         (loss, (error, q_tm1)), gradients = jax.value_and_grad(critics_cost, has_aux=True)(
             state.critics
         )
-        critics_params, critics_moments = steps.descend(
+        critics_params, critics_moments = updater.descend(
             gradients,
             state.critics_optimiser,
             state.critics,
@@ -221,7 +221,7 @@ def sac(
         (actor_loss, log_prob), gradients = jax.value_and_grad(actor_cost, has_aux=True)(
             state.actor
         )
-        actor_params, actor_moments = steps.descend(
+        actor_params, actor_moments = updater.descend(
             gradients, state.actor_optimiser, state.actor, hyper["actor_learning_rate"], hyper
         )
 
@@ -231,7 +231,7 @@ def sac(
             )
             return jnp.mean(included * each)
 
-        log_temperature, temperature_moments = steps.descend(
+        log_temperature, temperature_moments = updater.descend(
             jax.grad(temperature_cost)(state.log_temperature),
             state.temperature_optimiser,
             state.log_temperature,

@@ -73,12 +73,11 @@ def open_environments(
     if config.flatten:
         chosen.append(wrappers.FlattenObservation)
     workers = config.workers if config.workers is None else min(config.workers, num_envs)
-    arguments = dict(config.arguments)
     return envs.host_environment(
         config.name,
         num_envs,
         config.backend,
         workers=workers,
         wrappers=[*chosen, *(last or [])],
-        **arguments,
+        **config.arguments,
     )

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from accel_rl.agents import Agent
 from accel_rl.types import Array, ArrayLike, Environment, PyTree, Transition
@@ -106,7 +107,6 @@ def collect(
 def _step(
     env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
 ) -> tuple[ActorState, Transition, Episodes]:
-    num_envs = keys.shape[0] - 1
     action, memory = actor.action, actor.memory
     if action is None:
         action, memory = agent.act(policy, actor.memory, actor.observation, keys[0], step)
@@ -114,9 +114,7 @@ def _step(
         keys[1:], actor.env, action
     )
     stopped = terminated | truncated
-    memory = jax.tree.map(
-        lambda new, old: _where(stopped, new, old), agent.memory(num_envs), memory
-    )
+    memory = fresh_memory(agent, memory, stopped)
     final = info["final_observation"]
     executed = extras = None
     if agent.needs_next_action:
@@ -150,6 +148,10 @@ def _step(
     return actor, transition, episodes
 
 
-def _where(condition: Array, new: Array, old: Array) -> Array:
-    """Leaves [E, ...], chosen for each environment."""
-    return jnp.where(condition.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+def fresh_memory(agent: Agent, memory: PyTree, stopped: ArrayLike) -> PyTree:
+    """Return the agent's memory, leaves [E, ...], anew where an episode has stopped, [E] bool."""
+
+    def one(new: Array, old: Array) -> Array:
+        return jnp.where(jnp.reshape(stopped, (-1, *[1] * (old.ndim - 1))), new, old)
+
+    return jax.tree.map(one, agent.memory(np.size(stopped)), memory)

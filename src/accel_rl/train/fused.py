@@ -20,7 +20,7 @@ from accel_rl.io import Checkpoint, Checkpoints, Logger
 from accel_rl.io.loggers import Row
 from accel_rl.io.values import Json
 from accel_rl.train.checkpoint_metadata import check_metadata, checkpoint_metadata
-from accel_rl.train.compiled import compile_program
+from accel_rl.train.compiled import compile_program, number_of_seeds
 from accel_rl.train.evaluate import Evaluation
 from accel_rl.train.metrics import divergence, row
 from accel_rl.train.pipeline.context import metric_names
@@ -144,19 +144,19 @@ def run(
     if resume and checkpoints is None:
         raise ValueError("resume needs checkpoints, got None")
     program.require_replay()
+    one_of("executor", executor, EXECUTORS)
+    if number_of_seeds(key) is not None and (executor != "fused" or env is not None):
+        raise ValueError(
+            "key must be a single one for host environments and for executors other than fused, "
+            f"got {key.shape}"
+        )
+    if env is not None and scored is None and evaluation is not None:
+        raise ValueError("scored must be host environments, for evaluation, got None")
     period = default_period(steps) if period is None else period
     plan = segments(program.schedule, steps, period)
     arguments = {"strategy": seeds} if isinstance(seeds, str) else dict(seeds)
     compiled = compile_program(program, key, hyper or {}, arguments, evaluation)
-    one_of("executor", executor, EXECUTORS)
     if executor != "fused" or env is not None:
-        if key.ndim:
-            raise ValueError(
-                "key must be a single one for host environments and for executors other than "
-                f"fused, got {key.shape}"
-            )
-        if env is not None and scored is None and evaluation is not None:
-            raise ValueError("scored must be host environments, for evaluation, got None")
         settings = evaluation or Evaluation()
         compiled = with_executor(compiled, program, executor, env, scored, settings)
     learned = metric_names(program)
@@ -183,8 +183,7 @@ def run(
             state, measured, finite = compiled.segment(state, iterations, learning)
             metrics = {name: np.array(value) for name, value in measured.items()}
             healthy = np.array(finite)
-            # `pipelined` warns for itself.
-            warned = warned or (executor == "fused" and warn_of_excess(metrics))
+            warned = warned or warn_of_excess(metrics)
             diverged = divergence(metrics, learned, healthy, state.agent) if stop_diverged else None
             if evaluation is not None:
                 due = not diverged and (not plan or _due(rows, metrics, evaluation))

@@ -1,5 +1,6 @@
 """Greedy evaluation of a policy in environments that step on the host."""
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole
 from accel_rl.envs import HostEnvironment
+from accel_rl.train.collection import fresh_memory
 from accel_rl.types import Array, ArrayLike, PyTree
 
 
@@ -36,14 +38,7 @@ def host_evaluator(
     num = env.num_envs
     shares = np.array([len(part) for part in np.array_split(np.arange(episodes), num)])
 
-    act = greedy(agent)
-
-    @jax.jit
-    def reset_memory(memory: PyTree, stopped: Array) -> PyTree:
-        def one(new: Array, old: Array) -> Array:
-            return jnp.where(stopped.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
-        return jax.tree.map(one, agent.memory(num), memory)
+    act, fresh = greedy(agent), jax.jit(functools.partial(fresh_memory, agent))
 
     def evaluate(policy: PyTree, seed: int) -> np.ndarray:
         observation, memory = env.reset(seed), agent.memory(num)
@@ -63,7 +58,7 @@ def host_evaluator(
             left -= ends
             total[stopped], length[stopped] = 0, 0
             if jax.tree.leaves(memory):
-                memory = reset_memory(memory, stopped)
+                memory = fresh(memory, stopped)
         return np.array(returns, np.float32)
 
     return evaluate

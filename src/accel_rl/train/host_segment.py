@@ -9,12 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import HostEnvironment
+from accel_rl.train.collection import fresh_memory
 from accel_rl.train.compiled import SegmentResult, finite
 from accel_rl.train.pipeline.actors import host_episodes
-from accel_rl.train.pipeline.host_actor import ended_episodes, first_seed
+from accel_rl.train.pipeline.host_actor import (
+    ended_episodes,
+    first_seed,
+    host_rollout,
+    host_transition,
+)
 from accel_rl.train.program import Program
 from accel_rl.train.state import SegmentSums, TrainState
-from accel_rl.types import Array, PyTree, Transition
+from accel_rl.types import Array, PyTree
 
 
 def host_segment(
@@ -61,23 +67,11 @@ def host_segment(
                     number = state.iteration, np.int32(row)
                     action, memory = act(policy, memory, stopped, observation, keys, *number)
                 done = env.step(action)
-                fields: PyTree = {
-                    "observation": observation,
-                    "action": np.asarray(action),
-                    "reward": done.reward,
-                    "discount": 1 - done.terminated.astype(np.float32),
-                    "truncated": done.truncated,
-                    "next_observation": done.final_observation,
-                    "extras": None,
-                }
-                rows.append(Transition(**fields))
+                rows.append(host_transition(observation, action, done))
                 observation, stopped = done.observation, done.terminated | done.truncated
                 episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
-            transitions = rows[0]
-            if schedule.rollout > 1:
-                transitions = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-            state = insert(state, transitions)
-        memory = _fresh_where(stopped, program.agent.memory(schedule.num_envs), memory)
+            state = insert(state, host_rollout(rows))
+        memory = fresh_memory(program.agent, memory, stopped)
         actor = dataclasses.replace(rest, observation=jnp.asarray(observation), memory=memory)
         sums = dataclasses.replace(sums, episodes=episodes)
         metrics = _metrics(program)(state, sums)
@@ -100,7 +94,7 @@ def _compiled(program: Program) -> tuple[Callable[..., PyTree], ...]:
         iteration: Array,
         row: Array,
     ) -> tuple[Array, PyTree]:
-        memory = _fresh_where(stopped, agent.memory(num_envs), memory)
+        memory = fresh_memory(agent, memory, stopped)
         # Exploration schedules count the steps of all environments.
         step = iteration * np.int32(program.schedule.steps) + row * np.int32(num_envs)
         return agent.act(policy, memory, observation, keys[row, 0], step)
@@ -133,12 +127,3 @@ def _compiled(program: Program) -> tuple[Callable[..., PyTree], ...]:
 @functools.lru_cache(maxsize=8)
 def _metrics(program: Program) -> Callable[[TrainState, SegmentSums], dict[str, Array]]:
     return jax.jit(program.metrics)
-
-
-def _fresh_where(stopped: Array | np.ndarray, new: PyTree, old: PyTree) -> PyTree:
-    """Return the agent's memory [E, ...], new where an episode has stopped."""
-
-    def one(new: Array, old: Array) -> Array:
-        return jnp.where(jnp.reshape(stopped, (-1, *[1] * (old.ndim - 1))), new, old)
-
-    return jax.tree.map(one, new, old)

@@ -58,6 +58,7 @@ def pipelined(
     on_row: Callable[[Row], None] | None = None,
     on_publish: Callable[[Version], None] | None = None,
     timeline: int = 0,
+    warn: bool = True,
 ) -> PipelineResult:
     """Train as `fused` does, with acting, replay and learning side by side.
 
@@ -109,6 +110,7 @@ def pipelined(
       on_row: called with each row.
       on_publish: called by the learner with each version of the policy, before it continues.
       timeline: number of latest worker steps to return.
+      warn: warn once where values exceed what rewards and discounts allow.
     """
     _check_executor(program, executor, queue_size, num_actors, restarts)
     deterministic = executor == "deterministic"
@@ -178,7 +180,7 @@ def pipelined(
             mode = DeterministicWorkers(context, state)
         else:
             mode = AsynchronousWorkers(context, state, size, placement.storage())
-        rows = _run(context, mode, on_row)
+        rows = _run(context, mode, on_row, warn)
     policies, priorities = mode.delayed()
     actor_state = state.actor
     if context.actors:
@@ -232,10 +234,11 @@ def _run(
     context: Context,
     mode: DeterministicWorkers | AsynchronousWorkers,
     on_row: Callable[[Row], None] | None,
+    warn: bool,
 ) -> list[Row]:
     rows: list[Row] = []
     workers, recorder = context.workers, context.recorder
-    ended = warned = False
+    ended = False
     try:
         mode.start()
         while not ended:
@@ -245,7 +248,7 @@ def _run(
                 raise workers.error
             if recorder.ready:
                 rows.append(recorder.row())
-                warned = warned or warn_of_excess(rows[-1])
+                warn = warn and not warn_of_excess(rows[-1])
                 if on_row is not None:
                     on_row(rows[-1])
             else:

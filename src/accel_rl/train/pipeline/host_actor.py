@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.envs import HostEnvironment, HostStep
-from accel_rl.train.collection import ActorState, Episodes
+from accel_rl.train.collection import ActorState, Episodes, fresh_memory
 from accel_rl.train.pipeline.actors import (
     CACHED,
     ActorConfig,
@@ -148,9 +148,7 @@ class HostActor:
             done, transition = self._step(published, keys, np.int32(iteration), np.int32(row))
             rows.append(transition)
             episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
-        transitions = rows[0]
-        if rollout > 1:
-            transitions = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+        transitions = host_rollout(rows)
         priorities = None
         if slot.config.priority_steps:
             priorities = self._compiled.priorities(published, transitions, keys[0, 0], slot.gamma)
@@ -177,16 +175,30 @@ class HostActor:
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
         self._observation, self._memory = done.observation, memory
-        fields: PyTree = {
-            "observation": before,
-            "action": np.asarray(action),
-            "reward": done.reward,
-            "discount": 1 - done.terminated.astype(np.float32),
-            "truncated": done.truncated,
-            "next_observation": done.final_observation,
-            "extras": None if extras is None else np.asarray(extras),
-        }
-        return done, Transition(**fields)
+        return done, host_transition(before, action, done, extras)
+
+
+def host_transition(
+    observation: PyTree, action: Array, done: HostStep, extras: Array | None = None
+) -> Transition:
+    """Return the transitions of a step of E environments, NumPy arrays [E, ...]."""
+    fields: PyTree = {
+        "observation": observation,
+        "action": np.asarray(action),
+        "reward": done.reward,
+        "discount": 1 - done.terminated.astype(np.float32),
+        "truncated": done.truncated,
+        "next_observation": done.final_observation,
+        "extras": None if extras is None else np.asarray(extras),
+    }
+    return Transition(**fields)
+
+
+def host_rollout(rows: Sequence[Transition]) -> Transition:
+    """Return the transitions of an iteration, leaves [E, ...] or [rollout, E, ...]."""
+    if len(rows) == 1:
+        return rows[0]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
 
 
 def ended_episodes(done: HostStep) -> Episodes:
@@ -233,12 +245,5 @@ def _compiled(config: ActorConfig) -> _Compiled:
         policy, step = config.policy(published, first), iteration * steps + row * in_row
         return agent.act(policy, memory, observation, keys[row, 0], step)
 
-    def reset_memory(memory: PyTree, stopped: Array) -> PyTree:
-        def one(stopped: Array, new: PyTree, old: PyTree) -> PyTree:
-            return jax.tree.map(lambda a, b: jnp.where(stopped, a, b), new, old)
-
-        return jax.vmap(one)(stopped, agent.memory(config.num_envs), memory)
-
-    return _Compiled(
-        jax.jit(act), jax.jit(reset_memory), jax.jit(config.keys), jax.jit(config.priorities)
-    )
+    fresh = functools.partial(fresh_memory, agent)
+    return _Compiled(jax.jit(act), jax.jit(fresh), jax.jit(config.keys), jax.jit(config.priorities))

@@ -67,11 +67,10 @@ def _pipelined(
             period=steps,
             env=env,
             continue_episodes=True,
+            warn=False,  # `train.run` does, once for all segments
         )
         metrics: PyTree = {
-            name: np.asarray(value)
-            for name, value in result.rows[-1].items()
-            if name not in ("seconds", "per_seed")
+            name: np.asarray(value) for name, value in result.rows[-1].items() if name != "seconds"
         }
         return SegmentResult(result.state, metrics, finite(result.state.agent))
 
