@@ -6,7 +6,10 @@
 each kind is tuned: 16 trials of random settings (learning rate, target period, batch size, n-step,
 alpha, beta), the same for all kinds but for those that a kind lacks, four seeds each. The trial
 with the highest inter-quartile mean of final greedy returns is trained with 32 other seeds, beside
-the untuned settings with the same seeds. Figures and differences are as in `amper_learning.py`.
+the untuned settings with the same seeds. Tuned are replay buffers of 10,000 transitions; what was
+found is trained with 5,000 and 20,000 too. Figures and differences are as in `amper_learning.py`.
+
+The report is written after each kind and size, so that a run that is stopped leaves what it found.
 """
 
 import argparse
@@ -25,7 +28,8 @@ from training_devices import use_all_cores
 from accel_rl import plot
 
 TASK = Task("CartPole-v1", 100_000, 500, -25.0)
-SIZE, SEEDS, TUNING_SEEDS, TARGET = 10_000, 32, 4, 475.0
+SIZE, OTHER_SIZES = 10_000, (5_000, 20_000)
+SEEDS, TUNING_SEEDS, TARGET = 32, 4, 475.0
 SHAPES = ((32, 1), (32, 3), (128, 1), (128, 3))  # batch size, n-step: one compilation each
 TRIALS = 4  # of each shape
 RATES, PERIODS = (1e-4, 1e-3), (5, 10, 20, 50, 100, 200)
@@ -72,41 +76,56 @@ def run(
     seeds: int,
     shapes: Sequence[tuple[int, int]],
     number: int,
+    sizes: Sequence[int],
     console: Console,
+    path: Path | None,
 ) -> None:
-    """Tune every kind, and train with what was found and without."""
+    """Tune every kind, and train with what was found and without; `path` has what was found yet."""
     keys = jax.random.split(jax.random.key(0), seeds)
-    results: dict[str, study.Results] = {"tuned": {}, "untuned": {}}
+    tuned: study.Results = {}
+    untuned: study.Results = {}
+    chosen: dict[str, Settings] = {}
+
+    def train(results: study.Results, size: int, system: str, settings: Settings) -> None:
+        found = train_seeds(task, size, SAMPLERS[system], keys, settings)
+        results[task.environment, size, system] = found
+        where = case(task, size, seeds, "tuned" if results is tuned else "untuned")
+        study.record(report, where, system, found)
+        console.print(f"{where}, {system}: {float(plot.interquartile_mean(found.final)):.1f}")
+        if path is not None:
+            report.write(path)
+
     for system, sampler in SAMPLERS.items():
         began = time.perf_counter()
         settings, score = tune(task, sampler, TUNING_SEEDS, shapes, number)
+        chosen[system] = settings
         words = ", ".join(
             f"{name} {value:.3g}" for name, value in settings._asdict().items()
             if system != UNIFORM or name not in ("alpha", "beta")
         )  # fmt: skip
-        where = case(task, seeds, "tuned")
         for name, value in settings._asdict().items():
+            where = case(task, SIZE, seeds, "tuned")
             report.add(where, system, f"setting: {name}", "", [value])
         console.print(f"{system}: {words}: {score:.1f}, {time.perf_counter() - began:.0f} s")
-        for name, chosen in (("tuned", settings), ("untuned", Settings())):
-            found = train_seeds(task, SIZE, sampler, keys, chosen)
-            results[name][task.environment, SIZE, system] = found
-            study.record(report, case(task, seeds, name), system, found)
-            middle = float(plot.interquartile_mean(found.final))
-            console.print(f"{system}, {name}: {middle:.1f}")
-    for name, found in results.items():
-        for system in (AMPER_K, AMPER_FR, UNIFORM):
-            study.compare(report, case(task, seeds, name), system, found, task, SIZE)
+        train(tuned, SIZE, system, settings)
+        train(untuned, SIZE, system, Settings())
+    for size in sizes:
+        for system, settings in chosen.items():
+            train(tuned, size, system, settings)
+    for name, found in (("tuned", tuned), ("untuned", untuned)):
+        for size in sorted({size for _, size, _ in found}):
+            for system in (AMPER_K, AMPER_FR, UNIFORM):
+                study.compare(report, case(task, size, seeds, name), system, found, task, size)
 
 
-def case(task: Task, seeds: int, name: str) -> str:
+def case(task: Task, size: int, seeds: int, name: str) -> str:
     """Return the name of a case."""
-    return f"{study.case_name(task, SIZE, seeds)}, {name}"
+    return f"{study.case_name(task, size, seeds)}, {name}"
 
 
-def claims(report: Report, task: Task, seeds: int) -> None:
+def claims(report: Report, task: Task, seeds: int, sizes: Sequence[int]) -> None:
     """Claim that every kind learns when tuned, and that AMPER is near PER."""
-    where = case(task, seeds, "tuned")
+    where = case(task, SIZE, seeds, "tuned")
     for system in SAMPLERS:
         found = report.find(where, system, study.FINAL)
         value = None if found is None else found.value
@@ -114,7 +133,8 @@ def claims(report: Report, task: Task, seeds: int) -> None:
         text = f"{where}: {system}, inter-quartile mean at least {TARGET:g}"
         ours = report.place(where, system, study.FINAL)
         report.claims.append(Claim(text, value, TARGET, holds, ours=ours))
-    study.claim_near_per(report, where, task.bound)
+    for size in sorted((SIZE, *sizes)):
+        study.claim_near_per(report, case(task, size, seeds, "tuned"), task.bound)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -124,14 +144,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args(arguments)
     use_all_cores()
-    task, seeds, shapes, number = TASK, SEEDS, SHAPES, TRIALS
+    task, seeds, shapes, number, sizes = TASK, SEEDS, SHAPES, TRIALS, OTHER_SIZES
     if options.quick:
         task, seeds, shapes, number = TASK._replace(steps=4_000), 8, SHAPES[-1:], 2
+        sizes = ()
     keys = f"JAX's key 0 for {seeds} seeds, key 1 for tuning"
     report = Report(PACKAGES, "amper_tuned", quick=options.quick, seeds=keys)
     console = Console(width=160, highlight=False)
-    run(report, task, seeds, shapes, number, console)
-    claims(report, task, seeds)
+    run(report, task, seeds, shapes, number, sizes, console, options.json)
+    claims(report, task, seeds, sizes)
     report.finish(options.json, console)
 
 

@@ -43,6 +43,26 @@ def test_resume_trains_longer(run, tmp_path):
     assert as_json("resume", path, "--steps", "400")["steps"] == 400
 
 
+def test_seeds_train_side_by_side(run, tmp_path):
+    """The first of two is the training of one seed."""
+    words = ("train", "dqn", "CartPole-v1", "--host", *SHORT, "--seeds", 2, "--out", tmp_path / "a")
+    [both] = as_json(*words)["trainings"]
+    [alone] = run[1]["trainings"]
+    assert both["per_seed"][0] == pytest.approx(alone["per_seed"][0], rel=0.05)
+    [again] = as_json("evaluate", tmp_path / "a", "--episodes", 5)["trainings"]
+    assert len(again["per_seed"]) == 2
+    assert as_json("play", tmp_path / "a", "--training", 1, "--max-steps", 7)["steps"] <= 7
+
+
+def test_a_sweep(tmp_path):
+    swept = "agent.learning_rate=1e-4,1e-2"
+    words = ("sweep", "dqn", "CartPole-v1", swept, "environment.host=true", *SHORT)
+    found = as_json(*words, "--out", tmp_path / "run")["combinations"]
+    assert [each["settings"] for each in found] == [
+        {"agent.learning_rate": 1e-4}, {"agent.learning_rate": 1e-2}
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("executor", ["deterministic", "asynchronous"])
 def test_executors(tmp_path, executor):
     words = (*SHORT, f"training.executor={executor}", "environment.backend=processes")
@@ -53,7 +73,6 @@ def test_executors(tmp_path, executor):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("CartPole-v1", "--host", "--seeds", "2"), "training.seeds must be 1"),
         (("CartPole-v1", "--seeds", "2", "training.executor=asynchronous"), "must be 1, without a"),
         (("CartPole-v2", "--host"), "no Gymnasium environment is named 'CartPole-v2'"),
         (("brax:ant", "--host"), "environment.host must be false for brax:ant"),

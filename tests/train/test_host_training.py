@@ -38,6 +38,36 @@ def test_training_is_the_compiled_environment_s(schedule):
             np.testing.assert_allclose(ours[name], theirs[name], rtol=2e-5)
 
 
+@pytest.mark.parametrize("schedule", [{}, {"rollout": 3}])
+def test_seeds_side_by_side_are_the_trainings_of_each(schedule):
+    keys = jax.random.split(KEY, 3)
+    hyper = {"agent": {"learning_rate": np.float32([1e-3, 3e-3, 1e-2])}}
+    found = cart_pole(keys, 6, schedule, hyper)
+    for number, key in enumerate(keys):
+        own = {"agent": {"learning_rate": hyper["agent"]["learning_rate"][number]}}
+        expected = cart_pole(key, 2, schedule, own)
+        ours = jax.tree.map(lambda leaf, n=number: leaf[n], found.state)
+        assert_close(ours.agent, expected.state.agent)
+        assert_close(ours.replay, expected.state.replay)
+        for together, alone in zip(found.rows, expected.rows, strict=True):
+            for name, values in together["per_seed"].items():
+                if name != "seconds":
+                    np.testing.assert_allclose(values[number], alone[name], rtol=1e-4, err_msg=name)
+
+
+def cart_pole(key, num_envs, schedule, hyper):
+    """Environments with chance: each has the seed that it has where its training is alone."""
+    with (
+        envs.host_environment("CartPole-v1", num_envs) as env,
+        envs.host_environment("CartPole-v1", 2) as scored,
+    ):
+        program = lake(env.environment, **schedule)
+        evaluation = train.Evaluation(2, every=60, max_steps=50)
+        return train.run(
+            program, key, 120, period=60, hyper=hyper, evaluation=evaluation, env=env, scored=scored
+        )
+
+
 @pytest.mark.parametrize("executor", ["deterministic", "asynchronous"])
 def test_episodes_go_on_over_segments(executor):
     """All walks end within 7 steps; were they begun anew every 4, none could be longer than 4."""
@@ -137,7 +167,9 @@ def test_a_recorded_episode_is_the_environment_s():
 def test_arguments_that_do_not_go_together():
     with envs.host_environment(num_envs=2, **LAKE) as host:
         program = lake(host.environment)
-        with pytest.raises(ValueError, match="key must be a single one for host environments"):
+        with pytest.raises(ValueError, match="key must be a single one for executors other than"):
+            train.run(program, jax.random.split(KEY), 100, env=host, executor="deterministic")
+        with pytest.raises(ValueError, match="env must have 4 environments, 2 for each training"):
             train.run(program, jax.random.split(KEY), 100, env=host)
         with pytest.raises(ValueError, match="scored must be host environments"):
             train.run(program, KEY, 100, env=host, evaluation=train.Evaluation(2))

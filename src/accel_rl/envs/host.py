@@ -88,8 +88,11 @@ class HostEnvironment:
 
         return Environment(self.name, space, self.action_space, reset, step)
 
-    def reset(self, seed: int | None = None) -> np.ndarray:
-        """Reset all environments; environment i uses the seed `seed` + i.
+    def reset(self, seed: int | Sequence[int] | None = None) -> np.ndarray:
+        """Reset all environments.
+
+        Args:
+          seed: environment i uses `seed` + i, or `seed[i]`.
 
         Returns:
           Observations [E, *observation].
@@ -99,7 +102,13 @@ class HostEnvironment:
         """
         self._returns[:] = 0
         self._lengths[:] = 0
-        seeds = [None if seed is None else seed + number for number in range(self.num_envs)]
+        seeds: Sequence[int | None]
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seeds = [None if seed is None else seed + number for number in range(self.num_envs)]
+        elif len(seed) == self.num_envs:
+            seeds = seed
+        else:
+            raise ValueError(f"seed must be a number or {self.num_envs} of them, got {len(seed)}")
         parts = self._all("reset", [(seeds[a:b],) for a, b in self._bounds])
         self.observation = np.concatenate(parts)
         return self.observation

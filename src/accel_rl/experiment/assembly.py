@@ -103,11 +103,10 @@ def assemble(wanted: Configuration) -> Experiment:
     if len(complete.combinations()) > 1:
         hyper = _swept(complete, paths)
     keys = _keys(complete)
-    if keys.ndim and (host is not None or wanted.training.executor != "fused"):
+    if keys.ndim and wanted.training.executor != "fused":
         raise ValueError(
-            "training.seeds must be 1, without a sweep, for environments on the host and for "
-            f"executors other than fused, got {keys.size} trainings: train each seed by a command "
-            "of its own, with another --seed"
+            "training.seeds must be 1, without a sweep, for executors other than fused, got "
+            f"{keys.size} trainings: train each seed by a command of its own, with another --seed"
         )
     return Experiment(complete, env, scored, program, hyper, keys, tuple(paths), host)
 

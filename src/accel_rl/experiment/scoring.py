@@ -12,11 +12,12 @@ from accel_rl import train
 from accel_rl.experiment import folder, sweep, training
 from accel_rl.experiment.assembly import Experiment
 from accel_rl.experiment.configuration import Configuration
+from accel_rl.experiment.hosted import HostSource
 from accel_rl.experiment.trained import NoCheckpointError, load_run
 from accel_rl.io.run_folder import RESULTS, kind_of
 from accel_rl.io.values import Json
 from accel_rl.train.compiled import finite
-from accel_rl.types import Array, PyTree
+from accel_rl.types import Array, ArrayLike, PyTree
 
 
 def score(
@@ -91,8 +92,10 @@ def _training(
     complete = assembly.configuration
     number = complete.evaluation.episodes if episodes is None else episodes
     shape = len(complete.combinations()), complete.training.seeds
-    means = _host_mean if assembly.host is not None else _means
-    found = means(assembly, state.agent, number, seed)
+    if assembly.host is None:
+        found: ArrayLike = _means(assembly, state.agent, number, seed)
+    else:
+        found = _host_means(assembly, assembly.host, state.agent, number, seed)
     played = {"checkpoint": str(run.checkpoint), "steps": run.steps}
     return {
         "environment": complete.environment.name,
@@ -126,12 +129,20 @@ def _means(assembly: Experiment, state: PyTree, episodes: int, seed: int) -> Arr
     return means
 
 
-def _host_mean(assembly: Experiment, state: PyTree, episodes: int, seed: int) -> float:
-    """Return the mean return of a single training's episodes on the host."""
-    host, agent = assembly.host, assembly.program.agent
-    if host is None or not finite(state):
-        return float("nan")
+def _host_means(
+    assembly: Experiment, host: HostSource, state: PyTree, episodes: int, seed: int
+) -> np.ndarray:
+    """Return the mean return of each training's episodes on the host, of the same seed."""
+    agent, each = assembly.program.agent, [state]
+    if assembly.key.ndim:
+        each = [jax.tree.map(lambda leaf, n=n: leaf[n], state) for n in range(assembly.trainings)]
     with host.open_scored(episodes) as env:
-        steps = assembly.configuration.evaluation.max_steps
-        play = train.host_evaluator(env, agent, episodes, steps)
-        return float(play(agent.policy(state), seed).mean(dtype=np.float64))
+        play = train.host_evaluator(
+            env, agent, episodes, assembly.configuration.evaluation.max_steps
+        )
+        return np.array(
+            [
+                play(agent.policy(one), seed).mean(dtype=np.float64) if finite(one) else np.nan
+                for one in each
+            ]
+        )

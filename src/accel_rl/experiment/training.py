@@ -112,7 +112,7 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
     with contextlib.ExitStack() as stack:
         host: dict[str, Any] = {}
         if experiment.host is not None:
-            opened = experiment.host.open(complete.schedule.num_envs)
+            opened = experiment.host.open(complete.schedule.num_envs * experiment.trainings)
             scored = experiment.host.open_scored(complete.evaluation.episodes)
             host = {"env": stack.enter_context(opened), "scored": stack.enter_context(scored)}
         outcome = train.run(

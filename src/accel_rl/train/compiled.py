@@ -63,8 +63,7 @@ def compile_program(
     program.require_replay()
     number = number_of_seeds(key)
     values = _checked(program, hyper, number)
-    sharing = None if number is None else tuple((name, _hashable(seeds[name])) for name in seeds)
-    parts = _functions(program, sharing, evaluation or Evaluation())
+    parts = _functions(program, sharing(key, seeds), evaluation or Evaluation())
     lowered = parts.init.lower(key, values)
     init = lowered.compile()
     template = jax.tree.map(
@@ -93,7 +92,7 @@ class _Functions(NamedTuple):
 @functools.lru_cache(maxsize=8)
 def _functions(
     program: Program,
-    sharing: tuple[tuple[str, Any], ...] | None,
+    shared: tuple[tuple[str, Any], ...] | None,
     evaluation: Evaluation,
 ) -> _Functions:
     """Jit once, so that a program that runs again, or resumes, is not compiled again."""
@@ -111,9 +110,7 @@ def _functions(
         returns = play(program.agent.policy(state.agent), jax.random.fold_in(key, state.iteration))
         return jnp.mean(returns)
 
-    def many(fn: Callable[..., PyTree], in_axes: tuple[int | None, ...]) -> Callable[..., PyTree]:
-        return fn if sharing is None else over_seeds(fn, in_axes=in_axes, **dict(sharing))
-
+    many = functools.partial(mapped, shared)
     by_learning = {
         learning: many(functools.partial(segment, learning), (0, None))
         for learning in (False, True)
@@ -123,6 +120,22 @@ def _functions(
         segments={name: jax.jit(fn, donate_argnums=0) for name, fn in by_learning.items()},
         evaluate=jax.jit(many(evaluate, (0,))),
     )
+
+
+def sharing(key: Array, seeds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+    """Return arguments of `over_seeds` as a hashable value; None for a single key."""
+    if number_of_seeds(key) is None:
+        return None
+    return tuple((name, _hashable(seeds[name])) for name in seeds)
+
+
+def mapped(
+    shared: tuple[tuple[str, Any], ...] | None,
+    fn: Callable[..., PyTree],
+    in_axes: tuple[int | None, ...],
+) -> Callable[..., PyTree]:
+    """Map a function over the seeds that share devices so; return it unchanged for None."""
+    return fn if shared is None else over_seeds(fn, in_axes=in_axes, **dict(shared))
 
 
 def number_of_seeds(key: Array) -> int | None:

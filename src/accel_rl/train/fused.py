@@ -124,7 +124,7 @@ def run(
       stop_diverged: end the training where a seed diverges. If False, the other seeds continue, as
         in a sweep, and the evaluation of a seed whose state is not finite is NaN.
       executor: "fused", or for a single key "deterministic" or "asynchronous", see `pipelined`.
-      env: host environments to train in, with a single key; the program is made with
+      env: host environments to train in, `num_envs` for each key; the program is made with
         `env.environment`. All but their steps is compiled as one call for "fused", too.
       scored: host environments to evaluate in, any number of them; required with `env` and
         `evaluation`. Neither is closed.
@@ -145,10 +145,9 @@ def run(
         raise ValueError("resume needs checkpoints, got None")
     program.require_replay()
     one_of("executor", executor, EXECUTORS)
-    if number_of_seeds(key) is not None and (executor != "fused" or env is not None):
+    if number_of_seeds(key) is not None and executor != "fused":
         raise ValueError(
-            "key must be a single one for host environments and for executors other than fused, "
-            f"got {key.shape}"
+            f"key must be a single one for executors other than fused, got {key.shape} of them"
         )
     if env is not None and scored is None and evaluation is not None:
         raise ValueError("scored must be host environments, for evaluation, got None")
@@ -158,7 +157,7 @@ def run(
     compiled = compile_program(program, key, hyper or {}, arguments, evaluation)
     if executor != "fused" or env is not None:
         settings = evaluation or Evaluation()
-        compiled = with_executor(compiled, program, executor, env, scored, settings)
+        compiled = with_executor(compiled, program, key, arguments, executor, env, scored, settings)
     learned = metric_names(program)
     about = checkpoint_metadata(program, key, period, hyper or {}, arguments, evaluation)
     with contextlib.ExitStack() as stack:

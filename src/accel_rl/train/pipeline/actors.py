@@ -50,7 +50,7 @@ class Rollout(NamedTuple):
 
 
 def host_episodes(count: PyTree, episode_return: PyTree, episode_length: PyTree) -> Episodes:
-    """Make sums over episodes of NumPy scalars."""
+    """Make sums over episodes of NumPy scalars, or of arrays [seeds]."""
     numbers: PyTree = np.int32(count), np.float32(episode_return), np.float32(episode_length)
     return Episodes(*numbers)
 

@@ -22,7 +22,7 @@ from accel_rl.train.pipeline.actors import (
 )
 from accel_rl.train.pipeline.placement import place
 from accel_rl.train.program import Program
-from accel_rl.types import Array, PyTree, Transition
+from accel_rl.types import Array, ArrayLike, PyTree, Transition
 
 HostEnvironmentSource: TypeAlias = (
     HostEnvironment | Sequence[HostEnvironment] | Callable[[int], HostEnvironment]
@@ -179,7 +179,7 @@ class HostActor:
 
 
 def host_transition(
-    observation: PyTree, action: Array, done: HostStep, extras: Array | None = None
+    observation: PyTree, action: ArrayLike, done: HostStep, extras: Array | None = None
 ) -> Transition:
     """Return the transitions of a step of E environments, NumPy arrays [E, ...]."""
     fields: PyTree = {
@@ -194,18 +194,21 @@ def host_transition(
     return Transition(**fields)
 
 
-def host_rollout(rows: Sequence[Transition]) -> Transition:
-    """Return the transitions of an iteration, leaves [E, ...] or [rollout, E, ...]."""
+def host_rollout(rows: Sequence[Transition], axis: int = 0) -> Transition:
+    """Return the transitions of an iteration, leaves [E, ...] or [rollout, E, ...].
+
+    With seeds before E, `axis` is 1: the rollout follows them.
+    """
     if len(rows) == 1:
         return rows[0]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+    return jax.tree.map(lambda *leaves: np.stack(leaves, axis), *rows)
 
 
 def ended_episodes(done: HostStep) -> Episodes:
-    """Sum over the episodes that a step ended."""
+    """Sum over the episodes that a step ended, of the last axis."""
     ends = done.terminated | done.truncated
     return host_episodes(
-        ends.sum(), done.episode_return[ends].sum(), done.episode_length[ends].sum()
+        ends.sum(-1), (ends * done.episode_return).sum(-1), (ends * done.episode_length).sum(-1)
     )
 
 

@@ -1,6 +1,7 @@
 """Segments by other executors, or in host environments, for `train.run`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ EXECUTORS = ("fused", "deterministic", "asynchronous")
 def with_executor(
     compiled: CompiledProgram,
     program: Program,
+    key: Array,
+    seeds: Mapping[str, Any],
     executor: str,
     env: HostEnvironment | None,
     scored: HostEnvironment | None,
@@ -30,8 +33,10 @@ def with_executor(
     """Replace the segments and the evaluation of a compiled program.
 
     Args:
-      compiled: of a single training.
+      compiled: of the program.
       program: that is trained.
+      key: PRNG key, or [seeds] of them, for "fused" alone.
+      seeds: arguments of `over_seeds`; only read where there are several keys.
       executor: "fused", "deterministic" or "asynchronous".
       env: host environments to train in, whose episodes go on from segment to segment.
       scored: host environments to evaluate in; None without `env`.
@@ -40,16 +45,23 @@ def with_executor(
     if executor != "fused":
         compiled = compiled._replace(segment=_pipelined(program, executor, env))
     elif env is not None:
-        compiled = compiled._replace(segment=host_segment(program, env))
+        compiled = compiled._replace(segment=host_segment(program, env, key, seeds))
     if scored is None:
         return compiled
     play = host_evaluator(scored, program.agent, evaluation.episodes, evaluation.max_steps)
 
+    def one(key: Array, iteration: Array, agent: PyTree) -> np.float32:
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), EVALUATION)
+        bits = jax.random.bits(jax.random.fold_in(key, iteration), (), jnp.uint32)
+        return play(program.agent.policy(agent), int(bits) >> 2).mean()
+
     def evaluate(state: TrainState) -> Array:
-        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), EVALUATION)
-        bits = jax.random.bits(jax.random.fold_in(key, state.iteration), (), jnp.uint32)
-        returns = play(program.agent.policy(state.agent), int(bits) >> 2)
-        return jnp.mean(jnp.asarray(returns))
+        trained = state.key, state.iteration, state.agent
+        if key.ndim == 0:
+            return jnp.asarray(one(*trained))
+        # One after the other: each plays in all environments.
+        each = (jax.tree.map(lambda leaf, n=n: leaf[n], trained) for n in range(len(key)))
+        return jnp.asarray([one(*training) for training in each])
 
     return compiled._replace(evaluate=evaluate)
 
