@@ -1,13 +1,14 @@
 """What AMPER's draws are worth: DQN that learns with it, with PER and with uniform replay.
 
-    python benchmarks/amper_learning.py [--quick] [--json PATH] [--plot DIR]
+    python benchmarks/amper_learning.py [--host] [--quick] [--json PATH] [--plot DIR]
 
-DQN on CartPole and Acrobot, with replay buffers of 5,000, 10,000 and 20,000 transitions, of four
-kinds. All seeds of a training run at once, a share on each core, and all kinds have the same seeds,
-hyper-parameters and numbers of steps and updates. Scored are the final policy, by the mean return
-of 100 greedy episodes, and the whole of learning, by the mean return of the episodes while
-training. Figures are inter-quartile means over seeds, with 90 % bootstrap intervals; so are
-differences between two kinds, of which the seeds are resampled by themselves.
+DQN on CartPole and Acrobot, or with `--host` on Gymnasium's LunarLander, with replay buffers of
+5,000, 10,000 and 20,000 transitions, of four kinds. All seeds of a training run at once, a share on
+each core, and all kinds have the same seeds, hyper-parameters and numbers of steps and updates.
+Scored are the final policy, by the mean return of 100 greedy episodes, and the whole of learning, by
+the mean return of the episodes while training. Figures are inter-quartile means over seeds, with
+90 % bootstrap intervals; so are differences between two kinds, of which the seeds are resampled by
+themselves.
 
 The report is written after each case, so that a run that is stopped leaves what it found. A claim
 compares AMPER with PER: the lower end of the interval of the difference of inter-quartile
@@ -31,6 +32,7 @@ from amper_learning_train import (
     SAMPLERS,
     UNIFORM,
     Learned,
+    Settings,
     Task,
     train_seeds,
 )
@@ -52,19 +54,28 @@ TASKS = (
     Task("CartPole-v1", 100_000, 500, -25.0),
     Task("Acrobot-v1", 100_000, 500, -10.0),
 )
+LUNAR_LANDER = Task(
+    "LunarLander-v3",
+    200_000,
+    1_000,
+    -20.0,
+    seeds=10,
+    settings=Settings(batch_size=128, target_period=100.0),
+    on_host=True,
+)
+HOST_PART = "LunarLander"
 Results = dict[tuple[str, int, str], Learned]
 
 
-def case_name(task: Task, size: int, seeds: int) -> str:
+def case_name(task: Task, size: int) -> str:
     """Return a case's name."""
-    return f"{task.environment}, {task.steps:,} steps, replay {size:,}, {seeds} seeds"
+    return f"{task.environment}, {task.steps:,} steps, replay {size:,}, {task.seeds} seeds"
 
 
 def study(
     report: Report,
     tasks: Sequence[Task],
     sizes: Sequence[int],
-    seeds: int,
     console: Console,
     path: Path | None = None,
 ) -> Results:
@@ -72,10 +83,10 @@ def study(
     results: Results = {}
     for task in tasks:
         for size in sizes:
-            case = case_name(task, size, seeds)
+            case = case_name(task, size)
             for system, sampler in SAMPLERS.items():
                 began = time.perf_counter()
-                keys = jax.random.split(jax.random.key(0), seeds)
+                keys = jax.random.split(jax.random.key(0), task.seeds)
                 found = train_seeds(task, size, sampler, keys)
                 results[task.environment, size, system] = found
                 seconds = time.perf_counter() - began
@@ -88,7 +99,7 @@ def study(
                 compare(report, case, system, results, task, size)
             report.load["after"] = list(os.getloadavg())
             report.claims.clear()
-            claims(report, tasks, sizes, seeds)
+            claims(report, tasks, sizes)
             if path is not None:
                 report.write(path)
     return results
@@ -137,11 +148,11 @@ def compare(
         )
 
 
-def claims(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: int) -> None:
+def claims(report: Report, tasks: Sequence[Task], sizes: Sequence[int]) -> None:
     """AMPER loses to PER no more than the bound; null where a difference was not found."""
     for task in tasks:
         for size in sizes:
-            claim_near_per(report, case_name(task, size, seeds), task.bound)
+            claim_near_per(report, case_name(task, size), task.bound)
 
 
 def claim_near_per(report: Report, case: str, bound: float) -> None:
@@ -155,14 +166,14 @@ def claim_near_per(report: Report, case: str, bound: float) -> None:
         report.claims.append(Claim(text, value, bound, holds, ours=ours, rival=per))
 
 
-def table(report: Report, tasks: Sequence[Task], sizes: Sequence[int], seeds: int) -> Table:
+def table(report: Report, tasks: Sequence[Task], sizes: Sequence[int]) -> Table:
     """Results by kind of replay, then differences from PER."""
-    shown = Table(title=f"IQM of {FINAL} / {WHILE}, {seeds} seeds, 90 % intervals")
+    shown = Table(title=f"IQM of {FINAL} / {WHILE}, {tasks[0].seeds} seeds, 90 % intervals")
     for name in ("environment, replay", *SAMPLERS, f"{AMPER_K} - {PER}", f"{AMPER_FR} - {PER}"):
         shown.add_column(name, justify="right")
     for task in tasks:
         for size in sizes:
-            case = case_name(task, size, seeds)
+            case = case_name(task, size)
             cells = [_cell(report, case, name, "") for name in SAMPLERS]
             cells += [
                 _cell(report, case, f"{name} - {PER}", DIFFERENCE) for name in (AMPER_K, AMPER_FR)
@@ -183,17 +194,21 @@ def _cell(report: Report, case: str, system: str, prefix: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--host", action="store_true", help="LunarLander, on the host")
     parser.add_argument("--quick", action="store_true", help="one size, few seeds")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="draw pictures (PNG) into it")
     options = parser.parse_args(arguments)
     use_all_cores()
-    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if options.quick else (SIZES, SEEDS)
-    keys = f"JAX's key 0, split for {seeds} seeds"
-    report = Report(PACKAGES, "amper_learning", quick=options.quick, seeds=keys)
+    tasks, sizes = (LUNAR_LANDER,) if options.host else TASKS, SIZES
+    if options.quick:
+        tasks, sizes = tuple(task._replace(seeds=QUICK_SEEDS) for task in tasks), QUICK_SIZES
+    keys = f"JAX's key 0, split for {tasks[0].seeds} seeds"
+    part = HOST_PART if options.host else None
+    report = Report(PACKAGES, "amper_learning", quick=options.quick, seeds=keys, part=part)
     console = Console(width=180)
-    results = study(report, TASKS, sizes, seeds, console, options.json)
-    console.print(table(report, TASKS, sizes, seeds))
+    results = study(report, tasks, sizes, console, options.json)
+    console.print(table(report, tasks, sizes))
     for claim in report.claims:
         console.print(claim, highlight=False)
     if options.json is not None:
@@ -201,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(f"wrote {options.json}", highlight=False, markup=False)
     if options.plot is not None:
         options.plot.mkdir(parents=True, exist_ok=True)
-        for task in TASKS:
+        for task in tasks:
             path = options.plot / f"amper_learning_{task.environment.partition('-')[0].lower()}.png"
             amper_learning_plot.draw(results, task.environment, sizes, path)
             console.print(f"wrote {path}", highlight=False, markup=False)

@@ -29,7 +29,7 @@ from accel_rl import plot
 
 TASK = Task("CartPole-v1", 100_000, 500, -25.0)
 SIZE, OTHER_SIZES = 10_000, (5_000, 20_000)
-SEEDS, TUNING_SEEDS, TARGET = 32, 4, 475.0
+TUNING_SEEDS, TARGET = 4, 475.0
 SHAPES = ((32, 1), (32, 3), (128, 1), (128, 3))  # batch size, n-step: one compilation each
 TRIALS = 4  # of each shape
 RATES, PERIODS = (1e-4, 1e-3), (5, 10, 20, 50, 100, 200)
@@ -73,7 +73,6 @@ def tune(
 def run(
     report: Report,
     task: Task,
-    seeds: int,
     shapes: Sequence[tuple[int, int]],
     number: int,
     sizes: Sequence[int],
@@ -81,7 +80,7 @@ def run(
     path: Path | None,
 ) -> None:
     """Tune every kind, and train with what was found and without; `path` has what was found yet."""
-    keys = jax.random.split(jax.random.key(0), seeds)
+    keys = jax.random.split(jax.random.key(0), task.seeds)
     tuned: study.Results = {}
     untuned: study.Results = {}
     chosen: dict[str, Settings] = {}
@@ -89,7 +88,7 @@ def run(
     def train(results: study.Results, size: int, system: str, settings: Settings) -> None:
         found = train_seeds(task, size, SAMPLERS[system], keys, settings)
         results[task.environment, size, system] = found
-        where = case(task, size, seeds, "tuned" if results is tuned else "untuned")
+        where = case(task, size, "tuned" if results is tuned else "untuned")
         study.record(report, where, system, found)
         console.print(f"{where}, {system}: {float(plot.interquartile_mean(found.final)):.1f}")
         if path is not None:
@@ -104,28 +103,28 @@ def run(
             if system != UNIFORM or name not in ("alpha", "beta")
         )  # fmt: skip
         for name, value in settings._asdict().items():
-            where = case(task, SIZE, seeds, "tuned")
+            where = case(task, SIZE, "tuned")
             report.add(where, system, f"setting: {name}", "", [value])
         console.print(f"{system}: {words}: {score:.1f}, {time.perf_counter() - began:.0f} s")
         train(tuned, SIZE, system, settings)
-        train(untuned, SIZE, system, Settings())
+        train(untuned, SIZE, system, task.settings)
     for size in sizes:
         for system, settings in chosen.items():
             train(tuned, size, system, settings)
     for name, found in (("tuned", tuned), ("untuned", untuned)):
         for size in sorted({size for _, size, _ in found}):
             for system in (AMPER_K, AMPER_FR, UNIFORM):
-                study.compare(report, case(task, size, seeds, name), system, found, task, size)
+                study.compare(report, case(task, size, name), system, found, task, size)
 
 
-def case(task: Task, size: int, seeds: int, name: str) -> str:
+def case(task: Task, size: int, name: str) -> str:
     """Return the name of a case."""
-    return f"{study.case_name(task, size, seeds)}, {name}"
+    return f"{study.case_name(task, size)}, {name}"
 
 
-def claims(report: Report, task: Task, seeds: int, sizes: Sequence[int]) -> None:
+def claims(report: Report, task: Task, sizes: Sequence[int]) -> None:
     """Claim that every kind learns when tuned, and that AMPER is near PER."""
-    where = case(task, SIZE, seeds, "tuned")
+    where = case(task, SIZE, "tuned")
     for system in SAMPLERS:
         found = report.find(where, system, study.FINAL)
         value = None if found is None else found.value
@@ -134,7 +133,7 @@ def claims(report: Report, task: Task, seeds: int, sizes: Sequence[int]) -> None
         ours = report.place(where, system, study.FINAL)
         report.claims.append(Claim(text, value, TARGET, holds, ours=ours))
     for size in sorted((SIZE, *sizes)):
-        study.claim_near_per(report, case(task, size, seeds, "tuned"), task.bound)
+        study.claim_near_per(report, case(task, size, "tuned"), task.bound)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -144,15 +143,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args(arguments)
     use_all_cores()
-    task, seeds, shapes, number, sizes = TASK, SEEDS, SHAPES, TRIALS, OTHER_SIZES
+    task, shapes, number, sizes = TASK, SHAPES, TRIALS, OTHER_SIZES
     if options.quick:
-        task, seeds, shapes, number = TASK._replace(steps=4_000), 8, SHAPES[-1:], 2
-        sizes = ()
-    keys = f"JAX's key 0 for {seeds} seeds, key 1 for tuning"
+        task, shapes, number, sizes = task._replace(steps=4_000, seeds=8), SHAPES[-1:], 2, ()
+    keys = f"JAX's key 0 for {task.seeds} seeds, key 1 for tuning"
     report = Report(PACKAGES, "amper_tuned", quick=options.quick, seeds=keys)
     console = Console(width=160, highlight=False)
-    run(report, task, seeds, shapes, number, sizes, console, options.json)
-    claims(report, task, seeds, sizes)
+    run(report, task, shapes, number, sizes, console, options.json)
+    claims(report, task, sizes)
     report.finish(options.json, console)
 
 

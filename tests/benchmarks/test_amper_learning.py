@@ -17,8 +17,8 @@ from learning_curves import curve
 
 from accel_rl import plot
 
-TASK = training.Task("CartPole-v1", 1_400, 50, -25.0)
 SIZE, SEEDS = 1_000, 4
+TASK = training.Task("CartPole-v1", 1_400, 50, -25.0, seeds=SEEDS)
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +61,9 @@ def test_a_claim_is_the_lower_end_of_the_difference(shift, holds):
         (TASK.environment, SIZE, name): learned(final + (shift if name == study.AMPER_K else 0))
         for name in study.SAMPLERS
     }
-    report, case = Report(()), study.case_name(TASK, SIZE, SEEDS)
+    report, case = Report(()), study.case_name(TASK, SIZE)
     study.compare(report, case, study.AMPER_K, results, TASK, SIZE)
-    study.claims(report, [TASK], [SIZE], SEEDS)
+    study.claims(report, [TASK], [SIZE])
     ours, other = report.claims
     assert (ours.value, ours.holds) == (pytest.approx(shift), holds)
     assert (other.value, other.holds) == (None, None)
@@ -74,7 +74,7 @@ def test_intervals_hold_the_difference_as_often_as_they_say():
     # Two normal groups of 30 with means 5 apart, 200 times: of 90 % intervals all but 20 hold it;
     # fewer than 160 would do so once in 10^5 times, were each to hold it with 0.88.
     draw, held = np.random.default_rng(0), 0
-    case = study.case_name(TASK, SIZE, 30)
+    case = study.case_name(TASK, SIZE)
     for _ in range(200):
         results = {
             (TASK.environment, SIZE, study.PER): learned(draw.normal(0, 10, 30)),
@@ -105,10 +105,11 @@ def test_the_study_trains_and_records(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_seeds_differ_and_repeat():
-    keys = jax.random.split(jax.random.key(0), SEEDS)
-    first = training.train_seeds(TASK, SIZE, "uniform", keys)
-    again = training.train_seeds(TASK, SIZE, "uniform", keys)
+@pytest.mark.parametrize("on_host", [False, True])
+def test_seeds_differ_and_repeat(on_host):
+    keys, task = jax.random.split(jax.random.key(0), SEEDS), TASK._replace(on_host=on_host)
+    first = training.train_seeds(task, SIZE, "uniform", keys)
+    again = training.train_seeds(task, SIZE, "uniform", keys)
     np.testing.assert_array_equal(first.curves, again.curves)
     assert len({tuple(row) for row in first.curves.tolist()}) == SEEDS
     np.testing.assert_allclose(first.area, first.curves.mean(1))
