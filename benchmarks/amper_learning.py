@@ -5,8 +5,8 @@
 DQN on CartPole and Acrobot, or with `--host` on Gymnasium's LunarLander, with replay buffers of
 5,000, 10,000 and 20,000 transitions, of four kinds. All seeds of a training run at once, a share on
 each core, and all kinds have the same seeds, hyper-parameters and numbers of steps and updates.
-Scored are the final policy, by the mean return of 100 greedy episodes, and the whole of learning, by
-the mean return of the episodes while training. Figures are inter-quartile means over seeds, with
+Scored are the final policy, by the mean return of 100 greedy episodes, and the whole of learning,
+by the mean return of the episodes while training. Figures are inter-quartile means over seeds, with
 90 % bootstrap intervals; so are differences between two kinds, of which the seeds are resampled by
 themselves.
 
