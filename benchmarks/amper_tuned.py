@@ -5,8 +5,9 @@
 `amper_learning.py` compares kinds of replay at settings that were chosen for uniform replay. Here
 each kind is tuned: 16 trials of random settings (learning rate, target period, batch size, n-step,
 alpha, beta), the same for all kinds but for those that a kind lacks, four seeds each. The trial
-with the highest inter-quartile mean of final greedy returns is trained with 32 other seeds, beside
-the untuned settings with the same seeds. Tuned are replay buffers of 10,000 transitions; what was
+with the highest inter-quartile mean of final greedy returns, of equal ones that with the highest
+returns while training, is trained with 32 other seeds, beside the untuned settings with the same
+seeds. Tuned are replay buffers of 10,000 transitions; what was
 found is trained with 5,000 and 20,000 too. Figures and differences are as in `amper_learning.py`.
 
 The report is written after each kind and size, so that a run that is stopped leaves what it found.
@@ -56,17 +57,20 @@ def trials(shape: tuple[int, int], number: int) -> list[Settings]:
 def tune(
     task: Task, sampler: str, seeds: int, shapes: Sequence[tuple[int, int]], number: int
 ) -> tuple[Settings, float]:
-    """Return the best of so many trials of each shape, and its inter-quartile mean."""
-    found: list[tuple[float, Settings]] = []
+    """Return the best of so many trials of each shape, and its inter-quartile mean at the end."""
+    found: list[tuple[float, float, Settings]] = []
     for shape in shapes:
         tried = trials(shape, number)
         # Seeds of a trial side by side; none is a seed of the reported trainings.
         keys = jax.numpy.tile(jax.random.split(jax.random.key(1), seeds), number)
         leaves = (np.repeat([each[n] for each in tried], seeds) for n in range(2, 6))
-        final = train_seeds(task, SIZE, sampler, keys, Settings(*shape, *leaves)).final
-        scores = plot.interquartile_mean(final.reshape(number, seeds), 1)
-        found += [(float(score), each) for score, each in zip(scores, tried, strict=True)]
-    best, settings = max(found, key=lambda pair: pair[0])
+        learned = train_seeds(task, SIZE, sampler, keys, Settings(*shape, *leaves))
+        scores, areas = (
+            plot.interquartile_mean(each.reshape(number, seeds), 1).tolist()
+            for each in (learned.final, learned.area)
+        )
+        found += zip(scores, areas, tried, strict=True)
+    best, _, settings = max(found)
     return settings, best
 
 
