@@ -7,8 +7,8 @@ each kind is tuned: 16 trials of random settings (learning rate, target period, 
 alpha, beta), the same for all kinds but for those that a kind lacks, four seeds each. The trial
 with the highest inter-quartile mean of final greedy returns, of equal ones that with the highest
 returns while training, is trained with 32 other seeds, beside the untuned settings with the same
-seeds. Tuned are replay buffers of 10,000 transitions; what was
-found is trained with 5,000 and 20,000 too. Figures and differences are as in `amper_learning.py`.
+seeds. Tuned are replay buffers of 10,000 transitions; what was found is trained with 5,000 and
+20,000 too. Figures and differences are as in `amper_learning.py`.
 
 The report is written after each kind and size, so that a run that is stopped leaves what it found.
 """

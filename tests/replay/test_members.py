@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from chi_square import assert_distributed
 
-from accel_rl.replay.members import draw_members, key_of
+from accel_rl.am.words import stream_seeds
+from accel_rl.replay.members import draw_members
 from accel_rl.replay.sampler import Span
 
 CAPACITY, NUM = 5000, 4096
@@ -16,7 +17,8 @@ CAPACITY, NUM = 5000, 4096
 
 @functools.partial(jax.jit, static_argnames="num")
 def draw(key, first, size, flags, num=NUM):
-    return draw_members(key, Span(first, size), CAPACITY, lambda slots: flags[slots], num)
+    span = Span(first, size)
+    return draw_members(stream_seeds(key), span, CAPACITY, lambda slots: flags[slots], num)
 
 
 def inside(first, size):
@@ -66,6 +68,29 @@ def test_none(size):
     np.testing.assert_array_equal(found, 0)
 
 
+def test_others_are_drawn_from_only_where_there_is_no_member():
+    seeds, span = stream_seeds(jax.random.key(2)), Span(jnp.int32(4990), jnp.int32(1000))
+    others = jnp.zeros(CAPACITY, bool)
+    others = others.at[jnp.array([3, 500, 4995, 2000])].set(True)  # the last is not in the span
+
+    @jax.jit
+    def drawn(flags):
+        return draw_members(
+            seeds, span, CAPACITY, lambda slots: flags[slots], NUM, lambda slots: others[slots]
+        )
+
+    for members, wanted in (
+        ([], [3, 500, 4995]),
+        ([600, 4999], [600, 4999]),
+        ([2000], [3, 500, 4995]),
+    ):
+        flags = np.zeros(CAPACITY, bool)
+        flags[members] = True
+        slots, found = drawn(flags)
+        assert_distributed(slots, np.array(wanted))
+        np.testing.assert_allclose(found, 2 * (wanted == members) / 1000, rtol=0.15)
+
+
 @pytest.mark.long  # compiles a mapped search
 def test_over_seeds_with_members_common_rare_and_absent():
     """Under vmap one element needs the search and others do not."""
@@ -84,10 +109,3 @@ def test_over_seeds_with_members_common_rare_and_absent():
         alone, part = draw(key, *span, flags[k], num=32)
         np.testing.assert_array_equal(alone, slots[k])
         np.testing.assert_allclose(part, found[k], rtol=1e-6)
-
-
-def test_keys_are_made_of_words():
-    words = jnp.uint32([[1, 2], [3, 4]])
-    drawn = [jax.random.bits(key_of(word), (4,)) for word in words]
-    assert not np.array_equal(*drawn)
-    np.testing.assert_array_equal(jax.random.key_data(key_of(words[0])), words[0])

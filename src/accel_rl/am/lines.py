@@ -103,14 +103,10 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
         row = jnp.where(beyond[..., None], row[..., half:], row[..., :half])
         left, index = _pass(beyond, left, before, index, half * _WORD)
         half //= 2
-    word, half = row[..., 0], _WORD // 2
-    while half:
-        before = _set_bits(word & np.uint32(2**half - 1))
-        beyond = left >= before
-        word = jnp.where(beyond, word >> np.uint32(half), word)
-        left, index = _pass(beyond, left, before, index, half)
-        half //= 2
-    return jnp.where(there, index, np.int32(-1))
+    # The bit of rank r has at most r set bits up to any bit before it.
+    up_to = np.uint32(2 ** np.arange(1, _WORD + 1, dtype=np.uint64) - 1)
+    bit = jnp.sum(_set_bits(row & up_to) <= left[..., None], axis=-1, dtype=jnp.int32)
+    return jnp.where(there, index + bit, np.int32(-1))
 
 
 def draw(key: Array, words: ArrayLike, num: int) -> Array:
@@ -126,8 +122,12 @@ def draw(key: Array, words: ArrayLike, num: int) -> Array:
     Returns:
       int32 [num], indices of lines; all -1 if nothing matches.
     """
+    return draw_from(jax.random.bits(key, (whole("num", num, 1),), jnp.uint32), words)
+
+
+def draw_from(random: Array, words: ArrayLike) -> Array:
+    """Draw as `draw` does, by random words uint32 [num]."""
     packed = as_vector("words", words, np.uint32)
-    random = jax.random.bits(key, (whole("num", num, 1),), jnp.uint32)
     matches = count_packed(packed)
     # Without matches every rank is 0, for which `nth` returns -1.
     return nth(packed, high_product(random, matches.astype(jnp.uint32)).astype(jnp.int32))

@@ -53,7 +53,26 @@ def draw_by_rejection(
             f"num * proposals * rounds must be below 2**31, got {num} * {proposals} * {rounds}"
         )
     slots = as_count("count", count)
-    seeds = stream_seeds(key)
+    return rejection_from(
+        stream_seeds(key), member, slots, num, proposals, rounds, randomised=randomised
+    )
+
+
+def rejection_from(
+    seeds: Array,
+    member: Callable[..., Array],
+    slots: Array,
+    num: int,
+    proposals: int,
+    rounds: int,
+    *,
+    randomised: bool = False,
+) -> tuple[Array, Array, Array]:
+    """Draw as `draw_by_rejection` does, from seeds uint32 [SEEDS] of a stream.
+
+    Counters of the stream from 2**31 on are not used.
+    """
+    pool, most = num * proposals, rounds
     lane = jnp.arange(num, dtype=jnp.int32)
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:

@@ -20,12 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
+from accel_rl.am.lines import draw_from
 from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.arguments import one_of, whole
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import exponent_of, power_of_two
-from accel_rl.replay.members import draw_members, in_this_loop, key_of
+from accel_rl.replay.members import draw_members
 from accel_rl.replay.prioritised import power
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
@@ -173,31 +174,17 @@ def amper_sampler(
 
     def draw(state: PyTree, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
         bits = query_words(words, groups)
-        key = key_of(bits[:, groups])
+        seeds = bits.T.reshape(-1)[-SEEDS:]  # of the columns after the groups'
         queries = search(state, span, bits)
         stored = state.blocks.weights
         num = positions.shape[0]
-        slots, found = pick(key, queries, stored, span, ring.capacity, num)
-
-        def any_item(drawn: Array) -> Array:
-            slots, _ = draw_members(
-                jax.random.fold_in(key, 2 + in_this_loop(drawn)),
-                span,
-                ring.capacity,
-                lambda slots: stored[slots] > 0,
-                num,
-            )
-            # -2 ends the loop where no item has a positive weight.
-            return jnp.where(slots < 0, np.int32(-2), slots)
-
-        empty = slots < 0
-        # A loop, not a `cond`: under vmap, a `cond` would draw every time.
-        slots = jax.lax.while_loop(lambda drawn: jnp.any(drawn == -1), any_item, slots)
+        slots, found = pick(seeds, queries, stored, span, ring.capacity, num)
         weights = stored[jnp.maximum(slots, 0)]
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
         # A drawn item was included, even if rounding makes its probability 0.
         included = jnp.maximum(queries.included(weights, jnp.maximum(slots, 0)), LEAST_INCLUDED)
-        expected = jnp.where(empty, 1 / size, included / jnp.maximum(found, 1))
+        # If no item is in any set, the draws are from all items.
+        expected = jnp.where(found > 0, included / jnp.maximum(found, 1), 1 / size)
         probabilities = jnp.where((slots >= 0) & (weights > 0), expected, np.float32(0))
         return jnp.maximum(slots, 0), probabilities
 
@@ -215,34 +202,39 @@ def amper_sampler(
 
 
 def _draw_by_rejection(
-    key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
+    seeds: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
 ) -> tuple[Array, Array]:
-    """Return slots [num], -1 where there is none, and the candidate set's estimated size."""
+    """Return slots [num], -1 if no item has a positive weight, and the set's estimated size."""
+
+    def item(slots: Array) -> Array:
+        return stored[slots] > 0
 
     def member(slots: Array) -> Array:
-        weights = stored[slots]
-        return queries.member(weights, slots) & (weights > 0)
+        return queries.member(stored[slots], slots) & item(slots)
 
-    slots, part = draw_members(key, span, capacity, member, num)
+    slots, part = draw_members(seeds, span, capacity, member, num, otherwise=item)
     return slots, part * span.size.astype(jnp.float32)
 
 
 def _draw_by_match(
-    key: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
+    seeds: Array, queries: Search, stored: Array, span: Span, capacity: int, num: int
 ) -> tuple[Array, Array]:
-    """Return slots [num], -1 where there is none, and the candidate set's size."""
-    slots = jnp.arange(stored.shape[0], dtype=jnp.int32)
-    lines = am.pack(queries.member(stored, slots) & (stored > 0))
-    return am.draw(key, lines, num), am.count_packed(lines).astype(jnp.float32)
+    """Return slots [num], -1 if no item has a positive weight, and the candidate set's size."""
+    items = stored > 0
+    lines = am.pack(queries.member(stored, jnp.arange(stored.shape[0], dtype=jnp.int32)) & items)
+    members = am.count_packed(lines)
+    lines = jnp.where(members > 0, lines, am.pack(items))
+    random, _ = mixed_words(seeds, jnp.arange(num, dtype=jnp.uint32))
+    return draw_from(random, lines), members.astype(jnp.float32)
 
 
 def query_words(words: Array, groups: int) -> Array:
-    """Return a call's random words, uint32 [2, groups + 1]: two for each group, then two for a key.
+    """Return a call's random words, uint32 [2, groups + 2]: two for each group, then seeds.
 
     Mixed from the given words, because XLA compiles threefry on a CPU to a loop of many small
     operations.
     """
-    return jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 1, dtype=jnp.uint32)))
+    return jnp.stack(mixed_words(words[:, 0], jnp.arange(groups + 2, dtype=jnp.uint32)))
 
 
 def representatives(words: Array, groups: int) -> Array:

@@ -7,16 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
+from accel_rl.am.lines import draw_from
+from accel_rl.am.rejection import rejection_from
+from accel_rl.am.words import mixed_words
 from accel_rl.replay.sampler import Span
 from accel_rl.types import Array
 
 PROPOSALS = 10  # tries for each draw in a round: one round suffices if 1 in 7 is a member
 ROUNDS = 50  # all rounds suffice if 1 in 200 is
-
-
-def key_of(words: Array) -> Array:
-    """Make a PRNG key from two random words [2] uint32."""
-    return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def in_this_loop(drawn: Array) -> Array:
@@ -29,7 +27,12 @@ def in_this_loop(drawn: Array) -> Array:
 
 
 def draw_members(
-    key: Array, span: Span, capacity: int, member: Callable[[Array], Array], num: int
+    seeds: Array,
+    span: Span,
+    capacity: int,
+    member: Callable[[Array], Array],
+    num: int,
+    otherwise: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
     """Draw independently and uniformly from the slots of a span that are members.
 
@@ -37,23 +40,24 @@ def draw_members(
     searched only if draws are still missing.
 
     Args:
-      key: a PRNG key.
+      seeds: random words, uint32 [SEEDS].
       span: slots that hold items.
       capacity: slots of the ring.
       member: maps int32 slots to bool, elementwise.
       num: number of draws.
+      otherwise: maps slots to bool likewise; if no slot is a member, those that satisfy it are
+        drawn from.
 
     Returns:
-      Slots int32 [num], all -1 if no slot is a member, and the fraction of the span's slots that
-        are members, float32, estimated from the tries unless all slots were searched.
+      Slots int32 [num], all -1 if there is none to draw from, and the fraction of the span's slots
+        that are members, float32, estimated from the tries unless all slots were searched: 0 if and
+        only if none is.
     """
 
     def within(offsets: Array) -> Array:
         return member(span.slot(offsets, capacity))
 
-    offsets, accepted, tried = am.draw_by_rejection(
-        key, within, span.size, num, proposals=PROPOSALS, rounds=ROUNDS
-    )
+    offsets, accepted, tried = rejection_from(seeds, within, span.size, num, PROPOSALS, ROUNDS)
     part = accepted.astype(jnp.float32) / jnp.maximum(tried, 1).astype(jnp.float32)
 
     def search(carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -61,9 +65,14 @@ def draw_members(
         here = in_this_loop(drawn)
         every = jnp.arange(capacity, dtype=jnp.int32) + here
         lines = am.pack(within(every) & (every < span.size))
-        found = am.draw(jax.random.fold_in(key, 1 + here), lines, num)
+        members = am.count_packed(lines)
+        if otherwise is not None:
+            others = otherwise(span.slot(every, capacity)) & (every < span.size)
+            lines = jnp.where(members > 0, lines, am.pack(others))
+        counter = jnp.arange(num, dtype=jnp.uint32) + np.uint32(2**31) + here.astype(jnp.uint32)
+        found = draw_from(mixed_words(seeds, counter)[0], lines)
         size = jnp.maximum(span.size, 1).astype(jnp.float32)
-        part = am.count_packed(lines).astype(jnp.float32) / size
+        part = members.astype(jnp.float32) / size
         return jnp.where(found < 0, np.int32(-2), found), part
 
     # A loop, not a `cond`: under vmap, a `cond` would search every time.

@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.words import high_product
+from accel_rl.am.words import SEEDS, high_product, mixed_words
 from accel_rl.arguments import within
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
-from accel_rl.replay.members import key_of
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
@@ -128,9 +127,11 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
         def again(carry: Redraw) -> Redraw:
             slots, probabilities, alive, tries = carry
             # Derived from the given words, so that a draw depends on nothing else.
-            key = jax.random.fold_in(key_of(words[:, 0]), tries)
-            fresh = jax.random.bits(key, (2, *slots.shape))
-            new, chance = at(uniform(fresh[0]), fresh[1])
+            number = slots.shape[0]
+            counter = jnp.arange(number, dtype=jnp.uint32)
+            counter += (tries * np.int32(number)).astype(jnp.uint32)
+            first, second = mixed_words(words[:, 0], counter)
+            new, chance = at(uniform(first), second)
             slots = jnp.where(alive, slots, new)
             probabilities = jnp.where(alive, probabilities, chance)
             return slots, probabilities, state.blocks.weights[slots] > 0, tries + np.int32(1)
@@ -157,7 +158,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
         mass=lambda state, span: state.ranked.astype(jnp.float32),
         least=least,
         highest=lambda state: state.blocks.highest,
-        num_words=2,
+        num_words=SEEDS,
     )
 
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.words import high_product
+from accel_rl.am.words import SEEDS, high_product
 from accel_rl.replay.blocks import around
-from accel_rl.replay.members import draw_members, key_of
+from accel_rl.replay.members import draw_members
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, PyTree
@@ -82,8 +82,10 @@ def _selective(ring: Ring) -> Sampler:
         return Open(flags, state.size - closed + jnp.sum(new, dtype=jnp.int32))
 
     def draw(state: Open, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
-        key, num = key_of(words.reshape(-1)[:2]), positions.shape[0]
-        slots, _ = draw_members(key, span, ring.capacity, lambda slots: state.flags[slots], num)
+        num = positions.shape[0]
+        slots, _ = draw_members(
+            words[:, 0], span, ring.capacity, lambda slots: state.flags[slots], num
+        )
         probabilities = jnp.where(slots >= 0, _each(state.size), np.float32(0))
         return jnp.maximum(slots, 0), probabilities
 
@@ -96,7 +98,7 @@ def _selective(ring: Ring) -> Sampler:
         mass=lambda state, span: state.size.astype(jnp.float32),
         least=lambda state, span: _each(state.size),
         highest=lambda state: jnp.float32(1),
-        num_words=2,
+        num_words=SEEDS,
         prioritised=False,
     )
 
