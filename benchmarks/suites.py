@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "learning": (),
     "amper_learning": (),
     "amper_tuned": (),
+    "compile_time": (),
 }
 
 ON_GPU = ("replay",)  # what has cases of its own where JAX has a GPU
