@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from common import commit
-from scoreboard_parts import Part, parts
+from scoreboard_parts import Part, parts, published
 
 from accel_rl.io import atomic_write
 from accel_rl.io.machine import describe_machine
@@ -138,6 +138,14 @@ def page() -> str:
         for (environment, system), group in rows.items():
             lines.append(line(environment, system, group))
         lines.append("")
+        theirs = [each for each in published() if each.family == family]
+        if theirs:
+            lines += ["Published by others, mostly for more steps, not run here:", ""]
+            lines += ["| environment | agent | steps | score | source |", f"|{' --- |' * 5}"]
+            for each in theirs:
+                cells = each.environment, each.agent, f"{each.steps:,}", each.score, each.source
+                lines.append(f"| {' | '.join(cells)} |")
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -1,6 +1,7 @@
 """Parts of the scoreboard: a training of one seed or of several, an hour or less on two cores."""
 
 import dataclasses
+from typing import NamedTuple
 
 MINATAR = ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
 ABLATED = ("Breakout", "Asterix")  # games of the table of Rainbow's components
@@ -20,6 +21,7 @@ WITHOUT = {
 }
 MUJOCO = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
 CONTINUOUS = ("Pendulum-v1", "MountainCarContinuous-v0")
+LANDER = "LunarLanderContinuous-v3"
 BRAX = ("brax:ant", "brax:halfcheetah")
 HOST_SEEDS = 3
 
@@ -56,6 +58,9 @@ def parts() -> list[Part]:
         for agent in ("SAC", "TD3"):
             command = (agent.lower(), environment, "--seeds", "8")
             found.append(Part("Classic control", environment, agent, command, seeds=8))
+    for agent in ("SAC", "TD3"):
+        command = (agent.lower(), LANDER, "--seeds", "3", "--steps", "100000")
+        found.append(Part("Classic control", LANDER, agent, command, seeds=3))
     for environment in MUJOCO:
         for agent in ("SAC", "TD3"):
             for seed in range(HOST_SEEDS):
@@ -78,4 +83,54 @@ def parts() -> list[Part]:
         for agent in ("SAC", "TD3"):
             command = (agent.lower(), environment, "--seeds", "3", "--steps", "100000")
             found.append(Part("Brax", environment, agent, command, seeds=3))
+    return found
+
+
+ZOO = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
+CLEANRL = "https://github.com/vwxyzjn/cleanrl/blob/master/docs/rl-algorithms/sac.md"
+
+
+class Published(NamedTuple):
+    """A score of others, of a page that was read; versions of environments and steps are theirs."""
+
+    family: str
+    environment: str
+    agent: str
+    steps: int
+    score: str
+    source: str
+
+
+def published() -> list[Published]:
+    """Return published scores, by family."""
+    zoo = {
+        "Classic control": (
+            ("Pendulum-v1", "SAC", 20_000, "-157.0"),
+            ("Pendulum-v1", "TD3", 20_000, "-151.9"),
+            ("MountainCarContinuous-v0", "SAC", 50_000, "94.7"),
+            ("MountainCarContinuous-v0", "TD3", 300_000, "93.5"),
+            ("LunarLanderContinuous-v2", "SAC", 500_000, "260.4"),
+            ("LunarLanderContinuous-v2", "TD3", 300_000, "207.5"),
+        ),
+        "MuJoCo": (
+            ("HalfCheetah-v3", "SAC", 1_000_000, "9,535"),
+            ("HalfCheetah-v3", "TD3", 1_000_000, "9,656"),
+            ("Hopper-v3", "SAC", 1_000_000, "2,326"),
+            ("Hopper-v3", "TD3", 1_000_000, "3,606"),
+            ("Walker2d-v3", "SAC", 1_000_000, "3,863"),
+            ("Walker2d-v3", "TD3", 1_000_000, "4,718"),
+        ),
+    }
+    found = [
+        Published(family, environment, f"SB3 {agent}", steps, score, f"[SB3's zoo]({ZOO}), one run")
+        for family, rows in zoo.items()
+        for environment, agent, steps, score in rows
+    ]
+    source = f"[CleanRL's page]({CLEANRL}), while training"
+    for environment, score in (
+        ("HalfCheetah-v2", "9,635 ± 1,424"),
+        ("Hopper-v2", "2,310 ± 343"),
+        ("Walker2d-v2", "3,591 ± 911"),
+    ):
+        found.append(Published("MuJoCo", environment, "CleanRL SAC", 1_000_000, score, source))
     return found
