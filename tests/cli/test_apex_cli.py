@@ -1,10 +1,13 @@
 """`accel-rl apex` and `accel-rl replay-server`."""
 
+import contextlib
 import importlib.util
 import json
 import signal
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import processes
@@ -144,6 +147,44 @@ def test_without_the_server_it_says_what_to_install(tmp_path, monkeypatch, words
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("accel-rl: the replay server was not built: install g++ and")
+
+
+@needs_server
+def test_servers_of_a_training_are_closed_to_other_users():
+    with contextlib.ExitStack() as stack:
+        addresses = apex_run._own_servers(stack, 2, None)
+        paths = [Path(address.removeprefix("unix:")) for address in addresses]
+        for path in paths:
+            assert path.is_socket()
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        with remote.ReplayClient(addresses[1]) as client:
+            assert client.stats()
+    assert not paths[0].parent.exists()
+    with contextlib.ExitStack() as stack:
+        [address] = apex_run._own_servers(stack, 1, bytes(16))
+        with pytest.raises(remote.AuthenticationFailed):
+            remote.ReplayClient(address)
+
+
+@needs_server
+def test_a_server_says_who_can_reach_it(tmp_path):
+    open_file, closed_file = tmp_path / "open", tmp_path / "closed"
+    for path, mode in ((open_file, 0o644), (closed_file, 0o600)):
+        path.write_bytes(bytes(16))
+        path.chmod(mode)
+    for words, expected in (
+        ((), "every user of this machine can read and change what is served"),
+        (("--secret-file", open_file), f"other users can read {open_file}: chmod 600"),
+        (("--secret-file", closed_file), ""),
+        (("--host", "none", "--unix", tmp_path / "socket"), ""),
+    ):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with processes.start("-m", "accel_rl", "replay-server", *words, **pipes) as process:
+            assert process.stdout.readline().startswith("serving on")
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=processes.LIMIT)
+        assert said.replace("ended; without --snapshot nothing is kept\n", "").startswith(expected)
+        assert len(said.splitlines()) == 1 + bool(expected)
 
 
 @needs_server

@@ -92,8 +92,15 @@ def test_policies_and_reports_go_through_the_mailbox(serve, connect):
     np.testing.assert_array_equal(found[0].published.policy["w"], policy["w"])
     wrong = Published({"w": policy["w"], "n": np.int64(4)}, None)
     mailbox.publish(client, "run", Version(wrong, 5))
-    with pytest.raises(ValueError, match="not of this program"):
+    with pytest.raises(ValueError, match="run/policy in the server's mailbox is no policy of this"):
         newest()
+    for number, foreign in enumerate((b"", b"\xff", b"\x93\x01\x02\x03", b"\x81\xa10\x01")):
+        client.publish("run/policy", 6 + number, foreign)
+        with pytest.raises(ValueError, match="run/policy in the server's mailbox is no policy"):
+            newest()
+        client.publish("run/actor/2", 1 + number, foreign)
+        with pytest.raises(ValueError, match="run/actor/2 in the server's mailbox is no report"):
+            mailbox.reported(client, "run", 2)
     assert mailbox.reported(client, "run", 1) is None
     for done in (ActorReport(0, -1, 0, 0, 0, 0.0, 0.0), ActorReport(0, 7, 100, 3, 2, 40.0, 40.0)):
         mailbox.report(client, "run", 1, done)

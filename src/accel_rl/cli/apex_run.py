@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,7 @@ def execute(
     runtime.import_gymnax()
     complete, agent = training.experiment.configuration, training.experiment.program.agent
     with contextlib.ExitStack() as stack:
-        given = list(servers) or [
-            stack.enter_context(remote.ReplayServer(secret=secret)).address for _ in range(shards)
-        ]
+        given = list(servers) or _own_servers(stack, shards, secret)
         address = given if len(given) > 1 else given[0]
         actors: Actors[Any]
         if ray:
@@ -111,6 +110,22 @@ def execute(
         saved.save(done.state, training.tables, done.rows)
     run_folder.write_json(directory / run_folder.RESULTS, results)
     return results
+
+
+def _own_servers(stack: contextlib.ExitStack, number: int, secret: bytes | None) -> list[str]:
+    """Start servers that other users of this machine cannot reach; return their addresses.
+
+    A port is open to all of them, and asks for a secret; a socket in a folder of this user's need
+    not.
+    """
+    place = stack.enter_context(tempfile.TemporaryDirectory(prefix="accel-rl-"))
+
+    def start(each: int) -> remote.ReplayServer:
+        if secret is not None:
+            return remote.ReplayServer(secret=secret)
+        return remote.ReplayServer(None, unix_path=f"{place}/{each}")
+
+    return [stack.enter_context(start(each)).address for each in range(number)]
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """`accel-rl replay-server`: a replay server that runs until it is interrupted."""
 
 import shlex
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -35,7 +36,17 @@ SecretFile = Annotated[
 
 def secret_of(path: Path | None) -> bytes | None:
     """Read a secret from a file, without the newline at its end; None without a file."""
-    return None if path is None else path.read_bytes().rstrip(b"\r\n")
+    if path is None:
+        return None
+    secret = path.read_bytes().rstrip(b"\r\n")
+    _note_if_others_read(path)
+    return secret
+
+
+def _note_if_others_read(path: Path) -> None:
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+        console.note(f"other users can read {path}: chmod 600 {path}")
 
 
 def replay_server(
@@ -105,13 +116,16 @@ def replay_server(
         console.note(f"accel-rl: {error}")
         raise typer.Exit(1) from error
     with console.bad_input():
+        secret = secret_of(secret_file)
+        if tls_key is not None:
+            _note_if_others_read(tls_key)
         server = remote.ReplayServer(
             None if host == "none" else host,
             port,
             udp_port=udp_port,
             unix_path=unix,
             shm_path=shm,
-            secret=secret_of(secret_file),
+            secret=secret,
             tls_certificate=tls_certificate,
             tls_key=tls_key,
             snapshot_path=snapshot,
@@ -122,6 +136,11 @@ def replay_server(
             in_network=in_network,
         )
     with server:
+        if secret is None and host != "none":
+            console.note(
+                "every user of this machine can read and change what is served: give --secret-file "
+                "FILE, or --host none --unix PATH"
+            )
         try:  # from the first output on: its reader may send a signal at once
             if json:
                 console.print_json({"addresses": server.addresses})

@@ -76,11 +76,15 @@ class Newest:
             self._version = Version(self._read(found[1]), found[0])
 
     def _read(self, value: bytes) -> Published:
-        arrays = serialization.msgpack_restore(value)
-        leaves = [arrays.get(str(number)) for number in range(len(self._leaves))]
-        for leaf, like in zip(leaves, self._leaves, strict=True):
-            if leaf is None or (leaf.shape, leaf.dtype) != (like.shape, like.dtype):
-                raise ValueError("what the learner publishes is not of this program")
+        wrong = f"{self._name} in the server's mailbox is no policy of this program"
+        try:
+            arrays = serialization.msgpack_restore(value)
+            leaves = [arrays[str(number)] for number in range(len(self._leaves))]
+            found = [(leaf.shape, leaf.dtype) for leaf in leaves]
+        except Exception as error:  # anybody with the secret can publish anything
+            raise ValueError(f"{wrong}: {error}") from error
+        if found != [(like.shape, like.dtype) for like in self._leaves]:
+            raise ValueError(wrong)
         return jax.tree.unflatten(self._structure, leaves)
 
 
@@ -105,5 +109,11 @@ def report(client: ReplayClient, run: str, number: int, done: ActorReport) -> No
 
 def reported(client: ReplayClient, run: str, number: int) -> ActorReport | None:
     """Return the last report of an actor, or None."""
-    found = client.fetch(f"{run}/actor/{number}")
-    return None if found is None else ActorReport(**json.loads(found[1]))
+    name = f"{run}/actor/{number}"
+    found = client.fetch(name)
+    if found is None:
+        return None
+    try:
+        return ActorReport(**json.loads(found[1]))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} in the server's mailbox is no report of an actor") from error
