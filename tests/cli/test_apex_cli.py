@@ -175,8 +175,7 @@ def test_a_server_says_who_can_reach_it(tmp_path):
     for words, expected in (
         ((), "every user of this machine can read and change what is served"),
         (("--secret-file", open_file), f"other users can read {open_file}: chmod 600"),
-        (("--secret-file", closed_file), ""),
-        (("--host", "none", "--unix", tmp_path / "socket"), ""),
+        (("--host", "none", "--unix", tmp_path / "socket", "--secret-file", closed_file), ""),
     ):
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with processes.start("-m", "accel_rl", "replay-server", *words, **pipes) as process:
@@ -209,6 +208,54 @@ def test_a_server_serves_until_it_is_interrupted(tmp_path, number):
         assert f"snapshot of 5 items written to {snapshot}" in said
     with remote.ReplayServer(snapshot_path=snapshot) as server:
         assert server.stats()["tables"]["t"]["size"] == 5
+
+
+@needs_server
+def test_the_last_snapshot_has_what_was_acknowledged(tmp_path):
+    """A client pushes until the server is gone; more signals come while the snapshot is written."""
+    snapshot, path = tmp_path / "snapshot", tmp_path / "socket"
+    words = ("replay-server", "--host", "none", "--unix", path, "--snapshot", snapshot)
+    rows = np.zeros((1_000, 500), np.uint8)
+    spec = remote.TableSpec("t", 50_000, (remote.Column("x", "u1", (500,)),))
+    acknowledged = 0
+    with processes.start("-m", "accel_rl", *words, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith("serving on")
+        with remote.ReplayClient(f"unix:{path}", reconnect=0) as client:
+            table = client.table(spec)
+            try:
+                while acknowledged < 10_000_000:
+                    table.push([rows])
+                    acknowledged += len(rows)
+                    if acknowledged in (5_000, 6_000, 7_000, 8_000):
+                        process.send_signal(signal.SIGTERM)
+            except remote.RemoteError:
+                pass
+        process.communicate(timeout=processes.LIMIT)
+    assert process.returncode == 0
+    with remote.ReplayServer(snapshot_path=snapshot) as server:
+        stats = server.stats()["tables"]["t"]
+    # A push may have been inserted whose acknowledgement did not arrive any more.
+    assert acknowledged <= stats["inserts"] <= acknowledged + len(rows)
+
+
+def test_no_signal_is_lost(tmp_path):
+    """Each of fifty comes at another moment of a loop of waits that are short."""
+    script = (
+        "import os, signal, threading, time\n"
+        "from accel_rl.cli.stopping import stop_requests\n"
+        "for number in range(50):\n"
+        "    with stop_requests() as wait:\n"
+        "        assert not wait(0)\n"
+        "        send = lambda: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        threading.Timer(number * 2e-4, send).start()\n"
+        "        began = time.monotonic()\n"
+        "        while not wait(5e-4):\n"
+        "            pass\n"
+        "        assert wait(None) and time.monotonic() < began + 5\n"
+        "assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
+    )
+    with processes.start("-c", script) as process:
+        assert process.wait(processes.LIMIT) == 0
 
 
 @needs_server

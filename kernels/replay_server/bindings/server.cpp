@@ -209,12 +209,15 @@ class Server {
     {
       const nb::gil_scoped_release released;
       auto lock = loop_->hold();
+      const auto go_on = [this] { handler_->serve_waiting(0, [](Peer &, FrameBuffer &) {}); };
+      // Nobody else finishes what was being written when the server stopped.
+      while (!running_ && handler_->snapshots().active()) go_on();
       status = handler_->begin_snapshot(&why);
       std::shared_ptr<const SnapshotEnd> end;  // of this one, whatever begins after it
       if (status == Status::ok) end = handler_->snapshots().last();
       while (end && !end->over) {
         if (!running_) {
-          handler_->serve_waiting(0, [](Peer &, FrameBuffer &) {});
+          go_on();
           continue;
         }
         lock.unlock();

@@ -2,20 +2,14 @@
 
 import shlex
 import stat
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from accel_rl.cli import console
 from accel_rl.cli.arguments import AsJson
-
-if TYPE_CHECKING:
-    from accel_rl.remote import ReplayServer
-
-BUSY = 16  # status of a server that is writing a snapshot
-LAST_SECONDS = 60.0  # most that the last snapshot waits for one in progress
+from accel_rl.cli.stopping import stop_requests
 
 EXAMPLES = console.examples(
     "accel-rl replay-server --port 7077",
@@ -119,64 +113,48 @@ def replay_server(
         secret = secret_of(secret_file)
         if tls_key is not None:
             _note_if_others_read(tls_key)
-        server = remote.ReplayServer(
-            None if host == "none" else host,
-            port,
-            udp_port=udp_port,
-            unix_path=unix,
-            shm_path=shm,
-            secret=secret,
-            tls_certificate=tls_certificate,
-            tls_key=tls_key,
-            snapshot_path=snapshot,
-            idle=idle,
-            dpdk=None if dpdk is None else shlex.split(dpdk),
-            dpdk_address=dpdk_address,
-            dpdk_port=dpdk_port,
-            in_network=in_network,
-        )
-    with server:
-        if secret is None and host != "none":
-            console.note(
-                "every user of this machine can read and change what is served: give --secret-file "
-                "FILE, or --host none --unix PATH"
+    with stop_requests() as wait:
+        with console.bad_input():
+            server = remote.ReplayServer(
+                None if host == "none" else host,
+                port,
+                udp_port=udp_port,
+                unix_path=unix,
+                shm_path=shm,
+                secret=secret,
+                tls_certificate=tls_certificate,
+                tls_key=tls_key,
+                snapshot_path=snapshot,
+                idle=idle,
+                dpdk=None if dpdk is None else shlex.split(dpdk),
+                dpdk_address=dpdk_address,
+                dpdk_port=dpdk_port,
+                in_network=in_network,
             )
-        try:  # from the first output on: its reader may send a signal at once
+        with server:
+            if secret is None and host != "none":
+                console.note(
+                    "every user of this machine can read and change what is served: give "
+                    "--secret-file FILE, or --host none --unix PATH"
+                )
             if json:
                 console.print_json({"addresses": server.addresses})
             else:
                 typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
-            while True:
-                time.sleep(every or 3600.0)
-                if every:
-                    try:
-                        server.snapshot()
-                    except remote.SnapshotFailed as error:  # tables stay; the next may succeed
-                        console.note(f"no snapshot this time: {error}")
-        except (KeyboardInterrupt, console.Terminated):
+            while not wait(every or None):
+                try:
+                    server.snapshot()
+                except remote.SnapshotFailed as error:  # tables stay; the next may succeed
+                    console.note(f"no snapshot this time: {error}")
+            # Before the last snapshot, which then has whatever was acknowledged.
+            server.stop()
             if snapshot is None:
                 console.note("ended; without --snapshot nothing is kept")
                 return
             try:
-                _last_snapshot(server)
+                server.snapshot()
             except remote.SnapshotFailed as error:
                 console.note(f"accel-rl: no snapshot was written to {snapshot}: {error}")
                 raise typer.Exit(1) from error
-            tables = server.stats()["tables"].values()
-            items = sum(table["size"] for table in tables)
+            items = sum(table["size"] for table in server.stats()["tables"].values())
             console.note(f"ended; snapshot of {items:,} items written to {snapshot}")
-
-
-def _last_snapshot(server: "ReplayServer") -> None:
-    """Write the last snapshot; wait for one in progress that a client requested."""
-    from accel_rl.remote import SnapshotFailed
-
-    until = time.monotonic() + LAST_SECONDS
-    while True:
-        try:
-            server.snapshot()
-            return
-        except SnapshotFailed as error:
-            if error.status != BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.1)

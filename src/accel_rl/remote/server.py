@@ -155,6 +155,8 @@ class ReplayServer(Closing):
     def snapshot(self) -> None:
         """Write a snapshot and wait until it is on disk; clients are served meanwhile.
 
+        After `stop`, one that is being written is finished first.
+
         Raises:
           SnapshotFailed: without a snapshot path, if one is being written, or the disk is full.
         """
@@ -167,8 +169,15 @@ class ReplayServer(Closing):
             message, status = error.args
             raise error_of(status, what, message) from error
 
+    def stop(self) -> None:
+        """End all connections, and serve no further request. Idempotent.
+
+        A `snapshot` after it has all that was acknowledged.
+        """
+        self._server.stop()
+
     def close(self) -> None:
         """End all connections, without a snapshot. Idempotent."""
-        self._server.stop()
+        self.stop()
         if self._place is not None:
             self._place.close()
