@@ -287,10 +287,28 @@ def test_what_a_server_process_prints_is_no_answer(built, monkeypatch, tmp_path)
 
 def test_where_no_snapshot_can_be_written(serve, tmp_path):
     (tmp_path / "file").touch()
-    places = (tmp_path, "it is a directory"), (tmp_path / "file" / "x", "its folder is a file")
-    for path, why in places:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "linked.lock").symlink_to(tmp_path / "file")
+    for path, why in (
+        (tmp_path, "it is a directory"),
+        (tmp_path / "file" / "x", "its folder is a file"),
+        (tmp_path / "pipe", "it is no regular file"),
+        (tmp_path / "linked", "Too many levels of symbolic links"),
+    ):
         with pytest.raises(remote.SnapshotFailed, match=f"cannot be written to {path}: {why}"):
             serve(snapshot_path=path)
+
+
+def test_a_snapshot_is_not_written_through_a_link(built, serve, tmp_path):
+    (tmp_path / "file").write_text("of somebody")
+    (tmp_path / "snapshot.partial").symlink_to(tmp_path / "file")
+    server = serve(snapshot_path=tmp_path / "snapshot")
+    with pytest.raises(remote.SnapshotFailed, match="symbolic links"):
+        server.snapshot()
+    assert (tmp_path / "file").read_text() == "of somebody"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(built.Error, match="not a regular file"):
+        built.Server(built.ServerSettings(), None).restore(str(tmp_path / "pipe"))
 
 
 def test_a_server_starts_once_and_is_stopped_by_many(built):

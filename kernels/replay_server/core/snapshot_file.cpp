@@ -30,9 +30,10 @@ bool write_all(int file, const std::byte *bytes, size_t count) {
   return true;
 }
 
-// Open it for this process alone: -1 with errno, EWOULDBLOCK if another one writes it.
+// Open it for this process alone: -1 with errno, EWOULDBLOCK if another one writes it. A link that
+// somebody has put there is not followed: what it points to would be emptied.
 int open_alone(const std::string &path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return -1;
   struct stat opened, named;
   bool is_ours = ::flock(file, LOCK_EX | LOCK_NB) == 0;

@@ -70,10 +70,11 @@ Status SnapshotReader::take(std::byte *bytes, uint64_t count) {
 }
 
 Status SnapshotReader::read_header() {
-  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer
   struct stat status_of;
   if (file_ < 0 || ::fstat(file_, &status_of) != 0)
     return say(Status::io_error, std::strerror(errno));
+  if (!S_ISREG(status_of.st_mode)) return say(Status::io_error, "not a regular file");
   left_ = static_cast<uint64_t>(status_of.st_size);
   std::byte header[snapshot::head_bytes];
   // What is cut short is told from what never was one by as much of the magic as is there.

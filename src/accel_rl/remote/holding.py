@@ -25,9 +25,10 @@ class SnapshotPlace(Closing):
           SnapshotFailed: if another server holds the lock, or the path is not writable.
         """
         self.path = os.fspath(path)
-        if os.path.isdir(self.path):
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            kind = "a directory" if os.path.isdir(self.path) else "no regular file"
             raise SnapshotFailed(
-                f"a snapshot cannot be written to {self.path}: it is a directory", _IO_ERROR
+                f"a snapshot cannot be written to {self.path}: it is {kind}", _IO_ERROR
             )
         lock = f"{self.path}.lock"
         try:
@@ -54,7 +55,8 @@ class SnapshotPlace(Closing):
 def _open_alone(path: str) -> int:
     """Open and lock a file; raise BlockingIOError if another process holds the lock."""
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Not through a link that somebody has put there.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             lock_file(file)
             with contextlib.suppress(FileNotFoundError):
