@@ -1,5 +1,6 @@
 """A server among clients that are wrong, slow or hostile: they are refused and counted, no more."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -86,6 +87,32 @@ def test_unix_sockets_are_their_owners(serve, tmp_path):
     with pytest.raises(ValueError, match="in use"):
         serve(host=None, unix_path=path)
     assert path.read_text() == "not a socket"
+
+
+def test_one_of_many_servers_takes_a_stale_path(serve, connect, tmp_path):
+    path = tmp_path / "socket"
+
+    def take(_):
+        with contextlib.suppress(ValueError):  # the path is in use
+            return serve(host=None, unix_path=path)
+
+    for _ in range(10):
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+        with ThreadPoolExecutor(8) as pool:
+            [server] = filter(None, pool.map(take, range(8)))
+        connect(server.address).ping()
+        server.close()
+        assert not path.exists()
+
+
+def test_a_path_of_another_server_stays(serve, connect, tmp_path):
+    path = tmp_path / "socket"
+    first = serve(host=None, unix_path=path)
+    path.unlink()
+    second = serve(host=None, unix_path=path)
+    first.close()
+    connect(second.address).ping()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 #include "listener.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,6 +27,26 @@ bool is_served(const sockaddr_un &address) {
   ::close(probe);
   return served;
 }
+
+// Held while a path is looked at and taken over, or given back: two servers that find the same stale
+// socket would each unlink the other's. The folder is locked, so that no file is left behind.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string &path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    file_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+  ~FolderLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  FolderLock(const FolderLock &) = delete;
+  FolderLock &operator=(const FolderLock &) = delete;
+
+ private:
+  int file_;
+};
 
 }  // namespace
 
@@ -64,6 +86,7 @@ bool Listener::open_unix(const std::string &path, std::string *why) {
     return false;
   }
   std::memcpy(address.sun_path, path.data(), path.size());
+  const FolderLock lock(path);
   struct stat there;
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode) || is_served(address)) {
@@ -79,7 +102,8 @@ bool Listener::open_unix(const std::string &path, std::string *why) {
   if (bind(file_, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
     return fail("cannot listen on " + path, why);
   path_ = path;
-  if (chmod(path.c_str(), 0600) != 0 || listen(file_, backlog) != 0) {
+  if (chmod(path.c_str(), 0600) != 0 || listen(file_, backlog) != 0 ||
+      lstat(path.c_str(), &bound_) != 0) {
     unlink(path.c_str());
     return fail("cannot listen on " + path, why);
   }
@@ -95,7 +119,12 @@ void Listener::close() {
   if (file_ < 0) return;
   ::close(file_);
   file_ = -1;
-  if (!path_.empty()) unlink(path_.c_str());
+  if (path_.empty()) return;
+  const FolderLock lock(path_);
+  struct stat there;  // somebody may have removed ours, and another server taken the path
+  if (lstat(path_.c_str(), &there) == 0 && there.st_ino == bound_.st_ino &&
+      there.st_dev == bound_.st_dev)
+    unlink(path_.c_str());
   path_.clear();
 }
 

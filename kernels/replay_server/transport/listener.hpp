@@ -3,6 +3,8 @@
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_LISTENER_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_LISTENER_HPP
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +45,7 @@ class Listener {
   uint16_t port_ = 0;
   bool shares_memory_ = false;
   std::string path_;
+  struct stat bound_ = {};  // the path's
   std::unique_ptr<TlsAcceptor> tls_;
 };
 
