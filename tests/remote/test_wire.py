@@ -1,14 +1,19 @@
 """The codec against the golden traces, which the C++ is tested with too."""
 
+import contextlib
+import socket
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 import traces
 
-from accel_rl.remote import Column, Limiter, ProtocolError, TableSpec, wire
+from accel_rl.remote import Column, ConnectionLost, Limiter, ProtocolError, TableSpec, wire
 from accel_rl.remote.buffers import SampleBuffer
 from accel_rl.remote.connection import proof
+from accel_rl.remote.links import parse_address
+from accel_rl.remote.links.stream import StreamLink
 
 
 def test_requests_are_those_of_the_trace():
@@ -100,3 +105,30 @@ def test_proofs_depend_on_all_they_should():
     }
     assert known not in others
     assert len(others) == 3
+
+
+def test_memory_follows_what_has_come(tmp_path):
+    """A reply of 4 GiB is announced, and 100,000 bytes come."""
+    header = bytearray(reply("statistics of the table"))[: wire.BODY]
+    wire.U32.pack_into(header, 32, 2**32 - 64)
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        link = StreamLink(parse_address(f"unix:{path}"), 60.0)
+        peer, _ = listening.accept()
+    peer.sendall(header + bytes(100_000))
+    peer.shutdown(socket.SHUT_WR)
+    tracemalloc.start()
+    with peer, contextlib.closing(link), pytest.raises(ConnectionLost):
+        link.exchange([header], None, 2**32 - 1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**27
+
+
+def test_counters_that_are_missing_are_said():
+    whole = memoryview(reply("statistics of the table"))
+    assert wire.counts_of(wire.TABLE_COUNTS, whole)
+    with pytest.raises(ProtocolError, match="counters, got 72 bytes"):
+        wire.counts_of(wire.TABLE_COUNTS, whole[:72])

@@ -1,7 +1,6 @@
 """Blocking client of the replay server, over any transport."""
 
 import ssl
-import struct
 
 from accel_rl.remote import wire
 from accel_rl.remote.calls import Calls
@@ -115,8 +114,7 @@ class ReplayClient(Calls):
         """Return the server's counters, by the names of `wire.SERVER_COUNTS`."""
         with self.lock:
             _, reply = self.call(wire.request_frame(Op.STATS), "stats")
-            counts = struct.unpack_from(f"<{len(wire.SERVER_COUNTS)}Q", reply, wire.BODY)
-        return dict(zip(wire.SERVER_COUNTS, counts, strict=True))
+            return wire.counts_of(wire.SERVER_COUNTS, reply)
 
     def snapshot(self, timeout: float = 600.0) -> None:
         """Make the server write a snapshot; wait at most `timeout` seconds until it is on disk.

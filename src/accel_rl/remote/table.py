@@ -1,6 +1,5 @@
 """Client of one table of a replay server."""
 
-import struct
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -225,8 +224,7 @@ class RemoteTable(Numbered):
             frame = wire.request_frame(Op.STATS, table=self.number)
             _, reply = self._client.call(frame, "stats")
             _, total = wire.STATS_REPLY.unpack_from(reply, wire.FIXED)
-            counts = struct.unpack_from(f"<{len(wire.TABLE_COUNTS)}Q", reply, BODY)
-        return dict(zip(wire.TABLE_COUNTS, counts, strict=True)), total
+            return wire.counts_of(wire.TABLE_COUNTS, reply), total
 
     def _header(self, op: Op, length: int) -> tuple[int, ...]:
         return wire.header_fields(op, self.number, length)

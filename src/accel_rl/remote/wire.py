@@ -6,6 +6,7 @@ sections that begin at multiples of 64 bytes from the start of the frame.
 
 import enum
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from accel_rl.arguments import whole
@@ -118,6 +119,14 @@ def read_header(data: bytes | bytearray | memoryview, most: int) -> Header:
     if not BODY <= length <= most:
         raise ProtocolError(f"a reply must have {BODY} to {most} bytes, got {length}")
     return Header(op, flags, session, request, table, status, length, checksum)
+
+
+def counts_of(names: Sequence[str], reply: memoryview) -> dict[str, int]:
+    """Parse the counters of a reply, 8 bytes for each name."""
+    form = f"<{len(names)}Q"
+    if len(reply) < BODY + struct.calcsize(form):
+        raise ProtocolError(f"a reply must have {len(names)} counters, got {len(reply)} bytes")
+    return dict(zip(names, struct.unpack_from(form, reply, BODY), strict=True))
 
 
 def header_fields(op: Op, table: int, length: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from accel_rl.remote.links.address import Address
 from accel_rl.remote.links.link import Parts
 
 _SCRATCH_BYTES = 1 << 16
+_FIRST_BYTES = 1 << 26  # of a reply that are believed at once
 _JOINED_BYTES = 1 << 20  # of a request up to which one copy is cheaper than a record for each part
 _NO_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)  # in a handshake
 
@@ -72,11 +73,11 @@ class StreamLink:
                 got += self._receive(buffer[got:], 0)
             header = wire.read_header(buffer, most)
             length = header.length
-            if length > len(buffer):
-                larger = memoryview(bytearray(length))
-                larger[:got] = buffer[:got]
-                buffer = larger
             while got < length:
+                if got == len(buffer):  # memory follows what has come, not what was announced
+                    larger = memoryview(bytearray(min(length, max(2 * got, _FIRST_BYTES))))
+                    larger[:got] = buffer
+                    buffer = larger
                 got += self._receive(buffer[got:length], socket.MSG_WAITALL)
         except BlockingIOError as error:
             raise TimeoutError("no reply in time") from error
