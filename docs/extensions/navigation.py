@@ -80,7 +80,12 @@ UNDER: dict[str, list[str]] = {
         "docs/papers/in-network",
     ],
     "docs/benchmarks": ["benchmarks/README", "docs/learning-results", "docs/scoreboard"],
-    "docs/apex": ["docs/replay-transports", "docs/replay-dpdk", "docs/replay-protocol"],
+    "docs/apex": [
+        "docs/replay-server",
+        "docs/replay-transports",
+        "docs/replay-dpdk",
+        "docs/replay-protocol",
+    ],
     "docs/compose": ["docs/compose-model", "docs/compose-device"],
     "docs/am-hardware": ["docs/rtl"],
     "docs/upmem-backend": ["docs/tabular-semantics", "docs/native-kernels"],

@@ -187,6 +187,28 @@ def test_a_server_says_who_can_reach_it(tmp_path):
 
 
 @needs_server
+def test_limits_of_words_and_of_a_file(tmp_path, monkeypatch):
+    file, given = tmp_path / "limits.toml", {}
+    file.write_text("connections = 9\nidle_ms = 5_000\n")
+
+    def server(*arguments, **settings):
+        given.update(settings)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(remote, "ReplayServer", server)
+    words = ("--limits", file, "--limit", "connections=7", "--limit", "tables=2")
+    assert invoke("replay-server", *words).exit_code == 2
+    assert (given["connections"], given["idle_ms"], given["tables"]) == (7, 5_000, 2)
+    result = invoke("replay-server", "--limit", "connections=many")
+    assert result.exit_code == 2
+    assert "--limit must be NAME=NUMBER, got 'connections=many'" in " ".join(
+        result.output.replace("│", " ").split()
+    )
+    file.write_text("connections = ")
+    assert invoke("replay-server", "--limits", file).exit_code == 2
+
+
+@needs_server
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_serves_until_it_is_interrupted(tmp_path, number):
     snapshot = tmp_path / "snapshot"

@@ -89,6 +89,29 @@ def test_unix_sockets_are_their_owners(serve, tmp_path):
     assert path.read_text() == "not a socket"
 
 
+def test_limits_are_those_of_the_page(built):
+    page = pathlib.Path(__file__).parents[2] / "docs" / "replay-server.md"
+    rows = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| `")]
+    said = {row[1].strip(" `"): int(row[2].replace(",", "")) for row in rows}
+    settings = built.ServerSettings()
+    values = {name: getattr(settings, name) for name in dir(settings) if name[0] != "_"}
+    assert said == {name: value for name, value in values.items() if isinstance(value, int)}
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"conections": 3}, "a limit must be one of batch, buffer_bytes, .* got 'conections'"),
+        ({"connections": -1}, "connections must be a whole number from 0, got -1"),
+        ({"connections": 2**32}, "connections must be a whole number from 0, got 4294967296"),
+        ({"frame_ms": "5 s"}, "frame_ms must be a whole number from 0, got '5 s'"),
+    ],
+)
+def test_limits_that_are_none_are_refused(serve, limits, message):
+    with pytest.raises(ValueError, match=message):
+        serve(**limits)
+
+
 def test_one_of_many_servers_takes_a_stale_path(serve, connect, tmp_path):
     path = tmp_path / "socket"
 

@@ -2,6 +2,8 @@
 
 import shlex
 import stat
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -37,6 +39,18 @@ def secret_of(path: Path | None) -> bytes | None:
     return secret
 
 
+def _limits(path: Path | None, words: Sequence[str]) -> dict[str, int]:
+    """Return limits of a file and of words, by name; the server checks them."""
+    found = {} if path is None else tomllib.loads(path.read_text(encoding="utf-8"))
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            found[name] = int(number)
+        except ValueError as error:
+            raise ValueError(f"--limit must be NAME=NUMBER, got {word!r}") from error
+    return found
+
+
 def _note_if_others_read(path: Path) -> None:
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
@@ -60,6 +74,15 @@ def replay_server(
         typer.Option(metavar="PATH", help="For clients that share memory, of this user only."),
     ] = None,
     secret_file: SecretFile = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER", help="Such as connections=4096; names: docs/replay-server.md."
+        ),
+    ] = None,
+    limits: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML with limits; --limit goes before it.")
+    ] = None,
     tls_certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="PEM: TCP is TLS 1.3, of this certificate."),
@@ -113,6 +136,7 @@ def replay_server(
         secret = secret_of(secret_file)
         if tls_key is not None:
             _note_if_others_read(tls_key)
+        chosen = _limits(limits, limit or ())
     with stop_requests() as wait:
         with console.bad_input():
             server = remote.ReplayServer(
@@ -130,6 +154,7 @@ def replay_server(
                 dpdk_address=dpdk_address,
                 dpdk_port=dpdk_port,
                 in_network=in_network,
+                **chosen,
             )
         with server:
             if secret is None and host != "none":

@@ -71,10 +71,7 @@ class ReplayServer(Closing):
             microseconds after a request, 50 by default, then wait for the kernel. "spin": poll
             continuously, for the lowest latency; occupies a core. "yield": poll after yielding the
             core to other threads. "sleep": poll after `sleep_us` microseconds, 50 by default.
-          **settings: limits, by the names of `ServerSettings`: frame_bytes, batch, table_bytes,
-            tables, mailbox_bytes, mailbox_names, sessions, connections, waiting, waiting_bytes,
-            buffer_bytes, reply_bytes, unread_bytes, handshakes; session_timeout_ms, handshake_ms,
-            frame_ms, write_ms, idle_ms; sleep_us, linger_us, ring_bytes.
+          **settings: limits, by the names of docs/replay-server.md, such as connections.
 
         Raises:
           ValueError: if a port is out of range, an address cannot be listened on, a setting is
@@ -103,7 +100,7 @@ class ReplayServer(Closing):
         given = module.ServerSettings()
         given.idle = idle
         for name, value in settings.items():
-            setattr(given, name, value)
+            _set_limit(given, name, value)
         if snapshot_path is not None:
             given.snapshot_path = os.fspath(snapshot_path)
         self._server = module.Server(given, secret)
@@ -181,3 +178,13 @@ class ReplayServer(Closing):
         self.stop()
         if self._place is not None:
             self._place.close()
+
+
+def _set_limit(settings: Any, name: str, value: int) -> None:
+    names = [each for each in dir(settings) if isinstance(getattr(settings, each), int)]
+    if name not in names:
+        raise ValueError(f"a limit must be one of {', '.join(names)}, got {name!r}")
+    try:
+        setattr(settings, name, value)
+    except TypeError as error:  # also of a number that its type does not hold
+        raise ValueError(f"{name} must be a whole number from 0, got {value!r}") from error
