@@ -69,6 +69,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   connection.watched = EPOLLIN;
   closed_.reserve(connections_.size() + 1);  // so that disconnect() needs no memory
   shared_.reserve(connections_.size() + 1);
+  behind_.reserve(connections_.size() + 1);
   connections_.emplace(&connection.peer, std::move(made));
   epoll_event wanted = {};
   wanted.events = EPOLLIN;
@@ -171,6 +172,7 @@ void EventLoop::free_closed() {
     ::close(each->file);
     release(*each);
     unread_ -= each->counted;
+    if (each->behind) behind_.erase(std::find(behind_.begin(), behind_.end(), each));
     if (each->shared) {
       shared_.erase(std::find(shared_.begin(), shared_.end(), each));
       buffered_ -= shared_bytes(settings_.ring_bytes);

@@ -194,9 +194,11 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
       auto *connection = static_cast<Connection *>(source);
       if (connection->closed) continue;
       if (connection->shared) {
+        begin_turn();
         on_wakeup(*connection);
         continue;
       }
+      begin_turn();
       if (events[k].events & EPOLLOUT) flush(*connection);
       if (!connection->closed && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         receive(*connection);
@@ -204,14 +206,16 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
   }
   for (Transport *each : transports_) busy = each->poll(now_ms_) || busy;
   for (Connection *each : shared_) busy = poll(*each) || busy;
+  serve_behind();
   handler_->serve_waiting(now_ms_, deliver);
   if (now_ms_ - idle_checked_ms_ >= idle_check_ms) close_idle();
-  return busy;
+  return busy || !behind_.empty();
 }
 
 // Serve a client in shared memory; returns true if there was work.
 bool EventLoop::poll(Connection &connection) {
   bool busy = false;
+  begin_turn();
   if (!connection.closed && connection.watched & EPOLLOUT && connection.shared->writable()) {
     flush(connection);
     busy = true;

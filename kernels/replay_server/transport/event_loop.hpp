@@ -82,6 +82,7 @@ class EventLoop {
     size_t sent = 0;                                    // of out
     size_t counted = 0;                                 // of out's memory, in unread_
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
+    bool behind = false;                                // used up its turn, and has more to do
     bool closing = false;  // ends when out is sent and the peer has seen it
     bool closed = false;
   };
@@ -97,6 +98,10 @@ class EventLoop {
   void release(Connection &connection);
   void reclaim(const Connection &except);
   bool make_room(Connection &connection);
+  void begin_turn();
+  bool turn_is_over() const;
+  void fall_behind(Connection &connection);
+  void serve_behind();
   void handle_frames(Connection &connection);
   void send_frame(Connection &connection, FrameBuffer *frame);
   bool keep(Connection &connection, FrameBuffer *frame, size_t sent);
@@ -126,6 +131,8 @@ class EventLoop {
   std::vector<Listener *> listeners_;
   std::vector<Transport *> transports_;
   std::vector<Connection *> shared_;  // those through memory
+  std::vector<Connection *> behind_;  // in the order in which they fell behind
+  uint64_t turn_us_ = 0;              // when the present connection's turn began
   bool armed_ = false;                // transports were told so
   uint32_t turns_ = 0;
   bool served_ = false;  // sockets, in the last turn

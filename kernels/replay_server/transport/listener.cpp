@@ -28,8 +28,8 @@ bool is_served(const sockaddr_un &address) {
   return served;
 }
 
-// Held while a path is looked at and taken over, or given back: two servers that find the same stale
-// socket would each unlink the other's. The folder is locked, so that no file is left behind.
+// Held while a path is looked at and taken over, or given back: two servers that find the same
+// stale socket would each unlink the other's. The folder is locked, so that no file is left behind.
 class FolderLock {
  public:
   explicit FolderLock(const std::string &path) {

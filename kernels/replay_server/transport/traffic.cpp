@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <new>
 
+#include "clock.hpp"
 #include "event_loop.hpp"
 
 namespace accel_rl::replay {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t first_bytes = size_t{64} << 10;  // of a connection's buffer
 constexpr size_t turn_bytes = size_t{1} << 20;    // received before others have their turn
+constexpr uint64_t turn_us = 1000;                // of work likewise; a request is not cut
 constexpr size_t backpressure_bytes = size_t{256}
                                       << 10;  // of replies, before requests are left waiting
 
@@ -73,10 +75,38 @@ void EventLoop::discard_input(Connection &connection) {
   }
 }
 
+void EventLoop::begin_turn() { turn_us_ = clock_us(); }
+
+bool EventLoop::turn_is_over() const { return clock_us() - turn_us_ > turn_us; }
+
+void EventLoop::fall_behind(Connection &connection) {
+  if (connection.behind) return;
+  connection.behind = true;
+  behind_.push_back(&connection);  // there is room: see admit()
+}
+
+// A turn of the one that has waited longest. The sockets are looked at before the next, so that who
+// asks for little does not wait for all that others have sent.
+void EventLoop::serve_behind() {
+  if (behind_.empty()) return;
+  Connection &connection = *behind_.front();
+  behind_.erase(behind_.begin());
+  connection.behind = false;
+  if (connection.closed) return;
+  connection.read_ms = now_ms_;  // it is the server that is slow
+  begin_turn();
+  handle_frames(connection);
+  receive(connection);
+}
+
 void EventLoop::receive(Connection &connection) {
   for (size_t taken = 0; taken < turn_bytes || connection.stream->holds();) {
-    if (connection.closed || applies_backpressure(connection)) return;
+    if (connection.closed || connection.behind || applies_backpressure(connection)) return;
     if (connection.closing) return discard_input(connection);
+    if (taken > 0 && turn_is_over()) {
+      if (connection.stream->holds()) fall_behind(connection);  // which no event tells
+      return;
+    }
     FrameBuffer &in = connection.in;
     if (!make_room(connection)) return;
     const size_t before = in.size(), room = in.capacity() - before;
@@ -115,6 +145,10 @@ void EventLoop::handle_frames(Connection &connection) {
     } else {
       const size_t length = frame.header.length;
       if (in.size() - at < length) break;
+      if (at > 0 && turn_is_over()) {
+        fall_behind(connection);
+        break;
+      }
       if (at % section_align != 0) {  // sent before the reply to another one
         aligned_.clear();
         if (!aligned_.append(frame.bytes, length)) return disconnect(connection, false);

@@ -1,0 +1,85 @@
+"""A client that sends much work at once leaves turns to others."""
+
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from optional import needs
+from processes import LIMIT
+
+from accel_rl.remote import Column, TableSpec, wire
+from accel_rl.remote.links import parse_address
+from accel_rl.remote.wire import Op
+
+pytestmark = needs("replay server")
+SPEC = TableSpec("t", 300_000, (Column("x", "u1"),), priority_exponent=1.0, sampler="amper_fr")
+REQUESTS = 200
+
+
+def connected(address, path):
+    """A socket, and the session that stands on it."""
+    where = parse_address(address)
+    if where.kind == "unix":
+        raw = socket.socket(socket.AF_UNIX)
+        raw.connect(str(path))
+    else:
+        raw = socket.create_connection((where.host, where.port))
+    raw.settimeout(LIMIT)
+    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24)))
+    return raw, wire.read_header(raw.recv(64), 64).session
+
+
+def read(raw, count):
+    """Statuses of the next replies."""
+    data, statuses = bytearray(), []
+    while len(statuses) < count:
+        data += raw.recv(1 << 16)
+        while len(data) >= wire.BODY and len(data) >= wire.read_header(data, 1 << 26).length:
+            header = wire.read_header(data, 1 << 26)
+            statuses.append(header.status)
+            del data[: header.length]
+    return statuses
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_others_have_their_turns(serve, connect, tmp_path, kind):
+    path = tmp_path / "socket"
+    server = serve(unix_path=path)
+    address = next(each for each in server.addresses if each.startswith(kind))
+    with connect(address) as client:
+        table = client.table(SPEC)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            rows = rng.integers(0, 256, 60_000, dtype=np.uint8)
+            table.push([rows], rng.lognormal(0, 3, 60_000).astype(np.float32))
+        raw, session = connected(address, path)
+        opening = wire.describe(SPEC, create=False)
+        wire.SESSION_AND_REQUEST.pack_into(opening, wire.SESSION_AT, session, 1)
+        raw.sendall(opening)
+        reply = raw.recv(4096)
+        number = wire.read_header(reply, 4096).table
+        frames = b"".join(
+            wire.request_frame(
+                Op.SAMPLE, session=session, request=2 + each, table=number,
+                fixed=wire.U64.pack(each) + wire.U32.pack(1) + wire.U32.pack(0),
+            )
+            for each in range(REQUESTS)
+        )  # fmt: skip
+        client.ping()
+        replies = []
+        reading = threading.Thread(target=lambda: replies.extend(read(raw, REQUESTS)))
+        began = time.monotonic()
+        raw.sendall(frames)
+        reading.start()
+        pings = 0
+        while reading.is_alive():
+            client.ping()
+            pings += 1
+        seconds = time.monotonic() - began
+        reading.join()
+        raw.close()
+    assert replies == [0] * REQUESTS
+    # Each request may come between two pings, and no more than a turn's.
+    assert pings > min(20, 10 * seconds)
