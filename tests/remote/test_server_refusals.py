@@ -101,7 +101,7 @@ def test_limits_are_those_of_the_page(built):
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"conections": 3}, "a limit must be one of batch, buffer_bytes, .* got 'conections'"),
+        ({"conns": 3}, "a limit must be one of batch, buffer_bytes, .* got 'conns'"),
         ({"connections": -1}, "connections must be a whole number from 0, got -1"),
         ({"connections": 2**32}, "connections must be a whole number from 0, got 4294967296"),
         ({"frame_ms": "5 s"}, "frame_ms must be a whole number from 0, got '5 s'"),
