@@ -99,7 +99,7 @@ def host_segment(
     return segment
 
 
-class _Compiled(NamedTuple):
+class _Calls(NamedTuple):
     learn: dict[bool, Callable[..., PyTree]]
     act: Callable[..., PyTree]
     insert: Callable[..., PyTree]
@@ -110,7 +110,7 @@ class _Compiled(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(program: Program, shared: tuple[tuple[str, Any], ...] | None) -> _Compiled:
+def _compiled(program: Program, shared: tuple[tuple[str, Any], ...] | None) -> _Calls:
     agent, num_envs = program.agent, program.schedule.num_envs
     fresh = functools.partial(fresh_memory, agent)
 
@@ -146,7 +146,7 @@ def _compiled(program: Program, shared: tuple[tuple[str, Any], ...] | None) -> _
 
     many = functools.partial(mapped, shared)
     learns = {each: many(functools.partial(learn, each), (0,) * 5) for each in (False, True)}
-    return _Compiled(
+    return _Calls(
         learn={each: jax.jit(fn, donate_argnums=(0, 1)) for each, fn in learns.items()},
         act=jax.jit(many(act, (0,) * 6 + (None,))),
         insert=jax.jit(many(program.insert, (0, 0)), donate_argnums=0),
