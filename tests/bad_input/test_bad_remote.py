@@ -118,7 +118,7 @@ OF_SERVER = {
         (lambda: remote.ReplayServer(udp_port=70_000), ValueError, "udp_port must be from 0 to 65"),
         (lambda: remote.ReplayServer(secret=b""), ValueError, "secret must have 16 bytes or more"),
         (lambda: remote.ReplayServer(idle="x"), ValueError, 'idle must be "block", "spin"'),
-        (lambda: remote.ReplayServer(nonsense=3), AttributeError, "has no attribute 'nonsense'"),
+        (lambda: remote.ReplayServer(nonsense=3), ValueError, "a limit must be one of batch, "),
         (lambda: remote.ReplayServer("0.0.0.0"), ValueError, "must have a secret"),
     ],
 }  # fmt: skip

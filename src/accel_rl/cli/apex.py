@@ -8,7 +8,7 @@ import typer
 
 from accel_rl.cli import console, runtime
 from accel_rl.cli.arguments import AsJson, Overwrite
-from accel_rl.cli.replay_server import SecretFile, secret_of
+from accel_rl.cli.replay_server import SecretFile, note_readable, secret_of
 from accel_rl.cli.train_agent import Config, Seed
 from accel_rl.io.values import Json
 
@@ -104,6 +104,7 @@ def apex(
             _check(server)
             _look(server[0], secret, chosen.run)
         run_folder.check_free(out, overwrite)
+    note_readable(secret_file)
     with console.progress("training", float(training.steps)) as advance:
         before = 0
 

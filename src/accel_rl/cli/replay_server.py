@@ -32,11 +32,15 @@ SecretFile = Annotated[
 
 def secret_of(path: Path | None) -> bytes | None:
     """Read a secret from a file, without the newline at its end; None without a file."""
-    if path is None:
-        return None
-    secret = path.read_bytes().rstrip(b"\r\n")
-    _note_if_others_read(path)
-    return secret
+    return None if path is None else path.read_bytes().rstrip(b"\r\n")
+
+
+def note_readable(*paths: Path | None) -> None:
+    """Say which of the files other users can read."""
+    for path in filter(None, paths):
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+            console.note(f"other users can read {path}: chmod 600 {path}")
 
 
 def _limits(path: Path | None, words: Sequence[str]) -> dict[str, int]:
@@ -49,12 +53,6 @@ def _limits(path: Path | None, words: Sequence[str]) -> dict[str, int]:
         except ValueError as error:
             raise ValueError(f"--limit must be NAME=NUMBER, got {word!r}") from error
     return found
-
-
-def _note_if_others_read(path: Path) -> None:
-    mode = path.stat().st_mode
-    if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
-        console.note(f"other users can read {path}: chmod 600 {path}")
 
 
 def replay_server(
@@ -134,8 +132,6 @@ def replay_server(
         raise typer.Exit(1) from error
     with console.bad_input():
         secret = secret_of(secret_file)
-        if tls_key is not None:
-            _note_if_others_read(tls_key)
         chosen = _limits(limits, limit or ())
     with stop_requests() as wait:
         with console.bad_input():
@@ -157,6 +153,7 @@ def replay_server(
                 **chosen,
             )
         with server:
+            note_readable(secret_file, tls_key)
             if secret is None and host != "none":
                 console.note(
                     "every user of this machine can read and change what is served: give "
