@@ -53,14 +53,16 @@ class Part:
 
 def parts() -> list[Part]:
     """Return all parts, the quickest families first."""
-    found = []
-    for environment in CONTINUOUS:
+    found: list[Part] = []
+
+    def add_continuous(family: str, environment: str, seeds: int, *words: str) -> None:
         for agent in ("SAC", "TD3"):
-            command = (agent.lower(), environment, "--seeds", "8")
-            found.append(Part("Classic control", environment, agent, command, seeds=8))
-    for agent in ("SAC", "TD3"):
-        command = (agent.lower(), LANDER, "--seeds", "3", "--steps", "100000")
-        found.append(Part("Classic control", LANDER, agent, command, seeds=3))
+            command = (agent.lower(), environment, "--seeds", str(seeds), *words)
+            found.append(Part(family, environment, agent, command, seeds=seeds))
+
+    for environment in CONTINUOUS:
+        add_continuous("Classic control", environment, 8)
+    add_continuous("Classic control", LANDER, 3, "--steps", "100000")
     for environment in MUJOCO:
         for agent in ("SAC", "TD3"):
             for seed in range(HOST_SEEDS):
@@ -80,9 +82,7 @@ def parts() -> list[Part]:
             system = f"Rainbow without {component}"
             found.append(Part("Rainbow's components", environment, system, command, seeds=5))
     for environment in BRAX:
-        for agent in ("SAC", "TD3"):
-            command = (agent.lower(), environment, "--seeds", "3", "--steps", "100000")
-            found.append(Part("Brax", environment, agent, command, seeds=3))
+        add_continuous("Brax", environment, 3, "--steps", "100000")
     return found
 
 

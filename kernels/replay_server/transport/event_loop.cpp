@@ -193,12 +193,11 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
     } else if (std::find(transports_.begin(), transports_.end(), source) == transports_.end()) {
       auto *connection = static_cast<Connection *>(source);
       if (connection->closed) continue;
+      begin_turn();
       if (connection->shared) {
-        begin_turn();
         on_wakeup(*connection);
         continue;
       }
-      begin_turn();
       if (events[k].events & EPOLLOUT) flush(*connection);
       if (!connection->closed && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         receive(*connection);
