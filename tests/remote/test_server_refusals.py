@@ -1,6 +1,7 @@
 """A server among clients that are wrong, slow or hostile: they are refused and counted, no more."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -127,6 +128,18 @@ def test_one_of_many_servers_takes_a_stale_path(serve, connect, tmp_path):
         connect(server.address).ping()
         server.close()
         assert not path.exists()
+
+
+def test_a_folder_that_somebody_has_locked_is_not_waited_for_without_end(serve, connect, tmp_path):
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        server = serve(host=None, unix_path=tmp_path / "socket")
+        connect(server.address).ping()
+        server.close()
+        assert not (tmp_path / "socket").exists()
+    finally:
+        os.close(folder)
 
 
 def test_a_path_of_another_server_stays(serve, connect, tmp_path):

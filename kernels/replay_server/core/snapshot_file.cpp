@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "folder.hpp"
 #include "snapshot_format.hpp"
 
 namespace accel_rl::replay {
@@ -44,11 +45,6 @@ int open_alone(const std::string &path) {
   ::close(file);
   errno = EWOULDBLOCK;
   return -1;
-}
-
-std::string folder_of(const std::string &path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 }  // namespace

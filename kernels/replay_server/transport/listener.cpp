@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "../core/folder.hpp"
 #include "endpoint.hpp"
 
 namespace accel_rl::replay {
@@ -17,6 +18,7 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr int backlog = 128;
+constexpr int most_tries = 1000;  // to lock a folder, a millisecond apart
 
 // Whether somebody accepts connections there.
 bool is_served(const sockaddr_un &address) {
@@ -29,14 +31,14 @@ bool is_served(const sockaddr_un &address) {
 }
 
 // Held while a path is looked at and taken over, or given back: two servers that find the same
-// stale socket would each unlink the other's. The folder is locked, so that no file is left behind.
+// stale socket would each unlink the other's. The folder is locked, so that no file is left behind;
+// not waited for without end, since whoever can read the folder can lock it.
 class FolderLock {
  public:
   explicit FolderLock(const std::string &path) {
-    const size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    file_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
+    file_ = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int k = 0; file_ >= 0 && k < most_tries && flock(file_, LOCK_EX | LOCK_NB) != 0; ++k)
+      usleep(1000);
   }
   ~FolderLock() {
     if (file_ >= 0) ::close(file_);
