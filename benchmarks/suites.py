@@ -13,6 +13,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "compose": ("--rivals",),
     "replay_server": ("--ray", "--reverb"),
     "transports": (),
+    "neighbour": (),
     "in_network": (),
     "apex_learning": (),
     "host_environments": ("--rivals",),

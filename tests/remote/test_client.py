@@ -110,6 +110,8 @@ def test_refusals_have_types(address, connect):
         client.table(TableSpec("t", 101, SPEC.columns))
     with pytest.raises(remote.LimitReached):
         client.table(TableSpec("huge", 2**29, (Column("x", "f8", (1024,)),)))
+    with pytest.raises(remote.LimitReached, match="frame_bytes allows 16,777,216"):
+        client.publish("large", 1, bytes(1 << 24))
     with pytest.raises(remote.SnapshotFailed):
         client.snapshot()
     assert table.push(items(3)) == 3

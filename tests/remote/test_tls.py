@@ -55,9 +55,9 @@ def test_large_and_small_frames(serve, connect, files, trusting):
     client = connect(server.address, SECRET, tls=trusting)
     assert client.ping(b"x" * 100) == b"x" * 100
     table = client.table(SPEC)
-    rows = np.random.default_rng(0).random((4096, 1024), np.float32)
-    table.push({"x": rows})  # 16 MiB, in a thousand records
-    drawn = table.sample(1, 4000)
+    rows = np.random.default_rng(0).random((3072, 1024), np.float32)
+    table.push({"x": rows})  # 12 MiB, in 768 records
+    drawn = table.sample(1, 3000)
     np.testing.assert_array_equal(drawn.columns["x"], rows[drawn.slots])
     assert client.ping(b"y") == b"y"
 

@@ -162,7 +162,7 @@ def test_fragments_that_never_become_whole(serve, connect):
     client = connect(server.addresses[1])
     where = parse_address(server.addresses[1])
     head = wire.request_frame(Op.PUSH, session=client._session, request=50, table=0)
-    struct.pack_into("<HHI", head, 28, 0, 47_000, 40 + 47_000 * 1400)
+    struct.pack_into("<HHI", head, 28, 0, 11_000, 40 + 11_000 * 1400)
     datagram = bytearray(head[:40] + bytes(1400))
     struct.pack_into("<H", datagram, 6, wire.CHECKED)
     wire.U32.pack_into(datagram, wire.CHECKSUM_AT, wire.crc32c(datagram))

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "../transport/clock.hpp"
+#include "../core/clock.hpp"
 
 namespace accel_rl::replay {
 

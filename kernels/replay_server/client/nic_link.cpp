@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../transport/clock.hpp"
+#include "../core/clock.hpp"
 
 namespace accel_rl::replay {
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "../transport/clock.hpp"
+#include "../core/clock.hpp"
 
 namespace accel_rl::replay {
 

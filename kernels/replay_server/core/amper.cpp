@@ -13,46 +13,48 @@ namespace {
 constexpr uint64_t proposals = 10, rounds = 50;
 constexpr double least_included = 1e-6;
 constexpr int reach_in_groups = 3;  // a radius is at most a group's width; one more for rounding
+constexpr uint32_t block_slots = 4096;
 
-int group_of(double x, int groups) { return std::min(static_cast<int>(x * groups), groups - 1); }
+// Weights above the highest of a search's beginning count as that.
+int group_of(double x, int groups) {
+  return x < 1 ? std::min(static_cast<int>(x * groups), groups - 1) : groups - 1;
+}
 
 }  // namespace
 
-bool Amper::allocate(const AmperConfig &config, uint32_t capacity) {
-  config_ = config;
-  return members_.allocate(size_t{capacity} * sizeof(uint32_t), false);
-}
-
-void Amper::begin_query(const SumTree &tree, uint32_t size, uint64_t seed) {
-  const uint32_t groups = config_.groups;
-  query_.highest = static_cast<double>(tree.highest());
+void AmperSearch::begin(const AmperConfig &config, const SumTree &tree, uint32_t size,
+                        uint64_t seed, uint32_t batch) {
+  stage_ = Stage::trying;
+  groups_ = config.groups, size_ = size, batch_ = batch, seed_ = seed;
+  drawn_ = 0, tried_ = accepted_ = 0, empty_ = false;
+  highest_ = static_cast<double>(tree.highest());
   const double mean = tree.total() / size;
-  const double ratio = static_cast<double>(config_.csp_ratio) * query_.highest / (2 * mean);
-  query_.reach = std::min(ratio, 1.0) / groups;
-  for (uint32_t g = 0; g < groups; ++g) {
-    const double value = (g + uniform_draw(seed, g)) / groups, radius = query_.reach * value;
-    query_.low[g] = value - radius;
-    query_.high[g] = value + radius;
+  const double ratio = static_cast<double>(config.csp_ratio) * highest_ / (2 * mean);
+  reach_ = std::min(ratio, 1.0) / groups_;
+  for (uint32_t g = 0; g < groups_; ++g) {
+    const double value = (g + uniform_draw(seed, g)) / groups_, radius = reach_ * value;
+    low_[g] = value - radius;
+    high_[g] = value + radius;
   }
 }
 
-bool Amper::matches(float weight) const {
+bool AmperSearch::matches(float weight) const {
   if (!(weight > 0)) return false;
-  const int groups = static_cast<int>(config_.groups);
-  const double x = static_cast<double>(weight) / query_.highest;
+  const int groups = static_cast<int>(groups_);
+  const double x = static_cast<double>(weight) / highest_;
   const int own = group_of(x, groups);
   const int first = std::max(own - reach_in_groups, 0);
   const int last = std::min(own + reach_in_groups, groups - 1);
   bool found = false;
-  for (int g = first; g <= last; ++g) found |= query_.low[g] <= x && x <= query_.high[g];
+  for (int g = first; g <= last; ++g) found |= low_[g] <= x && x <= high_[g];
   return found;
 }
 
 // How often calls include a weight, in closed form: see accel_rl.replay.inclusion.ball.
-double Amper::included(float weight) const {
-  const int groups = static_cast<int>(config_.groups);
-  const double x = static_cast<double>(weight) / query_.highest;
-  const double low = x / (1 + query_.reach), high = x / std::max(1 - query_.reach, 1e-6);
+double AmperSearch::included(float weight) const {
+  const int groups = static_cast<int>(groups_);
+  const double x = static_cast<double>(weight) / highest_;
+  const double low = x / (1 + reach_), high = x / std::max(1 - reach_, 1e-6);
   const int own = group_of(x, groups);
   double missed = 1;
   for (int g = std::max(own - reach_in_groups, 0); g <= std::min(own + reach_in_groups, groups - 1);
@@ -64,44 +66,106 @@ double Amper::included(float weight) const {
   return std::max(1 - missed, least_included);
 }
 
-uint32_t Amper::list(const SumTree &tree, uint32_t size, bool matching) {
-  auto *members = members_.as<uint32_t>();
-  uint32_t count = 0;
-  for (uint32_t slot = 0; slot < size; ++slot) {
-    const float weight = tree.weights()[slot];
-    if (matching ? matches(weight) : weight > 0) members[count++] = slot;
-  }
-  return count;
-}
-
-void Amper::draw(const SumTree &tree, uint32_t size, uint64_t seed, uint32_t batch, uint32_t *slots,
-                 double *probabilities) {
-  begin_query(tree, size, seed);
-  const uint64_t round = proposals * batch;
-  uint64_t next = config_.groups, accepted = 0, tried = 0;  // next: number of the next draw
-  while (accepted < batch && tried < rounds * round) {
-    for (uint64_t k = 0; k < round; ++k) {
-      const uint32_t slot = uniform_slot(uniform_draw(seed, next++), size);
-      if (!matches(tree.weights()[slot])) continue;
-      if (accepted < batch) slots[accepted] = slot;
-      ++accepted;
-    }
-    tried += round;
-  }
-  double found = static_cast<double>(accepted) / static_cast<double>(tried) * size;
-  bool empty = false;
-  if (accepted < batch) {
-    next = config_.groups + rounds * round;
-    uint32_t members = list(tree, size, true);
-    found = members;
-    empty = members == 0;
-    if (empty) members = list(tree, size, false);
-    for (uint32_t k = 0; k < batch; ++k)
-      slots[k] = members_.as<uint32_t>()[uniform_slot(uniform_draw(seed, next++), members)];
+bool AmperSearch::step(const SumTree &tree, uint64_t work, uint32_t *slots, double *probabilities) {
+  double found = 0;
+  switch (stage_) {
+    case Stage::trying:
+      if (!try_slots(tree, work, slots, probabilities)) return false;
+      found = static_cast<double>(accepted_) / static_cast<double>(tried_) * size_;
+      break;
+    case Stage::counting:
+      count_members(tree, work);
+      return false;
+    case Stage::picking:
+      if (!pick_members(tree, work, slots, probabilities)) return false;
+      found = members_;
+      break;
   }
   found = std::max(found, 1.0);
-  for (uint32_t k = 0; k < batch; ++k)
-    probabilities[k] = empty ? 1.0 / size : included(tree.weights()[slots[k]]) / found;
+  for (uint32_t k = 0; k < batch_; ++k)
+    probabilities[k] = empty_ ? 1.0 / size_ : probabilities[k] / found;
+  return true;
+}
+
+// Whether the batch is full; a round is gone through to its end, as it says how many match.
+bool AmperSearch::try_slots(const SumTree &tree, uint64_t work, uint32_t *slots,
+                            double *inclusion) {
+  const uint64_t round = proposals * batch_;
+  while (work > 0) {
+    const uint64_t some = std::min(round - tried_ % round, work);
+    work -= some;
+    for (uint64_t k = 0; k < some; ++k) {
+      const uint32_t slot = uniform_slot(uniform_draw(seed_, groups_ + tried_++), size_);
+      const float weight = tree.weights()[slot];
+      if (!matches(weight)) continue;
+      ++accepted_;
+      if (drawn_ == batch_) continue;
+      slots[drawn_] = slot;
+      inclusion[drawn_++] = included(weight);
+    }
+    if (tried_ % round != 0) continue;
+    if (accepted_ >= batch_) return true;
+    if (tried_ < rounds * round) continue;
+    counts_.assign((size_ + block_slots - 1) / block_slots, 0);
+    stage_ = Stage::counting, drawn_ = block_ = slot_ = members_ = 0;
+    return false;
+  }
+  return false;
+}
+
+void AmperSearch::count_members(const SumTree &tree, uint64_t work) {
+  const uint32_t last = static_cast<uint32_t>(std::min<uint64_t>(slot_ + work, size_));
+  for (; slot_ < last; ++slot_) {
+    const bool member = is_member(tree.weights()[slot_]);
+    counts_[slot_ / block_slots] += member;
+    members_ += member;
+  }
+  if (slot_ < size_) return;
+  slot_ = 0;
+  if (members_ == 0 && !empty_) {  // again, of all that have a weight
+    empty_ = true;
+    return;
+  }
+  order_.clear();
+  order_.reserve(batch_);
+  for (uint32_t k = 0; k < batch_; ++k)
+    order_.push_back({uniform_slot(uniform_draw(seed_, groups_ + tried_ + k), members_), k});
+  std::sort(order_.begin(), order_.end(),
+            [](const Pick &one, const Pick &other) { return one.rank < other.rank; });
+  stage_ = Stage::picking, block_ = before_ = seen_ = 0;
+}
+
+bool AmperSearch::pick_members(const SumTree &tree, uint64_t work, uint32_t *slots,
+                               double *inclusion) {
+  for (; drawn_ < batch_; ++drawn_) {
+    const Pick &pick = order_[drawn_];
+    while (block_ + 1 < counts_.size() && pick.rank - before_ >= counts_[block_]) {
+      before_ += counts_[block_++];
+      slot_ = block_ * block_slots, seen_ = 0;
+    }
+    const auto end =
+        static_cast<uint32_t>(std::min<uint64_t>(size_, (uint64_t{block_} + 1) * block_slots));
+    uint32_t slot = slot_;  // of the member that has the rank, which may be drawn again
+    for (; slot < end; ++slot) {
+      if (work == 0) return slot_ = slot, false;
+      --work;
+      if (!is_member(tree.weights()[slot])) continue;
+      if (seen_ == pick.rank - before_) break;
+      ++seen_;
+    }
+    slot_ = slot;
+    // Fewer than were counted, as weights changed since.
+    if (slot == end) slot = next_member(tree, block_ * block_slots);
+    slots[pick.place] = slot;
+    inclusion[pick.place] = included(tree.weights()[slot]);
+  }
+  return true;
+}
+
+uint32_t AmperSearch::next_member(const SumTree &tree, uint32_t slot) const {
+  for (uint32_t k = 0; k < size_; ++k, slot = slot + 1 < size_ ? slot + 1 : 0)
+    if (is_member(tree.weights()[slot])) break;
+  return slot;
 }
 
 }  // namespace accel_rl::replay

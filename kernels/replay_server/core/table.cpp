@@ -1,5 +1,6 @@
 #include "table.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -28,18 +29,16 @@ bool are_priorities(const float *priorities, uint32_t count) {
 
 uint64_t Table::bytes_needed(const TableConfig &config) {
   uint64_t bytes = (config.item_bytes() + sizeof(uint32_t)) * uint64_t{config.capacity};
-  const bool is_amper = config.sampler == Sampler::amper_fr;
-  if (config.sampler != Sampler::uniform) bytes += SumTree::bytes_needed(config.capacity, is_amper);
-  return bytes + (is_amper ? sizeof(uint32_t) * uint64_t{config.capacity} : 0);
+  if (config.sampler != Sampler::uniform)
+    bytes += SumTree::bytes_needed(config.capacity, config.sampler == Sampler::amper_fr);
+  return bytes;
 }
 
 Table::Table(const TableConfig &config) : config_(config), limiter_(config.limiter) {}
 
 bool Table::allocate() {
-  const bool is_amper = config_.sampler == Sampler::amper_fr;
   return store_.allocate(config_, true) &&
-         (!weighted() || tree_.allocate(config_.capacity, is_amper)) &&
-         (!is_amper || amper_.allocate(config_.amper, config_.capacity));
+         (!weighted() || tree_.allocate(config_.capacity, config_.sampler == Sampler::amper_fr));
 }
 
 Status Table::make(const TableConfig &config, std::unique_ptr<Table> *table, std::string *why) {
@@ -113,25 +112,63 @@ Status Table::can_sample(uint32_t batch) const {
 }
 
 Status Table::sample(uint64_t seed, uint32_t batch, SampleOut *out) {
+  const Status status = begin_sample(seed, batch, &run_);
+  if (status == Status::ok) continue_sample(UINT64_MAX, &run_, out);
+  return status;
+}
+
+Status Table::begin_sample(uint64_t seed, uint32_t batch, SampleRun *run) {
   const Status status = can_sample(batch);
   refused_ += status == Status::bad_count;
   if (status != Status::ok) return status;
+  run->seed = seed, run->batch = batch, run->copied = 0;
   if (config_.sampler == Sampler::amper_fr)
-    amper_.draw(tree_, size_, seed, batch, out->slots, out->probabilities);
-  for (uint32_t first = 0; first < batch; first += together) {
-    const uint32_t some = batch - first < together ? batch - first : together;
-    const uint32_t *slots = out->slots + first;
-    if (config_.sampler == Sampler::prioritised) draw_prioritised(seed, batch, first, some, *out);
-    if (config_.sampler == Sampler::uniform) draw_uniform(seed, first, some, *out);
-    for (uint32_t k = 0; k < some; ++k) store_.prefetch(slots[k]);
-    store_.gather(slots, some, out->columns, first);
-    for (uint32_t k = 0; k < some; ++k)
-      out->generations[first + k] = store_.generations()[slots[k]];
-  }
-  out->size = size_;
-  out->total = total();
+    run->search.begin(config_.amper, tree_, size_, seed, batch);
   limiter_.sampled(batch);
   return Status::ok;
+}
+
+bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
+  const bool is_amper = config_.sampler == Sampler::amper_fr;
+  bool whole = true;
+  uint32_t last = run->batch;
+  do {
+    if (is_amper) {
+      whole = run->search.step(tree_, work, out->slots, out->probabilities);
+      last = run->search.drawn();
+      run->copied = std::min(run->copied, last);  // it may have begun anew
+    }
+    while (run->copied < last) {
+      const uint32_t first = run->copied, some = std::min(last - first, together);
+      const SampleOut &to = *out;
+      if (config_.sampler == Sampler::prioritised)
+        draw_prioritised(run->seed, run->batch, first, some, to);
+      if (config_.sampler == Sampler::uniform) draw_uniform(run->seed, first, some, to);
+      copy(is_amper ? &run->search : nullptr, first, some, out);
+      run->copied += some;
+    }
+  } while (!whole && work == UINT64_MAX);
+  out->size = size_;
+  out->total = total();
+  return whole;
+}
+
+// Copy the items of draws `first` on, of a search where that is what draws them.
+void Table::copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out) const {
+  for (uint32_t k = first; k < first + count; ++k)
+    store_.prefetch(out->slots[search ? search->place(k) : k]);
+  if (!search || search->in_order()) {
+    const uint32_t *slots = out->slots + first;
+    store_.gather(slots, count, out->columns, first);
+    for (uint32_t k = 0; k < count; ++k)
+      out->generations[first + k] = store_.generations()[slots[k]];
+    return;
+  }
+  for (uint32_t k = first; k < first + count; ++k) {
+    const uint32_t place = search->place(k);
+    store_.gather(out->slots + place, 1, out->columns, place);
+    out->generations[place] = store_.generations()[out->slots[place]];
+  }
 }
 
 void Table::draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint32_t count,

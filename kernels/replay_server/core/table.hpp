@@ -1,5 +1,6 @@
 // A table of items: pushed in ring order, drawn by priority, refused whole or taken whole.
-// Not for several threads at once: who shares one takes turns. No call allocates memory or throws.
+// Not for several threads at once: who shares one takes turns. No call allocates memory or throws,
+// but those of AMPER's samples, which may throw std::bad_alloc.
 
 #ifndef ACCEL_RL_REPLAY_TABLE_HPP
 #define ACCEL_RL_REPLAY_TABLE_HPP
@@ -29,6 +30,13 @@ struct SampleOut {
   double total = 0;                     // result: sum of weights; that of uniform is the size
 };
 
+// A sample that was begun.
+struct SampleRun {
+  uint64_t seed = 0;
+  uint32_t batch = 0, copied = 0;
+  AmperSearch search;
+};
+
 struct UpdateCounts {
   uint32_t applied = 0, stale = 0;
 };
@@ -56,6 +64,10 @@ class Table {
   // A batch may be larger than the table: draws are with replacement.
   Status can_sample(uint32_t batch) const;
   Status sample(uint64_t seed, uint32_t batch, SampleOut *out);
+  // The same in steps, between which the table may change: each item is drawn and copied in one of
+  // them. A step's work is at most about that of `work` items, if the sampler is amper_fr, or all.
+  Status begin_sample(uint64_t seed, uint32_t batch, SampleRun *run);
+  bool continue_sample(uint64_t work, SampleRun *run, SampleOut *out);  // true when it is whole
 
   // Also bad_slot. A slot that is there twice gets the last of its priorities.
   Status update(uint32_t count, const uint32_t *slots, const uint32_t *generations,
@@ -85,11 +97,12 @@ class Table {
   void draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint32_t count,
                         const SampleOut &out) const;
   void draw_uniform(uint64_t seed, uint32_t first, uint32_t count, const SampleOut &out) const;
+  void copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out) const;
 
   TableConfig config_;
   Store store_;
-  SumTree tree_;  // not for uniform
-  Amper amper_;   // for amper_fr
+  SumTree tree_;   // not for uniform
+  SampleRun run_;  // of sample()
   Limiter limiter_;
   Shadow shadow_;  // while a snapshot is written
   uint32_t size_ = 0, cursor_ = 0;

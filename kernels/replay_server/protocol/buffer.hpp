@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "../core/large_pages.hpp"
 #include "frame.hpp"
 
 namespace accel_rl::replay {
@@ -34,6 +35,7 @@ class FrameBuffer {
     const size_t room = aligned(bytes);  // aligned_alloc wants a multiple of the alignment
     auto *fresh = static_cast<uint8_t *>(std::aligned_alloc(section_align, room));
     if (!fresh) return false;
+    advise_large_pages(fresh, room);
     if (size_ > 0) std::memcpy(fresh, memory_.get(), size_);
     memory_.reset(fresh);
     capacity_ = room;

@@ -64,7 +64,7 @@ struct Header {
 
 // Limits on what a peer may ask for. A frame before the session stands is far smaller.
 struct Limits {
-  uint32_t frame_bytes = 64u << 20;
+  uint32_t frame_bytes = 16u << 20;
   uint32_t early_frame_bytes = 4096;
   uint32_t batch = 1u << 16;    // items of one PUSH, SAMPLE or UPDATE
   uint32_t amper_batch = 4096;  // of one SAMPLE by amper_fr, which tries 500 slots for each

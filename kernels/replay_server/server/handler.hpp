@@ -14,6 +14,7 @@
 #include "../core/table.hpp"
 #include "../protocol/parser.hpp"
 #include "../protocol/writer.hpp"
+#include "service_time.hpp"
 #include "sessions.hpp"
 #include "settings.hpp"
 #include "snapshots.hpp"
@@ -31,6 +32,8 @@ struct Peer {
   Session *session = nullptr;
   uint8_t transcript[transcript_bytes] = {};  // server's nonce, client's nonce, token to resume
   uint32_t waiting = 0;                       // requests that wait
+  uint32_t sampling = 0;                      // samples that are drawn in steps
+  uint64_t served_us = 0;                     // see ServiceTime
 };
 
 enum class Outcome : uint8_t {
@@ -54,10 +57,10 @@ class Handler {
   // Reject bytes that are no frame, for the reason `status`.
   Outcome refuse(const Header &header, Status status, FrameBuffer *reply);
   Outcome handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
-  // Retry waiting requests, and answer those past their deadline.
+  // Retry waiting requests, answer those past their deadline, and go on with a sample.
   void serve_waiting(uint64_t now_ms, const Deliver &deliver);
   // True if serve_waiting() has work now; deadline_ms() says when it will at the latest (0: never).
-  bool pending() const { return changed_ || snapshots_.writing(); }
+  bool pending() const { return changed_ || snapshots_.writing() || !samplings_.empty(); }
   uint64_t deadline_ms() const;
   void disconnect(Peer &peer, uint64_t now_ms);
   void expire_sessions(uint64_t now_ms) { sessions_.expire(now_ms, settings_.session_timeout_ms); }
@@ -66,6 +69,7 @@ class Handler {
   Status begin_snapshot(std::string *why);
   const Snapshots &snapshots() const { return snapshots_; }
 
+  ServiceTime &service_time() { return service_time_; }
   Statistics &counters() { return statistics_; }
   const Statistics &statistics();  // counters, and what is there now
   const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
@@ -77,6 +81,17 @@ class Handler {
     Header header;
     SampleRequest sample;  // of a SAMPLE
     FrameBuffer frame;     // of a PUSH
+  };
+  // A sample that takes longer than others should wait is drawn in steps.
+  struct Sampling {
+    Peer *peer = nullptr;
+    Header header;
+    SampleRequest request;
+    bool begun = false;
+    FrameBuffer reply;
+    std::vector<std::byte *> columns;  // in the reply
+    SampleOut out;
+    SampleRun run;
   };
   // FIFO: what came later does not overtake, or a large request would wait for ever.
   struct Queues {
@@ -106,7 +121,13 @@ class Handler {
   bool replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
   void record_reply(Peer &peer, const Header &header, FrameBuffer *reply);
   Outcome do_push(Peer &peer, const Frame &frame, FrameBuffer *reply);
-  Outcome do_sample(const Header &header, const SampleRequest &request, FrameBuffer *reply);
+  Outcome answer_sample(Peer &peer, const Header &header, const SampleRequest &request,
+                        FrameBuffer *reply, uint64_t now_ms);
+  Outcome do_sample(Peer &peer, const Header &header, const SampleRequest &request,
+                    FrameBuffer *reply);
+  bool continue_sampling(Sampling *sampling);
+  Outcome finish_sampling(const Sampling &sampling, FrameBuffer *reply);
+  void serve_samplings(uint64_t now_ms, const Deliver &deliver);
   Status park(Peer &peer, Waiting waiting, std::deque<Waiting> *queue);
   bool serve_first(std::deque<Waiting> *queue, bool is_push, const Deliver &deliver);
   void expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver &deliver);
@@ -125,11 +146,13 @@ class Handler {
   Snapshots snapshots_;
   std::vector<Waiting> for_snapshot_;  // requests that wait for its end
   bool changed_ = false;               // something that waits may go on
+  std::deque<std::unique_ptr<Sampling>> samplings_;
+  ServiceTime service_time_;
   // Scratch of one call, kept to reuse its memory.
   Layout layout_;
   Push push_;
   std::vector<size_t> offsets_;
-  std::vector<std::byte *> destinations_;
+  Sampling sampling_;
   FrameBuffer late_;
 };
 

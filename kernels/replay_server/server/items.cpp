@@ -122,10 +122,23 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
         "amper_fr draws at most " + std::to_string(settings_.limits.amper_batch) + " at once",
         reply);
   }
+  if (peer.sampling == 0) return answer_sample(peer, header, request, reply, now_ms);
+  // One at a time: what this one takes is its own.
+  if (peer.sampling >= settings_.waiting) return fail(header, Status::limit, "", reply);
+  auto sampling = std::make_unique<Sampling>();
+  sampling->peer = &peer, sampling->header = header, sampling->request = request;
+  samplings_.push_back(std::move(sampling));
+  ++peer.sampling;
+  return Outcome::waits;
+}
+
+Outcome Handler::answer_sample(Peer &peer, const Header &header, const SampleRequest &request,
+                               FrameBuffer *reply, uint64_t now_ms) {
+  Table *table = tables_[header.table].get();
   Queues &queues = queues_[header.table];
   Status status = queues.samples.empty() ? table->can_sample(request.batch) : Status::retry;
   if (status != Status::retry || (request.timeout_ms == 0 && queues.samples.empty()))
-    return do_sample(header, request, reply);
+    return do_sample(peer, header, request, reply);
   if (request.timeout_ms > 0) {
     if (table->never_samples(request.batch)) {  // it would hold up all behind it
       table->count_refused();
@@ -136,43 +149,6 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
     if (status == Status::ok) return Outcome::waits;
   }
   return fail(header, status, "", reply);
-}
-
-Outcome Handler::do_sample(const Header &header, const SampleRequest &request, FrameBuffer *reply) {
-  Table &table = *tables_[header.table];
-  layout_.clear();
-  const size_t probabilities = layout_.add(request.batch, sizeof(double));
-  const size_t slots = layout_.add(request.batch, sizeof(uint32_t));
-  const size_t generations = layout_.add(request.batch, sizeof(uint32_t));
-  offsets_.clear();
-  for (const size_t bytes : column_bytes_[header.table])
-    offsets_.push_back(layout_.add(request.batch, bytes));
-  if (layout_.length() > settings_.limits.frame_bytes) {
-    table.count_refused();
-    return fail(header, Status::limit,
-                "a batch of " + std::to_string(request.batch) + " takes " +
-                    std::to_string(layout_.length()) + " B, a frame at most " +
-                    std::to_string(settings_.limits.frame_bytes),
-                reply);
-  }
-  if (!begin_reply(reply, header, Op::sample, Status::ok, layout_)) return Outcome::close;
-  uint8_t *frame = reply->data();
-  destinations_.clear();
-  for (const size_t offset : offsets_)
-    destinations_.push_back(reinterpret_cast<std::byte *>(frame + offset));
-  SampleOut out;
-  out.slots = reinterpret_cast<uint32_t *>(frame + slots);
-  out.generations = reinterpret_cast<uint32_t *>(frame + generations);
-  out.probabilities = reinterpret_cast<double *>(frame + probabilities);
-  out.columns = destinations_.data();
-  const Status status = table.sample(request.seed, request.batch, &out);
-  if (status != Status::ok) return fail(header, status, "", reply);
-  changed_ = changed_ || !queues_[header.table].pushes.empty();
-  set(frame, field::sample_reply::batch, request.batch);
-  set(frame, field::sample_reply::held, out.size);
-  set(frame, field::sample_reply::total, out.total);
-  finish_reply(reply);
-  return Outcome::reply;
 }
 
 Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {

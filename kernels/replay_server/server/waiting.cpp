@@ -33,6 +33,11 @@ void Handler::drop_queued(std::deque<Waiting> *queue, const Peer &peer) {
 }
 
 void Handler::drop_waiting(Peer &peer) {
+  if (peer.sampling > 0)
+    samplings_.erase(std::remove_if(samplings_.begin(), samplings_.end(),
+                                    [&](const auto &each) { return each->peer == &peer; }),
+                     samplings_.end());
+  peer.sampling = 0;
   if (peer.waiting == 0) return;
   for (Queues &each : queues_) {
     drop_queued(&each.pushes, peer);
@@ -57,8 +62,8 @@ bool Handler::serve_first(std::deque<Waiting> *queue, bool is_push, const Delive
   } else if (tables_[number]->can_sample(first.sample.batch) == Status::retry) {
     return false;
   }
-  const Outcome outcome =
-      is_push ? do_push(*first.peer, frame, &late_) : do_sample(first.header, first.sample, &late_);
+  const Outcome outcome = is_push ? do_push(*first.peer, frame, &late_)
+                                  : do_sample(*first.peer, first.header, first.sample, &late_);
   Peer &peer = *first.peer;
   unpark(first);
   queue->pop_front();
@@ -104,6 +109,7 @@ void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
              serve_first(&each.pushes, true, deliver)) {
       }
   }
+  serve_samplings(now_ms, deliver);
 }
 
 uint64_t Handler::deadline_ms() const {

@@ -59,8 +59,66 @@ static void test_rare() {
   CHECK(empty > 0 && found > 0, "%u draws of any, %u of a set", empty, found);
 }
 
+// A sample in steps is that of one call, whether trying suffices or members are counted.
+static void test_steps() {
+  constexpr uint32_t capacity = 30000, batch = 16;
+  for (const float ratio : {0.5F, 0.001F}) {
+    TableConfig wanted = config(Sampler::amper_fr, capacity);
+    wanted.priority_exponent = 1, wanted.amper.csp_ratio = ratio;
+    const auto made = table(wanted);
+    std::vector<float> priorities(capacity);
+    for (uint32_t k = 0; k < capacity; ++k)
+      priorities[k] = static_cast<float>(std::pow(uniform_draw(3, k), 12));
+    push(made.get(), capacity, 0, priorities.data());
+    for (uint32_t call = 0; call < 40; ++call) {
+      Drawn once(batch), steps(batch);
+      CHECK(made->sample(call, batch, &once.out) == Status::ok, "no sample");
+      SampleRun run;
+      CHECK(made->begin_sample(call, batch, &run) == Status::ok, "no sample");
+      uint32_t taken = 1;
+      while (!made->continue_sample(97, &run, &steps.out)) ++taken;
+      CHECK(taken > 1, "%u steps", taken);
+      CHECK(once.slots == steps.slots && once.probabilities == steps.probabilities &&
+                once.generations == steps.generations,
+            "call %u differs", call);
+    }
+  }
+}
+
+// Whatever becomes of the weights between steps, an item is drawn, and is what its slot holds.
+static void test_changes_between_steps() {
+  constexpr uint32_t capacity = 20000, batch = 64;
+  TableConfig wanted = config(Sampler::amper_fr, capacity);
+  wanted.priority_exponent = 1, wanted.amper.csp_ratio = 0.001F;
+  const auto made = table(wanted);
+  std::vector<float> priorities(capacity);
+  for (uint32_t k = 0; k < capacity; ++k)
+    priorities[k] = static_cast<float>(std::pow(uniform_draw(5, k), 12));
+  push(made.get(), capacity, 0, priorities.data());
+  std::vector<uint32_t> slots(1), generations(1, 1);
+  for (uint32_t call = 0; call < 50; ++call) {
+    Drawn drawn(batch);
+    SampleRun run;
+    CHECK(made->begin_sample(call, batch, &run) == Status::ok, "no sample");
+    for (uint32_t step = 0; !made->continue_sample(1000, &run, &drawn.out); ++step) {
+      slots[0] = step % capacity;
+      const float priority = step % 3 == 0 ? 0.0F : step % 3 == 1 ? 1.0F : 1e20F;
+      UpdateCounts counts;
+      CHECK(made->update(1, slots.data(), generations.data(), &priority, &counts) == Status::ok,
+            "no update");
+    }
+    for (uint32_t k = 0; k < batch; ++k) {
+      CHECK(drawn.slots[k] < capacity && drawn.generations[k] == 1, "slot %u", drawn.slots[k]);
+      CHECK(drawn.probabilities[k] > 0 && drawn.probabilities[k] <= 1, "probability %g",
+            drawn.probabilities[k]);
+    }
+  }
+}
+
 int main() {
   test_weights();
   test_rare();
+  test_steps();
+  test_changes_between_steps();
   return finish();
 }

@@ -169,17 +169,17 @@ static void test_claims() {
     const auto count = static_cast<uint16_t>((body + usual_slice - 1) / usual_slice);
     return hand.datagram(claims.bytes.data(), number, count, slice.data(), slice.size());
   };
-  hand.put(claim(64u << 20, 0));
+  hand.put(claim(16u << 20, 0));
   CHECK(hand.world.server.assembling_bytes() <= 256u << 10, "%u bytes for one datagram",
         static_cast<unsigned>(hand.world.server.assembling_bytes()));
-  hand.put(claim(64u << 20, 60000));
+  hand.put(claim(16u << 20, 11000));
   CHECK(hand.counts().malformed == 1, "a fragment without credit is taken");
-  for (uint16_t k = 1; k < 1000; ++k) hand.put(claim(64u << 20, k));
+  for (uint16_t k = 1; k < 1000; ++k) hand.put(claim(16u << 20, k));
   CHECK(hand.last_is(Op::push) && hand.last().status == static_cast<uint16_t>(Status::limit),
         "above the cap: %d", hand.last().status);
   CHECK(hand.world.server.assembling_bytes() == 0, "bytes are left");
   claims.number(2);
-  hand.put(claim((64u << 20) + 64, 0));
+  hand.put(claim((16u << 20) + 64, 0));
   CHECK(hand.last().status == static_cast<uint16_t>(Status::too_large), "too large");
   claims.number(3);
   hand.put(claim(1u << 20, 0));

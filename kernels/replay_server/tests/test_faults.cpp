@@ -176,21 +176,66 @@ static void test_numbers() {
   CHECK(talk.handler.tables()[0]->size() == 0, "and it was done");
 }
 
-static void test_amper_batch() {
-  Talk talk;
+static Request open_amper(uint32_t capacity) {
   TableConfig config;
-  config.name = "a", config.capacity = 8, config.columns = {{"x", Dtype::i4, {}}};
-  config.sampler = Sampler::amper_fr;
+  config.name = "a", config.capacity = capacity, config.columns = {{"x", Dtype::i4, {}}};
+  config.sampler = Sampler::amper_fr, config.priority_exponent = 1;
   Request open(Op::open_table);
   open.bytes.resize(body_offset + description_bytes(config));
   std::memset(open.bytes.data() + header_bytes, 0, open.bytes.size() - header_bytes);
   write_description(open.bytes.data(), config);
   open.set(field::open_table::flags, open_create | open_described).close();
+  return open;
+}
+
+static void test_amper_batch() {
+  Talk talk;
   talk.hello();
-  CHECK(talk.send(open) == Status::ok && talk.send(push({1, 2, 3})) == Status::ok, "open, push");
+  CHECK(talk.send(open_amper(8)) == Status::ok && talk.send(push({1, 2, 3})) == Status::ok,
+        "open, push");
   const uint32_t most = Limits().amper_batch;
   CHECK(talk.send(sample(1, most + 1, 1000)) == Status::bad_count, "above the cap");
-  CHECK(talk.send(sample(1, most)) == Status::ok, "the cap");
+  CHECK(talk.send(sample(1, most)) == Status::ok || talk.outcome == Outcome::waits, "the cap");
+}
+
+// Samples that take long are drawn in steps, one of a peer at a time, and end with their peer.
+static void test_long_samples() {
+  constexpr uint32_t capacity = 50000;
+  Settings wanted = settings();
+  wanted.table_bytes = 8 << 20;
+  Talk talk(wanted);
+  Peer second;
+  talk.hello(), greet(talk, second);
+  CHECK(talk.send(open_amper(capacity)) == Status::ok, "open");
+  std::vector<float> priorities(capacity, 1e-3F);
+  priorities[0] = 1;  // so that little matches, and millions of tries are made
+  CHECK(talk.send(push(std::vector<int32_t>(capacity), priorities)) == Status::ok, "push");
+  const uint32_t most = Limits().amper_batch;
+  for (int k = 0; k < 3; ++k) {
+    talk.send(sample(1, most));
+    CHECK(talk.outcome == Outcome::waits, "a sample in one go");
+  }
+  send_as(talk, second, sample(2, most), 1);
+  CHECK(talk.outcome == Outcome::waits && talk.handler.pending(), "another one's");
+  std::vector<const Peer *> order;
+  const auto serve = [&](const Handler::Deliver &deliver) {
+    int turns = 0;
+    for (; talk.handler.pending() && turns < 1000000; ++turns)
+      talk.handler.serve_waiting(talk.now_ms, deliver);
+    return turns;
+  };
+  const int turns = serve([&](Peer &peer, FrameBuffer &frame) {
+    CHECK(get(frame.data(), field::header::status) == 0, "a sample failed");
+    CHECK(get(frame.data(), field::sample_reply::batch) == most, "not the batch");
+    order.push_back(&peer);
+  });
+  CHECK(turns > 4 && order.size() == 4, "%d turns, %zu replies", turns, order.size());
+  CHECK(order.size() == 4 && (order[0] == &second || order[1] == &second),
+        "the second waits for all of the first");
+  for (int k = 0; k < 2; ++k) talk.send(sample(1, most));
+  talk.handler.disconnect(talk.peer, talk.now_ms);
+  CHECK(!talk.handler.pending() && talk.peer.sampling == 0, "samples for nobody");
+  talk.handler.disconnect(second, talk.now_ms);
 }
 
 // Whoever waits for a snapshot has its end, though another one has begun.
@@ -230,6 +275,7 @@ int main() {
   test_names();
   test_numbers();
   test_amper_batch();
+  test_long_samples();
   test_snapshots();
   return finish();
 }

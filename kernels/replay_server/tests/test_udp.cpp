@@ -80,7 +80,7 @@ static void test_clients() {
   for (std::thread &each : threads) each.join();
   CHECK(wrong == 0, "%d wrong replies", wrong.load());
   Request large(Op::ping);
-  const std::vector<uint8_t> content((64u << 20) - 64, 7);
+  const std::vector<uint8_t> content((16u << 20) - 64, 7);
   large.section(content.data(), content.size())
       .session(get(first->reply(), field::header::session));
   CHECK(exchange(*first, large.number(2ul)) == Fault::none, "the largest frame");

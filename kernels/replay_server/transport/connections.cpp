@@ -140,6 +140,8 @@ void EventLoop::close_idle(Connection &connection) {
     if (since(connection.write_ms) < settings_.write_ms) return;
     ++statistics.slow;
     disconnect(connection, false);
+  } else if (connection.peer.sampling > 0) {
+    return;  // it is the server that is slow
   } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
              (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
               since(connection.read_ms) >= settings_.idle_ms)) {

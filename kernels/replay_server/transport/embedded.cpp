@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "clock.hpp"
+#include "../core/clock.hpp"
 
 namespace accel_rl::replay {
 

@@ -11,16 +11,17 @@
 #include <cstring>
 #include <exception>
 
-#include "clock.hpp"
+#include "../core/clock.hpp"
 
 namespace accel_rl::replay {
 
 namespace {
 
 constexpr uint64_t idle_check_ms = 250;
-constexpr int most_events = 64;
+constexpr int most_events = 256;
 constexpr uint32_t turns_per_look = 8;  // at sockets, by a loop that polls transports all the time
 constexpr int most_yields = 64;         // for others who want the handler
+constexpr uint64_t loop_us = 1000;      // for connections, in a turn of the loop
 
 }  // namespace
 
@@ -90,7 +91,9 @@ void EventLoop::run() {
   epoll_event events[most_events];
   const Handler::Deliver deliver = [this](Peer &peer, FrameBuffer &frame) {
     if (peer.transport) return peer.transport->deliver(peer, frame);
-    send_frame(*connections_.at(&peer), &frame);
+    Connection &connection = *connections_.at(&peer);
+    send_frame(connection, &frame);
+    resume(connection);
   };
   now_ms_ = clock_ms();
   int wait = 0;
@@ -183,6 +186,7 @@ void EventLoop::disarm_wakeup() {
 // of sockets.
 bool EventLoop::run_once(const epoll_event *events, int count, const Handler::Deliver &deliver) {
   bool busy = count > 0 && settings_.idle != Idle::block;
+  ready_.clear();
   for (int k = 0; k < count; ++k) {
     void *source = events[k].data.ptr;
     if (source == &event_) {
@@ -193,43 +197,63 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
     } else if (std::find(transports_.begin(), transports_.end(), source) == transports_.end()) {
       auto *connection = static_cast<Connection *>(source);
       if (connection->closed) continue;
-      begin_turn();
-      if (connection->shared) {
+      if (connection->shared)
         on_wakeup(*connection);
-        continue;
-      }
-      if (events[k].events & EPOLLOUT) flush(*connection);
-      if (!connection->closed && events[k].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-        receive(*connection);
+      else
+        ready_.push_back({connection, events[k].events});
     }
   }
   for (Transport *each : transports_) busy = each->poll(now_ms_) || busy;
-  for (Connection *each : shared_) busy = poll(*each) || busy;
-  serve_behind();
+  for (Connection *each : shared_)
+    if (const uint32_t found = poll(*each)) ready_.push_back({each, found}), busy = true;
+  for (Connection *each : behind_) ready_.push_back({each, 0});
+  serve_ready();
   handler_->serve_waiting(now_ms_, deliver);
   if (now_ms_ - idle_checked_ms_ >= idle_check_ms) close_idle();
   return busy || !behind_.empty();
 }
 
-// Serve a client in shared memory; returns true if there was work.
-bool EventLoop::poll(Connection &connection) {
-  bool busy = false;
-  begin_turn();
-  if (!connection.closed && connection.watched & EPOLLOUT && connection.shared->writable()) {
-    flush(connection);
-    busy = true;
+// Serve those that have been served least, for a turn's time in all: then sockets are looked at
+// again, where somebody may have come who asks for little. The others stay ready.
+void EventLoop::serve_ready() {
+  ServiceTime &times = handler_->service_time();
+  if (ready_.size() > 1) {
+    for (const Ready &each : ready_) times.admit(&each.connection->peer.served_us);
+    std::stable_sort(ready_.begin(), ready_.end(), [](const Ready &one, const Ready &other) {
+      return one.connection->peer.served_us < other.connection->peer.served_us;
+    });
   }
-  if (!connection.closed && connection.watched & EPOLLIN && connection.shared->readable()) {
-    receive(connection);
-    busy = true;
+  const uint64_t began = clock_us();
+  uint64_t now = began;
+  for (const Ready &each : ready_) {
+    if (each.connection->closed) continue;
+    turn_us_ = now;
+    serve(*each.connection, each.events);
+    now = clock_us();
+    times.charge(&each.connection->peer.served_us, now - turn_us_);
+    if (now - began > loop_us) return;
   }
-  return busy;
+}
+
+void EventLoop::serve(Connection &connection, uint32_t events) {
+  if (events == 0) return serve_behind(connection);
+  if (events & EPOLLOUT) flush(connection);
+  if (!connection.closed && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive(connection);
+}
+
+// What a client in shared memory is ready for.
+uint32_t EventLoop::poll(const Connection &connection) const {
+  if (connection.closed) return 0;
+  return (connection.watched & EPOLLOUT && connection.shared->writable() ? uint32_t{EPOLLOUT}
+                                                                         : 0u) |
+         (connection.watched & EPOLLIN && connection.shared->readable() ? uint32_t{EPOLLIN} : 0u);
 }
 
 // A wake-up, or the end of the client: then the rest of its requests is read, and replies are
 // dropped.
 void EventLoop::on_wakeup(Connection &connection) {
   if (connection.shared->drain_wakeups()) return;
+  turn_us_ = clock_us();
   receive(connection);
   disconnect(connection, false);
 }

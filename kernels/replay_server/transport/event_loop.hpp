@@ -90,7 +90,7 @@ class EventLoop {
   void accept_from(const Listener &listener);
   void admit(int file, const Listener &listener);
   bool open_stream(Connection &connection, const Listener &listener);
-  bool poll(Connection &connection);
+  uint32_t poll(const Connection &connection) const;
   void on_wakeup(Connection &connection);
   void evict_half_open();
   void receive(Connection &connection);
@@ -98,10 +98,12 @@ class EventLoop {
   void release(Connection &connection);
   void reclaim(const Connection &except);
   bool make_room(Connection &connection);
-  void begin_turn();
   bool turn_is_over() const;
   void fall_behind(Connection &connection);
-  void serve_behind();
+  void resume(Connection &connection);
+  void serve_ready();
+  void serve(Connection &connection, uint32_t events);
+  void serve_behind(Connection &connection);
   void handle_frames(Connection &connection);
   void send_frame(Connection &connection, FrameBuffer *frame);
   bool keep(Connection &connection, FrameBuffer *frame, size_t sent);
@@ -124,6 +126,11 @@ class EventLoop {
 
   Handler *handler_;
   LoopSettings settings_;
+  struct Ready {
+    Connection *connection;
+    uint32_t events;  // epoll's; none of those that fell behind
+  };
+
   int epoll_ = -1, event_ = -1;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
@@ -131,9 +138,10 @@ class EventLoop {
   std::vector<Listener *> listeners_;
   std::vector<Transport *> transports_;
   std::vector<Connection *> shared_;  // those through memory
-  std::vector<Connection *> behind_;  // in the order in which they fell behind
-  uint64_t turn_us_ = 0;              // when the present connection's turn began
-  bool armed_ = false;                // transports were told so
+  std::vector<Connection *> behind_;
+  std::vector<Ready> ready_;  // of a turn of the loop
+  uint64_t turn_us_ = 0;      // when the present connection's turn began
+  bool armed_ = false;        // transports were told so
   uint32_t turns_ = 0;
   bool served_ = false;  // sockets, in the last turn
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;

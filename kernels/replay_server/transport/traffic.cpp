@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <new>
 
-#include "clock.hpp"
+#include "../core/clock.hpp"
 #include "event_loop.hpp"
 
 namespace accel_rl::replay {
@@ -75,8 +75,6 @@ void EventLoop::discard_input(Connection &connection) {
   }
 }
 
-void EventLoop::begin_turn() { turn_us_ = clock_us(); }
-
 bool EventLoop::turn_is_over() const { return clock_us() - turn_us_ > turn_us; }
 
 void EventLoop::fall_behind(Connection &connection) {
@@ -85,18 +83,20 @@ void EventLoop::fall_behind(Connection &connection) {
   behind_.push_back(&connection);  // there is room: see admit()
 }
 
-// A turn of the one that has waited longest. The sockets are looked at before the next, so that who
-// asks for little does not wait for all that others have sent.
-void EventLoop::serve_behind() {
-  if (behind_.empty()) return;
-  Connection &connection = *behind_.front();
-  behind_.erase(behind_.begin());
+void EventLoop::serve_behind(Connection &connection) {
+  behind_.erase(std::find(behind_.begin(), behind_.end(), &connection));
   connection.behind = false;
-  if (connection.closed) return;
   connection.read_ms = now_ms_;  // it is the server that is slow
-  begin_turn();
   handle_frames(connection);
   receive(connection);
+}
+
+// After a reply that it may have waited for, with requests behind that one.
+void EventLoop::resume(Connection &connection) {
+  if (connection.closed || applies_backpressure(connection)) return;
+  connection.read_ms = now_ms_;
+  update_epoll(connection);
+  if (connection.in.size() > 0 || connection.stream->holds()) fall_behind(connection);
 }
 
 void EventLoop::receive(Connection &connection) {
@@ -128,7 +128,8 @@ void EventLoop::receive(Connection &connection) {
 }
 
 bool EventLoop::applies_backpressure(const Connection &connection) const {
-  return connection.out.size() - connection.sent > backpressure_bytes;
+  return connection.peer.sampling > 0 ||
+         connection.out.size() - connection.sent > backpressure_bytes;
 }
 
 void EventLoop::handle_frames(Connection &connection) {
@@ -165,6 +166,7 @@ void EventLoop::handle_frames(Connection &connection) {
       send_frame(connection, &reply_);
     if (outcome == Outcome::close || outcome == Outcome::reply_and_close)
       disconnect(connection, outcome == Outcome::reply_and_close);
+    if (outcome == Outcome::waits) update_epoll(connection);
   }
   in.consume(at);
 }

@@ -3,9 +3,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "../core/clock.hpp"
 #include "endpoint.hpp"
 
 namespace accel_rl::replay {
@@ -13,6 +15,7 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr int most_batches = 4;  // before others have their turn
+constexpr uint64_t turn_us = 1000;
 
 }  // namespace
 
@@ -33,12 +36,16 @@ bool Udp::open(const std::string &host, uint16_t port, bool secret, std::string 
 }
 
 bool Udp::poll(uint64_t now_ms) {
+  const uint64_t began = clock_us();
   for (int batch = 0; batch < most_batches; ++batch) {
-    const int count = inbox_.take(file_);
-    for (int k = 0; k < count; ++k)
-      datagrams_.receive(inbox_.from(k), inbox_.bytes(k), inbox_.count(k), now_ms);
+    if (next_ == count_) next_ = 0, count_ = std::max(inbox_.take(file_), 0);
+    while (next_ < count_ && clock_us() - began < turn_us) {
+      datagrams_.receive(inbox_.from(next_), inbox_.bytes(next_), inbox_.count(next_), now_ms);
+      ++next_;
+    }
     wire_.push();
-    if (count < UdpInbox::most) return false;  // of what comes from now on the kernel tells
+    if (next_ < count_) return true;
+    if (count_ < UdpInbox::most) return false;  // of what comes from now on the kernel tells
   }
   return true;
 }

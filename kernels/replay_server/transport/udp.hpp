@@ -38,6 +38,7 @@ class Udp : public Transport {
   uint16_t port_ = 0;
   UdpWire wire_;
   UdpInbox inbox_;
+  int next_ = 0, count_ = 0;  // of what is in it: the next to handle
   Datagrams datagrams_;
 };
 

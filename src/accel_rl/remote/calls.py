@@ -10,7 +10,13 @@ from accel_rl.arguments import within
 from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
-from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, ProtocolError, error_of
+from accel_rl.remote.errors import (
+    ConnectionLost,
+    LimitReached,
+    OutcomeUnknown,
+    ProtocolError,
+    error_of,
+)
 from accel_rl.remote.links import Parts, Served, open_link
 from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
@@ -102,6 +108,7 @@ class Calls(Closing):
                 except (TimeoutError, ConnectionError) as error:
                     raise ConnectionLost(f"{what}: {error}") from error
                 self._address_again(head)
+            self._check_bytes(head, what)
             try:
                 header, reply = self._exchange(parts, into, wait)
             except (TimeoutError, ConnectionError) as error:
@@ -109,6 +116,16 @@ class Calls(Closing):
             if header.status not in (0, also):
                 raise error_of(header.status, what, wire.message_of(reply))
             return header, reply
+
+    def _check_bytes(self, head: bytearray, what: str) -> None:
+        """Raise LimitReached for a request that the server would end the connection for."""
+        assert self._connection is not None
+        most = self._connection.frame_bytes
+        if (count := wire.U32.unpack_from(head, wire.LENGTH_AT)[0]) > most:
+            raise LimitReached(
+                f"{what}: the request takes {count:,} bytes, the server's limit frame_bytes allows "
+                f"{most:,}"
+            )
 
     def _has_ended(self) -> bool:
         """Return whether the connection is known to have ended; always False for native links."""

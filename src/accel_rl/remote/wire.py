@@ -43,7 +43,8 @@ class Op(enum.IntEnum):
 # Layouts; tests/remote/golden/fields.csv has every field. "<": little-endian, without padding.
 _HEADER = "IBBHQQHHHHII"
 HEADER = struct.Struct("<" + _HEADER)
-OP_AT, SESSION_AT, REQUEST_AT, TABLE_AT, CHECKSUM_AT = 5, 8, 16, 24, 36  # offsets in the header
+# Offsets in the header.
+OP_AT, SESSION_AT, REQUEST_AT, TABLE_AT, LENGTH_AT, CHECKSUM_AT = 5, 8, 16, 24, 32, 36
 U16, U32, U64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
 SESSION_AND_REQUEST = struct.Struct("<QQ")
 

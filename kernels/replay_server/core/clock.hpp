@@ -1,7 +1,7 @@
 // Clocks: a coarse one that connections and requests are timed by, as it is read at every turn.
 
-#ifndef ACCEL_RL_REPLAY_TRANSPORT_CLOCK_HPP
-#define ACCEL_RL_REPLAY_TRANSPORT_CLOCK_HPP
+#ifndef ACCEL_RL_REPLAY_CLOCK_HPP
+#define ACCEL_RL_REPLAY_CLOCK_HPP
 
 #include <time.h>
 
