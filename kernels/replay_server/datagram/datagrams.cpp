@@ -184,7 +184,9 @@ void Datagrams::close_idle(uint64_t now_ms) {
     } else if (remote.assembling > 0) {
       for (Exchange &exchange : remote.exchanges)
         if (exchange.stage == Stage::receiving &&
-            since(exchange.touched_ms) >= settings_.frame_ms) {
+            (since(exchange.touched_ms) >= settings_.frame_ms ||
+             since(exchange.begun_ms) >=
+                 most_frame_ms(settings_.frame_ms, exchange.frame.size()))) {
           ++counts_.dropped_requests;
           ++handler_->counters().timed_out;
           release(remote, exchange);

@@ -17,14 +17,14 @@
 namespace accel_rl::replay {
 
 struct DatagramSettings {
-  uint32_t peers = 1024;           // then one that has been idle long leaves
-  uint32_t half_open = 256;        // peers that have not used their session yet
-  uint32_t handshake_ms = 5000;    // until the session stands, and is used
-  uint32_t frame_ms = 10000;       // without a fragment in the middle of a request
-  uint32_t linger_ms = 10000;      // a peer that has left is known so long, for late datagrams
+  uint32_t peers = 1024;         // then one that has been idle long leaves
+  uint32_t half_open = 256;      // peers that have not used their session yet
+  uint32_t handshake_ms = 5000;  // until the session stands, and is used
+  uint32_t frame_ms = 10000;     // without a fragment of a request; for each MiB until it is whole
+  uint32_t linger_ms = 10000;    // a peer that has left is known so long, for late datagrams
   uint32_t idle_ms = 3600 * 1000;  // without a datagram
   uint32_t silent_ms = 30000;      // without one, of a client whose request waits: it would ask
-  uint64_t peer_bytes = uint64_t{128} << 20;   // of requests in pieces, of one peer
+  uint64_t peer_bytes = uint64_t{32} << 20;    // of requests in pieces, of one peer
   uint64_t buffer_bytes = uint64_t{1} << 30;   // and of all
   uint64_t reply_bytes = uint64_t{256} << 20;  // of replies that are kept, of one peer
   uint64_t unread_bytes = uint64_t{1} << 30;   // and of all
@@ -86,7 +86,7 @@ class Datagrams {
     };
 
     Stage stage = Stage::none;
-    uint64_t request = 0, touched_ms = 0;
+    uint64_t request = 0, touched_ms = 0, begun_ms = 0;
     Fragments fragments;  // of the frame
     Received received;
     uint32_t granted = 0;       // fragments of the request below it may come
@@ -133,6 +133,7 @@ class Datagrams {
   void take_fragment(Remote &remote, Exchange &exchange, const uint8_t *bytes, size_t count,
                      const Header &header);
   bool make_room(Remote &remote, Exchange &exchange, size_t bytes);
+  bool drop_slowest(const Exchange &but);
   void handle(Remote &remote, Exchange &exchange, uint8_t *bytes);
   void acknowledge(Remote &remote, Exchange &exchange);
   // And replies.

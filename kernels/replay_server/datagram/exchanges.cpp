@@ -42,6 +42,7 @@ void Datagrams::take_request(Remote &remote, const uint8_t *bytes, size_t count,
   }
   if (fragments.count == 1) return take_whole(remote, exchange, bytes, count);
   exchange.stage = Stage::receiving;
+  exchange.begun_ms = now_ms_;
   exchange.fragments = fragments;
   exchange.received.begin(fragments.count);
   exchange.granted = fragments.window();
@@ -119,11 +120,32 @@ bool Datagrams::make_room(Remote &remote, Exchange &exchange, size_t bytes) {
     frame.swap(spare_);
   size_t room = frame.capacity();
   if (room < bytes) room = aligned(std::min(length, std::max({bytes, 2 * room, first_bytes})));
-  if (!may_have(room) || !frame.resize(std::min(length, room))) return false;
+  const uint64_t more = room - exchange.counted;
+  if (remote.assembling + more > settings_.peer_bytes) return false;
+  while (assembling_ + more > settings_.buffer_bytes)
+    if (!drop_slowest(exchange)) return false;
+  if (!frame.resize(std::min(length, room))) return false;
   const uint64_t counted = frame.capacity();
   assembling_ += counted - exchange.counted;
   remote.assembling += counted - exchange.counted;
   exchange.counted = counted;
+  return true;
+}
+
+// Give up the request that has been on its way longest; false if that is this one.
+bool Datagrams::drop_slowest(const Exchange &but) {
+  Remote *whose = nullptr;
+  Exchange *slowest = nullptr;
+  for (auto &each : remotes_) {
+    if (each.second->assembling == 0) continue;
+    for (Exchange &exchange : each.second->exchanges)
+      if (exchange.stage == Stage::receiving && (!slowest || exchange.begun_ms < slowest->begun_ms))
+        whose = each.second.get(), slowest = &exchange;
+  }
+  if (!slowest || slowest == &but) return false;
+  ++counts_.dropped_requests;
+  release(*whose, *slowest);
+  slowest->stage = Stage::none;
   return true;
 }
 

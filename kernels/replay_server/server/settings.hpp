@@ -35,6 +35,12 @@ struct Settings {
   std::string snapshot_path;                     // empty: no snapshots
 };
 
+// How long a request of which so many bytes came may take until it is whole: bytes that trickle do
+// not keep their memory.
+inline uint64_t most_frame_ms(uint32_t frame_ms, uint64_t bytes) {
+  return frame_ms * (1 + (bytes >> 20));
+}
+
 struct Statistics {
   uint64_t connections = 0;      // ever accepted
   uint64_t open = 0;             // now
@@ -44,7 +50,7 @@ struct Statistics {
   uint64_t unauthenticated = 0;  // wrong proofs
   uint64_t slow = 0;             // dropped as they did not read
   uint64_t timed_out = 0;        // dropped in a handshake, in a frame or idle
-  uint64_t turned_away = 0;      // above the cap on sessions or connections
+  uint64_t turned_away = 0;      // for want of room: sessions, connections, frames
   uint64_t bytes_in = 0, bytes_out = 0;
   uint64_t waiting = 0;    // requests now
   uint64_t repeated = 0;   // pushes, updates and messages answered from memory

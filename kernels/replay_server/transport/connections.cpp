@@ -17,6 +17,7 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr uint64_t closing_ms = 1000, release_ms = 5000;
+constexpr uint32_t most_surplus = 64;
 
 }  // namespace
 
@@ -31,13 +32,12 @@ void EventLoop::accept_from(const Listener &listener) {
       }
       return;
     }
-    if (connections_.size() >= settings_.connections) {
-      ++handler_->counters().turned_away;
-      ::close(file);
-      continue;
-    }
-    evict_half_open();
     try {
+      if (connections_.size() - surplus_ >= settings_.connections) {
+        turn_away(file, listener);
+        continue;
+      }
+      evict_half_open();
       admit(file, listener);
     } catch (const std::bad_alloc &) {
       ::close(file);
@@ -45,7 +45,26 @@ void EventLoop::accept_from(const Listener &listener) {
   }
 }
 
-void EventLoop::admit(int file, const Listener &listener) {
+// Say that there is no room, as the reply to the HELLO that will come; only some are told at a
+// time.
+void EventLoop::turn_away(int file, const Listener &listener) {
+  ++handler_->counters().turned_away;
+  if (listener.tls() || listener.shares_memory() || surplus_ >= most_surplus) {
+    ::close(file);
+    return;
+  }
+  Connection *connection = admit(file, listener);
+  if (!connection) return;
+  connection->surplus = true;
+  ++surplus_;
+  Header header;
+  header.op = static_cast<uint8_t>(Op::hello), header.request = 1;
+  const std::string why = std::to_string(settings_.connections) + " connections are open";
+  if (write_error(&reply_, header, Status::limit, why)) send_frame(*connection, &reply_);
+  disconnect(*connection, true);
+}
+
+EventLoop::Connection *EventLoop::admit(int file, const Listener &listener) {
   if (listener.is_tcp()) {
     const auto set = [file](int level, int option, int value) {
       setsockopt(file, level, option, &value, sizeof value);
@@ -63,7 +82,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   connection.file = file;
   if (!open_stream(connection, listener)) {
     ::close(file);
-    return;
+    return nullptr;
   }
   connection.opened_ms = connection.read_ms = now_ms_;
   connection.watched = EPOLLIN;
@@ -77,7 +96,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &wanted) != 0) {
     connections_.erase(&connection.peer);
     ::close(file);
-    return;
+    return nullptr;
   }
   if (connection.shared) {
     shared_.push_back(&connection);
@@ -85,6 +104,7 @@ void EventLoop::admit(int file, const Listener &listener) {
   }
   ++handler_->counters().connections;
   ++handler_->counters().open;
+  return &connection;
 }
 
 bool EventLoop::open_stream(Connection &connection, const Listener &listener) {
@@ -142,7 +162,10 @@ void EventLoop::close_idle(Connection &connection) {
     disconnect(connection, false);
   } else if (connection.peer.sampling > 0) {
     return;  // it is the server that is slow
-  } else if ((connection.in.size() > 0 && since(connection.read_ms) >= settings_.frame_ms) ||
+  } else if ((connection.in.size() > 0 &&
+              (since(connection.read_ms) >= settings_.frame_ms ||
+               since(connection.begun_ms) >=
+                   most_frame_ms(settings_.frame_ms, connection.in.size()))) ||
              (settings_.idle_ms > 0 && connection.peer.waiting == 0 &&
               since(connection.read_ms) >= settings_.idle_ms)) {
     ++statistics.timed_out;
@@ -179,6 +202,7 @@ void EventLoop::free_closed() {
       shared_.erase(std::find(shared_.begin(), shared_.end(), each));
       buffered_ -= shared_bytes(settings_.ring_bytes);
     }
+    surplus_ -= each->surplus;
     --handler_->counters().open;
     connections_.erase(&each->peer);
   }

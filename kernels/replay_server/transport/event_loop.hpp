@@ -35,11 +35,11 @@ struct LoopSettings {
   uint32_t linger_us = 50;  // of block: looks again so long after sockets were served
   uint64_t ring_bytes = uint64_t{1} << 20;  // of each of the two that a client shares
   uint32_t connections = 1024;
-  uint32_t handshakes = 256;                   // connections whose session does not stand yet
-  uint32_t handshake_ms = 5000;                // until the session stands
-  uint32_t frame_ms = 10000;                   // without a byte in the middle of a frame
-  uint32_t write_ms = 30000;                   // without reading any of a reply
-  uint32_t idle_ms = 0;                        // without a request; 0: for ever
+  uint32_t handshakes = 256;     // connections whose session does not stand yet
+  uint32_t handshake_ms = 5000;  // until the session stands
+  uint32_t frame_ms = 10000;     // without a byte in a frame; for each MiB until it is whole
+  uint32_t write_ms = 30000;     // without reading any of a reply
+  uint32_t idle_ms = 0;          // without a request; 0: for ever
   uint64_t buffer_bytes = uint64_t{1} << 30;   // of what was received, of all; shared memory, too
   uint64_t reply_bytes = uint64_t{256} << 20;  // that one connection may leave unread
   uint64_t unread_bytes = uint64_t{1} << 30;   // of replies, that all may leave unread
@@ -82,13 +82,15 @@ class EventLoop {
     size_t sent = 0;                                    // of out
     size_t counted = 0;                                 // of out's memory, in unread_
     uint64_t opened_ms = 0, read_ms = 0, write_ms = 0;  // of the last progress
+    uint64_t begun_ms = 0;                              // of what `in` begins with
     bool behind = false;                                // used up its turn, and has more to do
+    bool surplus = false;                               // is told that there is no room, and ends
     bool closing = false;  // ends when out is sent and the peer has seen it
     bool closed = false;
   };
 
   void accept_from(const Listener &listener);
-  void admit(int file, const Listener &listener);
+  Connection *admit(int file, const Listener &listener);
   bool open_stream(Connection &connection, const Listener &listener);
   uint32_t poll(const Connection &connection) const;
   void on_wakeup(Connection &connection);
@@ -98,6 +100,9 @@ class EventLoop {
   void release(Connection &connection);
   void reclaim(const Connection &except);
   bool make_room(Connection &connection);
+  bool evict_slow_senders(const Connection &connection, size_t more);
+  void refuse_frame(Connection &connection);
+  void turn_away(int file, const Listener &listener);
   bool turn_is_over() const;
   void fall_behind(Connection &connection);
   void resume(Connection &connection);
@@ -145,6 +150,7 @@ class EventLoop {
   uint32_t turns_ = 0;
   bool served_ = false;  // sockets, in the last turn
   std::unordered_map<Peer *, std::unique_ptr<Connection>> connections_;
+  uint32_t surplus_ = 0;  // connections that are
   bool accepting_ = true;
   std::vector<Connection *> closed_;
   uint64_t now_ms_ = 0, idle_checked_ms_ = 0;

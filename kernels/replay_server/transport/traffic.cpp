@@ -44,20 +44,42 @@ bool EventLoop::make_room(Connection &connection) {
   size_t more = std::max(in.capacity(), first_bytes);
   const size_t most = aligned(handler_->most_bytes(connection.peer));  // no frame is longer
   if (in.capacity() < most) more = std::min(more, std::max(most - in.capacity(), first_bytes));
-  if (buffered_ + more > settings_.buffer_bytes) reclaim(connection);
-  if (buffered_ + more > settings_.buffer_bytes || !in.reserve(in.capacity() + more)) {
-    Header header;
-    if (in.size() >= header_bytes) {
-      read_header(in.data(), UINT32_MAX, &header);
-      if (write_error(&reply_, header, Status::limit, "the server has no room for the frame"))
-        send_frame(connection, &reply_);
-    }
-    disconnect(connection, true);
-    release(connection);
+  if (!evict_slow_senders(connection, more) || !in.reserve(in.capacity() + more)) {
+    refuse_frame(connection);
     return false;
   }
   buffered_ += more;
   return true;
+}
+
+// Make room for `more` received bytes: by empty buffers, then by those of the frame that has been
+// on its way longest; false if that is this one.
+bool EventLoop::evict_slow_senders(const Connection &connection, size_t more) {
+  if (buffered_ + more > settings_.buffer_bytes) reclaim(connection);
+  while (buffered_ + more > settings_.buffer_bytes) {
+    Connection *oldest = nullptr;
+    for (auto &each : connections_) {
+      Connection &other = *each.second;
+      if (other.in.size() > 0 && !other.behind && (!oldest || other.begun_ms < oldest->begun_ms))
+        oldest = &other;
+    }
+    if (!oldest || oldest == &connection) return false;
+    refuse_frame(*oldest);
+  }
+  return true;
+}
+
+// End a connection whose frame has no room, and say so.
+void EventLoop::refuse_frame(Connection &connection) {
+  ++handler_->counters().turned_away;
+  Header header;
+  if (connection.in.size() >= header_bytes) {
+    read_header(connection.in.data(), UINT32_MAX, &header);
+    if (write_error(&reply_, header, Status::limit, "the server has no room for the frame now"))
+      send_frame(connection, &reply_);
+  }
+  disconnect(connection, true);
+  release(connection);
 }
 
 // Read and discard input: the kernel would reset a connection closed with input unread, and the
@@ -122,6 +144,7 @@ void EventLoop::receive(Connection &connection) {
     handler_->counters().bytes_in += bytes;
     connection.read_ms = now_ms_;
     in.resize(before + bytes);
+    if (before == 0) connection.begun_ms = now_ms_;
     handle_frames(connection);
     if (bytes < room && connection.stream->short_is_all()) return;
   }
@@ -168,6 +191,7 @@ void EventLoop::handle_frames(Connection &connection) {
       disconnect(connection, outcome == Outcome::reply_and_close);
     if (outcome == Outcome::waits) update_epoll(connection);
   }
+  if (at > 0) connection.begun_ms = now_ms_;
   in.consume(at);
 }
 

@@ -189,7 +189,7 @@ class Calls(Closing):
                     self.address, self._secret, self._session, self._timeout, self._open
                 )
                 break
-            except ConnectionLost:
+            except (ConnectionLost, LimitReached):  # there may be room again soon
                 if once or time.monotonic() + pause > end:
                     raise
             time.sleep(pause)
