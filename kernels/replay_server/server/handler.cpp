@@ -215,10 +215,11 @@ Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply) {
 
 Outcome Handler::snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (parse_empty(frame) != Status::ok) return refuse(frame.header, Status::malformed, reply);
+  if (peer.waiting >= settings_.waiting) return fail(frame.header, Status::limit, "", reply);
   std::string why;
   const Status status = begin_snapshot(&why);
   if (status != Status::ok) return fail(frame.header, status, why, reply);
-  for_snapshot_.push_back({&peer, 0, frame.header, {}, {}});
+  for_snapshot_.emplace_back(&peer, frame.header);
   ++peer.waiting;
   return Outcome::waits;
 }

@@ -6,8 +6,11 @@
 
 #include <deque>
 #include <functional>
+#include <list>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../core/mailbox.hpp"
@@ -23,6 +26,11 @@ namespace accel_rl::replay {
 
 class Transport;
 
+struct Peer;
+struct Waiting;
+// FIFO: what came later does not overtake, or a large request would wait for ever.
+using WaitingQueue = std::list<Waiting>;
+
 // One connection, as the handler sees it. Its transport owns it, and calls disconnect() at its end.
 struct Peer {
   enum class State : uint8_t { fresh, challenged, ready, closed };
@@ -30,10 +38,23 @@ struct Peer {
   State state = State::fresh;
   Transport *transport = nullptr;  // that it came by; null: a socket of the event loop
   Session *session = nullptr;
-  uint8_t transcript[transcript_bytes] = {};  // server's nonce, client's nonce, token to resume
-  uint32_t waiting = 0;                       // requests that wait
-  uint32_t sampling = 0;                      // samples that are drawn in steps
-  uint64_t served_us = 0;                     // see ServiceTime
+  uint8_t transcript[transcript_bytes] = {};   // server's nonce, client's nonce, token to resume
+  uint32_t waiting = 0;                        // requests that wait
+  std::vector<WaitingQueue::iterator> parked;  // those of them that wait for the limiter
+  uint32_t sampling = 0;                       // samples that are drawn in steps
+  uint64_t served_us = 0;                      // see ServiceTime
+};
+
+// A request that waits for the limiter.
+struct Waiting {
+  Peer *peer;
+  uint64_t deadline_ms;
+  Header header;
+  SampleRequest sample;  // of a SAMPLE
+  FrameBuffer frame;     // of a PUSH
+  // Where it is found.
+  WaitingQueue *queue = nullptr;
+  std::multimap<uint64_t, WaitingQueue::iterator>::iterator deadline = {};
 };
 
 enum class Outcome : uint8_t {
@@ -75,13 +96,6 @@ class Handler {
   const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
 
  private:
-  struct Waiting {
-    Peer *peer;
-    uint64_t deadline_ms;
-    Header header;
-    SampleRequest sample;  // of a SAMPLE
-    FrameBuffer frame;     // of a PUSH
-  };
   // A sample that takes longer than others should wait is drawn in steps.
   struct Sampling {
     Peer *peer = nullptr;
@@ -93,9 +107,8 @@ class Handler {
     SampleOut out;
     SampleRun run;
   };
-  // FIFO: what came later does not overtake, or a large request would wait for ever.
   struct Queues {
-    std::deque<Waiting> pushes, samples;
+    WaitingQueue pushes, samples;
   };
 
   Outcome fail(const Header &header, Status status, const std::string &why, FrameBuffer *reply);
@@ -128,11 +141,10 @@ class Handler {
   bool continue_sampling(Sampling *sampling);
   Outcome finish_sampling(const Sampling &sampling, FrameBuffer *reply);
   void serve_samplings(uint64_t now_ms, const Deliver &deliver);
-  Status park(Peer &peer, Waiting waiting, std::deque<Waiting> *queue);
-  bool serve_first(std::deque<Waiting> *queue, bool is_push, const Deliver &deliver);
-  void expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver &deliver);
-  void drop_queued(std::deque<Waiting> *queue, const Peer &peer);
-  void unpark(const Waiting &waiting);
+  Status park(Waiting waiting, WaitingQueue *queue);
+  void unpark(WaitingQueue::iterator waiting);
+  bool serve_first(WaitingQueue *queue, bool is_push, const Deliver &deliver);
+  void expire(uint64_t now_ms, const Deliver &deliver);
   void drop_waiting(Peer &peer);
 
   Settings settings_;
@@ -144,8 +156,9 @@ class Handler {
   uint64_t table_bytes_ = 0, waiting_bytes_ = 0;
   Mailbox mailbox_;
   Snapshots snapshots_;
-  std::vector<Waiting> for_snapshot_;  // requests that wait for its end
-  bool changed_ = false;               // something that waits may go on
+  std::vector<std::pair<Peer *, Header>> for_snapshot_;        // requests that wait for its end
+  std::multimap<uint64_t, WaitingQueue::iterator> deadlines_;  // in ms, of all that are parked
+  bool changed_ = false;                                       // something that waits may go on
   std::deque<std::unique_ptr<Sampling>> samplings_;
   ServiceTime service_time_;
   // Scratch of one call, kept to reuse its memory.

@@ -78,7 +78,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
     table->count_waited();
     Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}};
     if (!waiting.frame.append(frame.bytes, header.length)) return Outcome::close;
-    status = park(peer, std::move(waiting), &queues.pushes);
+    status = park(std::move(waiting), &queues.pushes);
     if (status == Status::ok) return Outcome::waits;
   }
   return fail(header, status, "", reply);
@@ -145,7 +145,7 @@ Outcome Handler::answer_sample(Peer &peer, const Header &header, const SampleReq
       return fail(header, Status::bad_count, never(request.batch, "a sample"), reply);
     }
     table->count_waited();
-    status = park(peer, {&peer, now_ms + request.timeout_ms, header, request, {}}, &queues.samples);
+    status = park({&peer, now_ms + request.timeout_ms, header, request, {}}, &queues.samples);
     if (status == Status::ok) return Outcome::waits;
   }
   return fail(header, status, "", reply);

@@ -1,35 +1,43 @@
 // Requests that wait: for the limiter, or for a snapshot's end.
 
 #include <algorithm>
+#include <new>
 
 #include "handler.hpp"
 
 namespace accel_rl::replay {
 
-Status Handler::park(Peer &peer, Waiting waiting, std::deque<Waiting> *queue) {
-  const uint64_t bytes = waiting.frame.size();
+Status Handler::park(Waiting waiting, WaitingQueue *queue) {
+  Peer &peer = *waiting.peer;
+  const uint64_t bytes = waiting.frame.size(), deadline_ms = waiting.deadline_ms;
   if (peer.waiting >= settings_.waiting || bytes > settings_.waiting_bytes - waiting_bytes_)
     return Status::limit;
   // One that was sent again takes the place of the first.
-  for (const Waiting &each : *queue)
-    if (each.peer == &peer && each.header.request == waiting.header.request) return Status::ok;
+  for (const auto &each : peer.parked)
+    if (each->header.request == waiting.header.request) return Status::ok;
+  peer.parked.reserve(peer.parked.size() + 1);  // memory first
+  waiting.queue = queue;
+  queue->push_back(std::move(waiting));
+  const auto parked = std::prev(queue->end());
+  try {
+    parked->deadline = deadlines_.emplace(deadline_ms, parked);
+  } catch (const std::bad_alloc &) {
+    queue->pop_back();
+    throw;
+  }
+  peer.parked.push_back(parked);
   ++peer.waiting;
   waiting_bytes_ += bytes;
-  queue->push_back(std::move(waiting));
   return Status::ok;
 }
 
-void Handler::unpark(const Waiting &waiting) {
-  --waiting.peer->waiting;
-  waiting_bytes_ -= waiting.frame.size();
-}
-
-void Handler::drop_queued(std::deque<Waiting> *queue, const Peer &peer) {
-  for (const Waiting &each : *queue)
-    if (each.peer == &peer) unpark(each);
-  queue->erase(std::remove_if(queue->begin(), queue->end(),
-                              [&](const Waiting &each) { return each.peer == &peer; }),
-               queue->end());
+void Handler::unpark(WaitingQueue::iterator waiting) {
+  Peer &peer = *waiting->peer;
+  --peer.waiting;
+  peer.parked.erase(std::find(peer.parked.begin(), peer.parked.end(), waiting));
+  waiting_bytes_ -= waiting->frame.size();
+  deadlines_.erase(waiting->deadline);
+  waiting->queue->erase(waiting);
 }
 
 void Handler::drop_waiting(Peer &peer) {
@@ -39,19 +47,15 @@ void Handler::drop_waiting(Peer &peer) {
                      samplings_.end());
   peer.sampling = 0;
   if (peer.waiting == 0) return;
-  for (Queues &each : queues_) {
-    drop_queued(&each.pushes, peer);
-    drop_queued(&each.samples, peer);
-  }
-  for (size_t k = for_snapshot_.size(); k-- > 0;)
-    if (for_snapshot_[k].peer == &peer) {
-      unpark(for_snapshot_[k]);
-      for_snapshot_.erase(for_snapshot_.begin() + static_cast<std::ptrdiff_t>(k));
-    }
+  while (!peer.parked.empty()) unpark(peer.parked.back());
+  for_snapshot_.erase(std::remove_if(for_snapshot_.begin(), for_snapshot_.end(),
+                                     [&](const auto &each) { return each.first == &peer; }),
+                      for_snapshot_.end());
+  peer.waiting = 0;
   changed_ = true;  // those behind may be the first now
 }
 
-bool Handler::serve_first(std::deque<Waiting> *queue, bool is_push, const Deliver &deliver) {
+bool Handler::serve_first(WaitingQueue *queue, bool is_push, const Deliver &deliver) {
   if (queue->empty()) return false;
   Waiting &first = queue->front();
   const uint16_t number = first.header.table;
@@ -65,23 +69,17 @@ bool Handler::serve_first(std::deque<Waiting> *queue, bool is_push, const Delive
   const Outcome outcome = is_push ? do_push(*first.peer, frame, &late_)
                                   : do_sample(*first.peer, first.header, first.sample, &late_);
   Peer &peer = *first.peer;
-  unpark(first);
-  queue->pop_front();
+  unpark(queue->begin());
   if (outcome == Outcome::reply) deliver(peer, late_);
   return true;
 }
 
-void Handler::expire(std::deque<Waiting> *queue, uint64_t now_ms, const Deliver &deliver) {
-  for (size_t k = 0; k < queue->size();) {
-    Waiting &each = (*queue)[k];
-    if (each.deadline_ms > now_ms) {
-      ++k;
-      continue;
-    }
-    Peer &peer = *each.peer;
-    const bool written = write_error(&late_, each.header, Status::retry, "");
-    unpark(each);
-    queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(k));
+void Handler::expire(uint64_t now_ms, const Deliver &deliver) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
+    const auto waiting = deadlines_.begin()->second;
+    Peer &peer = *waiting->peer;
+    const bool written = write_error(&late_, waiting->header, Status::retry, "");
+    unpark(waiting);
     changed_ = true;  // those behind it may go on
     if (written) deliver(peer, late_);
   }
@@ -91,17 +89,14 @@ void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
   if (snapshots_.active() && snapshots_.work()) {
     const std::shared_ptr<const SnapshotEnd> end = snapshots_.last();
     if (end->status == Status::ok) ++statistics_.snapshots;
-    std::vector<Waiting> ended;
+    std::vector<std::pair<Peer *, Header>> ended;
     ended.swap(for_snapshot_);
-    for (Waiting &each : ended) {
-      unpark(each);
-      if (write_error(&late_, each.header, end->status, end->why)) deliver(*each.peer, late_);
+    for (const auto &[peer, header] : ended) {
+      --peer->waiting;
+      if (write_error(&late_, header, end->status, end->why)) deliver(*peer, late_);
     }
   }
-  for (Queues &each : queues_) {
-    expire(&each.pushes, now_ms, deliver);
-    expire(&each.samples, now_ms, deliver);
-  }
+  expire(now_ms, deliver);
   while (changed_) {  // again if a peer left while it was served: others may be first now
     changed_ = false;
     for (Queues &each : queues_)
@@ -112,13 +107,6 @@ void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
   serve_samplings(now_ms, deliver);
 }
 
-uint64_t Handler::deadline_ms() const {
-  uint64_t first = 0;
-  for (const Queues &each : queues_)
-    for (const auto *queue : {&each.pushes, &each.samples})
-      for (const Waiting &waiting : *queue)
-        if (first == 0 || waiting.deadline_ms < first) first = waiting.deadline_ms;
-  return first;
-}
+uint64_t Handler::deadline_ms() const { return deadlines_.empty() ? 0 : deadlines_.begin()->first; }
 
 }  // namespace accel_rl::replay

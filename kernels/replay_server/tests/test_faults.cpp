@@ -3,6 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <memory>
+#include <vector>
+
 #include "frames.hpp"
 
 using namespace frames;
@@ -238,6 +242,39 @@ static void test_long_samples() {
   talk.handler.disconnect(second, talk.now_ms);
 }
 
+// Requests that wait cost nothing while they wait, however many there are.
+static void test_many_wait() {
+  constexpr uint32_t peers = 900, each = 60;
+  Settings wanted = settings();
+  Talk talk(wanted);
+  talk.hello(), talk.open(8, limited(1, 4));
+  std::vector<std::unique_ptr<Peer>> others;
+  const auto began = std::chrono::steady_clock::now();
+  for (uint32_t k = 0; k < peers; ++k) {
+    others.push_back(std::make_unique<Peer>());
+    greet(talk, *others.back());
+    for (uint32_t number = 1; number <= each; ++number) {
+      send_as(talk, *others.back(), sample(number, 1, 1000 + 37 * (k * each + number) % 5000),
+              number);
+      talk.handler.serve_waiting(talk.now_ms, [](Peer &, FrameBuffer &) {});
+    }
+  }
+  CHECK(talk.handler.statistics().waiting == peers * each, "not all wait");
+  CHECK(talk.handler.deadline_ms() == talk.now_ms + 1000, "%llu ms",
+        static_cast<unsigned long long>(talk.handler.deadline_ms() - talk.now_ms));
+  talk.handler.disconnect(*others[0], talk.now_ms);
+  uint32_t ended = 0;
+  for (uint64_t now = talk.now_ms; now < talk.now_ms + 6000; ++now)
+    talk.handler.serve_waiting(now, [&](Peer &, FrameBuffer &) { ++ended; });
+  CHECK(ended == (peers - 1) * each && talk.handler.deadline_ms() == 0, "%u ended", ended);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
+  CHECK(taken.count() < 10, "%g s", taken.count());
+  for (const auto &other : others) {
+    CHECK(other->waiting == 0 && other->parked.empty(), "one still waits");
+    talk.handler.disconnect(*other, talk.now_ms);
+  }
+}
+
 // Whoever waits for a snapshot has its end, though another one has begun.
 static void test_snapshots() {
   char folder[] = "/tmp/replay-faults-XXXXXX";
@@ -276,6 +313,7 @@ int main() {
   test_numbers();
   test_amper_batch();
   test_long_samples();
+  test_many_wait();
   test_snapshots();
   return finish();
 }
