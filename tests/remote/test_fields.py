@@ -36,7 +36,7 @@ LAYOUTS = {
     "fetch_reply": (wire.FETCH_REPLY, wire.FIXED),
 }
 # What Python neither writes nor reads: datagrams are C++'s, and a publisher knows its version.
-ONLY_CPP = {"ack", "publish_reply"}
+ONLY_CPP = {"ack", "cookie", "publish_reply"}
 
 
 def table():
@@ -79,6 +79,7 @@ def on_page():
     """Offsets and types by frame as the specification has them, in its order."""
     texts = {"header": PAGE.partition("| header |")[2].partition("\n\n")[0]}
     texts["ack"] = PAGE.partition("| ACK (15)")[2].partition("\n\n")[0]
+    texts["cookie"] = PAGE.partition("COOKIE (17)")[2].partition("\n\n")[0]
     texts["open_table"] = PAGE.partition("**OPEN_TABLE (5).**")[2].partition("\n\nDtypes")[0]
     for op in ("HELLO", "WELCOME"):
         [texts[op.lower()]] = re.findall(rf"^\| {op} \| \d+ \| (.*)$", PAGE, re.MULTILINE)

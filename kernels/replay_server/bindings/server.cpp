@@ -49,6 +49,8 @@ DatagramSettings datagram_settings(const LoopSettings &loop) {
   made.buffer_bytes = loop.buffer_bytes;
   made.reply_bytes = loop.reply_bytes;
   made.unread_bytes = loop.unread_bytes;
+  if (!random_bytes(reinterpret_cast<uint8_t *>(&made.cookie_key), sizeof made.cookie_key))
+    throw std::runtime_error("the system has no random bits");
   return made;
 }
 

@@ -13,12 +13,11 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
   if (count == 0 || parts[0].count < body_offset ||
       read_header(parts[0].bytes, UINT32_MAX, &header) != Status::ok)
     return false;
-  body_.assign(parts, count, header_bytes);
-  if (body_.size() != header.length - header_bytes ||
-      !Fragments::cut(header.length, wire_->slice_bytes(server_), &fragments_))
-    return false;
+  parts_.assign(parts, parts + count);
+  cookie_ = 0;
   std::memcpy(header_, parts[0].bytes, header_bytes);
   restore_frame_header(header_);
+  if (!cut()) return false;
   op_ = static_cast<Op>(header.op);
   const bool greets = op_ == Op::hello || op_ == Op::auth;
   numbered_ = greets && header.session == 0;
@@ -38,11 +37,35 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
   return true;
 }
 
+// Take the request's parts, as many fragments as they need.
+bool Caller::cut() {
+  body_.assign(parts_.data(), parts_.size(), header_bytes);
+  const auto length = get(header_, field::header::length);
+  return body_.size() == length - header_bytes &&
+         Fragments::cut(length, wire_->slice_bytes(server_), &fragments_);
+}
+
+// A server takes a HELLO again with a cookie behind it, from whoever got that one.
+void Caller::take_cookie(const uint8_t *bytes, size_t count, uint64_t now_us) {
+  const auto given = count == body_offset ? get(bytes, field::cookie::value) : uint64_t{0};
+  if (stage_ != Stage::sending || given == cookie_) return;  // it came twice
+  if (cookie_ == 0) {
+    parts_.push_back({reinterpret_cast<const uint8_t *>(&cookie_), sizeof cookie_});
+    set(header_, field::header::length,
+        static_cast<uint32_t>(get(header_, field::header::length) + sizeof cookie_));
+  }
+  cookie_ = given;
+  if (!cut()) return finish(Fault::malformed);
+  sent_ = 0;
+  clock_.begin(now_us);
+}
+
 // Whether it answers the request; a reply to HELLO or AUTH may name a session that is new.
 bool Caller::expected(const Header &header) const {
   if (!(header.flags & flag_reply) || header.request != request_) return false;
   const Op op = static_cast<Op>(header.op);
   if (op == Op::ack || op == Op::reset) return header.session == session_;
+  if (op == Op::cookie) return op_ == Op::hello && header.session == session_;
   if (op_ == Op::hello || op_ == Op::auth)
     return op == Op::welcome || op == op_ || (op == Op::challenge && op_ == Op::hello);
   return header.session == session_ && op == op_;
@@ -56,6 +79,7 @@ void Caller::receive(const uint8_t *bytes, size_t count, uint64_t now_us) {
     return;
   }
   if (header.op == static_cast<uint8_t>(Op::reset)) return finish(Fault::closed);
+  if (header.op == static_cast<uint8_t>(Op::cookie)) return take_cookie(bytes, count, now_us);
   if (header.op != static_cast<uint8_t>(Op::ack))
     return take_fragment(bytes, count, header, now_us);
   Ack ack;

@@ -57,6 +57,8 @@ class Caller {
 
   bool expected(const Header &header) const;
   void take_ack(const Ack &ack, uint64_t now_us);
+  void take_cookie(const uint8_t *bytes, size_t count, uint64_t now_us);
+  bool cut();
   void take_fragment(const uint8_t *bytes, size_t count, const Header &header, uint64_t now_us);
   bool begin_reply(const uint8_t *bytes, const Fragments &fragments);
   void check_reply();
@@ -76,6 +78,8 @@ class Caller {
   RoundTrip clock_;
   // The request.
   Scatter body_;  // what is behind its header
+  std::vector<Part> parts_;
+  uint64_t cookie_ = 0;  // behind a HELLO, once the server gave one
   uint8_t header_[header_bytes] = {};
   uint64_t session_ = 0, request_ = 0;
   Op op_ = Op::ping;

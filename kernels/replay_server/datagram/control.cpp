@@ -85,6 +85,12 @@ void write_reset(const Header &to, uint8_t *out) {
   set(out, field::header::checksum, crc32c(out, body_offset));
 }
 
+void write_cookie(const Header &to, uint64_t cookie, uint8_t *out) {
+  begin_control(Op::cookie, to.session, to.request, flag_reply, out);
+  set(out, field::cookie::value, cookie);
+  set(out, field::header::checksum, crc32c(out, body_offset));
+}
+
 bool send_whole(Wire *wire, const Address &to, const uint8_t *bytes, size_t count) {
   const Part rest{bytes + header_bytes, count - header_bytes};
   return wire->send(to, bytes, &rest, 1);

@@ -1,4 +1,4 @@
-// Headers of datagrams, and the two operations that only datagrams have: ACK and RESET.
+// Headers of datagrams, and the operations that only datagrams have: ACK, RESET and COOKIE.
 
 #ifndef ACCEL_RL_REPLAY_DATAGRAM_CONTROL_HPP
 #define ACCEL_RL_REPLAY_DATAGRAM_CONTROL_HPP
@@ -35,10 +35,14 @@ void write_fragment_header(const uint8_t *frame_header, uint16_t fragment, uint1
 // Turn the header of a fragment into that of the whole frame, as a stream carries it.
 void restore_frame_header(uint8_t *header);
 
-// Both are whole datagrams of body_offset bytes. `flags` is 0 or flag_reply.
+// All are whole datagrams of body_offset bytes. `flags` is 0 or flag_reply.
 void write_ack(uint64_t session, uint64_t request, uint16_t flags, const Ack &ack, uint8_t *out);
 bool read_ack(const uint8_t *bytes, size_t count, Ack *out);
 void write_reset(const Header &to, uint8_t *out);
+void write_cookie(const Header &to, uint64_t cookie, uint8_t *out);
+
+// Behind a HELLO: the cookie that the server gave for it.
+constexpr size_t cookie_bytes = sizeof(uint64_t);
 
 // Sends a datagram that lies in one piece, and stays there until the wire's flush().
 bool send_whole(Wire *wire, const Address &to, const uint8_t *bytes, size_t count);

@@ -8,7 +8,8 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr uint64_t spare_ms = 5000;  // memory for large frames is kept so long
+constexpr uint64_t spare_ms = 5000;    // memory for large frames is kept so long
+constexpr uint64_t cookie_ms = 30000;  // a cookie holds for so long, or twice as long
 
 }  // namespace
 
@@ -45,6 +46,29 @@ void Datagrams::malformed() {
   ++handler_->counters().malformed;
 }
 
+uint64_t Datagrams::cookie_of(const Address &from, const Header &header, uint64_t age) const {
+  struct {
+    uint64_t greeting, period;
+    std::array<uint8_t, Address::most_bytes> address;
+    uint32_t size;
+  } const what = {header.session, now_ms_ / cookie_ms - age, from.bytes, from.size};
+  static_assert(sizeof what == 48, "no padding");
+  return siphash(settings_.cookie_key, reinterpret_cast<const uint8_t *>(&what), sizeof what);
+}
+
+// Whether a HELLO comes from where it says: then it has a cookie that was sent there. Until then
+// nothing of it is kept, so that hellos from nowhere cost the server no room.
+bool Datagrams::has_cookie(const Address &from, const uint8_t *bytes, size_t count,
+                           const Header &header) {
+  if (count == body_offset + cookie_bytes) {
+    const auto given = read_at<uint64_t>(bytes + body_offset);
+    if (given == cookie_of(from, header, 0) || given == cookie_of(from, header, 1)) return true;
+  }
+  write_cookie(header, cookie_of(from, header, 0), control_);
+  if (send_whole(wire_, from, control_, sizeof control_)) ++counts_.out;
+  return false;
+}
+
 // HELLO and AUTH, which one datagram holds, as their replies.
 void Datagrams::handle_handshake(const Address &from, const uint8_t *bytes, size_t count,
                                  const Header &header) {
@@ -62,10 +86,17 @@ void Datagrams::handle_handshake(const Address &from, const uint8_t *bytes, size
     ++counts_.duplicates;  // it came late
     return;
   }
-  if (header.length > handler_->most_bytes(Peer()) || !whole_.resize(count)) return;
+  if (header.length > handler_->most_bytes(Peer())) return;
+  if (hello) {
+    if (count < body_offset || count > body_offset + cookie_bytes) return malformed();
+    if (!has_cookie(from, bytes, count, header)) return;
+    count = body_offset;
+  }
+  if (!whole_.resize(count)) return;
   if (!remote) remote = admit(from, header.session);
   std::memcpy(whole_.data(), bytes, count);
   restore_frame_header(whole_.data());
+  set(whole_.data(), field::header::length, static_cast<uint32_t>(count));
   Frame frame{whole_.data(), {}};
   read_header(frame.bytes, UINT32_MAX, &frame.header);
   send_handshake_reply(*remote, header.op, handler_->handle(*remote, frame, &reply_, now_ms_));

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../core/siphash.hpp"
 #include "../protocol/buffer.hpp"
 #include "../server/handler.hpp"
 #include "control.hpp"
@@ -17,6 +18,7 @@
 namespace accel_rl::replay {
 
 struct DatagramSettings {
+  SipKey cookie_key{};           // random bits
   uint32_t peers = 1024;         // then one that has been idle long leaves
   uint32_t half_open = 256;      // peers that have not used their session yet
   uint32_t handshake_ms = 5000;  // until the session stands, and is used
@@ -116,6 +118,8 @@ class Datagrams {
   void dispatch(const Address &from, const uint8_t *bytes, size_t count);
   void handle_handshake(const Address &from, const uint8_t *bytes, size_t count,
                         const Header &header);
+  uint64_t cookie_of(const Address &from, const Header &header, uint64_t age) const;
+  bool has_cookie(const Address &from, const uint8_t *bytes, size_t count, const Header &header);
   Remote *admit(const Address &from, uint64_t greeting);
   void send_handshake_reply(Remote &remote, uint8_t op, Outcome outcome);
   void confirm(Remote &remote);

@@ -160,6 +160,10 @@ constexpr Field<uint64_t> beyond_low{48};   // bit k: fragment next + 1 + k is t
 constexpr Field<uint64_t> beyond_high{56};  // bit k: fragment next + 65 + k
 }  // namespace ack
 
+namespace cookie {
+constexpr Field<uint64_t> value{40};
+}  // namespace cookie
+
 }  // namespace field
 
 }  // namespace accel_rl::replay

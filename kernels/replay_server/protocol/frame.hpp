@@ -36,8 +36,9 @@ enum class Op : uint8_t {
   snapshot,
   ping,
   bye,
-  ack,  // of datagrams only: a handler knows neither
+  ack,  // of datagrams only, as those below: a handler knows none of them
   reset,
+  cookie,
 };
 constexpr uint8_t last_op = static_cast<uint8_t>(Op::bye);  // of a handler
 

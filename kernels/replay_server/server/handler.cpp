@@ -99,6 +99,7 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
     case Op::welcome:
     case Op::ack:
     case Op::reset:
+    case Op::cookie:
       break;
   }
   return fail(frame.header, Status::unknown_op, "", reply);

@@ -54,7 +54,7 @@ struct Waiting {
   FrameBuffer frame;     // of a PUSH
   // Where it is found.
   WaitingQueue *queue = nullptr;
-  std::multimap<uint64_t, WaitingQueue::iterator>::iterator deadline = {};
+  std::multimap<uint64_t, WaitingQueue::iterator>::iterator deadline;
 };
 
 enum class Outcome : uint8_t {

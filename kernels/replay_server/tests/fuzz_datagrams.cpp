@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   DatagramSettings caps;
   caps.peers = 4, caps.half_open = 2, caps.peer_bytes = 1 << 18, caps.reply_bytes = 1 << 16;
   World world(1, {1, 0, 0, 0}, settings(), caps);
+  world.end.record = true;
   uint64_t token = 0;
   const auto put = [&world](uint8_t *frame, size_t length) {
     const Part rest{frame + header_bytes, length - header_bytes};
@@ -23,6 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (data[0] & 2) {
     Request hello(Op::hello);
     hello.session(7);
+    put(hello.bytes.data(), hello.bytes.size());
+    const auto cookie = get(world.end.sent.back().data(), field::cookie::value);
+    hello.section(&cookie, sizeof cookie);
     put(hello.bytes.data(), hello.bytes.size());
     token = first_token;
     Request open = opening(16), items = push({1, 2, 3, 4});
@@ -43,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       std::copy_n(data + 1, std::min(body, length), frame.begin());
       set(frame.data(), field::header::magic, frame_magic);
       set(frame.data(), field::header::version, frame_version);
-      set(frame.data(), field::header::op, get(frame.data(), field::header::op) % 18);
+      set(frame.data(), field::header::op, get(frame.data(), field::header::op) % 19);
       set(frame.data(), field::header::flags, 0);
       // Numbers of requests and fragments that meet others, and lengths that may be so.
       if (token != 0 && get(frame.data(), field::header::op) != static_cast<uint8_t>(Op::hello))

@@ -44,8 +44,18 @@ struct Hand {
   size_t replies() const { return world.end.sent.size(); }
   bool last_is(Op op) const { return replies() > 0 && last().op == static_cast<uint8_t>(op); }
 
+  // A HELLO with the cookie that the one without got.
+  Request hello(uint64_t greeting = 77, uint32_t from = 0) {
+    Request asks(Op::hello);
+    put(whole(asks.session(greeting)), from);
+    CHECK(last_is(Op::cookie), "no cookie");
+    const auto cookie = get(world.end.sent.back().data(), field::cookie::value);
+    Request again(Op::hello);
+    again.section(&cookie, sizeof cookie);
+    return std::move(again.session(greeting));
+  }
   void greet(uint64_t greeting = 77, uint32_t from = 0) {
-    put(whole(Request(Op::hello).session(greeting)), from);
+    put(whole(hello(greeting, from)), from);
     CHECK(last_is(Op::welcome), "no welcome");
     token = last().session;
   }
@@ -87,6 +97,36 @@ static void test_unknown() {
   CHECK(hand.replies() == 1, "a small one is answered by a larger one");
 }
 
+// Hellos from nowhere leave nothing behind, and a cookie is of its address, number and time.
+static void test_cookies() {
+  Hand hand;
+  for (uint64_t k = 1; k <= 5000; ++k)
+    hand.put(hand.whole(Request(Op::hello).session(k)), static_cast<uint32_t>(k));
+  CHECK(hand.world.server.peers() == 0 && hand.world.handler.statistics().connections == 0,
+        "%zu peers", hand.world.server.peers());
+  CHECK(hand.world.end.sent.back().size() <= body_offset, "more than was sent");
+  Request asks = hand.hello(77, 1);
+  hand.put(hand.whole(asks), 2);
+  CHECK(hand.last_is(Op::cookie), "another one's address");
+  hand.put(hand.whole(asks.session(78)), 1);
+  CHECK(hand.last_is(Op::cookie), "another number");
+  hand.world.network.now_us += 70000000;
+  hand.put(hand.whole(asks.session(77)), 1);
+  CHECK(hand.last_is(Op::cookie) && hand.world.server.peers() == 0, "an old one");
+  asks = hand.hello(77, 1);
+  hand.world.network.now_us += 20000000;
+  hand.put(hand.whole(asks), 1);
+  CHECK(hand.last_is(Op::welcome) && hand.world.server.peers() == 1, "a good one");
+  CHECK(hand.counts().resets == 0 && hand.counts().malformed == 0, "another answer");
+}
+
+static void test_siphash() {  // the paper's example
+  uint8_t bytes[15];
+  for (uint8_t k = 0; k < 15; ++k) bytes[k] = k;
+  const SipKey key = {UINT64_C(0x0706050403020100), UINT64_C(0x0F0E0D0C0B0A0908)};
+  CHECK(siphash(key, bytes, 15) == UINT64_C(0xA129CA6149BE45E5), "not SipHash-2-4");
+}
+
 static void test_replies_again() {
   Hand hand;
   hand.greet();
@@ -108,7 +148,7 @@ static void test_replies_again() {
   CHECK(hand.replies() == before, "a late one is answered");
   CHECK(hand.world.handler.tables()[0]->stats().inserts == 4, "a late push is carried out");
   // The same hello again has the same session, and one that comes late takes it from nobody.
-  hand.put(hand.whole(Request(Op::hello).session(77)));
+  hand.put(hand.whole(Request(Op::hello).session(77)));  // of whom it knows it asks for no cookie
   CHECK(hand.last_is(Op::welcome) && hand.last().session == hand.token, "another session");
   CHECK(hand.world.handler.statistics().sessions == 1, "sessions");
 }
@@ -288,6 +328,8 @@ static void test_unused() {
 
 int main() {
   test_unknown();
+  test_cookies();
+  test_siphash();
   test_replies_again();
   test_pieces();
   test_claims();
