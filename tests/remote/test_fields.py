@@ -33,6 +33,8 @@ LAYOUTS = {
     "stats_reply": (wire.STATS_REPLY, wire.FIXED),
     "publish": (wire.PUBLISH, wire.FIXED),
     "fetch": (wire.FETCH, wire.FIXED),
+    "remove": (wire.DELETE, wire.FIXED),
+    "next_table": (wire.NEXT_TABLE, wire.FIXED),
     "fetch_reply": (wire.FETCH_REPLY, wire.FIXED),
 }
 # What Python neither writes nor reads: datagrams are C++'s, and a publisher knows its version.
@@ -86,6 +88,8 @@ def on_page():
     for op in ("PUSH", "SAMPLE", "UPDATE", "STATS", "PUBLISH", "FETCH"):
         text = re.search(rf"\*\*{op} \(\d+\)\.\*\*(.*?)\n\n", PAGE, re.DOTALL)[1]
         texts[op.lower()], _, texts[f"{op.lower()}_reply"] = text.partition("Reply:")
+    texts["remove"] = PAGE.partition("**DELETE (18).**")[2].partition("\n\n")[0]
+    texts["next_table"] = PAGE.partition("**NEXT_TABLE (19).**")[2].partition("\n\n")[0]
     fields = {}
     for frame, text in texts.items():
         found = []

@@ -189,19 +189,23 @@ class Server {
 
   nb::dict stats() {
     ServerStats now;
+    bool draining = false;
     {
       const nb::gil_scoped_release released;
       const auto lock = loop_->hold();
       now.server = handler_->statistics();
+      draining = handler_->draining();
       for (const auto &each : handler_->tables())
-        now.tables.emplace_back(each->config().name, each->stats());
+        if (each) now.tables.emplace_back(each->config().name, each->stats());
       for (const auto &each : udp_) now.add(each->counts());
       if (network_) {
         now.add(network_->datagram_counts());
         now.network = network_->counters();
       }
     }
-    return now.describe();
+    nb::dict out = now.describe();
+    out["draining"] = draining;
+    return out;
   }
 
   // Waits until it is on the disk.

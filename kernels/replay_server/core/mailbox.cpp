@@ -35,4 +35,12 @@ Status Mailbox::fetch(const std::string &name, uint64_t newer_than, bool any,
   return Status::ok;
 }
 
+bool Mailbox::remove(const std::string &name) {
+  const auto found = messages_.find(name);
+  if (found == messages_.end()) return false;
+  bytes_ -= found->second->bytes.size();
+  messages_.erase(found);
+  return true;
+}
+
 }  // namespace accel_rl::replay

@@ -32,6 +32,9 @@ class Mailbox {
   Status fetch(const std::string &name, uint64_t newer_than, bool any,
                std::shared_ptr<const Message> *message) const;
 
+  // False if nothing has that name. Its versions may begin anew.
+  bool remove(const std::string &name);
+
   Mailbox emptied() const { return Mailbox(most_bytes_, most_names_); }  // with the same caps
   uint64_t bytes() const { return bytes_; }
   const Messages &messages() const { return messages_; }

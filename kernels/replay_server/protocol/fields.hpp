@@ -160,6 +160,15 @@ constexpr Field<uint64_t> beyond_low{48};   // bit k: fragment next + 1 + k is t
 constexpr Field<uint64_t> beyond_high{56};  // bit k: fragment next + 65 + k
 }  // namespace ack
 
+namespace remove {
+constexpr Field<uint8_t> message{40};  // 1: a name in the mailbox
+constexpr Field<uint16_t> name_bytes{42};
+}  // namespace remove
+
+namespace next_table {
+constexpr Field<uint16_t> from{40};  // the least number
+}  // namespace next_table
+
 namespace cookie {
 constexpr Field<uint64_t> value{40};
 }  // namespace cookie

@@ -36,11 +36,14 @@ enum class Op : uint8_t {
   snapshot,
   ping,
   bye,
-  ack,  // of datagrams only, as those below: a handler knows none of them
+  ack,  // of datagrams only, with the two below: a handler knows none of them
   reset,
   cookie,
+  remove,  // of a table, or of a name in the mailbox
+  next_table,
+  drain,
 };
-constexpr uint8_t last_op = static_cast<uint8_t>(Op::bye);  // of a handler
+constexpr uint8_t last_op = static_cast<uint8_t>(Op::drain);
 
 enum Flag : uint16_t {
   flag_reply = 1,    // from a server

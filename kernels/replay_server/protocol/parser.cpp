@@ -106,10 +106,16 @@ Status check_request(const Frame &frame) {
   if ((header.flags & ~known_flags) || (header.flags & flag_reply) || header.status != 0 ||
       header.fragment != 0 || header.fragments != 1)
     return Status::malformed;
-  const bool reply_only = header.op == static_cast<uint8_t>(Op::challenge) ||
-                          header.op == static_cast<uint8_t>(Op::welcome);
-  if (header.op == 0 || header.op > last_op || reply_only) return Status::unknown_op;
-  return Status::ok;
+  switch (static_cast<Op>(header.op)) {
+    case Op::challenge:
+    case Op::welcome:
+    case Op::ack:
+    case Op::reset:
+    case Op::cookie:
+      return Status::unknown_op;  // only replies, or only of datagrams
+    default:
+      return header.op == 0 || header.op > last_op ? Status::unknown_op : Status::ok;
+  }
 }
 
 Status parse_hello(const Frame &frame, Hello *out) {
@@ -193,6 +199,28 @@ Status parse_fetch(const Frame &frame, Fetch *out) {
   if (!sections.finished()) return Status::malformed;
   out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
   return is_name(out->name) ? Status::ok : Status::bad_name;
+}
+
+Status parse_remove(const Frame &frame, Remove *out) {
+  const uint8_t message = get(frame.bytes, field::remove::message);
+  const uint16_t name_bytes = get(frame.bytes, field::remove::name_bytes);
+  out->message = message;
+  if (message > 1 || !zero(frame, field::remove::message.end(), field::remove::name_bytes.offset) ||
+      !zero(frame, field::remove::name_bytes.end(), body_offset))
+    return Status::malformed;
+  Sections sections(frame);
+  const uint8_t *name = sections.take(name_bytes, 1);
+  if (!sections.finished()) return Status::malformed;
+  out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
+  return is_name(out->name) ? Status::ok : Status::bad_name;
+}
+
+Status parse_next_table(const Frame &frame, uint16_t *from) {
+  *from = get(frame.bytes, field::next_table::from);
+  return frame.header.length == body_offset &&
+                 zero(frame, field::next_table::from.end(), body_offset)
+             ? Status::ok
+             : Status::malformed;
 }
 
 Status parse_empty(const Frame &frame) {

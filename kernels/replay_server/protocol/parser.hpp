@@ -71,6 +71,11 @@ struct Fetch {
   std::string name;
 };
 
+struct Remove {
+  bool message;  // not a table
+  std::string name;
+};
+
 Status parse_hello(const Frame &frame, Hello *out);
 Status parse_auth(const Frame &frame, const uint8_t **mac);  // [mac_bytes]
 // `why` says more of a configuration that is not ok.
@@ -82,6 +87,8 @@ Status parse_sample(const Frame &frame, const Limits &limits, SampleRequest *out
 Status parse_update(const Frame &frame, const Limits &limits, Update *out);
 Status parse_publish(const Frame &frame, Publish *out);
 Status parse_fetch(const Frame &frame, Fetch *out);
+Status parse_remove(const Frame &frame, Remove *out);
+Status parse_next_table(const Frame &frame, uint16_t *from);
 // STATS, SNAPSHOT and BYE have nothing but a header and empty fixed fields.
 Status parse_empty(const Frame &frame);
 

@@ -16,6 +16,7 @@ Status Handler::restore(const std::string &path, std::string *why) {
   if (status != Status::ok) return status;
   for (const auto &table : tables_) {
     table_bytes_ += Table::bytes_needed(table->config());
+    ++open_tables_;
     std::vector<size_t> bytes;
     for (const Column &column : table->config().columns) bytes.push_back(column.bytes());
     column_bytes_.push_back(std::move(bytes));
@@ -95,6 +96,12 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
       return ping(frame, reply);
     case Op::bye:
       return bye(peer, frame, reply);
+    case Op::remove:
+      return remove(peer, frame, reply);
+    case Op::next_table:
+      return next_table(frame, reply);
+    case Op::drain:
+      return drain(frame, reply);
     case Op::challenge:
     case Op::welcome:
     case Op::ack:
@@ -111,18 +118,18 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
   const Status parsed = parse_open_table(frame, &request, &why);
   if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
   if (parsed != Status::ok) return fail(frame.header, parsed, why, reply);
-  size_t number = 0;
-  while (number < tables_.size() && tables_[number]->config().name != request.config.name) ++number;
+  const size_t number = find_table(request.config.name);
   if (number == tables_.size()) {
     if (!request.create || !request.described)
       return fail(frame.header, Status::no_such_table, request.config.name, reply);
     const uint64_t bytes = Table::bytes_needed(request.config);
-    if (tables_.size() >= settings_.tables || bytes > settings_.table_bytes - table_bytes_)
+    if (open_tables_ >= settings_.tables || number >= no_table ||
+        bytes > settings_.table_bytes - table_bytes_)
       return fail(frame.header, Status::limit,
                   "the table needs " + std::to_string(bytes) + " B; of " +
                       std::to_string(settings_.table_bytes) + " B in " +
                       std::to_string(settings_.tables) + " tables, " +
-                      std::to_string(table_bytes_) + " B in " + std::to_string(tables_.size()) +
+                      std::to_string(table_bytes_) + " B in " + std::to_string(open_tables_) +
                       " are in use",
                   reply);
     std::vector<size_t> column_bytes;
@@ -137,18 +144,12 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     tables_.push_back(std::move(table));
     column_bytes_.push_back(std::move(column_bytes));
     table_bytes_ += bytes;
+    ++open_tables_;
   }
   const TableConfig &config = tables_[number]->config();
   if (request.described && request.config != config)
     return fail(frame.header, Status::table_differs, config.name, reply);
-  Header header = frame.header;
-  header.table = static_cast<uint16_t>(number);
-  layout_.clear();
-  layout_.add(description_bytes(config), 1);
-  if (!begin_reply(reply, header, Op::open_table, Status::ok, layout_)) return Outcome::close;
-  write_description(reply->data(), config);
-  finish_reply(reply);
-  return Outcome::reply;
+  return describe(number, frame.header, reply);
 }
 
 Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
@@ -232,7 +233,8 @@ Status Handler::begin_snapshot(std::string *why) {
   }
   std::vector<Table *> tables;
   tables.reserve(tables_.size());
-  for (const auto &table : tables_) tables.push_back(table.get());
+  for (const auto &table : tables_)
+    if (table) tables.push_back(table.get());
   return snapshots_.begin(settings_.snapshot_path, tables, &mailbox_, why);
 }
 

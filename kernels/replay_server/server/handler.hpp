@@ -64,6 +64,9 @@ enum class Outcome : uint8_t {
   close,            // the connection ends
 };
 
+// Why a server that is drained refuses a request.
+constexpr const char *drained = "the server is drained, and ends";
+
 class Handler {
  public:
   using Deliver = std::function<void(Peer &, FrameBuffer &)>;
@@ -93,7 +96,10 @@ class Handler {
   ServiceTime &service_time() { return service_time_; }
   Statistics &counters() { return statistics_; }
   const Statistics &statistics();  // counters, and what is there now
+  // By number; null: it was removed, and no other table gets its number.
   const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
+  // True once a client has asked for it: then no session begins, and nothing is pushed.
+  bool draining() const { return draining_; }
 
  private:
   // A sample that takes longer than others should wait is drawn in steps.
@@ -127,6 +133,11 @@ class Handler {
   Outcome fetch(const Frame &frame, FrameBuffer *reply);
   Outcome snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome ping(const Frame &frame, FrameBuffer *reply);
+  Outcome remove(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  Outcome next_table(const Frame &frame, FrameBuffer *reply);
+  Outcome drain(const Frame &frame, FrameBuffer *reply);
+  Outcome describe(size_t number, const Header &header, FrameBuffer *reply);
+  size_t find_table(const std::string &name) const;
   Outcome dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
 
   Table *table_of(const Header &header);
@@ -154,6 +165,8 @@ class Handler {
   std::vector<std::vector<size_t>> column_bytes_;  // of each table
   std::deque<Queues> queues_;                      // of each table
   uint64_t table_bytes_ = 0, waiting_bytes_ = 0;
+  uint32_t open_tables_ = 0;
+  bool draining_ = false;
   Mailbox mailbox_;
   Snapshots snapshots_;
   std::vector<std::pair<Peer *, Header>> for_snapshot_;        // requests that wait for its end

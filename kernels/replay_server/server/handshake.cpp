@@ -9,6 +9,8 @@ Outcome Handler::hello(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (parse_hello(frame, &request) != Status::ok)
     return refuse(frame.header, Status::malformed, reply);
   if (peer.state != Peer::State::fresh) return refuse(frame.header, Status::out_of_order, reply);
+  if (draining_ && request.resume == 0)
+    return fail_and_close(frame.header, Status::unavailable, drained, reply);
   std::memcpy(peer.transcript + challenge_bytes, request.nonce, nonce_bytes);
   write_at(peer.transcript + challenge_bytes + nonce_bytes, request.resume);
   if (!settings_.authenticate) return welcome(peer, frame.header, nullptr, reply);

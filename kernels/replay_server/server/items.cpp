@@ -58,6 +58,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
   if (!table) return fail(header, Status::no_such_table, "", reply);
   Outcome outcome;
   if (replay_reply(peer, header, reply, &outcome)) return outcome;
+  if (draining_) return fail(header, Status::unavailable, drained, reply);
   const Status parsed = parse_push(frame, settings_.limits, column_bytes_[header.table], &push_);
   if (parsed == Status::malformed) return refuse(header, parsed, reply);
   if (parsed != Status::ok) {

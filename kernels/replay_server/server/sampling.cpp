@@ -85,6 +85,13 @@ void Handler::serve_samplings(uint64_t now_ms, const Deliver &deliver) {
   }
   Peer &peer = *(*first)->peer;
   const uint64_t began = clock_us();
+  if (!table_of((*first)->header)) {  // it was removed meanwhile
+    const bool written = write_error(&late_, (*first)->header, Status::no_such_table, "");
+    samplings_.erase(first);
+    --peer.sampling;
+    if (written) deliver(peer, late_);
+    return;
+  }
   if ((*first)->begun && !continue_sampling(first->get())) {
     service_time_.charge(&peer.served_us, clock_us() - began);
     return;

@@ -60,6 +60,13 @@ bool Handler::serve_first(WaitingQueue *queue, bool is_push, const Deliver &deli
   Waiting &first = queue->front();
   const uint16_t number = first.header.table;
   const Frame frame{first.frame.data(), first.header};
+  if (!tables_[number]) {  // it was removed meanwhile
+    Peer &peer = *first.peer;
+    const bool written = write_error(&late_, first.header, Status::no_such_table, "");
+    unpark(queue->begin());
+    if (written) deliver(peer, late_);
+    return true;
+  }
   if (is_push) {
     parse_push(frame, settings_.limits, column_bytes_[number], &push_);  // as it was when it came
     if (tables_[number]->can_push(push_.items) == Status::retry) return false;

@@ -25,6 +25,7 @@ from accel_rl.cli import (
     import_log,
     play,
     plot,
+    replay_operations,  # noqa: F401 - adds commands to replay_server's
     replay_server,
     report,
     resume,
@@ -126,7 +127,7 @@ app.command("import", epilog=import_log.EXAMPLES)(import_log.import_log)
 app.add_typer(train.app, name="train")
 app.add_typer(compose.app, name="compose")
 app.command(epilog=apex.EXAMPLES)(apex.apex)
-app.command(epilog=replay_server.EXAMPLES)(replay_server.replay_server)
+app.add_typer(replay_server.app)
 app.command(epilog=resume.EXAMPLES)(resume.resume)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

@@ -2,10 +2,11 @@
 
 import shlex
 import stat
+import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +19,10 @@ EXAMPLES = console.examples(
     "accel-rl replay-server --unix runs/replay.sock --host none",
     "accel-rl replay-server --shm runs/replay.shm --idle spin",
     "accel-rl replay-server --host 0.0.0.0 --secret-file secret --snapshot runs/replay.snapshot",
+    "accel-rl replay-server stats tcp://127.0.0.1:7077",
 )
+
+POLL = 0.2  # seconds between two looks at whether the server is to end
 
 IdlePolicy = Literal["block", "spin", "yield", "sleep"]
 
@@ -55,7 +59,20 @@ def _limits(path: Path | None, words: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def _is_drained(server: Any) -> bool:
+    """Return whether a client has asked for the server's end, and nothing waits."""
+    now = server.stats()
+    return bool(now["draining"]) and now["waiting"] == 0
+
+
+app = typer.Typer(
+    name="replay-server", invoke_without_command=True, rich_markup_mode="markdown", epilog=EXAMPLES
+)
+
+
+@app.callback()
 def replay_server(
+    context: typer.Context,
     host: Annotated[
         str, typer.Option(help="Address in numbers to listen on for TCP; none: no TCP.")
     ] = "127.0.0.1",
@@ -117,6 +134,8 @@ def replay_server(
     Clients make the tables. An address that other machines reach needs a secret. Ctrl-C or SIGTERM
     ends it, with a last snapshot if it has a path for one, which no other server may have.
     """
+    if context.invoked_subcommand is not None:
+        return
     from accel_rl import remote
     from accel_rl.remote.module import native
 
@@ -163,7 +182,11 @@ def replay_server(
                 console.print_json({"addresses": server.addresses})
             else:
                 typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
-            while not wait(every or None):
+            due = time.monotonic() + every
+            while not (wait(POLL) or _is_drained(server)):
+                if not every or time.monotonic() < due:
+                    continue
+                due = time.monotonic() + every
                 try:
                     server.snapshot()
                 except remote.SnapshotFailed as error:  # tables stay; the next may succeed

@@ -22,7 +22,7 @@ from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
-_CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH)  # unknown outcome if the reply is lost
+_CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH, Op.DELETE)  # unknown outcome if the reply is lost
 
 
 class Numbered:

@@ -110,6 +110,52 @@ class ReplayClient(Calls):
             (version,) = wire.FETCH_REPLY.unpack_from(reply, wire.FIXED)
             return version, bytes(reply[wire.BODY :])
 
+    def tables(self) -> list[TableSpec]:
+        """Return the specifications of all tables, in the order in which they were made."""
+        found: list[TableSpec] = []
+        number = 0
+        with self.lock:
+            while True:
+                frame = wire.request_frame(Op.NEXT_TABLE, fixed=wire.NEXT_TABLE.pack(number))
+                header, reply = self.call(frame, "list tables", also=_NONE_NEWER)
+                if header.status == _NONE_NEWER:
+                    return found
+                found.append(wire.described(reply))
+                number = header.table + 1
+
+    def delete_table(self, name: str) -> None:
+        """Delete a table; who waits for it, or uses it still, gets NoSuchTable.
+
+        Raises:
+          NoSuchTable: if the table does not exist.
+          SnapshotFailed: while a snapshot is being written.
+        """
+        self._delete(name, False, f"delete table {name!r}")
+        with self.lock:
+            self._remote.pop(name, None)
+            self._tables.pop(name, None)
+
+    def delete_message(self, name: str) -> None:
+        """Delete a name from the mailbox; its versions may begin anew.
+
+        Raises:
+          RequestRefused: if the mailbox does not have the name.
+        """
+        self._delete(name, True, f"delete message {name!r}")
+
+    def _delete(self, name: str, message: bool, what: str) -> None:
+        label = name.encode()
+        fixed = wire.DELETE.pack(message, len(label))
+        self.call(wire.request_frame(Op.DELETE, fixed=fixed, sections=(label,)), what)
+
+    def drain(self) -> None:
+        """Ask the server for its end: it takes no more sessions and pushes.
+
+        `accel-rl replay-server` then answers what waits, writes its last snapshot and ends; a
+        `ReplayServer` only says so in its `stats`.
+        """
+        self.call(wire.request_frame(Op.DRAIN), "drain")
+
     def stats(self) -> dict[str, int]:
         """Return the server's counters, by the names of `wire.SERVER_COUNTS`."""
         with self.lock:

@@ -145,7 +145,7 @@ class ReplayServer(Closing):
         """Return the counters of `wire.SERVER_COUNTS`, and under "tables" those of each table.
 
         With UDP or DPDK, "datagrams" has the datagram counters; with DPDK, "network" has the
-        counters of its ports.
+        counters of its ports. "draining" is true once a client has asked for the server's end.
         """
         return self._server.stats()
 

@@ -38,6 +38,9 @@ class Op(enum.IntEnum):
     SNAPSHOT = 12
     PING = 13
     BYE = 14
+    DELETE = 18
+    NEXT_TABLE = 19
+    DRAIN = 20
 
 
 # Layouts; tests/remote/golden/fields.csv has every field. "<": little-endian, without padding.
@@ -55,6 +58,8 @@ UPDATE = struct.Struct("<" + _HEADER + "I20x")  # items
 
 # Fixed fields of the other requests and of replies, which begin at FIXED.
 FIXED = HEADER.size
+DELETE = struct.Struct("<BxH")  # 1 for a name in the mailbox, bytes of the name
+NEXT_TABLE = struct.Struct("<H")  # the least number
 HELLO = struct.Struct("<Q16s")  # session to resume, nonce
 WELCOME = struct.Struct("<IIIB")  # frame bytes, items, session's ms without a connection, resumed
 # Capacity, flags, sampler, columns, exponent, bytes of the name, limited, least size, samples per
