@@ -4,7 +4,9 @@ import dataclasses
 from typing import NamedTuple
 
 MINATAR = ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
-ABLATED = ("Breakout", "Asterix")  # games of the table of Rainbow's components
+# Games of the table of Rainbow's components, and steps: a fifth of the other tables', as there are 16
+# trainings of five seeds.
+ABLATED, ABLATED_STEPS = ("Breakout", "Asterix"), 200_000
 AGENTS = {  # of MinAtar
     "DQN": ("dqn",),
     "DQN, PER": ("dqn", "--replay", "per"),
@@ -77,9 +79,11 @@ def parts() -> list[Part]:
             found.append(Part("MinAtar", environment, agent, command, seeds=5))
     for game in ABLATED:
         environment = f"{game}-MinAtar"
+        ablations = {"DQN, none of them": ("dqn",), "Rainbow, all of them": ("rainbow",)}
         for component, word in WITHOUT.items():
-            command = ("rainbow", environment, word, "--seeds", "5")
-            system = f"Rainbow without {component}"
+            ablations[f"Rainbow without {component}"] = ("rainbow", word)
+        for system, (agent, *words) in ablations.items():
+            command = (agent, environment, *words, "--seeds", "5", "--steps", str(ABLATED_STEPS))
             found.append(Part("Rainbow's components", environment, system, command, seeds=5))
     for environment in BRAX:
         add_continuous("Brax", environment, 3, "--steps", "100000")
