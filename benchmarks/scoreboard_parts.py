@@ -4,8 +4,8 @@ import dataclasses
 from typing import NamedTuple
 
 MINATAR = ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
-# Games of the table of Rainbow's components, and steps: a fifth of the other tables', as there are 16
-# trainings of five seeds.
+# Games of the table of Rainbow's components, and steps: a fifth of the other tables', as there are
+# 16 trainings of five seeds.
 ABLATED, ABLATED_STEPS = ("Breakout", "Asterix"), 200_000
 AGENTS = {  # of MinAtar
     "DQN": ("dqn",),

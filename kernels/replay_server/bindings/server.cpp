@@ -194,6 +194,7 @@ class Server {
       const nb::gil_scoped_release released;
       const auto lock = loop_->hold();
       now.server = handler_->statistics();
+      now.latencies = handler_->latencies();
       draining = handler_->draining();
       for (const auto &each : handler_->tables())
         if (each) now.tables.emplace_back(each->config().name, each->stats());

@@ -33,6 +33,7 @@ nb::dict of_table(const Stats &stats) {
   out["size"] = stats.size;
   out["refused"] = stats.refused;
   out["waited"] = stats.waited;
+  out["ages"] = stats.ages;
   return out;
 }
 
@@ -51,6 +52,14 @@ nb::dict ServerStats::describe() const {
   nb::dict out = named(statistics_names, server), of_tables;
   for (const auto &[name, stats] : tables) of_tables[name.c_str()] = of_table(stats);
   out["tables"] = of_tables;
+  nb::dict of_ops;
+  for (size_t op = 0; op <= last_op; ++op) {
+    nb::list counts;
+    uint64_t all = 0;
+    for (const uint64_t count : latencies.counts[op]) counts.append(count), all += count;
+    if (all > 0) of_ops[nb::int_(op)] = nb::make_tuple(counts, 1e-6 * latencies.us[op]);
+  }
+  out["latencies"] = of_ops;
   if (datagrams) out["datagrams"] = named(datagram_count_names, *datagrams);
   if (network) out["network"] = named(net_counter_names, *network);
   return out;

@@ -19,6 +19,7 @@ namespace accel_rl::replay::bindings {
 // A copy, so that it can be described once the server goes on.
 struct ServerStats {
   Statistics server;
+  Latencies latencies;
   std::vector<std::pair<std::string, Stats>> tables;  // by their names
   std::optional<DatagramCounts> datagrams;            // of all transports that have them
   std::optional<NetCounters> network;

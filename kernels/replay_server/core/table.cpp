@@ -68,7 +68,8 @@ float Table::weight_of(float priority) const {
 double Table::total() const { return weighted() ? tree_.total() : size_; }
 
 Stats Table::stats() const {
-  return {limiter_.inserts(), limiter_.samples(), updates_, stale_, size_, refused_, waited_};
+  return {
+      limiter_.inserts(), limiter_.samples(), updates_, stale_, size_, refused_, waited_, ages_};
 }
 
 Status Table::can_push(uint32_t count) const {
@@ -154,9 +155,12 @@ bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
 }
 
 // Copy the items of draws `first` on, of a search where that is what draws them.
-void Table::copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out) const {
-  for (uint32_t k = first; k < first + count; ++k)
-    store_.prefetch(out->slots[search ? search->place(k) : k]);
+void Table::copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out) {
+  for (uint32_t k = first; k < first + count; ++k) {
+    const uint32_t slot = out->slots[search ? search->place(k) : k];
+    store_.prefetch(slot);
+    ages_ += cursor_ > slot ? cursor_ - 1 - slot : config_.capacity - 1 - slot + cursor_;
+  }
   if (!search || search->in_order()) {
     const uint32_t *slots = out->slots + first;
     store_.gather(slots, count, out->columns, first);

@@ -47,6 +47,7 @@ struct Stats {
   uint64_t size = 0;                  // items held
   uint64_t refused = 0;               // calls refused for what they asked
   uint64_t waited = 0;                // requests that a server parked
+  uint64_t ages = 0;                  // of items drawn, in items pushed since, summed up
 };
 
 class Table {
@@ -97,7 +98,7 @@ class Table {
   void draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint32_t count,
                         const SampleOut &out) const;
   void draw_uniform(uint64_t seed, uint32_t first, uint32_t count, const SampleOut &out) const;
-  void copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out) const;
+  void copy(const AmperSearch *search, uint32_t first, uint32_t count, SampleOut *out);
 
   TableConfig config_;
   Store store_;
@@ -107,7 +108,7 @@ class Table {
   Shadow shadow_;  // while a snapshot is written
   uint32_t size_ = 0, cursor_ = 0;
   float highest_priority_ = 0;  // ever given; 0: none yet
-  uint64_t updates_ = 0, stale_ = 0, refused_ = 0, waited_ = 0;
+  uint64_t updates_ = 0, stale_ = 0, refused_ = 0, waited_ = 0, ages_ = 0;
 };
 
 // Whether all are finite and at least 0.

@@ -1,5 +1,7 @@
 #include "handler.hpp"
 
+#include "../core/clock.hpp"
+
 namespace accel_rl::replay {
 
 constexpr const char *name_rule = "a name must be 1 to 255 printable bytes of UTF-8";
@@ -67,7 +69,10 @@ Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
   if (greeting == ready) return fail_and_close(header, Status::out_of_order, "", reply);
   if (!greeting && header.session != peer.session->token)
     return fail_and_close(header, Status::wrong_session, "", reply);
-  return dispatch(peer, frame, reply, now_ms);
+  came_us_ = clock_us();
+  const Outcome outcome = dispatch(peer, frame, reply, now_ms);
+  if (outcome != Outcome::waits) latencies_.add(header.op, clock_us() - came_us_);
+  return outcome;
 }
 
 Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {

@@ -17,6 +17,7 @@
 #include "../core/table.hpp"
 #include "../protocol/parser.hpp"
 #include "../protocol/writer.hpp"
+#include "latencies.hpp"
 #include "service_time.hpp"
 #include "sessions.hpp"
 #include "settings.hpp"
@@ -52,6 +53,7 @@ struct Waiting {
   Header header;
   SampleRequest sample;  // of a SAMPLE
   FrameBuffer frame;     // of a PUSH
+  uint64_t began_us;     // when it came
   // Where it is found.
   WaitingQueue *queue = nullptr;
   std::multimap<uint64_t, WaitingQueue::iterator>::iterator deadline;
@@ -95,6 +97,7 @@ class Handler {
 
   ServiceTime &service_time() { return service_time_; }
   Statistics &counters() { return statistics_; }
+  const Latencies &latencies() const { return latencies_; }
   const Statistics &statistics();  // counters, and what is there now
   // By number; null: it was removed, and no other table gets its number.
   const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
@@ -108,6 +111,7 @@ class Handler {
     Header header;
     SampleRequest request;
     bool begun = false;
+    uint64_t began_us = 0;  // when it came
     FrameBuffer reply;
     std::vector<std::byte *> columns;  // in the reply
     SampleOut out;
@@ -160,6 +164,7 @@ class Handler {
 
   Settings settings_;
   Statistics statistics_;
+  Latencies latencies_;
   Sessions sessions_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::vector<size_t>> column_bytes_;  // of each table
@@ -171,7 +176,8 @@ class Handler {
   Snapshots snapshots_;
   std::vector<std::pair<Peer *, Header>> for_snapshot_;        // requests that wait for its end
   std::multimap<uint64_t, WaitingQueue::iterator> deadlines_;  // in ms, of all that are parked
-  bool changed_ = false;                                       // something that waits may go on
+  uint64_t came_us_ = 0;  // when the request that is handled now came
+  bool changed_ = false;  // something that waits may go on
   std::deque<std::unique_ptr<Sampling>> samplings_;
   ServiceTime service_time_;
   // Scratch of one call, kept to reuse its memory.

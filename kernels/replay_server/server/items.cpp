@@ -77,7 +77,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
       return fail(header, Status::bad_count, never(push_.items, "an insert"), reply);
     }
     table->count_waited();
-    Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}};
+    Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}, came_us_};
     if (!waiting.frame.append(frame.bytes, header.length)) return Outcome::close;
     status = park(std::move(waiting), &queues.pushes);
     if (status == Status::ok) return Outcome::waits;
@@ -128,6 +128,7 @@ Outcome Handler::sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
   if (peer.sampling >= settings_.waiting) return fail(header, Status::limit, "", reply);
   auto sampling = std::make_unique<Sampling>();
   sampling->peer = &peer, sampling->header = header, sampling->request = request;
+  sampling->began_us = came_us_;
   samplings_.push_back(std::move(sampling));
   ++peer.sampling;
   return Outcome::waits;
@@ -146,7 +147,8 @@ Outcome Handler::answer_sample(Peer &peer, const Header &header, const SampleReq
       return fail(header, Status::bad_count, never(request.batch, "a sample"), reply);
     }
     table->count_waited();
-    status = park({&peer, now_ms + request.timeout_ms, header, request, {}}, &queues.samples);
+    status =
+        park({&peer, now_ms + request.timeout_ms, header, request, {}, came_us_}, &queues.samples);
     if (status == Status::ok) return Outcome::waits;
   }
   return fail(header, status, "", reply);

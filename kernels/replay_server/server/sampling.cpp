@@ -47,7 +47,7 @@ Outcome Handler::do_sample(Peer &peer, const Header &header, const SampleRequest
   if (continue_sampling(&now)) return finish_sampling(now, reply);
   auto later = std::make_unique<Sampling>(std::move(now));
   now = Sampling();
-  later->peer = &peer, later->begun = true;
+  later->peer = &peer, later->begun = true, later->began_us = came_us_;
   later->reply.swap(*reply);
   samplings_.push_front(std::move(later));  // before those of this peer that have not begun
   ++peer.sampling;
@@ -100,11 +100,15 @@ void Handler::serve_samplings(uint64_t now_ms, const Deliver &deliver) {
   samplings_.erase(first);
   --peer.sampling;
   FrameBuffer *reply = sampling->begun ? &sampling->reply : &late_;
+  came_us_ = sampling->began_us;
   const Outcome outcome =
       sampling->begun ? finish_sampling(*sampling, reply)
                       : answer_sample(peer, sampling->header, sampling->request, reply, now_ms);
-  service_time_.charge(&peer.served_us, clock_us() - began);
-  if (outcome == Outcome::reply) deliver(peer, *reply);
+  const uint64_t now = clock_us();
+  service_time_.charge(&peer.served_us, now - began);
+  if (outcome != Outcome::reply) return;
+  latencies_.add(sampling->header.op, now - sampling->began_us);
+  deliver(peer, *reply);
 }
 
 }  // namespace accel_rl::replay

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "../core/clock.hpp"
 #include "handler.hpp"
 
 namespace accel_rl::replay {
@@ -73,9 +74,11 @@ bool Handler::serve_first(WaitingQueue *queue, bool is_push, const Deliver &deli
   } else if (tables_[number]->can_sample(first.sample.batch) == Status::retry) {
     return false;
   }
+  came_us_ = first.began_us;
   const Outcome outcome = is_push ? do_push(*first.peer, frame, &late_)
                                   : do_sample(*first.peer, first.header, first.sample, &late_);
   Peer &peer = *first.peer;
+  if (outcome == Outcome::reply) latencies_.add(first.header.op, clock_us() - first.began_us);
   unpark(queue->begin());
   if (outcome == Outcome::reply) deliver(peer, late_);
   return true;

@@ -1,5 +1,6 @@
 """`accel-rl replay-server`: a replay server that runs until it is interrupted."""
 
+import contextlib
 import shlex
 import stat
 import time
@@ -127,6 +128,10 @@ def replay_server(
     in_network: Annotated[
         bool, typer.Option("--in-network", help="Pass on what is for others, at two ports.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Counters and latencies for Prometheus, by HTTP."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Serve a replay buffer: tables that actors push to and learners sample from.
@@ -137,6 +142,7 @@ def replay_server(
     if context.invoked_subcommand is not None:
         return
     from accel_rl import remote
+    from accel_rl.cli.metrics import exported
     from accel_rl.remote.module import native
 
     if every and snapshot is None:
@@ -171,15 +177,19 @@ def replay_server(
                 in_network=in_network,
                 **chosen,
             )
-        with server:
+        with server, contextlib.ExitStack() as stack:
             note_readable(secret_file, tls_key)
             if secret is None and host != "none":
                 console.note(
                     "every user of this machine can read and change what is served: give "
                     "--secret-file FILE, or --host none --unix PATH"
                 )
+            where: dict[str, object] = {"addresses": server.addresses}
+            if metrics is not None:
+                with console.bad_input():
+                    where["metrics"] = stack.enter_context(exported(server, metrics))
             if json:
-                console.print_json({"addresses": server.addresses})
+                console.print_json(where)
             else:
                 typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
             due = time.monotonic() + every
