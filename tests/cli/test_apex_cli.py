@@ -1,13 +1,12 @@
 """`accel-rl apex` and `accel-rl replay-server`."""
 
-import contextlib
 import importlib.util
 import json
+import os
 import signal
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import processes
@@ -18,6 +17,7 @@ from optional import needs
 from accel_rl import remote
 from accel_rl.cli import apex_run
 from accel_rl.io import Checkpoints
+from accel_rl.remote.apex import LocalServers
 
 needs_server = needs("replay server")
 TINY = (
@@ -122,7 +122,9 @@ def test_rows_are_kept_of_a_training_that_failed(tmp_path):
     path, seen = tmp_path / "metrics.jsonl", []
 
     def training():
-        with apex_run._kept(path, seen.append) as keep:
+        with apex_run._kept(path, seen.append) as (begin, keep):
+            begin([{"steps": 20, "loss": 1.0}])
+            begin([])  # of a learner that was started again without a checkpoint
             for steps in (40, 80):
                 keep({"steps": steps, "loss": float("nan")})
             raise KeyboardInterrupt
@@ -150,18 +152,14 @@ def test_without_the_server_it_says_what_to_install(tmp_path, monkeypatch, words
 
 
 @needs_server
-def test_servers_of_a_training_are_closed_to_other_users():
-    with contextlib.ExitStack() as stack:
-        addresses = apex_run._own_servers(stack, 2, None)
-        paths = [Path(address.removeprefix("unix:")) for address in addresses]
-        for path in paths:
-            assert path.is_socket()
-            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        with remote.ReplayClient(addresses[1]) as client:
+def test_servers_of_a_training_are_closed_to_other_users(tmp_path):
+    with LocalServers(tmp_path, 2) as servers:
+        for address in servers.addresses:
+            assert stat.S_IMODE(os.stat(address.removeprefix("unix:")).st_mode) == 0o600
+        with remote.ReplayClient(servers.addresses[1]) as client:
             assert client.stats()
-    assert not paths[0].parent.exists()
-    with contextlib.ExitStack() as stack:
-        [address] = apex_run._own_servers(stack, 1, bytes(16))
+    with LocalServers(tmp_path, 1, secret=bytes(16)) as servers:
+        [address] = servers.addresses
         with pytest.raises(remote.AuthenticationFailed):
             remote.ReplayClient(address)
 

@@ -2,7 +2,7 @@
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from accel_rl.cli.arguments import AsJson, Overwrite
 from accel_rl.cli.replay_server import SecretFile, note_readable, secret_of
 from accel_rl.cli.train_agent import Config, Seed
 from accel_rl.io.values import Json
+
+if TYPE_CHECKING:
+    from accel_rl.cli.apex_run import Launch
+    from accel_rl.remote.apex import ApexTraining
 
 EXAMPLES = console.examples(
     "accel-rl apex CartPole-v1 --actors 2",
@@ -66,20 +70,33 @@ def apex(
     ] = None,
     secret_file: SecretFile = None,
     restarts: Annotated[
-        int, typer.Option(min=0, help="How often actors that fail are started again, in all.")
+        int,
+        typer.Option(
+            min=0,
+            help=(
+                "How often actors that fail are started again, in all; learners and servers of "
+                "this command, too."
+            ),
+        ),
     ] = 3,
+    reconnect: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="How long all wait for a server that is restarted."
+        ),
+    ] = 30.0,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder.")] = Path("runs/apex"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Train DQN with actors in processes of their own.
 
-    Starts a replay server (unless --server names one) and the actors, and learns in this
-    process, or in several. Writes `config.json`, `metrics.jsonl`, `results.json` and the last
-    state to `checkpoints`. A run that was stopped cannot be resumed.
+    Starts a replay server (unless --server names one), actors and learners, and starts those
+    again that fail. Writes `config.json`, `metrics.jsonl`, `results.json` and the learner's states
+    to `checkpoints`. `accel-rl resume` goes on with a run that was stopped.
     """
     runtime.prepare_jax()
-    from accel_rl.cli.apex_run import execute
+    from accel_rl.cli import apex_run
     from accel_rl.io import run_folder
     from accel_rl.remote import apex as apex_trainings
     from accel_rl.remote.server import LEAST_SECRET_BYTES
@@ -90,7 +107,6 @@ def apex(
         runtime.import_gymnax()
         chosen = apex_trainings.load(env, given, file=config, words=settings or ())
         chosen.check_learners(learners)
-        training = chosen.experiment.configuration.training
         secret = secret_of(secret_file)
         if secret is not None and len(secret) < LEAST_SECRET_BYTES:
             raise ValueError(
@@ -105,7 +121,38 @@ def apex(
             _look(server[0], secret, chosen.run)
         run_folder.check_free(out, overwrite)
     note_readable(secret_file)
-    with console.progress("training", float(training.steps)) as advance:
+    launch = apex_run.Launch(
+        servers=tuple(server or ()),
+        shards=shards,
+        learners=learners,
+        ray=launcher is Launcher.RAY,
+        ray_address=ray_address,
+        secret_file=None if secret_file is None else str(secret_file.absolute()),
+        restarts=restarts,
+        reconnect=reconnect,
+    )
+    train(out, chosen, launch, console.command_line(context), json=json)
+
+
+def train(
+    out: Path,
+    training: "ApexTraining",
+    launch: "Launch",
+    command: str,
+    *,
+    resume: bool = False,
+    json: bool = False,
+) -> None:
+    """Run `apex_run.execute` with a progress bar; print the results.
+
+    Raises:
+      typer.Exit: with 1 if the training failed, 130 if it was interrupted.
+    """
+    from accel_rl.cli import apex_run
+
+    secret = secret_of(None if launch.secret_file is None else Path(launch.secret_file))
+    steps = training.experiment.configuration.training.steps
+    with console.progress("training", float(steps)) as advance:
         before = 0
 
         def on_row(row: dict[str, Json]) -> None:
@@ -114,19 +161,18 @@ def apex(
             before = row["steps"]
 
         try:
-            results = execute(
+            results = apex_run.execute(
                 out,
-                chosen,
-                command=console.command_line(context),
-                servers=server or [],
-                shards=shards,
-                learners=learners,
-                ray=launcher is Launcher.RAY,
-                ray_address=ray_address,
+                training,
+                launch,
+                command=command,
                 secret=secret,
-                restarts=restarts,
+                resume=resume,
                 on_row=on_row,
             )
+        except apex_run.Interrupted:
+            console.note(f"accel-rl resume {out} goes on from the last checkpoint")
+            raise typer.Exit(130) from None
         except (RuntimeError, ImportError, ConnectionError) as error:  # no actors, server, cluster
             console.note(f"accel-rl: {error}")
             raise typer.Exit(1) from error

@@ -33,7 +33,8 @@ def resume(
 ) -> None:
     """Go on with a training from its newest whole checkpoint, to the configured number of steps.
 
-    It ends with the same bits as one that was never stopped, on the same versions and devices.
+    It ends with the same bits as one that was never stopped, on the same versions and devices; one
+    of `accel-rl apex` does not, as its actors begin new episodes, and its own server is empty.
     """
     runtime.prepare_jax()
     from accel_rl.cli import training_output
@@ -42,7 +43,10 @@ def resume(
 
     command, shown = console.command_line(context), sys.stderr.isatty()
     with console.bad_input("RUN_DIR"):
-        kind = require_kind(run, "training", "sweep")
+        kind = require_kind(run, "training", "sweep", "apex")
+    if kind == "apex":
+        _resume_apex(run, steps, command, json)
+        return
     if kind == "training":
         with console.bad_input("RUN_DIR"):
             experiment = _longer(run, folder.read(run), steps)
@@ -60,6 +64,24 @@ def resume(
     with console.bad_input("RUN_DIR", (training.FolderError,)):
         results = sweep.run(run, groups, command, bar=shown, on_group=console.note)
     training_output.finish_sweep(run, results, json)
+
+
+def _resume_apex(run: Path, steps: str | None, command: str, json: bool) -> None:
+    """Go on with a run of `accel-rl apex`."""
+    from accel_rl.cli import apex, apex_run
+    from accel_rl.experiment import folder
+    from accel_rl.remote.apex import ApexTraining
+
+    with console.bad_input("RUN_DIR"):
+        training, launch = apex_run.read(run)
+        if steps is not None:
+            complete = _with_steps(run, training.experiment.configuration, steps)
+            changed = {**training.tables["training"], "steps": complete.training.steps}
+            training = ApexTraining.from_tables({**training.tables, "training": changed})
+        _say_if_done([(run, training.experiment)])
+        with folder.writing(run):  # no other process may train there
+            pass
+    apex.train(run, training, launch, command, resume=True, json=json)
 
 
 def _say_if_done(trainings: "Sequence[tuple[Path, Experiment]]") -> None:
@@ -83,18 +105,26 @@ def _say_if_done(trainings: "Sequence[tuple[Path, Experiment]]") -> None:
 
 def _longer(directory: Path, complete: "Configuration", steps: str | None) -> "Experiment":
     """Assemble the folder's configuration, with another number of steps if given."""
-    from accel_rl.experiment import assembly, folder, training, words
-    from accel_rl.io import validation
+    from accel_rl.experiment import assembly, training
 
     if steps is not None:
-        done = max(folder.checkpoints(directory, complete).steps(), default=0)
-        with console.bad_input():  # blames --steps, not RUN_DIR
-            number = validation.integer(words.parse(steps), "--steps")
-            if number < done:
-                raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
-        longer = dataclasses.replace(complete.training, steps=number)
-        complete = dataclasses.replace(complete, training=longer)
+        complete = _with_steps(directory, complete, steps)
     runtime.import_gymnax()
     made = assembly.assemble(complete)
     training.check(made)
     return made
+
+
+def _with_steps(directory: Path, complete: "Configuration", steps: str) -> "Configuration":
+    """Return the folder's configuration with another number of steps, which must not be fewer."""
+    from accel_rl.experiment import folder, words
+    from accel_rl.io import validation
+
+    done = max(folder.checkpoints(directory, complete).steps(), default=0)
+    with console.bad_input():  # blames --steps, not RUN_DIR
+        number = validation.integer(words.parse(steps), "--steps")
+        if number < done:
+            raise ValueError(f"--steps must be at least {done}, which are done, got {number}")
+    return dataclasses.replace(
+        complete, training=dataclasses.replace(complete.training, steps=number)
+    )

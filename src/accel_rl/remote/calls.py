@@ -127,6 +127,11 @@ class Calls(Closing):
                 f"{most:,}"
             )
 
+    @property
+    def session(self) -> int:
+        """Token of the session; another one once the server has forgotten it, as by a restart."""
+        return self._session
+
     def _has_ended(self) -> bool:
         """Return whether the connection is known to have ended; always False for native links."""
         link = None if self._connection is None else self._connection.link

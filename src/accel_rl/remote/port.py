@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import require_array, whole
+from accel_rl.arguments import require_array, whole, within
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.errors import ConnectionLost, TryAgain
+from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, TryAgain
+from accel_rl.remote.recovery import Lane
 from accel_rl.remote.schema import TableSpec, TreeColumns, limiter_around
 from accel_rl.remote.shard import Address, lane_of
 from accel_rl.remote.sharded import ShardedTable
@@ -59,9 +60,13 @@ class RemotePort:
       fresh_totals: for shards, see `ShardedTable`.
       replica: index among several learners that use the same PRNG keys and must draw different
         items.
+      recover: seconds to wait for a server that is restarted; a table that it comes back without
+        is created again, empty. A push with an unknown outcome then counts as `doubtful`, and a
+        priority update with one is dropped. None: both raise errors.
 
     Attributes:
       limited: True if pushes and samples wait for each other.
+      doubtful: number of pushed items that the server may or may not hold.
 
     Raises:
       TypeError: if the example lacks `truncated` or `next_observation`.
@@ -86,7 +91,10 @@ class RemotePort:
         secret: bytes | None = None,
         fresh_totals: bool = False,
         replica: int = 0,
+        recover: float | None = None,
     ) -> None:
+        if recover is not None:
+            within("recover", recover, "[0, inf)")
         shards = len(address) if isinstance(address, list | tuple) else 0
         self.limited = samples_per_insert is not None
         self._windows = Windows(example, num_envs, n_step)
@@ -114,28 +122,33 @@ class RemotePort:
             self._most = min(self._most, max(1, allowed))
         self._open = True
         self._adding = threading.Lock()  # guards the windows, and the order of pushes
-        self._ends: list[Closing] = []
-        tables: list[RemoteTable | ShardedTable] = []
+        self._recovers, self.doubtful = recover is not None, 0
+        self._lanes: list[Lane[RemoteTable | ShardedTable]] = []
+
+        def connect(where: Any) -> tuple[Closing, RemoteTable | ShardedTable]:
+            if shards:
+                parts = ShardedTable(where, spec, secret, fresh_totals=fresh_totals)
+                return parts, parts
+            client = ReplayClient(where, secret, reconnect=10.0 if recover is None else recover)
+            try:
+                return client, client.table(spec)
+            except BaseException:
+                client.close()
+                raise
+
         try:
             for number in range(3):
                 where = lane_of(address, number)
-                if shards:
-                    parts = ShardedTable(where, spec, secret, fresh_totals=fresh_totals)
-                    self._ends.append(parts)
-                    tables.append(parts)
-                else:
-                    client = ReplayClient(where, secret)
-                    self._ends.append(client)
-                    tables.append(client.table(spec))
+                self._lanes.append(Lane(functools.partial(connect, where), recover or 0.0))
         except BaseException:
             self.close()
             raise
-        self._adds, self._samples, self._updates = tables
+        self._adds, self._samples, self._updates = self._lanes
 
     @property
     def lost(self) -> int:
         """Number of lost shards known to the port; 0 for a single server."""
-        tables = self._adds, self._samples, self._updates
+        tables = [lane.table for lane in self._lanes]
         return max(each.lost if isinstance(each, ShardedTable) else 0 for each in tables)
 
     def add(self, transitions: Transition, priorities: ArrayLike | None = None) -> None:
@@ -153,12 +166,19 @@ class RemotePort:
             self._check_open()
             items, given = self._windows.add(transitions, priorities)
             for columns, part in _runs(self._tree.flatten(items), given, self._most):
-                self._until_allowed(functools.partial(self._adds.push, columns, part, wait=WAIT))
+                try:
+                    self._until_allowed(
+                        self._adds, functools.partial(_push, columns=columns, given=part)
+                    )
+                except OutcomeUnknown:
+                    if not self._recovers:
+                        raise
+                    self.doubtful += len(columns[0])
 
     def can_sample(self) -> bool:
         """Return whether the table has enough items for `sample`; the limiter is not considered."""
         self._check_open()
-        return self._called(self._updates.stats)["size"] >= self._least_size
+        return self._called(self._updates, lambda table: table.stats())["size"] >= self._least_size
 
     def sample(self, key: Array, beta: float, gamma: float) -> Sample:
         """Sample a batch; wait until the table can be sampled.
@@ -176,7 +196,8 @@ class RemotePort:
             key = jax.random.fold_in(key, self._replica)
         high, low = (int(word) for word in np.asarray(jax.random.key_data(key)))
         drawn = self._until_allowed(
-            functools.partial(self._samples.sample, high << 32 | low, self._batch_size, wait=WAIT)
+            self._samples,
+            lambda table: table.sample(high << 32 | low, self._batch_size, wait=WAIT),
         )
         window: Window = self._tree.unflatten(list(drawn.columns.values()))
         probabilities = drawn.probabilities.astype(np.float32)
@@ -208,7 +229,11 @@ class RemotePort:
         sound = np.isfinite(given) & (given >= 0)
         if sound.any():
             parts = slots.astype(np.uint32)[sound], generations[sound], given[sound]
-            self._called(lambda: self._updates.set_priorities(*parts))
+            try:
+                self._called(self._updates, lambda table: table.set_priorities(*parts))
+            except OutcomeUnknown:
+                if not self._recovers:
+                    raise
 
     def close(self) -> None:
         """End all sessions; waiting calls end with an error. Idempotent."""
@@ -217,24 +242,24 @@ class RemotePort:
         self._open = False
         # In parallel, as each waits for its call in progress: at most WAIT, if the server answers.
         # With a frozen server stop waiting after CLOSING; its clients end by their timeouts.
-        closing = [threading.Thread(target=end.close, daemon=True) for end in self._ends]
+        closing = [threading.Thread(target=lane.close, daemon=True) for lane in self._lanes]
         for each in closing:
             each.start()
         until = time.monotonic() + CLOSING
         for each in closing:
             each.join(max(0.0, until - time.monotonic()))
 
-    def _until_allowed(self, call: Callable[[], object]) -> Any:
+    def _until_allowed(self, lane: Lane, call: Callable[[Any], object]) -> Any:
         while True:
             self._check_open()
             try:
-                return self._called(call)
+                return self._called(lane, call)
             except TryAgain:
                 continue
 
-    def _called(self, call: Callable[[], object]) -> Any:
+    def _called(self, lane: Lane, call: Callable[[Any], object]) -> Any:
         try:
-            return call()
+            return lane.call(call)
         except ConnectionLost:
             self._check_open()  # report that the port was closed, not a lost connection
             raise
@@ -242,6 +267,10 @@ class RemotePort:
     def _check_open(self) -> None:
         if not self._open:
             raise RuntimeError("the replay port is closed")
+
+
+def _push(table: RemoteTable | ShardedTable, columns: list[np.ndarray], given: Any) -> int:
+    return table.push(columns, given, wait=WAIT)
 
 
 def _runs(

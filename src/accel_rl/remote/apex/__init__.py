@@ -11,12 +11,14 @@ from accel_rl.remote.apex.launcher import Actors, LocalActors
 from accel_rl.remote.apex.learners import run_learners
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.ray import RayActors
+from accel_rl.remote.apex.servers import LocalServers
 from accel_rl.remote.apex.training import ApexTraining, load
 
 __all__ = [
     "Actors",
     "ApexTraining",
     "LocalActors",
+    "LocalServers",
     "RayActors",
     "load",
     "run_actor",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 
 from accel_rl import train
-from accel_rl.arguments import whole
+from accel_rl.arguments import whole, within
 from accel_rl.remote.apex import mailbox
 from accel_rl.remote.apex.mailbox import ActorReport, Newest
 from accel_rl.remote.apex.training import ApexTraining
@@ -18,11 +18,13 @@ from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import ConnectionLost
 from accel_rl.remote.port import RemotePort
+from accel_rl.remote.recovery import patiently
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import ActorProgress
 from accel_rl.train.pipeline.actors import Published
 
 REPORTS = 0.2  # seconds between two reports
+RECONNECT = 30.0  # seconds to wait for a server that is restarted
 
 
 def run_actor(
@@ -31,6 +33,8 @@ def run_actor(
     number: int,
     *,
     secret: bytes | None = None,
+    reconnect: float = RECONNECT,
+    life: int = 0,
     going: Callable[[], bool] = lambda: True,
 ) -> None:
     """Act, compute initial priorities and add transitions to the replay buffer, until stopped.
@@ -42,18 +46,25 @@ def run_actor(
       address: of the server, or of several shards, in the same order for all processes.
       number: index of this actor, 0 to training.num_actors - 1.
       secret: shared secret, if the server has one.
+      reconnect: seconds to wait for a server that is restarted.
+      life: number of earlier starts of this actor; more if the server knows of more.
       going: polled from a thread; False stops the actor, even while it waits for the limiter.
 
     Raises:
       ValueError: if the number is out of range, or the training differs from the learner's.
-      RemoteError: if the server is lost.
+      RemoteError: if the server is lost for longer than `reconnect`.
     """
     whole("number", number, 0, training.num_actors - 1)
-    with ReplayClient(first_of(address), secret) as client:
-        port = training.port(address, training.envs_per_actor, secret)
+    whole("life", life, 0)
+    within("reconnect", reconnect, "[0, inf)")
+    where = first_of(address)
+    with patiently(
+        lambda: ReplayClient(where, secret, reconnect=reconnect), reconnect, going
+    ) as client:
+        port = training.port(address, training.envs_per_actor, secret, recover=reconnect)
         try:
             with watched(port, lambda: None if going() else "told to stop"):
-                _act(training, client, port, number, going)
+                _act(training, client, port, number, life, going)
         except RuntimeError:
             if going():
                 raise
@@ -69,6 +80,8 @@ def obey(order: str, ended: threading.Event) -> None:
             orders["address"],
             orders["number"],
             secret=secret,
+            reconnect=orders["reconnect"],
+            life=orders["life"],
             going=lambda: not ended.is_set(),
         )
     except ConnectionLost:
@@ -81,6 +94,7 @@ def _act(
     client: ReplayClient,
     port: RemotePort,
     number: int,
+    life: int,
     going: Callable[[], bool],
 ) -> None:
     program = training.program(port)
@@ -91,9 +105,10 @@ def _act(
         return Published(agent.policy(state), agent.critics(state))
 
     before, run = mailbox.reported(client, training.run, number), training.run
-    done = ActorReport(0, -1, 0, 0, 0, 0.0, 0.0)
+    done = ActorReport(life, -1, 0, 0, 0, 0.0, 0.0)
     if before is not None:
-        done = dataclasses.replace(before, life=before.life + 1)
+        done = dataclasses.replace(before, life=max(life, before.life + 1))
+    lost = done.doubtful
     # Report before acting: if this life ends early, the next one still counts it.
     mailbox.report(client, run, number, done)
     first, said = done.iteration + 1, time.monotonic()
@@ -109,6 +124,7 @@ def _act(
             done.episodes + int(acted.episodes.count),
             done.episode_return + float(acted.episodes.episode_return),
             done.episode_length + float(acted.episodes.episode_length),
+            lost + port.doubtful,
         )
         if time.monotonic() > said + REPORTS:
             said = time.monotonic()

@@ -11,7 +11,8 @@ import warnings
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
-from accel_rl.arguments import whole
+from accel_rl.arguments import whole, within
+from accel_rl.remote.apex.acting import RECONNECT
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.shard import Address
@@ -19,7 +20,7 @@ from accel_rl.remote.shard import Address
 T = TypeVar("T")
 
 LOOK = 0.2  # seconds between polls of the actors
-PATIENCE = 20.0  # seconds for actors to finish their iteration on close
+PATIENCE = 1.5  # seconds for actors to finish their iteration on close
 
 
 class Actors(Closing, Generic[T]):
@@ -33,6 +34,8 @@ class Actors(Closing, Generic[T]):
       secret: shared secret, if the server has one.
       restarts: total number of restarts of actors that end by themselves, each with a
         RuntimeWarning. After that an ended actor stays away and the others continue; see `gone`.
+      reconnect: seconds for which actors wait for a server that is restarted.
+      life: number of earlier starts, for keys that none of them had.
 
     Attributes:
       running: handles returned by `_start`, indexed by actor number.
@@ -46,6 +49,8 @@ class Actors(Closing, Generic[T]):
         *,
         secret: bytes | None = None,
         restarts: int = 0,
+        reconnect: float = RECONNECT,
+        life: int = 0,
     ) -> None:
         """Start the actors; do not wait for their imports."""
         whole("restarts", restarts, 0)
@@ -53,7 +58,9 @@ class Actors(Closing, Generic[T]):
             "training": training.tables,
             "address": address,
             "secret": None if secret is None else base64.b64encode(secret).decode(),
+            "reconnect": within("reconnect", reconnect, "[0, inf)"),
         }
+        self._life = whole("life", life, 0)
         self._restarts, self.restarted = restarts, 0
         self._gone: dict[int, str] = {}  # how ended actors ended, by number
         self._closing = threading.Event()
@@ -80,7 +87,8 @@ class Actors(Closing, Generic[T]):
         """End all running actors, after their iteration if it ends within `PATIENCE`."""
 
     def _order(self, number: int) -> str:
-        return json.dumps({**self._orders, "number": number})
+        life = self._life + self.restarted
+        return json.dumps({**self._orders, "number": number, "life": life})
 
     @property
     def alive(self) -> int:

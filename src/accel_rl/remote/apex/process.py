@@ -5,16 +5,18 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
 from accel_rl.io.loggers import Row
-from accel_rl.remote.apex import replicas
+from accel_rl.remote.apex import replicas, states
 from accel_rl.remote.apex.acting import obey
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.training import ApexTraining
+from accel_rl.train import TrainState
 
 
 def main(role: str) -> None:
@@ -38,28 +40,38 @@ def main(role: str) -> None:
 
 
 def _learn(orders: dict[str, Any], ended: threading.Event, rows: int) -> None:
-    """Run a learner; the first writes rows to a file descriptor and the final state to a file."""
+    """Run a learner; the first writes rows, and names of files with states, to a descriptor."""
     output = os.fdopen(rows, "w")
-    replicas.join(orders["coordinator"], orders["number"], orders["count"])
+    if orders["count"] > 1:
+        replicas.join(orders["coordinator"], orders["number"], orders["count"])
     first = orders["number"] == 0
+    training = ApexTraining.from_tables(orders["training"])
 
     def tell(row: Row) -> None:
         values: dict[str, Any] = {name: np.asarray(value).tolist() for name, value in row.items()}
-        print(json.dumps(values), file=output, flush=True)
+        print(json.dumps({"row": values}), file=output, flush=True)
 
-    done = run_learner(
-        ApexTraining.from_tables(orders["training"]),
+    def keep(state: TrainState) -> None:
+        path = Path(orders["folder"]) / f"{int(state.iteration)}.npz"
+        states.write(path, state)
+        print(json.dumps({"state": str(path)}), file=output, flush=True)
+
+    run_learner(
+        training,
         orders["address"],
         orders["steps"],
         secret=None if orders["secret"] is None else base64.b64decode(orders["secret"]),
         period=orders["period"],
+        reconnect=orders["reconnect"],
+        life=orders["life"],
+        start=None if orders["start"] is None else states.read(Path(orders["start"]), training),
+        every=orders["every"],
         ended=lambda: "told to stop" if ended.is_set() else None,
         on_row=tell if first else None,
+        on_state=keep if first else None,
     )
-    if first:
-        with open(orders["state"], "wb") as file:
-            np.savez(file, *[np.asarray(leaf) for leaf in jax.tree.leaves(done.state)])
-    jax.distributed.shutdown()
+    if orders["count"] > 1:
+        jax.distributed.shutdown()
 
 
 if __name__ == "__main__":

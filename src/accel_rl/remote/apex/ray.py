@@ -9,7 +9,7 @@ import os
 import threading
 from typing import Any, NamedTuple
 
-from accel_rl.remote.apex.acting import obey
+from accel_rl.remote.apex.acting import RECONNECT, obey
 from accel_rl.remote.apex.launcher import PATIENCE, Actors
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.shard import Address
@@ -62,6 +62,8 @@ class RayActors(Actors[_Placed]):
         *,
         secret: bytes | None = None,
         restarts: int = 0,
+        reconnect: float = RECONNECT,
+        life: int = 0,
         ray_address: str | None = None,
         num_cpus: float = 1.0,
     ) -> None:
@@ -72,6 +74,8 @@ class RayActors(Actors[_Placed]):
           address: of the server, or of several shards.
           secret: shared secret; Ray passes it to the nodes.
           restarts: as in `Actors`.
+          reconnect: as in `Actors`.
+          life: as in `Actors`.
           ray_address: of the cluster, such as "auto" or "host:6379"; None: the cluster that this
             process is connected to, or a new one on the loopback interface, which `close` ends.
           num_cpus: CPUs of the cluster that each actor takes; an actor waits until they are free.
@@ -86,7 +90,14 @@ class RayActors(Actors[_Placed]):
             self._begin(ray_address, training.num_actors)
         self._actor = self._ray.remote(_Acting)
         try:
-            super().__init__(training, address, secret=secret, restarts=restarts)
+            super().__init__(
+                training,
+                address,
+                secret=secret,
+                restarts=restarts,
+                reconnect=reconnect,
+                life=life,
+            )
         except BaseException:
             if self._own:
                 self._ray.shutdown()

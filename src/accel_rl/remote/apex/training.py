@@ -139,6 +139,7 @@ class ApexTraining:
         num_envs: int,
         secret: bytes | None = None,
         replica: tuple[int, int] = (0, 1),
+        recover: float | None = None,
     ) -> RemotePort:
         """Open a replay port; create the table if it is missing.
 
@@ -147,6 +148,7 @@ class ApexTraining:
           num_envs: environments whose transitions are added together.
           secret: shared secret, if the server has one.
           replica: index of this learner, and the number of learners that share a batch.
+          recover: seconds to wait for a server that is restarted; see `RemotePort`.
         """
         number, learners = replica
         self.check_learners(learners)
@@ -167,6 +169,7 @@ class ApexTraining:
             table=self.run,
             secret=secret,
             replica=number,
+            recover=recover,
         )
 
     def check_learners(self, learners: int) -> None:
