@@ -15,8 +15,6 @@ and a build with DPDK.
 import argparse
 import contextlib
 import itertools
-import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,13 +22,14 @@ from pathlib import Path
 import cores
 import numpy as np
 from common import Claim, Report, warn
-from networks import SECRET, Network
 from replay_server_items import ALPHA, make_items, p50
 from rich.console import Console
 
 from accel_rl import remote
+from accel_rl.remote import namespaces
 from accel_rl.remote.module import native
 
+SECRET = b"what both sides know"
 PACKAGES = ("numpy", "accel-rl")
 CAPACITY, ITEM_BYTES = 16_384, 40
 DPDK = ["--no-huge", "--no-pci", "-m", "256"]
@@ -50,18 +49,20 @@ def server_at(address: str, *devices: str) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def servers() -> Iterator[tuple[Network, dict[str, str]]]:
-    """Return the network, and the addresses of its two servers."""
+def servers() -> Iterator[tuple[namespaces.Namespaces, dict[str, remote.ReplayServerProcess]]]:
+    """Return the network, and its two servers."""
     with contextlib.ExitStack() as stack:
-        network = Network()
-        stack.callback(network.close)
+        network = stack.enter_context(namespaces.Namespaces())
         network.add("client", "middle", "behind")
         network.cable("client", "client", "10.9.0.1/24", "middle", "left")
         network.cable("middle", "right", None, "behind", "port")
         path = server_at("10.9.0.2", "left", "right") | {"in_network": True}
-        (near,) = stack.enter_context(network.server("middle", **path))
-        (far,) = stack.enter_context(network.server("behind", **server_at("10.9.0.4", "port")))
-        stack.callback(network.processes["behind"].send_signal, signal.SIGCONT)
+        with network.entered("middle"):
+            near = stack.enter_context(remote.ReplayServerProcess(**path, secret=SECRET))
+        with network.entered("behind"):
+            behind = server_at("10.9.0.4", "port")
+            far = stack.enter_context(remote.ReplayServerProcess(**behind, secret=SECRET))
+        stack.callback(far.process.send_signal, signal.SIGCONT)
         yield network, {PATH: near, FURTHER: far}
 
 
@@ -85,21 +86,22 @@ def ask(address: str, requests: int) -> dict[str, float]:
 
 def why_not() -> str:
     """Why it cannot run here; empty: it can."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        return "it takes root, and ip of iproute2"
+    if why := namespaces.why_absent():
+        return f"network namespaces: {why}"
     return str(native().describe_dpdk()["why"])
 
 
 def measure(report: Report, rounds: int, requests: int) -> None:
     """Record and claims."""
     taken: dict[tuple[str, str], list[float]] = {}
-    with servers() as (network, addresses):
-        behind = network.processes["behind"]
+    with servers() as (network, found_servers):
+        behind = found_servers[FURTHER].process
         for _ in range(rounds):
-            for system, address in addresses.items():
+            for system, server in found_servers.items():
                 behind.send_signal(signal.SIGCONT if system == FURTHER else signal.SIGSTOP)
                 cores.wait(2.0)
-                found = network.within("client", ask, address, requests)
+                with network.entered("client"):
+                    found = ask(server.address, requests)
                 for name, value in found.items():
                     taken.setdefault((name, system), []).append(value)
     for name in SPARED:

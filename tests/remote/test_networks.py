@@ -1,18 +1,21 @@
 """The server at DPDK's ports in the kernel's networks: its clients use the kernel's sockets."""
 
+import contextlib
 import os
 import socket
 import struct
 from pathlib import Path
 
 import dpdk_servers
-import namespaces
 import numpy as np
 import pytest
+from optional import require
 
 from accel_rl import remote
 from accel_rl.remote.module import native
+from accel_rl.remote.namespaces import Namespaces
 
+SECRET = b"what both sides know"
 SPEC = remote.TableSpec("steps", 100, [remote.Column("frame", "u1", (3000,))])
 ITEMS = np.arange(60 * 3000, dtype=np.uint32).astype(np.uint8).reshape(60, 3000)
 
@@ -20,8 +23,19 @@ ITEMS = np.arange(60 * 3000, dtype=np.uint32).astype(np.uint8).reshape(60, 3000)
 @pytest.fixture
 def network():
     dpdk_servers.require_dpdk()
-    with namespaces.network() as made:
+    require("network namespaces")
+    with Namespaces() as made:
+        made.add("first")
         yield made
+
+
+@contextlib.contextmanager
+def serving(network, name, **arguments):
+    """Address of a server in a namespace."""
+    with network.entered(name):
+        server = remote.ReplayServerProcess(**arguments, secret=SECRET)
+    with server:
+        yield server.address
 
 
 def ports(driver, *devices):
@@ -36,12 +50,12 @@ def ports(driver, *devices):
 
 
 def push(address):
-    with remote.ReplayClient(address, namespaces.SECRET, timeout=20.0) as client:
+    with remote.ReplayClient(address, SECRET, timeout=20.0) as client:
         client.table(SPEC).push({"frame": ITEMS})
 
 
 def sample(address):
-    with remote.ReplayClient(address, namespaces.SECRET, timeout=20.0) as client:
+    with remote.ReplayClient(address, SECRET, timeout=20.0) as client:
         drawn = client.table(SPEC).sample(5, 40)
         np.testing.assert_array_equal(drawn.columns["frame"], ITEMS[drawn.slots])
         return drawn.slots.copy()
@@ -74,13 +88,14 @@ def test_clients_of_the_kernel(network, serve, driver):
         pytest.skip(f"NOT TESTED: DPDK was built without {driver}")
     network.add("server")
     network.cable("first", "client", "10.9.0.1/24", "server", "port")
-    with network.server("server", **ports(driver, "port")) as addresses:
-        assert addresses == ["udp://10.9.0.2:7077"]
-        assert network.within("first", ping, "10.9.0.2")
-        network.within("first", push, addresses[0])
-        slots = network.within("first", sample, addresses[0])
-        with pytest.raises(remote.AuthenticationFailed):
-            network.within("first", remote.ReplayClient, addresses[0])
+    with serving(network, "server", **ports(driver, "port")) as address:
+        assert address == "udp://10.9.0.2:7077"
+        with network.entered("first"):
+            assert ping("10.9.0.2")
+            push(address)
+            slots = sample(address)
+            with pytest.raises(remote.AuthenticationFailed):
+                remote.ReplayClient(address)
     # The same seed draws the same over TCP.
     with remote.ReplayClient(serve().address) as client:
         client.table(SPEC).push({"frame": ITEMS})
@@ -100,11 +115,12 @@ def test_in_network(network):
     network.add("middle", "learner")
     network.cable("first", "actor", "10.9.0.1/24", "middle", "left")
     network.cable("learner", "learner", "10.9.0.3/24", "middle", "right")
-    with network.server("middle", **ports("af_packet", "left", "right"), in_network=True) as (
-        address,
-    ):
-        actor = network.within("first", bound, "10.9.0.1")
-        learner = network.within("learner", bound, "10.9.0.3")
+    in_path = ports("af_packet", "left", "right") | {"in_network": True}
+    with serving(network, "middle", **in_path) as address:
+        with network.entered("first"):
+            actor = bound("10.9.0.1")
+        with network.entered("learner"):
+            learner = bound("10.9.0.3")
         with actor, learner:
             sent = [os.urandom(1 + 7 * each) for each in range(200)]
             for first in range(0, len(sent), 20):
@@ -115,8 +131,10 @@ def test_in_network(network):
                 assert sorted(learner.recv(2000) for _ in burst) == sorted(burst)
             learner.sendto(b"and back", ("10.9.0.1", 5000))
             assert actor.recv(2000) == b"and back"
-        assert network.within("first", ping, "10.9.0.2")
-        assert network.within("learner", ping, "10.9.0.2")
-        assert network.within("first", ping, "10.9.0.3")
-        network.within("first", push, address)
-        network.within("learner", sample, address)
+        with network.entered("first"):
+            assert ping("10.9.0.2")
+            assert ping("10.9.0.3")
+            push(address)
+        with network.entered("learner"):
+            assert ping("10.9.0.2")
+            sample(address)

@@ -2,7 +2,7 @@
 
 import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +20,12 @@ EXAMPLES = console.examples(
     "accel-rl apex CartPole-v1 --actors 2",
     "accel-rl apex CartPole-v1 --actors 4 --steps 200000 replay.batch_size=128 --out runs/apex",
     "accel-rl apex CartPole-v1 --actors 2 --shards 2 --learners 2",
+    "accel-rl apex CartPole-v1 --in-network",
 )
+
+
+# The values of `remote.apex.network.ServerPlacement`, whose import takes JAX.
+Network = Literal["in-path", "beyond", "sockets"]
 
 
 class Launcher(enum.StrEnum):
@@ -68,6 +73,18 @@ def apex(
         str | None,
         typer.Option(metavar="ADDRESS", help="Of the cluster, or auto; else one of this machine."),
     ] = None,
+    network: Annotated[
+        Network | None,
+        typer.Option(
+            help=(
+                "Train in network namespaces made for it, as root: the server in the path between "
+                "actors and learner, one hop further, or there over the kernel's sockets."
+            )
+        ),
+    ] = None,
+    in_network: Annotated[
+        bool, typer.Option("--in-network", help="The same as --network in-path.")
+    ] = False,
     secret_file: SecretFile = None,
     restarts: Annotated[
         int,
@@ -96,7 +113,7 @@ def apex(
     to `checkpoints`. `accel-rl resume` goes on with a run that was stopped.
     """
     runtime.prepare_jax()
-    from accel_rl.cli import apex_run
+    from accel_rl.cli import apex_run, optional
     from accel_rl.io import run_folder
     from accel_rl.remote import apex as apex_trainings
     from accel_rl.remote.server import LEAST_SECRET_BYTES
@@ -116,10 +133,21 @@ def apex(
             raise ValueError("--shards is for servers that are started here, not for --server")
         if ray_address is not None and launcher is not Launcher.RAY:
             raise ValueError("--ray-address is for --launcher ray")
+        if in_network:
+            if network not in (None, "in-path"):
+                raise ValueError(f"--in-network is --network in-path, got --network {network}")
+            network = "in-path"
+        if network is not None and (server or shards > 1 or launcher is Launcher.RAY):
+            raise ValueError("--network takes one server and actors that are started here")
         if server:
             _check(server)
             _look(server[0], secret, chosen.run)
         run_folder.check_free(out, overwrite)
+    if network is not None:
+        parts = ["network namespaces"] + ["DPDK"] * (network != "sockets")
+        if missing := list(filter(None, map(optional.describe_absence, parts))):
+            console.note(f"accel-rl: --network {network} needs more: {'; '.join(missing)}")
+            raise typer.Exit(1)
     note_readable(secret_file)
     launch = apex_run.Launch(
         servers=tuple(server or ()),
@@ -130,6 +158,7 @@ def apex(
         secret_file=None if secret_file is None else str(secret_file.absolute()),
         restarts=restarts,
         reconnect=reconnect,
+        network=network,
     )
     train(out, chosen, launch, console.command_line(context), json=json)
 

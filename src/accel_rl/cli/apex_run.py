@@ -26,6 +26,7 @@ from accel_rl.remote.apex import (
     RayActors,
     run_learners,
 )
+from accel_rl.remote.apex.network import TrainingNetwork
 
 LAUNCH = "launch.json"
 CHECKPOINTS = 20  # of a training, unless checkpoints.every is set
@@ -56,6 +57,7 @@ class Launch:
     secret_file: str | None = None
     restarts: int = 3
     reconnect: float = 30.0
+    network: str | None = None
 
 
 _LAUNCH = pydantic.TypeAdapter(Launch)
@@ -114,8 +116,11 @@ def execute(
         if resume:
             times = 1 + len(run_folder.read_manifest(directory).resumed)
             life = times * (launch.restarts + 1)
-        given, servers = list(launch.servers), None
-        if not given:
+        given, servers, placed = list(launch.servers), None, None
+        if launch.network is not None:
+            placed = stack.enter_context(TrainingNetwork(launch.network, secret=secret))
+            secret, given = placed.secret, [placed.address]
+        elif not given:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="accel-rl-"))
             servers = stack.enter_context(
                 LocalServers(Path(place), launch.shards, secret=secret, restarts=launch.restarts)
@@ -128,8 +133,12 @@ def execute(
             options["ray_address"] = launch.ray_address
             actors = RayActors(training, address, restarts=launch.restarts, **options)
         else:
-            actors = LocalActors(training, address, restarts=launch.restarts, **options)
+            # Their processes, and those started again, are where the starting thread is.
+            with contextlib.nullcontext() if placed is None else placed.actors():
+                actors = LocalActors(training, address, restarts=launch.restarts, **options)
         stack.enter_context(actors)
+        if placed is not None:
+            stack.enter_context(placed.learner())
         # After servers and actors have started: a failed start keeps the earlier run. Before the
         # training: a folder that cannot be cleared fails early.
         _begin(directory, training, launch, command, resume)
@@ -159,11 +168,12 @@ def execute(
                 on_begin=begin,
                 on_row=keep,
             )
-        restarted = {
+        how = {
+            "network": launch.network,
             "actor_restarts": actors.restarted,
             "server_restarts": 0 if servers is None else servers.restarted,
         }
-    results = {**_figures(training, done), **restarted, **run_folder.made_with()}
+    results = {**_figures(training, done), **how, **run_folder.made_with()}
     run_folder.write_json(directory / run_folder.RESULTS, results)
     return results
 

@@ -93,7 +93,9 @@ def _why_no_dpdk(module: Any) -> str:
 
 
 def _network_namespaces() -> str | None:
-    return _programs("ip")() if os.geteuid() == 0 else "takes root"
+    from accel_rl.remote import namespaces
+
+    return namespaces.why_absent()
 
 
 PARTS: dict[str, Part] = {
@@ -132,7 +134,7 @@ PARTS: dict[str, Part] = {
         _of_server(_why_no_dpdk),
     ),
     "network namespaces": Part(
-        "tests of the replay server over DPDK between networks",
+        "Ape-X with the replay server in the path between two networks",
         "root, and apt-get install iproute2",
         _network_namespaces,
     ),
