@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from accel_rl.remote.closing import Closing
 
-__all__ = ["Namespaces", "why_absent"]
-
 _CLONE_NEWNET = 0x40000000
 _SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
 _OWN = "/proc/thread-self/ns/net"

@@ -13,8 +13,6 @@ from accel_rl.remote.closing import Closing
 from accel_rl.remote.namespaces import Namespaces
 from accel_rl.remote.process import ReplayServerProcess
 
-__all__ = ["ServerPlacement", "TrainingNetwork"]
-
 _ACTORS, _LEARNER, _MIDDLE, _BEHIND = "actors", "learner", "middle", "behind"
 _SERVER, _PORT = "10.77.0.2", 7077
 _DPDK = ("--no-huge", "--no-pci", "-m", "256")
