@@ -171,7 +171,7 @@ class CheckpointsConfig:
     __pydantic_config__ = STRICT
 
     every: int | None = None
-    """environment steps between checkpoints; none: only the best and the last"""
+    """environment steps between checkpoints; none: the best and the last, of Ape-X twenty"""
     keep: int = 2
     """newest checkpoints to keep, in addition to the best"""
 
