@@ -82,8 +82,8 @@ def test_a_stopped_run_is_resumed(tmp_path, number):
         began = time.monotonic()
         command.send_signal(number)
         _, said = command.communicate(timeout=LIMIT)
-        assert time.monotonic() - began < 5
-    assert command.returncode == 130
+        assert time.monotonic() - began < 15  # under 5 s where nothing else runs
+    assert command.returncode == 128 + number
     assert "accel-rl resume run goes on" in said
     before = rows(tmp_path)
     resume = ("-m", "accel_rl", "resume", "run", "--steps", "20000", "--json")

@@ -175,7 +175,7 @@ def train(
     """Run `apex_run.execute` with a progress bar; print the results.
 
     Raises:
-      typer.Exit: with 1 if the training failed, 130 if it was interrupted.
+      typer.Exit: with 1 if the training failed, 130 after SIGINT, 143 after SIGTERM.
     """
     from accel_rl.cli import apex_run
 
@@ -199,9 +199,9 @@ def train(
                 resume=resume,
                 on_row=on_row,
             )
-        except apex_run.Interrupted:
+        except apex_run.Interrupted as error:
             console.note(f"accel-rl resume {out} goes on from the last checkpoint")
-            raise typer.Exit(130) from None
+            raise typer.Exit(128 + error.args[0]) from None
         except (RuntimeError, ImportError, ConnectionError) as error:  # no actors, server, cluster
             console.note(f"accel-rl: {error}")
             raise typer.Exit(1) from error

@@ -40,7 +40,7 @@ _FILES = {
 
 
 class Interrupted(Exception):
-    """SIGINT or SIGTERM during a training, which can be resumed."""
+    """SIGINT or SIGTERM, its argument, during a training, which can be resumed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +144,8 @@ def execute(
         _begin(directory, training, launch, command, resume)
 
         def ended() -> str | None:
-            if came(0):
-                raise Interrupted
+            if number := came(0):
+                raise Interrupted(number)
             return actors.gone() or (None if servers is None else servers.gone())
 
         settings, steps = complete.checkpoints, complete.training.steps

@@ -12,27 +12,27 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def stop_requests() -> Iterator[Callable[[float | None], bool]]:
+def stop_requests() -> Iterator[Callable[[float | None], int]]:
     """Hear SIGINT and SIGTERM without an exception: none is lost, and none interrupts the end.
 
     A signal that the parent ignores stays ignored. Outside the main thread none is heard.
 
     Yields:
-        wait(seconds): waits for a signal, with None as long as it takes; returns whether one has
-          come since the block began.
+        wait(seconds): waits for a signal, with None as long as it takes; returns the number of the
+          first that has come since the block began, 0 if none has.
     """
     came: list[int] = []
     read, write = os.pipe()
     os.set_blocking(write, False)
 
-    def wait(seconds: float | None) -> bool:
+    def wait(seconds: float | None) -> int:
         until = None if seconds is None else time.monotonic() + seconds
         while not came:
             left = None if until is None else max(0.0, until - time.monotonic())
             if not select.select([read], [], [], left)[0]:
-                return False
+                return 0
             os.read(read, 1024)
-        return True
+        return came[0]
 
     def hear(number: int, frame: object) -> None:
         came.append(number)

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from accel_rl.remote.apex.acting import obey
 from accel_rl.remote.apex.learning import run_learner
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.train import TrainState
+
+GRACE = 2.0  # seconds for a learner whose standard input has ended
 
 
 def main(role: str) -> None:
@@ -31,6 +34,9 @@ def main(role: str) -> None:
     def watch() -> None:
         sys.stdin.read()
         ended.set()
+        if role == "learner":  # which may wait for a server that ended with who started both
+            time.sleep(GRACE)
+            os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
     if role == "actor":
