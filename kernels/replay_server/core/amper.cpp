@@ -114,7 +114,7 @@ bool AmperSearch::try_slots(const SumTree &tree, uint64_t work, uint32_t *slots,
 }
 
 void AmperSearch::count_members(const SumTree &tree, uint64_t work) {
-  const uint32_t last = static_cast<uint32_t>(std::min<uint64_t>(slot_ + work, size_));
+  const uint32_t last = slot_ + static_cast<uint32_t>(std::min<uint64_t>(work, size_ - slot_));
   for (; slot_ < last; ++slot_) {
     const bool member = is_member(tree.weights()[slot_]);
     counts_[slot_ / block_slots] += member;

@@ -114,7 +114,9 @@ Status Table::can_sample(uint32_t batch) const {
 
 Status Table::sample(uint64_t seed, uint32_t batch, SampleOut *out) {
   const Status status = begin_sample(seed, batch, &run_);
-  if (status == Status::ok) continue_sample(UINT64_MAX, &run_, out);
+  if (status != Status::ok) return status;
+  while (!continue_sample(UINT64_MAX, &run_, out)) {
+  }
   return status;
 }
 
@@ -133,22 +135,19 @@ bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
   const bool is_amper = config_.sampler == Sampler::amper_fr;
   bool whole = true;
   uint32_t last = run->batch;
-  do {
-    if (is_amper) {
-      whole = run->search.step(tree_, work, out->slots, out->probabilities);
-      last = run->search.drawn();
-      run->copied = std::min(run->copied, last);  // it may have begun anew
-    }
-    while (run->copied < last) {
-      const uint32_t first = run->copied, some = std::min(last - first, together);
-      const SampleOut &to = *out;
-      if (config_.sampler == Sampler::prioritised)
-        draw_prioritised(run->seed, run->batch, first, some, to);
-      if (config_.sampler == Sampler::uniform) draw_uniform(run->seed, first, some, to);
-      copy(is_amper ? &run->search : nullptr, first, some, out);
-      run->copied += some;
-    }
-  } while (!whole && work == UINT64_MAX);
+  if (is_amper) {
+    whole = run->search.step(tree_, work, out->slots, out->probabilities);
+    last = run->search.drawn();
+    run->copied = std::min(run->copied, last);  // it may have begun anew
+  }
+  while (run->copied < last) {
+    const uint32_t first = run->copied, some = std::min(last - first, together);
+    if (config_.sampler == Sampler::prioritised)
+      draw_prioritised(run->seed, run->batch, first, some, *out);
+    if (config_.sampler == Sampler::uniform) draw_uniform(run->seed, first, some, *out);
+    copy(is_amper ? &run->search : nullptr, first, some, out);
+    run->copied += some;
+  }
   out->size = size_;
   out->total = total();
   return whole;

@@ -66,7 +66,7 @@ class Table {
   Status can_sample(uint32_t batch) const;
   Status sample(uint64_t seed, uint32_t batch, SampleOut *out);
   // The same in steps, between which the table may change: each item is drawn and copied in one of
-  // them. A step's work is at most about that of `work` items, if the sampler is amper_fr, or all.
+  // them. Of amper_fr a step looks at about `work` items; of the others it is all of the sample.
   Status begin_sample(uint64_t seed, uint32_t batch, SampleRun *run);
   bool continue_sample(uint64_t work, SampleRun *run, SampleOut *out);  // true when it is whole
 

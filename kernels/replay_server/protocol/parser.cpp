@@ -34,6 +34,15 @@ class Sections {
   bool good_ = true;
 };
 
+// The only section: a name.
+Status take_name(const Frame &frame, uint16_t bytes, std::string *out) {
+  Sections sections(frame);
+  const uint8_t *name = sections.take(bytes, 1);
+  if (!sections.finished()) return Status::malformed;
+  out->assign(reinterpret_cast<const char *>(name), bytes);
+  return is_name(*out) ? Status::ok : Status::bad_name;
+}
+
 // Cursor over unaligned fields.
 class Cursor {
  public:
@@ -194,11 +203,7 @@ Status parse_fetch(const Frame &frame, Fetch *out) {
   if (any > 1 || !zero(frame, field::fetch::any.end(), field::fetch::name_bytes.offset) ||
       !zero(frame, field::fetch::name_bytes.end(), body_offset))
     return Status::malformed;
-  Sections sections(frame);
-  const uint8_t *name = sections.take(name_bytes, 1);
-  if (!sections.finished()) return Status::malformed;
-  out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
-  return is_name(out->name) ? Status::ok : Status::bad_name;
+  return take_name(frame, name_bytes, &out->name);
 }
 
 Status parse_remove(const Frame &frame, Remove *out) {
@@ -208,11 +213,7 @@ Status parse_remove(const Frame &frame, Remove *out) {
   if (message > 1 || !zero(frame, field::remove::message.end(), field::remove::name_bytes.offset) ||
       !zero(frame, field::remove::name_bytes.end(), body_offset))
     return Status::malformed;
-  Sections sections(frame);
-  const uint8_t *name = sections.take(name_bytes, 1);
-  if (!sections.finished()) return Status::malformed;
-  out->name.assign(reinterpret_cast<const char *>(name), name_bytes);
-  return is_name(out->name) ? Status::ok : Status::bad_name;
+  return take_name(frame, name_bytes, &out->name);
 }
 
 Status parse_next_table(const Frame &frame, uint16_t *from) {

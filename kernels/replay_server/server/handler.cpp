@@ -1,5 +1,7 @@
 #include "handler.hpp"
 
+#include <algorithm>
+
 #include "../core/clock.hpp"
 
 namespace accel_rl::replay {
@@ -18,7 +20,6 @@ Status Handler::restore(const std::string &path, std::string *why) {
   if (status != Status::ok) return status;
   for (const auto &table : tables_) {
     table_bytes_ += Table::bytes_needed(table->config());
-    ++open_tables_;
     std::vector<size_t> bytes;
     for (const Column &column : table->config().columns) bytes.push_back(column.bytes());
     column_bytes_.push_back(std::move(bytes));
@@ -128,13 +129,15 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     if (!request.create || !request.described)
       return fail(frame.header, Status::no_such_table, request.config.name, reply);
     const uint64_t bytes = Table::bytes_needed(request.config);
-    if (open_tables_ >= settings_.tables || number >= no_table ||
+    const auto removed = std::count(tables_.begin(), tables_.end(), nullptr);
+    const size_t open = tables_.size() - static_cast<size_t>(removed);
+    if (open >= settings_.tables || number >= no_table ||
         bytes > settings_.table_bytes - table_bytes_)
       return fail(frame.header, Status::limit,
                   "the table needs " + std::to_string(bytes) + " B; of " +
                       std::to_string(settings_.table_bytes) + " B in " +
                       std::to_string(settings_.tables) + " tables, " +
-                      std::to_string(table_bytes_) + " B in " + std::to_string(open_tables_) +
+                      std::to_string(table_bytes_) + " B in " + std::to_string(open) +
                       " are in use",
                   reply);
     std::vector<size_t> column_bytes;
@@ -149,7 +152,6 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     tables_.push_back(std::move(table));
     column_bytes_.push_back(std::move(column_bytes));
     table_bytes_ += bytes;
-    ++open_tables_;
   }
   const TableConfig &config = tables_[number]->config();
   if (request.described && request.config != config)

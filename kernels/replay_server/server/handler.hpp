@@ -170,7 +170,6 @@ class Handler {
   std::vector<std::vector<size_t>> column_bytes_;  // of each table
   std::deque<Queues> queues_;                      // of each table
   uint64_t table_bytes_ = 0, waiting_bytes_ = 0;
-  uint32_t open_tables_ = 0;
   bool draining_ = false;
   Mailbox mailbox_;
   Snapshots snapshots_;

@@ -52,7 +52,6 @@ Outcome Handler::remove(Peer &peer, const Frame &frame, FrameBuffer *reply) {
     if (number == tables_.size()) return fail(header, Status::no_such_table, request.name, reply);
     if (snapshots_.active()) return fail(header, Status::busy, "a snapshot is written", reply);
     table_bytes_ -= Table::bytes_needed(tables_[number]->config());
-    --open_tables_;
     tables_[number].reset();
     changed_ = true;
   }
