@@ -1,4 +1,4 @@
-"""What an operator asks of a replay server."""
+"""An operator's requests to a replay server."""
 
 import json
 import re

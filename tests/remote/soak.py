@@ -19,6 +19,7 @@ import threading
 import time
 
 import numpy as np
+from raw_session import begin
 
 from accel_rl import remote
 from accel_rl.remote import Column, TableSpec, wire
@@ -105,13 +106,6 @@ def post(client, rng, told):
     assert client.ping(b"there") == b"there"
 
 
-def raw(address):
-    host, _, port = address.removeprefix("tcp://").rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=20)
-    connection.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24)))
-    return connection, wire.read_header(connection.recv(64), 64).session
-
-
 def leave(connection, rng):
     """As a process does that is killed: its machine says so, or resets the connection."""
     if rng.random() < 0.5:
@@ -121,7 +115,7 @@ def leave(connection, rng):
 
 def half(address, rng, told):
     """A push that ends in the middle of its frame."""
-    connection, session = raw(address)
+    connection, session = begin(address, 20.0)
     frame = wire.request_frame(
         Op.PUSH, session=session, request=1, table=0, fixed=struct.pack("<III", 4000, 0, 0),
         sections=(bytes(4000 * 400), bytes(4000 * 4)),
@@ -133,7 +127,7 @@ def half(address, rng, told):
 
 def unread(address, rng, told):
     """Many samples that nobody reads."""
-    connection, session = raw(address)
+    connection, session = begin(address, 20.0)
     connection.settimeout(0.2)
     for request in range(int(rng.integers(1, 100))):
         frame = wire.request_frame(
@@ -147,7 +141,7 @@ def unread(address, rng, told):
 
 
 def nonsense(address, rng, told):
-    connection, _ = raw(address)
+    connection, _ = begin(address, 20.0)
     with contextlib.suppress(OSError):
         connection.sendall(rng.bytes(int(rng.integers(1, 5000))))
     leave(connection, rng)

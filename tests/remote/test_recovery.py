@@ -80,7 +80,7 @@ def test_a_port_waits_only_so_long(server):
 
 
 def test_unknown_outcomes_are_counted(serve, monkeypatch):
-    """Of pushes, and dropped for updates; without `recover` both are raised."""
+    """Unknown pushes count, unknown updates are dropped; without `recover` both are raised."""
     for recover in (5.0, None):
         port = port_at(serve().address, recover)
         add(port, 4)

@@ -1,17 +1,16 @@
 """Who asks for more than there is room for does not shut others out."""
 
 import contextlib
-import socket
 import time
 
 import numpy as np
 import pytest
 from optional import needs
 from processes import LIMIT, wait_until
+from raw_session import begin
 
 from accel_rl import remote
 from accel_rl.remote import wire
-from accel_rl.remote.links import parse_address
 from accel_rl.remote.wire import Op
 
 pytestmark = needs("replay server")
@@ -21,11 +20,7 @@ SPEC = remote.TableSpec("t", 64, (remote.Column("x", "u1", (MIB,)),))
 
 def half_sent(address, count, whole):
     """Send `count` bytes of a request of `whole` bytes, and return the socket."""
-    where = parse_address(address)
-    raw = socket.create_connection((where.host, where.port))
-    raw.settimeout(LIMIT)
-    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24)))
-    session = wire.read_header(raw.recv(64), 64).session
+    raw, session = begin(address, LIMIT)
     frame = wire.request_frame(Op.PING, session=session, request=2)
     wire.U32.pack_into(frame, wire.LENGTH_AT, whole)
     raw.sendall(bytes(frame) + bytes(count - len(frame)))

@@ -1,6 +1,5 @@
 """A client that sends much work at once leaves turns to others."""
 
-import socket
 import threading
 import time
 
@@ -8,27 +7,14 @@ import numpy as np
 import pytest
 from optional import needs
 from processes import LIMIT
+from raw_session import begin
 
 from accel_rl.remote import Column, TableSpec, wire
-from accel_rl.remote.links import parse_address
 from accel_rl.remote.wire import Op
 
 pytestmark = needs("replay server")
 SPEC = TableSpec("t", 300_000, (Column("x", "u1"),), priority_exponent=1.0, sampler="amper_fr")
 REQUESTS = 200
-
-
-def connected(address, path):
-    """A socket, and the session that stands on it."""
-    where = parse_address(address)
-    if where.kind == "unix":
-        raw = socket.socket(socket.AF_UNIX)
-        raw.connect(str(path))
-    else:
-        raw = socket.create_connection((where.host, where.port))
-    raw.settimeout(LIMIT)
-    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24)))
-    return raw, wire.read_header(raw.recv(64), 64).session
 
 
 def read(raw, count):
@@ -45,8 +31,7 @@ def read(raw, count):
 
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_others_have_their_turns(serve, connect, tmp_path, kind):
-    path = tmp_path / "socket"
-    server = serve(unix_path=path)
+    server = serve(unix_path=tmp_path / "socket")
     address = next(each for each in server.addresses if each.startswith(kind))
     with connect(address) as client:
         table = client.table(SPEC)
@@ -54,7 +39,7 @@ def test_others_have_their_turns(serve, connect, tmp_path, kind):
         for _ in range(5):
             rows = rng.integers(0, 256, 60_000, dtype=np.uint8)
             table.push([rows], rng.lognormal(0, 3, 60_000).astype(np.float32))
-        raw, session = connected(address, path)
+        raw, session = begin(address, LIMIT)
         opening = wire.describe(SPEC, create=False)
         wire.SESSION_AND_REQUEST.pack_into(opening, wire.SESSION_AT, session, 1)
         raw.sendall(opening)

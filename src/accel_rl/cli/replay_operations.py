@@ -1,4 +1,4 @@
-"""`accel-rl replay-server health|stats|tables|delete|drain`: what an operator asks of a server."""
+"""`accel-rl replay-server health|stats|tables|delete|drain`: an operator's requests to a server."""
 
 import contextlib
 import time
