@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "replay_server": ("--ray", "--reverb"),
     "transports": (),
     "neighbour": (),
+    "durability": (),
     "in_network": (),
     "apex_learning": (),
     "host_environments": ("--rivals",),

@@ -86,6 +86,7 @@ OF_SERVER = [
     ("replay-server --secret-file absent", "absent: No such file or directory"),
     ("replay-server --secret-file text", "secret must have 16 bytes or more, got 5"),
     ("replay-server --snapshot text", "text: not a snapshot"),
+    ("replay-server --durability log", "durability 'log' takes a snapshot_path"),
     ("replay-server --unix text", "cannot listen on text"),
 ]
 

@@ -93,9 +93,11 @@ class Load:
             assert self.done <= most
 
 
-def test_a_killed_server_begins_with_its_last_snapshot(built, connect, tmp_path):
+@pytest.mark.parametrize("durability", ["snapshot", "log"])
+def test_a_killed_server_begins_with_what_it_has_kept(built, connect, tmp_path, durability):
     """What it holds then is what the model holds after as many of the operations, bit for bit."""
     where = {"host": None, "unix_path": tmp_path / "socket", "snapshot_path": tmp_path / "snapshot"}
+    where |= {"durability": durability, "log_ms": 10}
     rng = np.random.default_rng(0)
     server = remote.ReplayServerProcess(**where)
     sampling, asking = (connect(server.address) for _ in range(2))

@@ -66,6 +66,21 @@ def test_a_port_outlives_its_server(server):
 
 
 @pytest.mark.filterwarnings("ignore:server 0 ended:RuntimeWarning")
+def test_a_server_with_a_log_is_not_empty_again(built, tmp_path):
+    with LocalServers(tmp_path, 1, restarts=1, kept=tmp_path / "kept") as servers:
+        port = port_at(servers.addresses[0], 30.0)
+        add(port, 8)
+        assert port.can_sample()  # all pushes were answered
+        time.sleep(0.5)  # five intervals of the log
+        kill(servers)
+        add(port, 1)
+        with remote.ReplayClient(servers.addresses[0]) as client:
+            assert client.table("experience").stats()["inserts"] == 18
+        assert port.doubtful == 0
+        port.close()
+
+
+@pytest.mark.filterwarnings("ignore:server 0 ended:RuntimeWarning")
 def test_a_port_waits_only_so_long(server):
     port = port_at(server.addresses[0], 1.0)
     add(port)

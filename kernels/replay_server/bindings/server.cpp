@@ -151,10 +151,17 @@ class Server {
     return opened(std::move(link), why);
   }
 
-  void restore(const std::string &path) {
-    require_idle("restore");
+  std::vector<std::string> recover() {
+    require_idle("recover");
+    std::vector<std::string> notes;
     std::string why;
-    expect_ok(handler_->restore(path, &why), why);
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      status = handler_->recover(&notes, &why);
+    }
+    expect_ok(status, why);
+    return notes;
   }
 
   void start() {
@@ -183,19 +190,25 @@ class Server {
     running_ = false;
     loop_->close();  // also if it never ran
     for (const auto &each : listeners_) each->close();
+    handler_->log().flush();          // the next server reads it
     const auto held = loop_->hold();  // stats() looks at it
     network_.reset();
   }
 
   nb::dict stats() {
     ServerStats now;
-    bool draining = false;
+    bool draining = false, is_logged = false;
+    uint64_t logged = 0;
+    std::string trouble;
     {
       const nb::gil_scoped_release released;
       const auto lock = loop_->hold();
       now.server = handler_->statistics();
       now.latencies = handler_->latencies();
       draining = handler_->draining();
+      is_logged = handler_->log().active();
+      logged = handler_->log().bytes();
+      trouble = handler_->log().trouble();
       for (const auto &each : handler_->tables())
         if (each) now.tables.emplace_back(each->config().name, each->stats());
       for (const auto &each : udp_) now.add(each->counts());
@@ -206,6 +219,10 @@ class Server {
     }
     nb::dict out = now.describe();
     out["draining"] = draining;
+    if (!is_logged) return out;
+    nb::dict log;
+    log["bytes"] = logged, log["trouble"] = trouble;
+    out["log"] = log;
     return out;
   }
 
@@ -294,7 +311,9 @@ void bind_server(nb::module_ &module) {
            "Share memory with who connects there; before start(). Raises ValueError.")
       .def("open_link", &Server::open_link, nb::keep_alive<0, 1>(),
            "A link from this process. Raises ConnectionRefusedError if the server is closed.")
-      .def("restore", &Server::restore, nb::arg("path"), "Load a snapshot before start().")
+      .def("recover", &Server::recover,
+           "Begin with what the files of the snapshot path hold, before start(); returns what was "
+           "found wrong with them.")
       .def("start", &Server::start, "Begin to serve, once: not after stop().")
       .def("stop", &Server::stop, "End the thread and all connections; a second time does nothing.")
       .def("stats", &Server::stats)

@@ -55,6 +55,10 @@ void bind_settings(nb::module_ &module) {
   bind_setting(settings, "waiting", server, &Settings::waiting);
   bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
+  bind_setting(settings, "snapshots", server, &Settings::snapshots);
+  bind_setting(settings, "log", server, &Settings::log);
+  bind_setting(settings, "log_ms", server, &Settings::log_ms);
+  bind_setting(settings, "log_bytes", server, &Settings::log_bytes);
   bind_setting(settings, "ring_bytes", loop, &LoopSettings::ring_bytes);
   bind_setting(settings, "sleep_us", loop, &LoopSettings::sleep_us);
   bind_setting(settings, "linger_us", loop, &LoopSettings::linger_us);

@@ -1,16 +1,21 @@
-// The folder of a path.
+// A path's folder, and the files in it whose names are the path's with a number.
 
 #ifndef ACCEL_RL_REPLAY_CORE_FOLDER_HPP
 #define ACCEL_RL_REPLAY_CORE_FOLDER_HPP
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace accel_rl::replay {
 
-inline std::string folder_of(const std::string &path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
+std::string folder_of(const std::string &path);
+
+// Wait until the disk has the names of the folder of a path; false with errno.
+bool sync_folder_of(const std::string &path);
+
+// Numbers n, ascending, of files PREFIXn.
+std::vector<uint64_t> numbered(const std::string &prefix);
 
 }  // namespace accel_rl::replay
 

@@ -32,14 +32,15 @@ class SnapshotWriter {
  private:
   SnapshotSource source_;
   SnapshotFile file_;
-  SnapshotBlock block_;
+  Block block_;
 };
 
 // Reads a file back: io_error, damaged, truncated, newer_format, limit (more than `most_bytes` of
-// tables) or out_of_memory leave the results as they were. `mailbox` may be null.
+// tables) or out_of_memory leave the results as they were. Tables are by number, null where one was
+// removed; `mailbox` and `serial` may be null.
 Status restore_snapshot(const std::string &path, uint64_t most_bytes,
                         std::vector<std::unique_ptr<Table>> *tables, Mailbox *mailbox,
-                        std::string *why);
+                        std::string *why, uint64_t *serial = nullptr);
 
 }  // namespace accel_rl::replay
 

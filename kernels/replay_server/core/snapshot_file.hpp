@@ -8,16 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "status.hpp"
+#include "block_file.hpp"
 
 namespace accel_rl::replay {
-
-struct SnapshotBlock {
-  uint32_t kind = 0;
-  std::vector<std::byte> bytes;  // room for its head, then the payload
-};
 
 // `why`, if not null, says more of what is not ok. A failure abandons it.
 class SnapshotFile {
@@ -27,21 +21,22 @@ class SnapshotFile {
   SnapshotFile(const SnapshotFile &) = delete;
   SnapshotFile &operator=(const SnapshotFile &) = delete;
 
-  // ok, busy if another process writes it, or io_error.
-  Status open(const std::string &path, std::string *why);
-  bool is_open() const { return file_ >= 0; }
-  Status add(SnapshotBlock *block, std::string *why);
+  // ok, busy if another process writes it, or io_error. So many snapshots are `kept`, this one
+  // included; its serial is higher than theirs.
+  Status open(const std::string &path, uint64_t serial, uint32_t kept, std::string *why);
+  bool is_open() const { return file_.is_open(); }
+  Status add(Block *block, std::string *why);
   // Write the last block, wait for the disk, then give the file its name.
   Status finish(std::string *why);
   void abandon();
-  uint64_t bytes() const { return offset_; }  // written
+  uint64_t bytes() const { return file_.bytes(); }  // written
 
  private:
-  Status fail(const char *what, std::string *why);
+  Status checked(Status status);
 
   std::string path_, temporary_;
-  int file_ = -1;
-  uint64_t blocks_ = 0, started_writeback_ = 0, offset_ = 0;
+  BlockFile file_;
+  uint32_t kept_ = 1;
 };
 
 }  // namespace accel_rl::replay

@@ -1,13 +1,9 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <new>
 
+#include "block_reader.hpp"
 #include "snapshot.hpp"
 #include "snapshot_format.hpp"
 
@@ -17,126 +13,55 @@ namespace accel_rl::replay {
 class SnapshotReader {
  public:
   SnapshotReader(const std::string &path, uint64_t most_bytes)
-      : path_(path), most_bytes_(most_bytes) {}
-  ~SnapshotReader() {
-    if (file_ >= 0) ::close(file_);
-  }
-  SnapshotReader(const SnapshotReader &) = delete;
-  SnapshotReader &operator=(const SnapshotReader &) = delete;
+      : file_(path), most_bytes_(most_bytes) {}
 
   Status read();
   Status deliver(std::vector<std::unique_ptr<Table>> *tables, Mailbox *mailbox);
-  std::string why;
+  const BlockReader &file() const { return file_; }
 
  private:
-  struct Part {
-    uint64_t version, bytes;
-  };
-
-  Status say(Status status, const std::string &message) {
-    why = path_ + ": " + message;
-    return status;
-  }
+  Status say(Status status, const std::string &message) { return file_.say(status, message); }
   Status damaged(const char *what) { return say(Status::damaged, what); }
-  Status take(std::byte *bytes, uint64_t count);
-  Status read_header();
-  Status read_block(uint32_t *kind);
   Status read_table();
+  Status read_removed();
   Status read_rows();
   Status read_mail();
   Status read_end();
   bool tables_are_full() const;
 
-  const std::string path_;
-  uint64_t most_bytes_, bytes_ = 0, left_ = 0, blocks_ = 0;  // left_: of the file
-  int file_ = -1;
-  std::vector<std::byte> block_;
+  BlockReader file_;
+  uint64_t most_bytes_, bytes_ = 0, blocks_ = 0;
+  Block block_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<uint32_t> read_;  // slots of each
   std::vector<std::pair<std::string, Message>> messages_;
   uint64_t message_bytes_ = 0;  // of the last one, when complete
 };
 
-Status SnapshotReader::take(std::byte *bytes, uint64_t count) {
-  if (count > left_) return say(Status::truncated, "the file ends within a block");
-  while (count > 0) {
-    const ssize_t some = ::read(file_, bytes, count);
-    if (some < 0 && errno == EINTR) continue;
-    if (some < 0) return say(Status::io_error, std::strerror(errno));
-    if (some == 0) return say(Status::truncated, "the file ends within a block");
-    bytes += some, count -= static_cast<uint64_t>(some), left_ -= static_cast<uint64_t>(some);
-  }
-  return Status::ok;
-}
-
-Status SnapshotReader::read_header() {
-  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer
-  struct stat status_of;
-  if (file_ < 0 || ::fstat(file_, &status_of) != 0)
-    return say(Status::io_error, std::strerror(errno));
-  if (!S_ISREG(status_of.st_mode)) return say(Status::io_error, "not a regular file");
-  left_ = static_cast<uint64_t>(status_of.st_size);
-  std::byte header[snapshot::head_bytes];
-  // What is cut short is told from what never was one by as much of the magic as is there.
-  if (const uint64_t all = left_; all < sizeof header) {
-    const Status status = take(header, all);
-    if (status != Status::ok) return status;
-    const bool begins = std::memcmp(header, &snapshot::magic, std::min(all, uint64_t{8})) == 0;
-    return begins ? say(Status::truncated, "the file ends within its header")
-                  : damaged("not a snapshot");
-  }
-  const Status status = take(header, sizeof header);
-  if (status != Status::ok) return status;
-  ByteReader reader(header, sizeof header);
-  const auto magic = reader.take<uint64_t>();
-  const auto version = reader.take<uint32_t>();
-  (void)reader.take<uint64_t>();
-  if (magic != snapshot::magic) return damaged("not a snapshot");
-  if (reader.take<uint32_t>() != crc32c(header, sizeof header - 4))
-    return damaged("the header's checksum is wrong");
-  if (version > snapshot::version)
-    return say(Status::newer_format, "format " + std::to_string(version) + ", this program reads " +
-                                         std::to_string(snapshot::version));
-  return Status::ok;
-}
-
-Status SnapshotReader::read_block(uint32_t *kind) {
-  std::byte head[snapshot::head_bytes];
-  Status status = take(head, sizeof head);
-  if (status != Status::ok) return status;
-  ByteReader reader(head, sizeof head);
-  *kind = reader.take<uint32_t>();
-  (void)reader.take<uint32_t>();
-  const auto count = reader.take<uint64_t>();
-  const auto sum = reader.take<uint32_t>();
-  if (reader.take<uint32_t>() != crc32c(head, sizeof head - 4))
-    return damaged("the checksum of a block's head is wrong");
-  if (count > left_) return say(Status::truncated, "the file ends within a block");
-  block_.resize(count);
-  status = take(block_.data(), count);
-  if (status == Status::ok && crc32c(block_.data(), count) != sum)
-    return damaged("a block's checksum is wrong");
-  return status;
-}
-
 Status SnapshotReader::read() {
-  Status status = read_header();
+  Status status = file_.open(snapshot::magic, "snapshot");
   while (status == Status::ok) {
-    uint32_t kind = 0;
-    status = read_block(&kind);
+    status = file_.next(&block_);
     if (status != Status::ok) break;
-    if (kind == snapshot::end) return read_end();
+    if (block_.kind == snapshot::end) return read_end();
     ++blocks_;
-    status = kind == snapshot::table  ? read_table()
-             : kind == snapshot::rows ? read_rows()
-             : kind == snapshot::mail ? read_mail()
-                                      : damaged("a block of no known kind");
+    status = block_.kind == snapshot::table     ? read_table()
+             : block_.kind == snapshot::removed ? read_removed()
+             : block_.kind == snapshot::rows    ? read_rows()
+             : block_.kind == snapshot::mail    ? read_mail()
+                                                : damaged("a block of no known kind");
   }
   return status;
+}
+
+Status SnapshotReader::read_removed() {
+  tables_.emplace_back();
+  read_.push_back(0);
+  return Status::ok;
 }
 
 Status SnapshotReader::read_table() {
-  ByteReader reader(block_.data(), block_.size());
+  ByteReader reader(block_.bytes.data(), block_.bytes.size());
   const TableConfig config = snapshot::take_config(&reader);
   const auto size = reader.take<uint32_t>();
   const auto cursor = reader.take<uint32_t>();
@@ -164,10 +89,10 @@ Status SnapshotReader::read_table() {
 }
 
 Status SnapshotReader::read_rows() {
-  ByteReader reader(block_.data(), block_.size());
+  ByteReader reader(block_.bytes.data(), block_.bytes.size());
   const auto index = reader.take<uint32_t>(), first = reader.take<uint32_t>(),
              count = reader.take<uint32_t>();
-  if (!reader.ok() || index >= tables_.size() || first != read_[index] ||
+  if (!reader.ok() || index >= tables_.size() || !tables_[index] || first != read_[index] ||
       count > tables_[index]->size_ - first)
     return damaged("rows are missing, or not in order");
   Table &table = *tables_[index];
@@ -189,7 +114,7 @@ Status SnapshotReader::read_rows() {
 }
 
 Status SnapshotReader::read_mail() {
-  ByteReader reader(block_.data(), block_.size());
+  ByteReader reader(block_.bytes.data(), block_.bytes.size());
   const std::string name = reader.take_text();
   const auto version = reader.take<uint64_t>(), total = reader.take<uint64_t>(),
              offset = reader.take<uint64_t>();
@@ -212,18 +137,18 @@ Status SnapshotReader::read_mail() {
 
 bool SnapshotReader::tables_are_full() const {
   for (size_t k = 0; k < tables_.size(); ++k)
-    if (read_[k] != tables_[k]->size_) return false;
+    if (tables_[k] && read_[k] != tables_[k]->size_) return false;
   return true;
 }
 
 Status SnapshotReader::read_end() {
-  ByteReader reader(block_.data(), block_.size());
+  ByteReader reader(block_.bytes.data(), block_.bytes.size());
   const auto blocks = reader.take<uint64_t>();
-  if (!reader.at_end() || blocks != blocks_ || !tables_are_full() || left_ != 0 ||
+  if (!reader.at_end() || blocks != blocks_ || !tables_are_full() || file_.left() != 0 ||
       (!messages_.empty() && messages_.back().second.bytes.size() != message_bytes_))
     return damaged("blocks are missing, or too many");
   for (const auto &table : tables_)
-    if (table->weighted()) table->tree_.refresh();
+    if (table && table->weighted()) table->tree_.refresh();
   return Status::ok;
 }
 
@@ -243,12 +168,13 @@ Status SnapshotReader::deliver(std::vector<std::unique_ptr<Table>> *tables, Mail
 
 Status restore_snapshot(const std::string &path, uint64_t most_bytes,
                         std::vector<std::unique_ptr<Table>> *tables, Mailbox *mailbox,
-                        std::string *why) {
+                        std::string *why, uint64_t *serial) {
   try {
     SnapshotReader reader(path, most_bytes);
     Status status = reader.read();
     if (status == Status::ok) status = reader.deliver(tables, mailbox);
-    if (why) *why = reader.why;
+    if (why) *why = reader.file().why();
+    if (serial) *serial = reader.file().serial();
     return status;
   } catch (const std::bad_alloc &) {
     return Status::out_of_memory;

@@ -9,7 +9,7 @@ namespace accel_rl::replay {
 
 Status SnapshotSource::begin(const std::vector<Table *> &tables, const Mailbox *mailbox,
                              std::string *why) {
-  const auto busy = [](const Table *table) { return table->shadow_.active(); };
+  const auto busy = [](const Table *table) { return table && table->shadow_.active(); };
   if (active_ || std::any_of(tables.begin(), tables.end(), busy)) {
     if (why) *why = "a snapshot is being written";
     return Status::busy;
@@ -17,10 +17,10 @@ Status SnapshotSource::begin(const std::vector<Table *> &tables, const Mailbox *
   try {
     tables_.reserve(tables.size()), sizes_.reserve(tables.size());
     for (Table *table : tables) {
-      if (!table->shadow_.begin(table->config_, table->size_, table->weighted()))
+      if (table && !table->shadow_.begin(table->config_, table->size_, table->weighted()))
         throw std::bad_alloc();
       tables_.push_back(table);
-      sizes_.push_back(table->size_);
+      sizes_.push_back(table ? table->size_ : 0);
     }
     for (uint32_t k = 0; k < tables_.size(); ++k) {
       first_.emplace_back();
@@ -39,11 +39,12 @@ Status SnapshotSource::begin(const std::vector<Table *> &tables, const Mailbox *
   return Status::ok;
 }
 
-void SnapshotSource::put_table(uint32_t index, SnapshotBlock *block) const {
-  const Table &table = *tables_[index];
-  block->kind = snapshot::table;
+void SnapshotSource::put_table(uint32_t index, Block *block) const {
+  block->kind = tables_[index] ? snapshot::table : snapshot::removed;
   std::vector<std::byte> &bytes = block->bytes;
-  bytes.assign(snapshot::head_bytes, std::byte{0});
+  bytes.assign(block_head_bytes, std::byte{0});
+  if (!tables_[index]) return;
+  const Table &table = *tables_[index];
   snapshot::put_config(&bytes, table.config_);
   put(&bytes, table.size_);
   put(&bytes, table.cursor_);
@@ -53,7 +54,7 @@ void SnapshotSource::put_table(uint32_t index, SnapshotBlock *block) const {
     put(&bytes, counter);
 }
 
-void SnapshotSource::next(SnapshotBlock *block) {
+void SnapshotSource::next(Block *block) {
   if (!first_.empty()) {
     *block = std::move(first_.front());
     first_.pop_front();
@@ -68,11 +69,11 @@ void SnapshotSource::next(SnapshotBlock *block) {
 // Beyond tables without rows that are left; past the last message all is over.
 void SnapshotSource::skip_done() {
   for (; table_ < tables_.size() && slot_ == sizes_[table_]; ++table_, slot_ = 0)
-    tables_[table_]->shadow_.end();
+    if (tables_[table_]) tables_[table_]->shadow_.end();
   if (first_.empty() && table_ == tables_.size() && message_ == messages_.end()) end();
 }
 
-void SnapshotSource::take_rows(SnapshotBlock *block) {
+void SnapshotSource::take_rows(Block *block) {
   block->kind = snapshot::rows;
   std::vector<std::byte> &bytes = block->bytes;
   Table &table = *tables_[table_];
@@ -81,7 +82,7 @@ void SnapshotSource::take_rows(SnapshotBlock *block) {
   const size_t item = table.config_.item_bytes() + (table.weighted() ? 8 : 4);
   const auto most = static_cast<uint32_t>(std::max<size_t>(snapshot::part_bytes / item, 1));
   const uint32_t first = slot_, count = std::min(most, sizes_[table_] - first);
-  bytes.resize(snapshot::head_bytes);
+  bytes.resize(block_head_bytes);
   put(&bytes, table_);
   put(&bytes, first);
   put(&bytes, count);
@@ -97,10 +98,10 @@ void SnapshotSource::take_rows(SnapshotBlock *block) {
   table.shadow_.passed(slot_);
 }
 
-void SnapshotSource::take_mail(SnapshotBlock *block) {
+void SnapshotSource::take_mail(Block *block) {
   block->kind = snapshot::mail;
   std::vector<std::byte> &bytes = block->bytes;
-  bytes.assign(snapshot::head_bytes, std::byte{0});
+  bytes.assign(block_head_bytes, std::byte{0});
   const Message &message = *message_->second;
   const size_t count = std::min(snapshot::part_bytes, message.bytes.size() - message_offset_);
   put_text(&bytes, message_->first);
@@ -113,7 +114,8 @@ void SnapshotSource::take_mail(SnapshotBlock *block) {
 }
 
 void SnapshotSource::end() {
-  for (Table *table : tables_) table->shadow_.end();
+  for (Table *table : tables_)
+    if (table) table->shadow_.end();
   tables_.clear(), sizes_.clear(), first_.clear(), messages_.clear();
   active_ = false;
 }

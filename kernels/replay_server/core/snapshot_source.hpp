@@ -25,23 +25,24 @@ class SnapshotSource {
   SnapshotSource(const SnapshotSource &) = delete;
   SnapshotSource &operator=(const SnapshotSource &) = delete;
 
-  // ok, busy or out_of_memory; `why`, if not null, says more. `mailbox` may be null.
+  // ok, busy or out_of_memory; `why`, if not null, says more. Tables by number, null where one was
+  // removed; `mailbox` may be null.
   Status begin(const std::vector<Table *> &tables, const Mailbox *mailbox, std::string *why);
   // Whether there are blocks left.
   bool active() const { return active_; }
   // The next block, while active(); without memory for it std::bad_alloc is thrown.
-  void next(SnapshotBlock *block);
+  void next(Block *block);
   // Look at the tables no longer.
   void end();
 
  private:
-  void put_table(uint32_t index, SnapshotBlock *block) const;
-  void take_rows(SnapshotBlock *block);
-  void take_mail(SnapshotBlock *block);
+  void put_table(uint32_t index, Block *block) const;
+  void take_rows(Block *block);
+  void take_mail(Block *block);
   void skip_done();
 
   bool active_ = false;
-  std::deque<SnapshotBlock> first_;  // of the tables themselves, as they were
+  std::deque<Block> first_;  // of the tables themselves, as they were
   std::vector<Table *> tables_;
   std::vector<uint32_t> sizes_;  // when it began
   Messages messages_;

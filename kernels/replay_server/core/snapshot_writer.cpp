@@ -18,7 +18,7 @@ Status SnapshotWriter::begin(const std::string &path, const std::vector<Table *>
   if (file_.is_open()) return say(Status::busy, "a snapshot is being written", why);
   Status status = source_.begin(tables, mailbox, why);
   if (status != Status::ok) return status;
-  status = file_.open(path, why);
+  status = file_.open(path, 0, 1, why);
   if (status != Status::ok) source_.end();
   return status;
 }

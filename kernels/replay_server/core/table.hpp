@@ -82,6 +82,7 @@ class Table {
   Stats stats() const;
   uint32_t size() const { return size_; }
   double total() const;
+  void count_sampled(uint32_t batch) { limiter_.sampled(batch); }  // before this table was read
   void count_waited() { ++waited_; }
   void count_refused() { ++refused_; }  // where a server refuses what never came here
 

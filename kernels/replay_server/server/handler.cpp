@@ -11,23 +11,6 @@ constexpr const char *name_rule = "a name must be 1 to 255 printable bytes of UT
 Handler::Handler(Settings settings)
     : settings_(std::move(settings)), mailbox_(settings_.mailbox_bytes, settings_.mailbox_names) {}
 
-Status Handler::restore(const std::string &path, std::string *why) {
-  if (!tables_.empty() || !mailbox_.messages().empty()) {
-    *why = "the server holds tables or messages already";
-    return Status::out_of_order;
-  }
-  const Status status = restore_snapshot(path, settings_.table_bytes, &tables_, &mailbox_, why);
-  if (status != Status::ok) return status;
-  for (const auto &table : tables_) {
-    table_bytes_ += Table::bytes_needed(table->config());
-    std::vector<size_t> bytes;
-    for (const Column &column : table->config().columns) bytes.push_back(column.bytes());
-    column_bytes_.push_back(std::move(bytes));
-    queues_.emplace_back();
-  }
-  return Status::ok;
-}
-
 uint32_t Handler::most_bytes(const Peer &peer) const {
   return peer.state == Peer::State::ready ? settings_.limits.frame_bytes
                                           : settings_.limits.early_frame_bytes;
@@ -77,6 +60,8 @@ Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
 }
 
 Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  Outcome refused;
+  if (refuse_change(frame.header, reply, now_ms, &refused)) return refused;
   switch (static_cast<Op>(frame.header.op)) {
     case Op::hello:
       return hello(peer, frame, reply);
@@ -152,6 +137,7 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     tables_.push_back(std::move(table));
     column_bytes_.push_back(std::move(column_bytes));
     table_bytes_ += bytes;
+    if (log_.active()) log_.add(log_format::request, frame.bytes, frame.header.length);
   }
   const TableConfig &config = tables_[number]->config();
   if (request.described && request.config != config)
@@ -200,7 +186,7 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (status != Status::ok) return fail(frame.header, status, request.name, reply);
   set(reply->data(), field::publish_reply::version, request.version);
   finish_reply(reply);
-  record_reply(peer, frame.header, reply);
+  record(peer, frame, reply);
   return Outcome::reply;
 }
 
@@ -231,18 +217,6 @@ Outcome Handler::snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   for_snapshot_.emplace_back(&peer, frame.header);
   ++peer.waiting;
   return Outcome::waits;
-}
-
-Status Handler::begin_snapshot(std::string *why) {
-  if (settings_.snapshot_path.empty()) {
-    *why = "the server has no path for snapshots";
-    return Status::unavailable;
-  }
-  std::vector<Table *> tables;
-  tables.reserve(tables_.size());
-  for (const auto &table : tables_)
-    if (table) tables.push_back(table.get());
-  return snapshots_.begin(settings_.snapshot_path, tables, &mailbox_, why);
 }
 
 Outcome Handler::ping(const Frame &frame, FrameBuffer *reply) {

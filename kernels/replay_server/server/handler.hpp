@@ -18,6 +18,7 @@
 #include "../protocol/parser.hpp"
 #include "../protocol/writer.hpp"
 #include "latencies.hpp"
+#include "log.hpp"
 #include "service_time.hpp"
 #include "sessions.hpp"
 #include "settings.hpp"
@@ -75,8 +76,9 @@ class Handler {
 
   explicit Handler(Settings settings);
 
-  // Load what a snapshot holds; before anything else, or it is out_of_order.
-  Status restore(const std::string &path, std::string *why);
+  // Begin with what the files of the snapshot path hold, and begin a log where there is to be one;
+  // before anything else, or it is out_of_order. `notes` gets what was found wrong and left out.
+  Status recover(std::vector<std::string> *notes, std::string *why);
 
   // The most bytes that a frame of this peer may have.
   uint32_t most_bytes(const Peer &peer) const;
@@ -86,7 +88,9 @@ class Handler {
   // Retry waiting requests, answer those past their deadline, and go on with a sample.
   void serve_waiting(uint64_t now_ms, const Deliver &deliver);
   // True if serve_waiting() has work now; deadline_ms() says when it will at the latest (0: never).
-  bool pending() const { return changed_ || snapshots_.writing() || !samplings_.empty(); }
+  bool pending() const {
+    return changed_ || log_is_long() || snapshots_.writing() || !samplings_.empty();
+  }
   uint64_t deadline_ms() const;
   void disconnect(Peer &peer, uint64_t now_ms);
   void expire_sessions(uint64_t now_ms) { sessions_.expire(now_ms, settings_.session_timeout_ms); }
@@ -94,6 +98,7 @@ class Handler {
   // Begin a snapshot unless one is being written; snapshots() tells how it went.
   Status begin_snapshot(std::string *why);
   const Snapshots &snapshots() const { return snapshots_; }
+  Log &log() { return log_; }
 
   ServiceTime &service_time() { return service_time_; }
   Statistics &counters() { return statistics_; }
@@ -147,7 +152,21 @@ class Handler {
   Table *table_of(const Header &header);
   // Answer a repeated request from the recorded replies; false if it is new.
   bool replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
-  void record_reply(Peer &peer, const Header &header, FrameBuffer *reply);
+  // A change is done: remember its reply, and write it to the log.
+  void record(Peer &peer, const Frame &frame, FrameBuffer *reply);
+  bool log_is_long() const {
+    return log_.active() && log_.bytes() >= most_logged_ && !snapshots_.active();
+  }
+  void log_sample(uint16_t table, uint32_t batch);
+  void log_session(const Session &session);
+  // Refuse a change that the log cannot take.
+  bool refuse_change(const Header &header, FrameBuffer *reply, uint64_t now_ms, Outcome *outcome);
+  Status recover_snapshot(std::vector<std::string> *notes, std::string *why);
+  Status recover_segment(const std::string &path, std::string *why);
+  bool recover_records(const Block &block);
+  bool recover_request(const std::byte *bytes, size_t count);
+  bool recover_session(ByteReader *reader);
+  Session *session_of(uint64_t token);
   Outcome do_push(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome answer_sample(Peer &peer, const Header &header, const SampleRequest &request,
                         FrameBuffer *reply, uint64_t now_ms);
@@ -158,7 +177,7 @@ class Handler {
   void serve_samplings(uint64_t now_ms, const Deliver &deliver);
   Status park(Waiting waiting, WaitingQueue *queue);
   void unpark(WaitingQueue::iterator waiting);
-  bool serve_first(WaitingQueue *queue, bool is_push, const Deliver &deliver);
+  bool serve_first(WaitingQueue *queue, bool is_push, uint64_t now_ms, const Deliver &deliver);
   void expire(uint64_t now_ms, const Deliver &deliver);
   void drop_waiting(Peer &peer);
 
@@ -173,6 +192,10 @@ class Handler {
   bool draining_ = false;
   Mailbox mailbox_;
   Snapshots snapshots_;
+  Log log_;
+  uint64_t serial_ = 0;       // of the newest snapshot that was begun, or of the log's segment
+  uint64_t most_logged_ = 0;  // bytes, until a snapshot is begun
+  uint64_t mend_ms_ = 0;      // when a snapshot may next be begun as the log has failed
   std::vector<std::pair<Peer *, Header>> for_snapshot_;        // requests that wait for its end
   std::multimap<uint64_t, WaitingQueue::iterator> deadlines_;  // in ms, of all that are parked
   uint64_t came_us_ = 0;  // when the request that is handled now came

@@ -52,6 +52,7 @@ Outcome Handler::welcome(Peer &peer, const Header &header, const uint8_t *mac, F
                             std::to_string(settings_.sessions) + " sessions are open", reply);
     }
     session = sessions_.add(token);
+    if (log_.active()) log_session(*session);
   } else if (session->peer) {  // the client knows better that this connection is no more
     drop_waiting(*session->peer);
     session->peer->session = nullptr;
@@ -80,7 +81,9 @@ Outcome Handler::bye(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (!begin_reply(reply, frame.header, Op::bye, Status::ok, layout_)) return Outcome::close;
   finish_reply(reply);
   drop_waiting(peer);
-  sessions_.remove(peer.session->token);
+  const uint64_t token = peer.session->token;
+  sessions_.remove(token);
+  if (log_.active()) log_.add(log_format::ended, &token, sizeof token);
   peer.session = nullptr;
   peer.state = Peer::State::closed;
   return Outcome::reply_and_close;

@@ -46,10 +46,11 @@ bool Handler::replay_reply(const Peer &peer, const Header &header, FrameBuffer *
   return true;
 }
 
-void Handler::record_reply(Peer &peer, const Header &header, FrameBuffer *reply) {
-  peer.session->recent.add(header.request,
+void Handler::record(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+  peer.session->recent.add(frame.header.request,
                            static_cast<Status>(get(reply->data(), field::header::status)),
                            reply->data() + header_bytes);
+  if (log_.active()) log_.add(log_format::request, frame.bytes, frame.header.length);
 }
 
 Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
@@ -77,7 +78,7 @@ Outcome Handler::push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64
       return fail(header, Status::bad_count, never(push_.items, "an insert"), reply);
     }
     table->count_waited();
-    Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}, came_us_};
+    Waiting waiting{&peer, now_ms + push_.timeout_ms, header, {}, {}, came_us_, nullptr, {}};
     if (!waiting.frame.append(frame.bytes, header.length)) return Outcome::close;
     status = park(std::move(waiting), &queues.pushes);
     if (status == Status::ok) return Outcome::waits;
@@ -100,7 +101,7 @@ Outcome Handler::do_push(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   set(reply->data(), field::push_reply::items, push_.items);
   set(reply->data(), field::push_reply::held, table.size());
   finish_reply(reply);
-  record_reply(peer, header, reply);
+  record(peer, frame, reply);
   return Outcome::reply;
 }
 
@@ -147,8 +148,8 @@ Outcome Handler::answer_sample(Peer &peer, const Header &header, const SampleReq
       return fail(header, Status::bad_count, never(request.batch, "a sample"), reply);
     }
     table->count_waited();
-    status =
-        park({&peer, now_ms + request.timeout_ms, header, request, {}, came_us_}, &queues.samples);
+    status = park({&peer, now_ms + request.timeout_ms, header, request, {}, came_us_, nullptr, {}},
+                  &queues.samples);
     if (status == Status::ok) return Outcome::waits;
   }
   return fail(header, status, "", reply);
@@ -177,7 +178,7 @@ Outcome Handler::update(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   set(reply->data(), field::update_reply::applied, counts.applied);
   set(reply->data(), field::update_reply::stale, counts.stale);
   finish_reply(reply);
-  record_reply(peer, header, reply);
+  record(peer, frame, reply);
   return Outcome::reply;
 }
 

@@ -56,7 +56,7 @@ Outcome Handler::remove(Peer &peer, const Frame &frame, FrameBuffer *reply) {
     changed_ = true;
   }
   finish_reply(reply);
-  record_reply(peer, header, reply);
+  record(peer, frame, reply);
   return Outcome::reply;
 }
 

@@ -42,6 +42,7 @@ Outcome Handler::do_sample(Peer &peer, const Header &header, const SampleRequest
   now.out.columns = now.columns.data();
   const Status status = table.begin_sample(request.seed, request.batch, &now.run);
   if (status != Status::ok) return fail(header, status, "", reply);
+  if (log_.active()) log_sample(header.table, request.batch);
   changed_ = changed_ || !queues_[header.table].pushes.empty();
   now.header = header, now.request = request;
   if (continue_sampling(&now)) return finish_sampling(now, reply);

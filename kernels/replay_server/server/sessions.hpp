@@ -36,6 +36,15 @@ class Recent {
   // Whether it may be one of those that were forgotten; 0, which no change has, always is.
   bool is_too_old(uint64_t request) const { return request <= forgotten_; }
 
+  // The oldest first.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (size_t k = 0; k < count_; ++k) visit(ends_[(next_ + kept - count_ + k) % kept]);
+  }
+  size_t count() const { return count_; }
+  uint64_t forgotten() const { return forgotten_; }
+  void forget(uint64_t request) { forgotten_ = std::max(forgotten_, request); }
+
   void add(uint64_t request, Status status, const uint8_t *fixed) {
     End &end = ends_[next_];
     if (count_ == kept && end.request > forgotten_) forgotten_ = end.request;
@@ -72,6 +81,10 @@ class Sessions {
     return sessions_.emplace(token, std::move(session)).first->second.get();
   }
   void remove(uint64_t token) { sessions_.erase(token); }
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const auto &each : sessions_) visit(*each.second);
+  }
   size_t size() const { return sessions_.size(); }
 
   // Forget the one that has been without a connection longest; false: all have one.

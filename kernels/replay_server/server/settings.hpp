@@ -33,6 +33,10 @@ struct Settings {
   uint32_t waiting = 64;                // requests of one connection that wait for the limiter
   uint64_t waiting_bytes = uint64_t{256} << 20;  // of all connections
   std::string snapshot_path;                     // empty: no snapshots
+  uint32_t snapshots = 1;                        // that are kept, the older ones as PATH.1 and on
+  bool log = false;                              // changes between snapshots, too
+  uint32_t log_ms = 100;                         // until the disk has what is logged
+  uint64_t log_bytes = uint64_t{1} << 30;        // of the log, until a snapshot takes its place
 };
 
 // How long a request of which so many bytes came may take until it is whole: bytes that trickle do

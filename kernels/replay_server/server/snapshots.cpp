@@ -1,6 +1,8 @@
 #include "snapshots.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <exception>
 
@@ -8,7 +10,7 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr size_t slice_bytes = size_t{1} << 20;   // copied between requests: below a millisecond
+constexpr int less_urgent = 10;
 constexpr size_t queued_bytes = size_t{4} << 20;  // copied before the disk is waited for
 
 }  // namespace
@@ -31,8 +33,9 @@ bool Snapshots::writing() const {
   return has_room();
 }
 
-Status Snapshots::begin(const std::string &path, const std::vector<Table *> &tables,
-                        const Mailbox *mailbox, std::string *why) {
+Status Snapshots::begin(const std::string &path, uint64_t serial, uint32_t kept,
+                        const std::vector<Table *> &tables, const Mailbox *mailbox,
+                        std::string *why) {
   if (active()) {
     *why = "a snapshot is being written";
     return Status::busy;
@@ -40,7 +43,7 @@ Status Snapshots::begin(const std::string &path, const std::vector<Table *> &tab
   try {
     auto last = std::make_shared<SnapshotEnd>();
     Status status = source_.begin(tables, mailbox, why);
-    if (status == Status::ok) status = file_.open(path, why);
+    if (status == Status::ok) status = file_.open(path, serial, kept, why);
     if (status != Status::ok) {
       source_.end();
       return status;
@@ -60,10 +63,9 @@ Status Snapshots::begin(const std::string &path, const std::vector<Table *> &tab
 bool Snapshots::work() {
   std::string trouble;
   try {
-    for (size_t copied = 0; copied < slice_bytes && writing();) {
-      SnapshotBlock block;
+    if (writing()) {
+      Block block;
       source_.next(&block);
-      copied += block.bytes.size();
       const std::lock_guard<std::mutex> lock(mutex_);
       blocks_.push_back(std::move(block));
       bytes_ += blocks_.back().bytes.size();
@@ -92,6 +94,10 @@ void Snapshots::write() {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
+#ifdef __linux__
+  // Requests and their clients come first: of this thread alone, as Linux has it.
+  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), less_urgent);
+#endif
   Status status;
   std::string why;
   try {
@@ -108,7 +114,7 @@ void Snapshots::write() {
 
 Status Snapshots::write_blocks(std::string *why) {
   for (;;) {
-    SnapshotBlock block;
+    Block block;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       come_.wait(lock, [this] { return !blocks_.empty() || complete_ || given_up_; });

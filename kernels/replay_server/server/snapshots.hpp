@@ -30,10 +30,10 @@ class Snapshots {
   // Whether work() has something to copy now; otherwise the disk is waited for.
   bool writing() const;
 
-  // last() is then of this one.
-  Status begin(const std::string &path, const std::vector<Table *> &tables, const Mailbox *mailbox,
-               std::string *why);
-  // Copy a slice. True when the snapshot has ended, which last() then tells.
+  // last() is then of this one. See SnapshotFile::open().
+  Status begin(const std::string &path, uint64_t serial, uint32_t kept,
+               const std::vector<Table *> &tables, const Mailbox *mailbox, std::string *why);
+  // Copy a block, in some 10 us. True when the snapshot has ended, which last() then tells.
   bool work();
 
   // How the newest one ends. Whoever waits for it keeps this, as another one may begin.
@@ -49,9 +49,9 @@ class Snapshots {
   std::thread thread_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable come_;
-  std::deque<SnapshotBlock> blocks_;  // copied, not written
-  size_t bytes_ = 0;                  // of these
-  bool complete_ = false;             // no more will come
+  std::deque<Block> blocks_;  // copied, not written
+  size_t bytes_ = 0;          // of these
+  bool complete_ = false;     // no more will come
   bool given_up_ = false;
   bool done_ = false;  // the thread is, and this is how it ended:
   Status result_ = Status::ok;

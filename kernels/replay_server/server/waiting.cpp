@@ -56,7 +56,8 @@ void Handler::drop_waiting(Peer &peer) {
   changed_ = true;  // those behind may be the first now
 }
 
-bool Handler::serve_first(WaitingQueue *queue, bool is_push, const Deliver &deliver) {
+bool Handler::serve_first(WaitingQueue *queue, bool is_push, uint64_t now_ms,
+                          const Deliver &deliver) {
   if (queue->empty()) return false;
   Waiting &first = queue->front();
   const uint16_t number = first.header.table;
@@ -75,8 +76,10 @@ bool Handler::serve_first(WaitingQueue *queue, bool is_push, const Deliver &deli
     return false;
   }
   came_us_ = first.began_us;
-  const Outcome outcome = is_push ? do_push(*first.peer, frame, &late_)
-                                  : do_sample(*first.peer, first.header, first.sample, &late_);
+  Outcome outcome;
+  if (!refuse_change(first.header, &late_, now_ms, &outcome))
+    outcome = is_push ? do_push(*first.peer, frame, &late_)
+                      : do_sample(*first.peer, first.header, first.sample, &late_);
   Peer &peer = *first.peer;
   if (outcome == Outcome::reply) latencies_.add(first.header.op, clock_us() - first.began_us);
   unpark(queue->begin());
@@ -98,7 +101,7 @@ void Handler::expire(uint64_t now_ms, const Deliver &deliver) {
 void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
   if (snapshots_.active() && snapshots_.work()) {
     const std::shared_ptr<const SnapshotEnd> end = snapshots_.last();
-    if (end->status == Status::ok) ++statistics_.snapshots;
+    if (end->status == Status::ok) ++statistics_.snapshots, log_.turned();
     std::vector<std::pair<Peer *, Header>> ended;
     ended.swap(for_snapshot_);
     for (const auto &[peer, header] : ended) {
@@ -106,12 +109,14 @@ void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
       if (write_error(&late_, header, end->status, end->why)) deliver(*peer, late_);
     }
   }
+  std::string why;
+  if (log_is_long() && begin_snapshot(&why) != Status::ok) most_logged_ += settings_.log_bytes;
   expire(now_ms, deliver);
   while (changed_) {  // again if a peer left while it was served: others may be first now
     changed_ = false;
     for (Queues &each : queues_)
-      while (serve_first(&each.samples, false, deliver) ||
-             serve_first(&each.pushes, true, deliver)) {
+      while (serve_first(&each.samples, false, now_ms, deliver) ||
+             serve_first(&each.pushes, true, now_ms, deliver)) {
       }
   }
   serve_samplings(now_ms, deliver);

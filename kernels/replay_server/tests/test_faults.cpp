@@ -296,8 +296,9 @@ static void test_snapshots() {
   while (talk.handler.snapshots().active()) talk.handler.serve_waiting(talk.now_ms, nobody);
   // What was restored is not restored again over itself.
   Talk again(wanted);
-  CHECK(again.handler.restore(wanted.snapshot_path, &why) == Status::ok, "%s", why.c_str());
-  CHECK(again.handler.restore(wanted.snapshot_path, &why) == Status::out_of_order, "twice");
+  std::vector<std::string> notes;
+  CHECK(again.handler.recover(&notes, &why) == Status::ok, "%s", why.c_str());
+  CHECK(again.handler.recover(&notes, &why) == Status::out_of_order, "twice");
   CHECK(again.handler.tables().size() == 1, "tables");
   unlink(wanted.snapshot_path.c_str());
   rmdir(folder);

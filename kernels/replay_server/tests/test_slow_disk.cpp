@@ -36,9 +36,9 @@ static std::string path;
 // How the snapshot ended.
 static Status save(Snapshots *snapshots, Table *saved) {
   std::string why;
-  const Status begun = snapshots->begin(path, {saved}, nullptr, &why);
+  const Status begun = snapshots->begin(path, 1, 1, {saved}, nullptr, &why);
   if (begun != Status::ok) return begun;
-  CHECK(snapshots->begin(path, {saved}, nullptr, &why) == Status::busy, "two at a time");
+  CHECK(snapshots->begin(path, 1, 1, {saved}, nullptr, &why) == Status::busy, "two at a time");
   while (!snapshots->work())
     if (!snapshots->writing()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto end = snapshots->last();
@@ -82,7 +82,8 @@ int main() {
     slow = true;
     push(made.get(), 1000, 0, nullptr);
     std::string why;
-    CHECK(snapshots.begin(path, {made.get()}, nullptr, &why) == Status::ok, "%s", why.c_str());
+    CHECK(snapshots.begin(path, 1, 1, {made.get()}, nullptr, &why) == Status::ok, "%s",
+          why.c_str());
     snapshots.work();
   }  // given up in the middle
   CHECK(writes_here == 0, "service waited for the disk %d times", writes_here.load());

@@ -147,7 +147,7 @@ static void test_damage() {
   std::vector<std::byte> wrong = right;
   wrong.push_back(std::byte{0}), write_file(wrong);
   CHECK(restore(&why) == Status::damaged, "a byte too many");
-  wrong = right, wrong[8] = std::byte{2};
+  wrong = right, wrong[8] = std::byte{3};
   const uint32_t sum = crc32c(wrong.data(), 20);
   memcpy(wrong.data() + 20, &sum, 4), write_file(wrong);
   CHECK(restore(&why) == Status::newer_format, "%s", why.c_str());

@@ -26,6 +26,7 @@ EXAMPLES = console.examples(
 
 # The values of `remote.apex.network.ServerPlacement`, whose import takes JAX.
 Network = Literal["in-path", "beyond", "sockets"]
+Durability = Literal["none", "log"]
 
 
 class Launcher(enum.StrEnum):
@@ -102,6 +103,12 @@ def apex(
             min=0.0, metavar="SECONDS", help="How long all wait for a server that is restarted."
         ),
     ] = 30.0,
+    durability: Annotated[
+        Durability,
+        typer.Option(
+            help="log: servers of this command that are started again have what they held."
+        ),
+    ] = "none",
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder.")] = Path("runs/apex"),
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -139,6 +146,8 @@ def apex(
             network = "in-path"
         if network is not None and (server or shards > 1 or launcher is Launcher.RAY):
             raise ValueError("--network takes one server and actors that are started here")
+        if durability == "log" and (server or network is not None):
+            raise ValueError("--durability is of servers that are started here, without --network")
         if server:
             _check(server)
             _look(server[0], secret, chosen.run)
@@ -159,6 +168,7 @@ def apex(
         restarts=restarts,
         reconnect=reconnect,
         network=network,
+        durability=durability,
     )
     train(out, chosen, launch, console.command_line(context), json=json)
 

@@ -2,10 +2,11 @@
 
 import contextlib
 import dataclasses
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pydantic
@@ -29,12 +30,14 @@ from accel_rl.remote.apex import (
 from accel_rl.remote.apex.network import TrainingNetwork
 
 LAUNCH = "launch.json"
+REPLAY = "replay"
 CHECKPOINTS = 20  # of a training, unless checkpoints.every is set
 _FILES = {
     run_folder.CONFIG: "every setting",
     LAUNCH: "options of processes; accel-rl resume reads it",
     run_folder.METRICS: "a row of metrics for each period",
     f"{folder.CHECKPOINTS}/": "the learner's newest states",
+    f"{REPLAY}/": "snapshots and logs of the servers, with --durability log",
     run_folder.RESULTS: "final figures; written last",
 }
 
@@ -58,6 +61,7 @@ class Launch:
     restarts: int = 3
     reconnect: float = 30.0
     network: str | None = None
+    durability: Literal["none", "log"] = "none"
 
 
 _LAUNCH = pydantic.TypeAdapter(Launch)
@@ -122,8 +126,17 @@ def execute(
             secret, given = placed.secret, [placed.address]
         elif not given:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="accel-rl-"))
+            kept = None if launch.durability == "none" else directory / REPLAY
+            if kept is not None and not resume:  # or they begin with those of an earlier run
+                shutil.rmtree(kept, ignore_errors=True)
             servers = stack.enter_context(
-                LocalServers(Path(place), launch.shards, secret=secret, restarts=launch.restarts)
+                LocalServers(
+                    Path(place),
+                    launch.shards,
+                    secret=secret,
+                    restarts=launch.restarts,
+                    kept=kept,
+                )
             )
             given = servers.addresses
         address = given if len(given) > 1 else given[0]

@@ -53,6 +53,11 @@ class ServerCollector:
             yield GaugeMetricFamily(PREFIX + name, what, now[name])
         for name, what in COUNTERS.items():
             yield CounterMetricFamily(PREFIX + name, what, now[name])
+        if log := now.get("log"):
+            what = "Bytes of the log since the last snapshot"
+            yield GaugeMetricFamily(PREFIX + "log_bytes", what, log["bytes"])
+            what = "1 while changes are refused, as the log cannot be written"
+            yield GaugeMetricFamily(PREFIX + "log_failed", what, float(log["trouble"] != ""))
         tables: Mapping[str, Mapping[str, int]] = now["tables"]
         size = GaugeMetricFamily(PREFIX + "items", "Items held", labels=["table"])
         for table, counts in tables.items():

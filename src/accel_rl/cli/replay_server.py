@@ -20,11 +20,13 @@ EXAMPLES = console.examples(
     "accel-rl replay-server --unix runs/replay.sock --host none",
     "accel-rl replay-server --shm runs/replay.shm --idle spin",
     "accel-rl replay-server --host 0.0.0.0 --secret-file secret --snapshot runs/replay.snapshot",
+    "accel-rl replay-server --port 7077 --snapshot runs/replay.snapshot --durability log",
     "accel-rl replay-server stats tcp://127.0.0.1:7077",
 )
 
 POLL = 0.2  # seconds between two looks at whether the server is to end
 
+Durability = Literal["none", "snapshot", "log"]  # as `remote.server` has it, imported late
 IdlePolicy = Literal["block", "spin", "yield", "sleep"]
 
 SecretFile = Annotated[
@@ -110,6 +112,13 @@ def replay_server(
         Path | None,
         typer.Option(metavar="PATH", help="Begin with what it holds; write it when asked to."),
     ] = None,
+    durability: Annotated[
+        Durability | None,
+        typer.Option(
+            help="What a killed server begins with: the last snapshot, which is the default with "
+            "--snapshot, or also what was logged since."
+        ),
+    ] = None,
     every: Annotated[
         float, typer.Option(min=0.0, help="Seconds between snapshots; 0: when a client asks.")
     ] = 0.0,
@@ -170,6 +179,7 @@ def replay_server(
                 tls_certificate=tls_certificate,
                 tls_key=tls_key,
                 snapshot_path=snapshot,
+                durability=durability,
                 idle=idle,
                 dpdk=None if dpdk is None else shlex.split(dpdk),
                 dpdk_address=dpdk_address,

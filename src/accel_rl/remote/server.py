@@ -1,8 +1,9 @@
 """Replay server in a thread of this process."""
 
 import os
+import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from accel_rl.arguments import whole
 from accel_rl.remote.closing import Closing
@@ -12,6 +13,8 @@ from accel_rl.remote.module import native
 
 LEAST_SECRET_BYTES = 16
 Idle = Literal["block", "spin", "yield", "sleep"]
+Durability = Literal["none", "snapshot", "log"]
+DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 
 
 class ReplayServer(Closing):
@@ -37,6 +40,7 @@ class ReplayServer(Closing):
         tls_certificate: str | os.PathLike[str] | None = None,
         tls_key: str | os.PathLike[str] | None = None,
         snapshot_path: str | os.PathLike[str] | None = None,
+        durability: Durability | None = None,
         dpdk: Sequence[str] | None = None,
         dpdk_address: str = "169.254.77.1",
         dpdk_port: int = 7077,
@@ -58,8 +62,12 @@ class ReplayServer(Closing):
           tls_certificate: PEM file with the certificate chain: TCP is TLS 1.3. None: TCP is not
             encrypted.
           tls_key: PEM file of the certificate's key, without a password.
-          snapshot_path: file for snapshots. The server restores an existing snapshot and creates
-            a missing folder. No other server may use the file at the same time.
+          snapshot_path: file for snapshots. The server begins with what it and its log hold, and
+            creates a missing folder. No other server may use the file at the same time.
+          durability: what a server that is killed begins with again. "none": nothing. "snapshot":
+            the last snapshot. "log": also what changed since, but for the last `log_ms`
+            milliseconds, 100 by default; sessions go on, too. None: "snapshot" with a
+            `snapshot_path`, "none" without.
           dpdk: arguments of DPDK's environment, such as ["--no-huge", "--vdev=net_memif0,..."]. The
             server serves all ports that they name, and `idle` must not be "block". None: no DPDK.
             Ports other than memif sockets need a secret. See docs/replay-dpdk.md.
@@ -77,8 +85,8 @@ class ReplayServer(Closing):
           ValueError: if a port is out of range, an address cannot be listened on, a setting is
             unknown, a required secret is missing, a certificate is invalid, or the server was built
             without OpenSSL, which secrets and TLS need.
-          SnapshotFailed: if the snapshot is damaged, of a later version, or used by another server,
-            or the path is not writable.
+          SnapshotFailed: if the snapshot is damaged and there is no older one, of another version,
+            or used by another server, or the path is not writable.
           ImportError: if the server was not built.
         """
         module = native()
@@ -96,6 +104,13 @@ class ReplayServer(Closing):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         if host is None and udp_port is not None:
             raise ValueError(f"host must say where to listen on udp_port {udp_port}, got None")
+        if durability is None:
+            durability = "none" if snapshot_path is None else "snapshot"
+        elif durability not in DURABILITIES:
+            raise ValueError(f"durability must be one of {DURABILITIES}, got {durability!r}")
+        elif (durability == "none") != (snapshot_path is None):
+            wants = "no snapshot_path" if durability == "none" else "a snapshot_path"
+            raise ValueError(f"durability {durability!r} takes {wants}")
         self._error = module.Error
         given = module.ServerSettings()
         given.idle = idle
@@ -103,12 +118,14 @@ class ReplayServer(Closing):
             _set_limit(given, name, value)
         if snapshot_path is not None:
             given.snapshot_path = os.fspath(snapshot_path)
+        given.log = durability == "log"
         self._server = module.Server(given, secret)
         self.addresses: list[str] = []
         self._place = None if snapshot_path is None else SnapshotPlace(snapshot_path)
         try:
-            if snapshot_path is not None and os.path.exists(snapshot_path):
-                self._call(self._server.restore, "restore", os.fspath(snapshot_path))
+            if snapshot_path is not None:
+                for note in self._call(self._server.recover, "recover"):
+                    warnings.warn(note, RuntimeWarning, stacklevel=2)
             if host is not None:
                 name = f"[{host}]" if ":" in host else host
                 scheme = "tcp" if tls_certificate is None else "tls"
@@ -145,7 +162,9 @@ class ReplayServer(Closing):
         """Return the counters of `wire.SERVER_COUNTS`, and under "tables" those of each table.
 
         With UDP or DPDK, "datagrams" has the datagram counters; with DPDK, "network" has the
-        counters of its ports. "draining" is true once a client has asked for the server's end.
+        counters of its ports. With a log, "log" has its bytes since the last snapshot, and under
+        "trouble" why changes cannot be logged and are refused, or "". "draining" is true once a
+        client has asked for the server's end.
         """
         return self._server.stats()
 
@@ -159,9 +178,9 @@ class ReplayServer(Closing):
         """
         self._call(self._server.snapshot, "snapshot")
 
-    def _call(self, method: Any, what: str, *arguments: object) -> None:
+    def _call(self, method: Any, what: str) -> Any:
         try:
-            method(*arguments)
+            return method()
         except self._error as error:
             message, status = error.args
             raise error_of(status, what, message) from error
@@ -181,7 +200,7 @@ class ReplayServer(Closing):
 
 
 def _set_limit(settings: Any, name: str, value: int) -> None:
-    names = [each for each in dir(settings) if isinstance(getattr(settings, each), int)]
+    names = [each for each in dir(settings) if type(getattr(settings, each)) is int]
     if name not in names:
         raise ValueError(f"a limit must be one of {', '.join(names)}, got {name!r}")
     try:

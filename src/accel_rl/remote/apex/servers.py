@@ -4,6 +4,7 @@ import contextlib
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 from accel_rl.arguments import whole
 from accel_rl.remote.closing import Closing
@@ -15,13 +16,15 @@ LOOK = 0.2  # seconds between polls of the servers
 class LocalServers(Closing):
     """Replay servers in child processes on Unix sockets, each restarted at its address.
 
-    A restarted server is empty: clients create their tables again. Actors fill them.
+    Without `kept` a restarted server is empty: clients create their tables again, and actors fill
+    them.
 
     Args:
       folder: of the sockets, which only this user may open.
       number: of servers.
       secret: shared secret, or None.
       restarts: total number of restarts, each with a RuntimeWarning.
+      kept: folder of the servers' snapshots and logs, with which they begin; None: none.
 
     Attributes:
       addresses: of the servers, in order.
@@ -30,12 +33,18 @@ class LocalServers(Closing):
     """
 
     def __init__(
-        self, folder: Path, number: int, *, secret: bytes | None = None, restarts: int = 0
+        self,
+        folder: Path,
+        number: int,
+        *,
+        secret: bytes | None = None,
+        restarts: int = 0,
+        kept: Path | None = None,
     ) -> None:
         """Start the servers, and wait until they listen."""
         whole("number", number, 1)
         self._restarts, self.restarted = whole("restarts", restarts, 0), 0
-        self._folder, self._secret = folder, secret
+        self._folder, self._secret, self._kept = folder, secret, kept
         self._gone: str | None = None
         self._closing = threading.Event()
         self.running: list[ReplayServerProcess] = []
@@ -61,8 +70,11 @@ class LocalServers(Closing):
             self._stop()
 
     def _start(self, number: int) -> ReplayServerProcess:
+        files: dict[str, Any] = {}
+        if self._kept is not None:
+            files = {"snapshot_path": self._kept / f"{number}.snapshot", "durability": "log"}
         path = self._folder / str(number)
-        return ReplayServerProcess(None, unix_path=path, secret=self._secret)
+        return ReplayServerProcess(None, unix_path=path, secret=self._secret, **files)
 
     def _stop(self) -> None:
         for server in self.running:
@@ -86,6 +98,9 @@ class LocalServers(Closing):
                 how = f"{how}, then {error}"
                 continue
             with contextlib.suppress(RuntimeWarning):  # a filter may turn it into an error
-                warnings.warn(f"{how}: it is started again, empty", RuntimeWarning, stacklevel=2)
+                with_what = "empty" if self._kept is None else "with what it logged"
+                warnings.warn(
+                    f"{how}: it is started again, {with_what}", RuntimeWarning, stacklevel=2
+                )
             return
         self._gone = how
