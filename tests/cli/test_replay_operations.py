@@ -75,3 +75,33 @@ def test_a_drained_server_ends_with_its_snapshot(tmp_path):
         assert process.wait(processes.LIMIT) == 0
     with remote.ReplayServer(snapshot_path=path) as again:
         assert again.stats()["tables"]["steps"]["size"] == 5
+
+
+def test_lines_of_json_and_slow_requests(tmp_path):
+    words = ("replay-server", "--host", "none", "--unix", tmp_path / "socket", "--slow", "0.001")
+    words = ("-m", "accel_rl", *words, "--log-format", "json")
+    with processes.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert "serving on" in server.stdout.readline()
+        with remote.ReplayClient(f"unix:{tmp_path}/socket") as client:
+            client.table(SPEC).push([np.zeros((5, 3), np.float32)])
+            session = client.session
+            line = {}
+            while line.get("operation") != "push":
+                line = json.loads(server.stderr.readline())
+                assert line["event"] in ("serving", "slow_request")
+        server.terminate()
+        rest = [json.loads(each) for each in server.stderr.read().splitlines()]
+        assert server.wait(processes.LIMIT) == 0
+    assert line["event"] == "slow_request"
+    assert (line["table"], line["session"]) == (0, session)
+    assert 64 <= line["bytes"] < 1_000
+    assert 1e-6 <= line["seconds"] < processes.LIMIT
+    assert rest[-1]["event"] == "ended"
+
+
+def test_a_wait_for_the_limiter_is_not_slow():
+    with remote.ReplayServer(slow_us=100_000) as made, remote.ReplayClient(made.address) as client:
+        table = client.table(SPEC)
+        with pytest.raises(remote.TryAgain):
+            table.sample(0, 2, wait=0.2)
+        assert made.slow_requests() == []

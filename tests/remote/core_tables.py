@@ -23,6 +23,7 @@ def make(config, columns, name="table"):
         ratio=config.ratio,
         groups=config.groups,
         csp_ratio=config.csp_ratio,
+        max_priority=config.max_priority,
     )
 
 

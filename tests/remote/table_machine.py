@@ -44,6 +44,7 @@ def configs(draw):
         ratio=ratio,
         groups=draw(st.sampled_from([4, 20])),
         csp_ratio=draw(st.sampled_from([0.01, 0.15, 1.0])),
+        max_priority=draw(st.sampled_from([0.5, 10.0, float("inf")])),
     )
 
 

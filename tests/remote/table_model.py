@@ -28,6 +28,7 @@ class Config:
     ratio: tuple[float, float, float] | None = None  # samples per insert, least, most difference
     groups: int = 20
     csp_ratio: float = 0.15
+    max_priority: float = math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,8 @@ class TableModel:
         self.generations = np.zeros(config.capacity, np.uint32)
         self.cursor = self.size = 0
         self.highest = np.float32(0)
-        self.stats = dict.fromkeys(("inserts", "samples", "updates", "stale", "refused"), 0)
+        names = ("inserts", "samples", "updates", "stale", "refused", "capped")
+        self.stats = dict.fromkeys(names, 0)
 
     @property
     def total(self):
@@ -158,7 +160,11 @@ class TableModel:
         self._check(priorities)
         if not self.can_push(count):
             raise Refused("retry")
-        fresh = self.highest if self.highest > 0 else np.float32(1)
+        cap = np.float32(self.config.max_priority)
+        fresh = self.highest if self.highest > 0 else min(np.float32(1), cap)
+        if priorities is not None:
+            self.stats["capped"] += sum(priority > cap for priority in priorities)
+            priorities = [min(priority, cap) for priority in priorities]
         for k in range(count):
             given = fresh if priorities is None else priorities[k]
             self.items[self.cursor] = items[k]
@@ -177,9 +183,11 @@ class TableModel:
         self._check(priorities)
         if max(slots) >= self.config.capacity:
             self._refuse("bad_slot")
-        applied = 0
-        for slot, generation, priority in zip(slots, generations, priorities, strict=True):
+        applied, cap = 0, np.float32(self.config.max_priority)
+        for slot, generation, given in zip(slots, generations, priorities, strict=True):
             if slot < self.size and generation == self.generations[slot]:
+                priority = min(given, cap)
+                self.stats["capped"] += given > cap
                 self.weights[slot] = weight_of(priority, self.config.exponent)
                 self.highest = max(self.highest, priority)
                 applied += 1

@@ -1,5 +1,6 @@
 """What clients can do, over every transport."""
 
+import dataclasses
 import socket
 import threading
 
@@ -289,3 +290,20 @@ def test_an_address_of_a_family_that_is_not_here_is_passed_over(serve, monkeypat
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [absent])
     with pytest.raises(OSError, match="not supported"):
         remote.ReplayClient(server.address)
+
+
+def test_priorities_above_the_highest_count_as_it(serve, connect):
+    """One priority of the largest number would take all draws, and every later default."""
+    spec = TableSpec("t", 4, (Column("n", "i4"),), priority_exponent=1.0, max_priority=2.0)
+    client = connect(serve().address)
+    table = client.table(spec)
+    table.push([np.arange(2, dtype=np.int32)], np.array([1, 3.4e38], np.float32))
+    table.push([np.arange(1, dtype=np.int32)])
+    assert table.mass().total == 1 + 2 + 2
+    table.set_priorities(np.zeros(1, np.uint32), np.ones(1, np.uint32), np.array([100], np.float32))
+    assert table.mass().total == 2 + 2 + 2
+    assert table.stats()["capped"] == 2
+    with pytest.raises(ValueError, match="max_priority must be above 0"):
+        client.table(dataclasses.replace(spec, name="none", max_priority=0.0))
+    with pytest.raises(remote.TableDiffers, match=r"max_priority is 2\.0, wanted inf"):
+        client.table(dataclasses.replace(spec, max_priority=float("inf")))

@@ -48,6 +48,7 @@ class ServerMachine(TableMachine):
                 remote.Limiter(config.min_size, ratio, least, most),
                 config.groups,
                 config.csp_ratio,
+                config.max_priority,
             )
         )
 

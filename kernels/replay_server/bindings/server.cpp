@@ -226,6 +226,21 @@ class Server {
     return out;
   }
 
+  // Those since the last call.
+  nb::list slow_requests() {
+    std::deque<SlowRequest> found;
+    {
+      const nb::gil_scoped_release released;
+      const auto lock = loop_->hold();
+      found = handler_->slow().take();
+    }
+    nb::list all;
+    for (const SlowRequest &each : found)
+      all.append(
+          nb::make_tuple(each.at_ms, each.us, each.op, each.table, each.bytes, each.session));
+    return all;
+  }
+
   // Waits until it is on the disk.
   void snapshot() {
     std::string why;
@@ -317,5 +332,8 @@ void bind_server(nb::module_ &module) {
       .def("start", &Server::start, "Begin to serve, once: not after stop().")
       .def("stop", &Server::stop, "End the thread and all connections; a second time does nothing.")
       .def("stats", &Server::stats)
+      .def("slow_requests", &Server::slow_requests,
+           "(milliseconds from 1970, microseconds taken, operation, table, bytes, session) of each "
+           "since the last call, of the newest 1,000.")
       .def("snapshot", &Server::snapshot, "Write a snapshot and wait until it is on the disk.");
 }

@@ -33,6 +33,7 @@ nb::dict of_table(const Stats &stats) {
   out["size"] = stats.size;
   out["refused"] = stats.refused;
   out["waited"] = stats.waited;
+  out["capped"] = stats.capped;
   out["ages"] = stats.ages;
   return out;
 }

@@ -39,7 +39,7 @@ std::shared_ptr<Table> make_table(const std::string &name, uint32_t capacity,
                                   const std::vector<ColumnTuple> &columns,
                                   const std::string &sampler, float priority_exponent,
                                   uint64_t min_size, std::optional<Ratio> ratio, uint32_t groups,
-                                  float csp_ratio) {
+                                  float csp_ratio, float max_priority) {
   TableConfig config;
   config.name = name, config.capacity = capacity;
   config.sampler = sampler_of(sampler), config.priority_exponent = priority_exponent;
@@ -56,6 +56,7 @@ std::shared_ptr<Table> make_table(const std::string &name, uint32_t capacity,
         *ratio;
   }
   config.amper = {groups, csp_ratio};
+  config.max_priority = max_priority;
   std::unique_ptr<Table> table;
   std::string why;
   expect_ok(Table::make(config, &table, &why), why);
@@ -142,7 +143,7 @@ nb::dict stats(const Table &table) {
   nb::dict all;
   all["inserts"] = now.inserts, all["samples"] = now.samples, all["updates"] = now.updates;
   all["stale"] = now.stale, all["size"] = now.size, all["refused"] = now.refused;
-  all["waited"] = now.waited;
+  all["waited"] = now.waited, all["capped"] = now.capped;
   return all;
 }
 
@@ -197,7 +198,7 @@ void bind_tables(nb::module_ &module) {
   nb::class_<Table>(module, "Table")
       .def(nb::new_(&make_table), "name"_a, "capacity"_a, "columns"_a, "sampler"_a = "prioritised",
            "priority_exponent"_a = 0.6F, "min_size"_a = 1, "ratio"_a = nb::none(), "groups"_a = 20,
-           "csp_ratio"_a = 0.15F)
+           "csp_ratio"_a = 0.15F, "max_priority"_a = std::numeric_limits<float>::infinity())
       .def("push", &push, "columns"_a, "priorities"_a = nb::none())
       .def(
           "sample", [](Table *table, uint64_t seed, Batch *batch) { batch->sample(table, seed); },

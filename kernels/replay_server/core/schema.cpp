@@ -152,7 +152,8 @@ bool operator==(const TableConfig &a, const TableConfig &b) {
   const bool weighted = a.sampler != Sampler::uniform;
   return a.name == b.name && a.capacity == b.capacity && a.sampler == b.sampler &&
          a.columns == b.columns && a.limiter == b.limiter &&
-         (!weighted || a.priority_exponent == b.priority_exponent) &&
+         (!weighted ||
+          (a.priority_exponent == b.priority_exponent && a.max_priority == b.max_priority)) &&
          (a.sampler != Sampler::amper_fr || a.amper == b.amper);
 }
 
@@ -180,6 +181,9 @@ Status check(const TableConfig &config, std::string *why) {
     return refuse(
         why, Status::bad_config,
         limits("priority_exponent", std::to_string(config.priority_exponent), "from 0 to 16"));
+  if (!(config.max_priority > 0))
+    return refuse(why, Status::bad_config,
+                  limits("max_priority", std::to_string(config.max_priority), "above 0"));
   const AmperConfig &amper = config.amper;
   if (amper.groups < least_groups || amper.groups > most_groups)
     return refuse(why, Status::bad_config,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,8 @@ struct TableConfig {
   std::string name;
   uint32_t capacity = 0;  // items
   Sampler sampler = Sampler::prioritised;
-  float priority_exponent = 0.6F;  // alpha; without effect on uniform
+  float priority_exponent = 0.6F;                               // alpha; without effect on uniform
+  float max_priority = std::numeric_limits<float>::infinity();  // higher ones count as this one
   std::vector<Column> columns;
   LimiterConfig limiter;
   AmperConfig amper;

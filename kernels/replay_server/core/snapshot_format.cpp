@@ -9,6 +9,7 @@ void put_config(std::vector<std::byte> *block, const TableConfig &config) {
   put(block, config.capacity);
   put(block, static_cast<uint32_t>(config.sampler));
   put(block, config.priority_exponent);
+  put(block, config.max_priority);
   put(block, config.limiter.min_size);
   put(block, static_cast<uint32_t>(config.limiter.active));
   put(block, config.limiter.samples_per_insert);
@@ -32,6 +33,7 @@ TableConfig take_config(ByteReader *reader) {
   // Numbers above a byte are no sampler and no dtype; 255 is neither.
   config.sampler = static_cast<Sampler>(std::min<uint32_t>(reader->take<uint32_t>(), 255));
   config.priority_exponent = reader->take<float>();
+  config.max_priority = reader->take<float>();
   config.limiter.min_size = reader->take<uint64_t>();
   config.limiter.active = reader->take<uint32_t>() != 0;
   config.limiter.samples_per_insert = reader->take<double>();

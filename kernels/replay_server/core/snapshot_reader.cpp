@@ -66,7 +66,7 @@ Status SnapshotReader::read_table() {
   const auto size = reader.take<uint32_t>();
   const auto cursor = reader.take<uint32_t>();
   const auto highest = reader.take<float>();
-  uint64_t counters[6];
+  uint64_t counters[7];
   for (uint64_t &counter : counters) counter = reader.take<uint64_t>();
   std::string reason;
   if (!reader.at_end() || check(config, &reason) != Status::ok || size > config.capacity ||
@@ -82,7 +82,7 @@ Status SnapshotReader::read_table() {
   table->size_ = size, table->cursor_ = cursor, table->highest_priority_ = highest;
   table->limiter_.restore(counters[0], counters[1]);
   table->updates_ = counters[2], table->stale_ = counters[3];
-  table->refused_ = counters[4], table->waited_ = counters[5];
+  table->refused_ = counters[4], table->waited_ = counters[5], table->capped_ = counters[6];
   tables_.push_back(std::move(table));
   read_.push_back(0);
   return Status::ok;

@@ -50,7 +50,7 @@ void SnapshotSource::put_table(uint32_t index, Block *block) const {
   put(&bytes, table.cursor_);
   put(&bytes, table.highest_priority_);
   for (const uint64_t counter : {table.limiter_.inserts(), table.limiter_.samples(), table.updates_,
-                                 table.stale_, table.refused_, table.waited_})
+                                 table.stale_, table.refused_, table.waited_, table.capped_})
     put(&bytes, counter);
 }
 

@@ -68,8 +68,15 @@ float Table::weight_of(float priority) const {
 double Table::total() const { return weighted() ? tree_.total() : size_; }
 
 Stats Table::stats() const {
-  return {
-      limiter_.inserts(), limiter_.samples(), updates_, stale_, size_, refused_, waited_, ages_};
+  return {limiter_.inserts(),
+          limiter_.samples(),
+          updates_,
+          stale_,
+          size_,
+          refused_,
+          waited_,
+          capped_,
+          ages_};
 }
 
 Status Table::can_push(uint32_t count) const {
@@ -87,8 +94,10 @@ Status Table::push(uint32_t count, const std::byte *const *columns, const float 
   write(cursor_, some, columns, 0, priorities);
   if (some < count) write(0, count - some, columns, some, priorities);
   if (weighted()) tree_.refresh();
-  for (uint32_t k = 0; priorities && k < count; ++k)
-    highest_priority_ = priorities[k] > highest_priority_ ? priorities[k] : highest_priority_;
+  for (uint32_t k = 0; priorities && k < count; ++k) {
+    highest_priority_ = std::max(highest_priority_, capped(priorities[k]));
+    capped_ += priorities[k] > config_.max_priority;
+  }
   cursor_ = (cursor_ + count) % config_.capacity;
   size_ = config_.capacity - size_ < count ? config_.capacity : size_ + count;
   limiter_.inserted(count);
@@ -101,9 +110,9 @@ void Table::write(uint32_t first, uint32_t count, const std::byte *const *column
     for (uint32_t k = 0; k < count; ++k) shadow_.save_item(store_, tree_, first + k);
   store_.write(first, count, columns, offset);
   if (!weighted()) return;
-  const float fresh = weight_of(highest_priority_ > 0 ? highest_priority_ : 1);
+  const float fresh = weight_of(highest_priority_ > 0 ? highest_priority_ : capped(1));
   for (uint32_t k = 0; k < count; ++k)
-    tree_.set(first + k, priorities ? weight_of(priorities[offset + k]) : fresh);
+    tree_.set(first + k, priorities ? weight_of(capped(priorities[offset + k])) : fresh);
 }
 
 Status Table::can_sample(uint32_t batch) const {
@@ -211,10 +220,11 @@ Status Table::update(uint32_t count, const uint32_t *slots, const uint32_t *gene
     // A slot that was never written has generation 0.
     if (slot >= size_ || generations[k] != store_.generations()[slot]) continue;
     ++counts->applied;
-    highest_priority_ = priorities[k] > highest_priority_ ? priorities[k] : highest_priority_;
+    highest_priority_ = std::max(highest_priority_, capped(priorities[k]));
+    capped_ += priorities[k] > config_.max_priority;
     if (!weighted()) continue;
     if (shadow_.active()) shadow_.save_weight(tree_, slot);
-    tree_.set(slot, weight_of(priorities[k]));
+    tree_.set(slot, weight_of(capped(priorities[k])));
   }
   if (weighted()) tree_.refresh();
   counts->stale = count - counts->applied;

@@ -5,6 +5,7 @@
 #ifndef ACCEL_RL_REPLAY_TABLE_HPP
 #define ACCEL_RL_REPLAY_TABLE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,6 +48,7 @@ struct Stats {
   uint64_t size = 0;                  // items held
   uint64_t refused = 0;               // calls refused for what they asked
   uint64_t waited = 0;                // requests that a server parked
+  uint64_t capped = 0;                // priorities above max_priority, which count as that one
   uint64_t ages = 0;                  // of items drawn, in items pushed since, summed up
 };
 
@@ -94,6 +96,7 @@ class Table {
   bool allocate();
   bool weighted() const { return config_.sampler != Sampler::uniform; }
   float weight_of(float priority) const;
+  float capped(float priority) const { return std::min(priority, config_.max_priority); }
   void write(uint32_t first, uint32_t count, const std::byte *const *columns, uint32_t offset,
              const float *priorities);
   void draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint32_t count,
@@ -109,7 +112,7 @@ class Table {
   Shadow shadow_;  // while a snapshot is written
   uint32_t size_ = 0, cursor_ = 0;
   float highest_priority_ = 0;  // ever given; 0: none yet
-  uint64_t updates_ = 0, stale_ = 0, refused_ = 0, waited_ = 0, ages_ = 0;
+  uint64_t updates_ = 0, stale_ = 0, refused_ = 0, waited_ = 0, capped_ = 0, ages_ = 0;
 };
 
 // Whether all are finite and at least 0.

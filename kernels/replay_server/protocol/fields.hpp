@@ -92,6 +92,7 @@ constexpr Field<double> min_diff{72};
 constexpr Field<double> max_diff{80};
 constexpr Field<uint32_t> groups{88};
 constexpr Field<float> csp_ratio{92};
+constexpr Field<float> max_priority{96};
 }  // namespace open_table
 
 namespace push {

@@ -255,6 +255,7 @@ Status parse_open_table(const Frame &frame, OpenTable *out, std::string *why) {
   config.limiter.max_diff = get(fixed, field::open_table::max_diff);
   config.amper.groups = get(fixed, field::open_table::groups);
   config.amper.csp_ratio = get(fixed, field::open_table::csp_ratio);
+  config.max_priority = get(fixed, field::open_table::max_priority);
   Cursor cursor(frame, names_offset);
   if (!cursor.has(name_bytes)) return Status::malformed;
   config.name = cursor.text(name_bytes);

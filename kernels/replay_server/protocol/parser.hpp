@@ -33,7 +33,7 @@ constexpr size_t nonce_bytes = 16, challenge_bytes = 32, mac_bytes = 32;
 
 enum OpenFlag : uint16_t { open_create = 1, open_described = 2 };
 // Offset of a table's name in its description; the columns follow.
-constexpr size_t names_offset = field::open_table::csp_ratio.end();
+constexpr size_t names_offset = field::open_table::max_priority.end();
 
 struct OpenTable {
   bool create;     // if there is none of that name

@@ -81,6 +81,7 @@ void write_description(uint8_t *frame, const TableConfig &config) {
   set(frame, field::open_table::max_diff, config.limiter.max_diff);
   set(frame, field::open_table::groups, config.amper.groups);
   set(frame, field::open_table::csp_ratio, config.amper.csp_ratio);
+  set(frame, field::open_table::max_priority, config.max_priority);
   uint8_t *to = put_text(frame + names_offset, config.name);
   for (const Column &column : config.columns) {
     to = put(to, static_cast<uint8_t>(column.dtype));

@@ -55,8 +55,15 @@ Outcome Handler::handle(Peer &peer, const Frame &frame, FrameBuffer *reply, uint
     return fail_and_close(header, Status::wrong_session, "", reply);
   came_us_ = clock_us();
   const Outcome outcome = dispatch(peer, frame, reply, now_ms);
-  if (outcome != Outcome::waits) latencies_.add(header.op, clock_us() - came_us_);
+  if (outcome != Outcome::waits) count_time(header, came_us_, came_us_);
   return outcome;
+}
+
+void Handler::count_time(const Header &header, uint64_t came_us, uint64_t began_us) {
+  const uint64_t now = clock_us();
+  latencies_.add(header.op, now - came_us);
+  if (settings_.slow_us > 0 && now - began_us >= settings_.slow_us)
+    slow_.add(header, now - began_us);
 }
 
 Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
@@ -159,7 +166,7 @@ Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
     if (!table) return fail(frame.header, Status::no_such_table, "", reply);
     const Stats now = table->stats();
     const uint64_t counts[] = {now.inserts, now.samples, now.updates, now.stale,
-                               now.size,    now.refused, now.waited};
+                               now.size,    now.refused, now.waited,  now.capped};
     const size_t at = layout_.add(1, sizeof counts);
     if (!begin_reply(reply, frame.header, Op::stats, Status::ok, layout_)) return Outcome::close;
     set(reply->data(), field::stats_reply::counts,

@@ -103,6 +103,7 @@ class Handler {
   ServiceTime &service_time() { return service_time_; }
   Statistics &counters() { return statistics_; }
   const Latencies &latencies() const { return latencies_; }
+  SlowRequests &slow() { return slow_; }
   const Statistics &statistics();  // counters, and what is there now
   // By number; null: it was removed, and no other table gets its number.
   const std::vector<std::unique_ptr<Table>> &tables() const { return tables_; }
@@ -149,6 +150,7 @@ class Handler {
   size_t find_table(const std::string &name) const;
   Outcome dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
 
+  void count_time(const Header &header, uint64_t came_us, uint64_t began_us);
   Table *table_of(const Header &header);
   // Answer a repeated request from the recorded replies; false if it is new.
   bool replay_reply(const Peer &peer, const Header &header, FrameBuffer *reply, Outcome *outcome);
@@ -184,6 +186,7 @@ class Handler {
   Settings settings_;
   Statistics statistics_;
   Latencies latencies_;
+  SlowRequests slow_;
   Sessions sessions_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::vector<size_t>> column_bytes_;  // of each table

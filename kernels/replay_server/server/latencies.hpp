@@ -1,10 +1,15 @@
-// How long requests took, from their arrival to their reply: a histogram for each operation.
+// How long requests took: from their arrival to their reply, a histogram for each operation; and
+// which of them took the server long.
 
 #ifndef ACCEL_RL_REPLAY_SERVER_LATENCIES_HPP
 #define ACCEL_RL_REPLAY_SERVER_LATENCIES_HPP
 
+#include <time.h>
+
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <utility>
 
 #include "../protocol/frame.hpp"
 
@@ -22,6 +27,33 @@ struct Latencies {
     ++counts[op][bucket];
     us[op] += taken_us;
   }
+};
+
+struct SlowRequest {
+  uint64_t at_ms;  // of the system's clock, from 1970
+  uint64_t us;     // that it took, without waiting for the limiter
+  uint64_t session;
+  uint32_t bytes;
+  uint16_t table;
+  uint8_t op;
+};
+
+// The newest ones.
+class SlowRequests {
+ public:
+  void add(const Header &header, uint64_t us) {
+    if (kept_.size() == most) kept_.pop_front();
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const auto at_ms = static_cast<uint64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
+    kept_.push_back({at_ms, us, header.session, header.length, header.table, header.op});
+  }
+  std::deque<SlowRequest> take() { return std::exchange(kept_, {}); }
+
+ private:
+  static constexpr size_t most = 1000;
+
+  std::deque<SlowRequest> kept_;
 };
 
 }  // namespace accel_rl::replay

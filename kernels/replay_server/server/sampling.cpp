@@ -105,10 +105,9 @@ void Handler::serve_samplings(uint64_t now_ms, const Deliver &deliver) {
   const Outcome outcome =
       sampling->begun ? finish_sampling(*sampling, reply)
                       : answer_sample(peer, sampling->header, sampling->request, reply, now_ms);
-  const uint64_t now = clock_us();
-  service_time_.charge(&peer.served_us, now - began);
+  service_time_.charge(&peer.served_us, clock_us() - began);
   if (outcome != Outcome::reply) return;
-  latencies_.add(sampling->header.op, now - sampling->began_us);
+  count_time(sampling->header, sampling->began_us, sampling->began_us);
   deliver(peer, *reply);
 }
 

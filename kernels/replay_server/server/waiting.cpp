@@ -76,12 +76,13 @@ bool Handler::serve_first(WaitingQueue *queue, bool is_push, uint64_t now_ms,
     return false;
   }
   came_us_ = first.began_us;
+  const uint64_t began = clock_us();
   Outcome outcome;
   if (!refuse_change(first.header, &late_, now_ms, &outcome))
     outcome = is_push ? do_push(*first.peer, frame, &late_)
                       : do_sample(*first.peer, first.header, first.sample, &late_);
   Peer &peer = *first.peer;
-  if (outcome == Outcome::reply) latencies_.add(first.header.op, clock_us() - first.began_us);
+  if (outcome == Outcome::reply) count_time(first.header, first.began_us, began);
   unpark(queue->begin());
   if (outcome == Outcome::reply) deliver(peer, late_);
   return true;

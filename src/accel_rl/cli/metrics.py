@@ -33,6 +33,7 @@ OF_TABLES = {
     "stale": "Priorities dropped as their item was gone",
     "refused": "Calls refused for what they asked",
     "waited": "Requests that waited for the limiter",
+    "capped": "Priorities above the table's max_priority, which count as it",
     "ages": "Items pushed since each sampled item was, summed over samples",
 }
 

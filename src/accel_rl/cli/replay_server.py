@@ -5,6 +5,7 @@ import shlex
 import stat
 import time
 import tomllib
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +28,7 @@ EXAMPLES = console.examples(
 POLL = 0.2  # seconds between two looks at whether the server is to end
 
 Durability = Literal["none", "snapshot", "log"]  # as `remote.server` has it, imported late
+LogFormat = Literal["text", "json"]
 IdlePolicy = Literal["block", "spin", "yield", "sleep"]
 
 SecretFile = Annotated[
@@ -141,6 +143,17 @@ def replay_server(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Counters and latencies for Prometheus, by HTTP."),
     ] = None,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Of the lines on stderr; json: an object each.")
+    ] = "text",
+    slow: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            metavar="MILLISECONDS",
+            help="Write of each request that takes the server so long; 0: of none.",
+        ),
+    ] = 0.0,
     json: AsJson = False,
 ) -> None:
     """Serve a replay buffer: tables that actors push to and learners sample from.
@@ -152,6 +165,7 @@ def replay_server(
         return
     from accel_rl import remote
     from accel_rl.cli.metrics import exported
+    from accel_rl.cli.server_log import ServerLog
     from accel_rl.remote.module import native
 
     if every and snapshot is None:
@@ -166,9 +180,11 @@ def replay_server(
         raise typer.Exit(1) from error
     with console.bad_input():
         secret = secret_of(secret_file)
-        chosen = _limits(limits, limit or ())
+        chosen = {"slow_us": round(slow * 1e3), **_limits(limits, limit or ())}
+    log = ServerLog(as_json=log_format == "json")
     with stop_requests() as wait:
-        with console.bad_input():
+        with console.bad_input(), warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
             server = remote.ReplayServer(
                 None if host == "none" else host,
                 port,
@@ -188,6 +204,7 @@ def replay_server(
                 **chosen,
             )
         with server, contextlib.ExitStack() as stack:
+            log.warned(warned)
             note_readable(secret_file, tls_key)
             if secret is None and host != "none":
                 console.note(
@@ -202,24 +219,32 @@ def replay_server(
                 console.print_json(where)
             else:
                 typer.echo(f"serving on {' and '.join(server.addresses)}; Ctrl-C ends it")
+            if log_format == "json":
+                log.event("serving", "", **where)
             due = time.monotonic() + every
             while not (wait(POLL) or _is_drained(server)):
+                log.look(server)
                 if not every or time.monotonic() < due:
                     continue
                 due = time.monotonic() + every
                 try:
                     server.snapshot()
                 except remote.SnapshotFailed as error:  # tables stay; the next may succeed
-                    console.note(f"no snapshot this time: {error}")
+                    sentence = f"no snapshot this time: {error}"
+                    log.event("snapshot_failed", sentence, message=str(error))
             # Before the last snapshot, which then has whatever was acknowledged.
             server.stop()
+            log.look(server)
             if snapshot is None:
-                console.note("ended; without --snapshot nothing is kept")
+                log.event("ended", "ended; without --snapshot nothing is kept", items=None)
                 return
             try:
                 server.snapshot()
             except remote.SnapshotFailed as error:
-                console.note(f"accel-rl: no snapshot was written to {snapshot}: {error}")
+                sentence = f"accel-rl: no snapshot was written to {snapshot}: {error}"
+                log.event("snapshot_failed", sentence, message=str(error))
                 raise typer.Exit(1) from error
             items = sum(table["size"] for table in server.stats()["tables"].values())
-            console.note(f"ended; snapshot of {items:,} items written to {snapshot}")
+            log.event(
+                "ended", f"ended; snapshot of {items:,} items written to {snapshot}", items=items
+            )

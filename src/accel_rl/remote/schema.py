@@ -100,6 +100,7 @@ class TableSpec:
     limiter: Limiter = Limiter()
     groups: int = 20  # of amper_fr
     csp_ratio: float = 0.15  # of amper_fr: target size of the candidate set / size of the table
+    max_priority: float = math.inf  # priorities above it count as it
 
     def __post_init__(self) -> None:
         """Check what the wire format cannot hold; the server checks the rest."""
@@ -107,11 +108,11 @@ class TableSpec:
         names = [column.name for column in self.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"columns must have names of their own, got {twice[0]!r} twice")
-        for name in ("priority_exponent", "csp_ratio"):
+        for name in ("priority_exponent", "csp_ratio", "max_priority"):
             real(name, getattr(self, name))
         integer("groups", self.groups)
         # Rounded to float32, as on the wire, so that specs compare equal to the server's.
-        for field in ("priority_exponent", "csp_ratio"):
+        for field in ("priority_exponent", "csp_ratio", "max_priority"):
             object.__setattr__(self, field, float(np.float32(getattr(self, field))))
         one_of("sampler", self.sampler, SAMPLERS)
         whole("capacity", self.capacity, 1, 2**32 - 1)

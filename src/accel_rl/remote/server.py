@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from accel_rl.arguments import whole
+from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import error_of
 from accel_rl.remote.holding import SnapshotPlace
@@ -167,6 +168,24 @@ class ReplayServer(Closing):
         client has asked for the server's end.
         """
         return self._server.stats()
+
+    def slow_requests(self) -> list[dict[str, Any]]:
+        """Return the requests since the last call that took `slow_us` microseconds or more.
+
+        Of the newest 1,000: "time" in seconds from 1970, "seconds" that the server took without
+        waiting for a limiter, "operation", "table" (its number, None without), "bytes", "session".
+        """
+        return [
+            {
+                "time": at / 1e3,
+                "seconds": us / 1e6,
+                "operation": wire.Op(op).name.lower(),
+                "table": None if table == wire.NO_TABLE else table,
+                "bytes": size,
+                "session": session,
+            }
+            for at, us, op, table, size, session in self._server.slow_requests()
+        ]
 
     def snapshot(self) -> None:
         """Write a snapshot and wait until it is on disk; clients are served meanwhile.

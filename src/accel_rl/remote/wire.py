@@ -63,8 +63,8 @@ NEXT_TABLE = struct.Struct("<H")  # the least number
 HELLO = struct.Struct("<Q16s")  # session to resume, nonce
 WELCOME = struct.Struct("<IIIB")  # frame bytes, items, session's ms without a connection, resumed
 # Capacity, flags, sampler, columns, exponent, bytes of the name, limited, least size, samples per
-# insert, least and most difference, groups, share of the candidate set.
-OPEN_TABLE = struct.Struct("<IHBBfBBxxQdddIf")
+# insert, least and most difference, groups, share of the candidate set, highest priority.
+OPEN_TABLE = struct.Struct("<IHBBfBBxxQdddIff")
 PUSH_REPLY = struct.Struct("<II")  # items, items held
 SAMPLE_REPLY = struct.Struct("<IId")  # batch, items held, sum of weights
 UPDATE_REPLY = struct.Struct("<II")  # applied, stale
@@ -94,7 +94,7 @@ SERVER_COUNTS = [
     "repeated",
     "snapshots",
 ]
-TABLE_COUNTS = ["inserts", "samples", "updates", "stale", "size", "refused", "waited"]
+TABLE_COUNTS = ["inserts", "samples", "updates", "stale", "size", "refused", "waited", "capped"]
 
 
 class Header(NamedTuple):
@@ -185,7 +185,7 @@ def describe(spec: TableSpec | str, create: bool) -> bytearray:
     """
     if isinstance(spec, str):
         name = spec.encode()
-        fields = OPEN_TABLE.pack(0, 0, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0, 0)
+        fields = OPEN_TABLE.pack(0, 0, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0, 0, 0)
         return _open_request(fields + name)
     name = spec.name.encode()
     limiter = spec.limiter
@@ -204,6 +204,7 @@ def describe(spec: TableSpec | str, create: bool) -> bytearray:
         limiter.max_diff,
         spec.groups,
         spec.csp_ratio,
+        spec.max_priority,
     )
     body += name
     for column in spec.columns:
@@ -224,7 +225,7 @@ def described(frame: bytes | bytearray | memoryview) -> TableSpec:
     capacity, _, sampler, columns, exponent, name_bytes, limited, min_size, *rest = (
         OPEN_TABLE.unpack_from(frame, FIXED)
     )
-    ratio, min_diff, max_diff, groups, csp_ratio = rest
+    ratio, min_diff, max_diff, groups, csp_ratio, max_priority = rest
     at = NAMES + name_bytes
     name = bytes(frame[NAMES:at]).decode()
     found = []
@@ -237,7 +238,15 @@ def described(frame: bytes | bytearray | memoryview) -> TableSpec:
         at += 4 * axes
     limiter = Limiter(min_size, ratio if limited else None, min_diff, max_diff)
     return TableSpec(
-        name, capacity, tuple(found), SAMPLERS[sampler], exponent, limiter, groups, csp_ratio
+        name,
+        capacity,
+        tuple(found),
+        SAMPLERS[sampler],
+        exponent,
+        limiter,
+        groups,
+        csp_ratio,
+        max_priority,
     )
 
 
