@@ -83,6 +83,7 @@ UNDER: dict[str, list[str]] = {
     "docs/apex": [
         "docs/replay-server",
         "docs/replay-transports",
+        "docs/deployment",
         "docs/replay-dpdk",
         "docs/replay-protocol",
     ],
