@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "transports": (),
     "neighbour": (),
     "durability": (),
+    "access_latency": (),
     "in_network": (),
     "apex_learning": (),
     "host_environments": ("--rivals",),

@@ -40,10 +40,10 @@ def rows(folder):
     return []
 
 
-def survive(folder, seed, kills=10, steps=150_000):
+def survive(folder, seed, *more, kills=10, steps=150_000):
     """Train, and kill a process of a random role `kills` times; return results and what died."""
     rng, died = random.Random(seed), []
-    words = (*RUN, "--steps", str(steps), "--restarts", str(kills), "--json")
+    words = (*RUN, "--steps", str(steps), "--restarts", str(kills), "--json", *more)
     with processes.start(*words, cwd=folder, stdout=subprocess.PIPE) as command:
         wait_until(lambda: rows(folder))
         while len(died) < kills and command.poll() is None:
@@ -59,13 +59,15 @@ def survive(folder, seed, kills=10, steps=150_000):
     return json.loads(printed), died
 
 
-def test_ten_random_kills(tmp_path):
-    results, died = survive(tmp_path, seed=0)
+@pytest.mark.parametrize("durability", ["none", "log"])
+def test_ten_random_kills(tmp_path, durability):
+    results, died = survive(tmp_path, 0, "--durability", durability)
     assert len(died) == 10
     assert set(died) == set(ROLES)
     assert results["evaluation"] > 60  # at random 22
     assert results["actor_restarts"] == died.count("actor")
     assert results["server_restarts"] == died.count("server")
+    assert results["learner_restarts"] == died.count("learner")
     found = rows(tmp_path)
     steps = [row["steps"] for row in found]
     assert steps == sorted(set(steps))  # what a killed learner had not saved is undone

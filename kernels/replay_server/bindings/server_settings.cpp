@@ -55,6 +55,7 @@ void bind_settings(nb::module_ &module) {
   bind_setting(settings, "waiting", server, &Settings::waiting);
   bind_setting(settings, "waiting_bytes", server, &Settings::waiting_bytes);
   bind_setting(settings, "snapshot_path", server, &Settings::snapshot_path);
+  bind_setting(settings, "unused_ms", server, &Settings::unused_ms);
   bind_setting(settings, "slow_us", server, &Settings::slow_us);
   bind_setting(settings, "snapshots", server, &Settings::snapshots);
   bind_setting(settings, "log", server, &Settings::log);

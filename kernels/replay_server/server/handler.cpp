@@ -67,6 +67,7 @@ void Handler::count_time(const Header &header, uint64_t came_us, uint64_t began_
 }
 
 Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+  if (frame.header.table < used_ms_.size()) used_ms_[frame.header.table] = now_ms;
   Outcome refused;
   if (refuse_change(frame.header, reply, now_ms, &refused)) return refused;
   switch (static_cast<Op>(frame.header.op)) {
@@ -75,7 +76,7 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
     case Op::auth:
       return auth(peer, frame, reply);
     case Op::open_table:
-      return open_table(frame, reply);
+      return open_table(frame, reply, now_ms);
     case Op::push:
       return push(peer, frame, reply, now_ms);
     case Op::sample:
@@ -85,9 +86,9 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
     case Op::stats:
       return stats(frame, reply);
     case Op::publish:
-      return publish(peer, frame, reply);
+      return publish(peer, frame, reply, now_ms);
     case Op::fetch:
-      return fetch(frame, reply);
+      return fetch(frame, reply, now_ms);
     case Op::snapshot:
       return snapshot(peer, frame, reply);
     case Op::ping:
@@ -110,7 +111,7 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
   return fail(frame.header, Status::unknown_op, "", reply);
 }
 
-Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
+Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
   OpenTable request;
   std::string why;
   const Status parsed = parse_open_table(frame, &request, &why);
@@ -140,12 +141,15 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply) {
     if (made != Status::ok) return fail(frame.header, made, why, reply);
     tables_.reserve(number + 1);  // memory first: all that follows is done, or nothing
     column_bytes_.reserve(number + 1);
+    used_ms_.reserve(number + 1);
     if (queues_.size() == number) queues_.emplace_back();
     tables_.push_back(std::move(table));
     column_bytes_.push_back(std::move(column_bytes));
+    used_ms_.push_back(now_ms);
     table_bytes_ += bytes;
     if (log_.active()) log_.add(log_format::request, frame.bytes, frame.header.length);
   }
+  used_ms_[number] = now_ms;
   const TableConfig &config = tables_[number]->config();
   if (request.described && request.config != config)
     return fail(frame.header, Status::table_differs, config.name, reply);
@@ -178,7 +182,7 @@ Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {
   return Outcome::reply;
 }
 
-Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
+Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
   Outcome outcome;
   if (replay_reply(peer, frame.header, reply, &outcome)) return outcome;
   Publish request;
@@ -187,9 +191,11 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   if (parsed != Status::ok) return fail(frame.header, parsed, name_rule, reply);
   layout_.clear();
   if (!begin_reply(reply, frame.header, Op::publish, Status::ok, layout_)) return Outcome::close;
+  fetched_ms_[request.name] = now_ms;  // memory first
   const Status status =
       mailbox_.publish(request.name, request.version,
                        reinterpret_cast<const std::byte *>(request.value), request.bytes);
+  if (mailbox_.messages().count(request.name) == 0) fetched_ms_.erase(request.name);
   if (status != Status::ok) return fail(frame.header, status, request.name, reply);
   set(reply->data(), field::publish_reply::version, request.version);
   finish_reply(reply);
@@ -197,13 +203,15 @@ Outcome Handler::publish(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   return Outcome::reply;
 }
 
-Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply) {
+Outcome Handler::fetch(const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
   Fetch request;
   const Status parsed = parse_fetch(frame, &request);
   if (parsed == Status::malformed) return refuse(frame.header, parsed, reply);
   if (parsed != Status::ok) return fail(frame.header, parsed, name_rule, reply);
   std::shared_ptr<const Message> message;
   const Status status = mailbox_.fetch(request.name, request.newer_than, request.any, &message);
+  if (const auto kept = fetched_ms_.find(request.name); kept != fetched_ms_.end())
+    kept->second = now_ms;
   if (status != Status::ok) return fail(frame.header, status, "", reply);
   layout_.clear();
   const size_t at = layout_.add(message->bytes.size(), 1);

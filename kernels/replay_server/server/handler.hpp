@@ -93,7 +93,8 @@ class Handler {
   }
   uint64_t deadline_ms() const;
   void disconnect(Peer &peer, uint64_t now_ms);
-  void expire_sessions(uint64_t now_ms) { sessions_.expire(now_ms, settings_.session_timeout_ms); }
+  // Forget sessions without a connection, and tables and names that nobody has used.
+  void expire_unused(uint64_t now_ms);
 
   // Begin a snapshot unless one is being written; snapshots() tells how it went.
   Status begin_snapshot(std::string *why);
@@ -134,13 +135,13 @@ class Handler {
   Outcome auth(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome welcome(Peer &peer, const Header &header, const uint8_t *mac, FrameBuffer *reply);
   Outcome bye(Peer &peer, const Frame &frame, FrameBuffer *reply);
-  Outcome open_table(const Frame &frame, FrameBuffer *reply);
+  Outcome open_table(const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome update(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome stats(const Frame &frame, FrameBuffer *reply);
-  Outcome publish(Peer &peer, const Frame &frame, FrameBuffer *reply);
-  Outcome fetch(const Frame &frame, FrameBuffer *reply);
+  Outcome publish(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  Outcome fetch(const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome snapshot(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome ping(const Frame &frame, FrameBuffer *reply);
   Outcome remove(Peer &peer, const Frame &frame, FrameBuffer *reply);
@@ -148,6 +149,9 @@ class Handler {
   Outcome drain(const Frame &frame, FrameBuffer *reply);
   Outcome describe(size_t number, const Header &header, FrameBuffer *reply);
   size_t find_table(const std::string &name) const;
+  void remove_table(size_t number);
+  void remove_message(const std::string &name);
+  void remove_unused(bool message, const std::string &name);
   Outcome dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
 
   void count_time(const Header &header, uint64_t came_us, uint64_t began_us);
@@ -191,6 +195,8 @@ class Handler {
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::vector<size_t>> column_bytes_;  // of each table
   std::deque<Queues> queues_;                      // of each table
+  std::vector<uint64_t> used_ms_;                  // when somebody asked for each table last
+  std::map<std::string, uint64_t> fetched_ms_;     // and for each name in the mailbox
   uint64_t table_bytes_ = 0, waiting_bytes_ = 0;
   bool draining_ = false;
   Mailbox mailbox_;

@@ -29,7 +29,8 @@ enum Kind : uint32_t {
   request = 1,  // a frame that changed something
   sampled = 2,  // table, number of items: what its limiter counts
   session = 3,  // token, and how its last requests ended
-  ended = 4     // token of a session that the client ended
+  ended = 4,    // token of a session that the client ended
+  unused = 5    // 1 for a name in the mailbox, 0 for a table; its name: removed
 };
 
 }  // namespace log_format

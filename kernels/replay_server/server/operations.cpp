@@ -34,7 +34,44 @@ Outcome Handler::next_table(const Frame &frame, FrameBuffer *reply) {
   return fail(frame.header, Status::none_newer, "", reply);
 }
 
-// Requests that wait for a table which is removed are answered in serve_waiting().
+// Requests that wait for it are answered in serve_waiting().
+void Handler::remove_table(size_t number) {
+  table_bytes_ -= Table::bytes_needed(tables_[number]->config());
+  tables_[number].reset();
+  changed_ = true;
+}
+
+void Handler::remove_message(const std::string &name) {
+  mailbox_.remove(name);
+  fetched_ms_.erase(name);
+}
+
+void Handler::remove_unused(bool message, const std::string &name) {
+  if (log_.active()) {
+    std::vector<std::byte> record;
+    put(&record, static_cast<uint8_t>(message));
+    put_text(&record, name);
+    log_.add(log_format::unused, record.data(), record.size());
+  }
+  message ? remove_message(name) : remove_table(find_table(name));
+}
+
+void Handler::expire_unused(uint64_t now_ms) {
+  sessions_.expire(now_ms, settings_.session_timeout_ms);
+  if (settings_.unused_ms == 0 || snapshots_.active() || log_.failed()) return;
+  const auto is_unused = [&](uint64_t used_ms) {
+    return now_ms > used_ms && now_ms - used_ms >= settings_.unused_ms;
+  };
+  for (size_t k = 0; k < tables_.size(); ++k)
+    if (tables_[k] && is_unused(used_ms_[k]) && queues_[k].pushes.empty() &&
+        queues_[k].samples.empty())
+      remove_unused(false, tables_[k]->config().name);
+  std::vector<std::string> names;
+  for (const auto &[name, used_ms] : fetched_ms_)
+    if (is_unused(used_ms)) names.push_back(name);
+  for (const std::string &name : names) remove_unused(true, name);
+}
+
 Outcome Handler::remove(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   const Header &header = frame.header;
   Outcome outcome;
@@ -46,14 +83,14 @@ Outcome Handler::remove(Peer &peer, const Frame &frame, FrameBuffer *reply) {
   layout_.clear();
   if (!begin_reply(reply, header, Op::remove, Status::ok, layout_)) return Outcome::close;
   if (request.message) {
-    if (!mailbox_.remove(request.name)) return fail(header, Status::bad_name, request.name, reply);
+    if (mailbox_.messages().count(request.name) == 0)
+      return fail(header, Status::bad_name, request.name, reply);
+    remove_message(request.name);
   } else {
     const size_t number = find_table(request.name);
     if (number == tables_.size()) return fail(header, Status::no_such_table, request.name, reply);
     if (snapshots_.active()) return fail(header, Status::busy, "a snapshot is written", reply);
-    table_bytes_ -= Table::bytes_needed(tables_[number]->config());
-    tables_[number].reset();
-    changed_ = true;
+    remove_table(number);
   }
   finish_reply(reply);
   record(peer, frame, reply);

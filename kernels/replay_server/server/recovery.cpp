@@ -38,6 +38,8 @@ Status Handler::recover(std::vector<std::string> *notes, std::string *why) {
     ++serial_;
   }
   changed_ = false;
+  for (uint64_t &used_ms : used_ms_) used_ms = clock_ms();
+  for (auto &[name, used_ms] : fetched_ms_) used_ms = clock_ms();
   if (!settings_.log) return Status::ok;
   most_logged_ = settings_.log_bytes;
   log_.begin(path, serial_, settings_.log_ms);
@@ -74,7 +76,9 @@ Status Handler::recover_snapshot(std::vector<std::string> *notes, std::string *w
     }
     column_bytes_.push_back(std::move(bytes));
     queues_.emplace_back();
+    used_ms_.push_back(0);
   }
+  for (const auto &[name, message] : mailbox_.messages()) fetched_ms_[name] = 0;
   return Status::ok;
 }
 
@@ -127,6 +131,11 @@ bool Handler::recover_records(const Block &block) {
       if (fits) tables_[number]->count_sampled(batch);
     } else if (kind == log_format::session) {
       fits = recover_session(&record);
+    } else if (kind == log_format::unused) {
+      const bool message = record.take<uint8_t>() == 1;
+      const std::string name = record.take_text();
+      fits = record.at_end() && (message || find_table(name) < tables_.size());
+      if (fits) remove_unused(message, name);
     } else if (kind == log_format::ended) {
       sessions_.remove(record.take<uint64_t>());
       fits = record.at_end();

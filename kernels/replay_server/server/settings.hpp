@@ -32,11 +32,12 @@ struct Settings {
   uint32_t session_timeout_ms = 60000;  // a session without connection is kept so long
   uint32_t waiting = 64;                // requests of one connection that wait for the limiter
   uint64_t waiting_bytes = uint64_t{256} << 20;  // of all connections
-  uint64_t slow_us = 0;       // a request that takes the server so long is told of; 0: none is
-  std::string snapshot_path;  // empty: no snapshots
-  uint32_t snapshots = 1;     // that are kept, the older ones as PATH.1 and on
-  bool log = false;           // changes between snapshots, too
-  uint32_t log_ms = 100;      // until the disk has what is logged
+  uint64_t unused_ms = 0;  // a table or name that nobody asked for so long is removed; 0: none is
+  uint64_t slow_us = 0;    // a request that takes the server so long is told of; 0: none is
+  std::string snapshot_path;               // empty: no snapshots
+  uint32_t snapshots = 1;                  // that are kept, the older ones as PATH.1 and on
+  bool log = false;                        // changes between snapshots, too
+  uint32_t log_ms = 100;                   // until the disk has what is logged
   uint64_t log_bytes = uint64_t{1} << 30;  // of the log, until a snapshot takes its place
 };
 

@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!raw) {
       set(frame, field::header::magic, frame_magic);
       set(frame, field::header::version, frame_version);
-      set(frame, field::header::op, get(frame, field::header::op) % 15);
+      set(frame, field::header::op, get(frame, field::header::op) % (last_op + 1));
       const bool greets = get(frame, field::header::op) == static_cast<uint8_t>(Op::hello);
       set(frame, field::header::session,
           !greets && talk.peer.session ? talk.peer.session->token : 0);

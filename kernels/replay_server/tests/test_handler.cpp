@@ -70,9 +70,9 @@ static void test_once() {
   talk.send(third, again.bytes.data(), again.bytes.size());
   CHECK(second.state == Peer::State::closed && !second.session, "two connections of a session");
   talk.handler.disconnect(third, talk.now_ms);
-  talk.handler.expire_sessions(talk.now_ms + 59999);
+  talk.handler.expire_unused(talk.now_ms + 59999);
   CHECK(talk.handler.statistics().sessions == 1, "forgotten too early");
-  talk.handler.expire_sessions(talk.now_ms + 60000);
+  talk.handler.expire_unused(talk.now_ms + 60000);
   CHECK(talk.handler.statistics().sessions == 0, "not forgotten");
 }
 

@@ -323,6 +323,42 @@ static void test_long_log() {
   CHECK(talk.handler.statistics().snapshots > 0 && bytes < 60000, "%zu bytes", bytes);
 }
 
+// What nobody asks for is removed, and stays so.
+static void test_unused() {
+  const Folder made;
+  Settings wanted = logged();
+  wanted.unused_ms = 100;
+  const auto check = [](Talk *talk) {
+    const auto &tables = talk->handler.tables();
+    CHECK(tables.size() == 3 && !tables[0] && tables[1] && tables[2], "%zu", tables.size());
+    Request request(Op::fetch);
+    request.set(field::fetch::any, 1).set(field::fetch::name_bytes, 1);
+    CHECK(talk->send(request.section("a", 1)) == Status::none_newer, "message a");
+    Request other(Op::fetch);
+    other.set(field::fetch::any, 1).set(field::fetch::name_bytes, 1);
+    CHECK(talk->send(other.section("b", 1)) == Status::ok, "message b");
+  };
+  {
+    Talk talk(wanted);
+    recover(&talk), talk.hello();
+    for (const char *name : {"x", "y", "z"}) talk.open(9, {}, name);
+    for (const char *name : {"a", "b"}) talk.send(named(Op::publish, name, 1));
+    Request waits = sample(1, 2, 1000);
+    talk.send(waits.set(field::header::table, 2));
+    CHECK(talk.outcome == Outcome::waits, "a sample of an empty table");
+    talk.now_ms += 60;
+    talk.send(opening(9, {}, "y")), talk.send(named(Op::publish, "b", 2));
+    talk.handler.expire_unused(talk.now_ms + 39);
+    CHECK(talk.handler.tables()[0] != nullptr, "too early");
+    talk.handler.expire_unused(talk.now_ms + 40);
+    check(&talk);
+  }
+  Talk again(wanted);
+  recover(&again), again.next = 100;
+  resume(&again);
+  check(&again);
+}
+
 int main() {
   char made[] = "/tmp/accel_rl_log_XXXXXX";
   if (!mkdtemp(made)) return 1;
@@ -333,6 +369,7 @@ int main() {
   test_generations();
   test_full_disk();
   test_long_log();
+  test_unused();
   rmdir(made);
   return finish();
 }

@@ -126,7 +126,7 @@ static void test_changed() {
     talk.handler.disconnect(other, 0);
     if (talk.peer.state != Peer::State::ready) {
       talk.handler.disconnect(talk.peer, 0);
-      talk.handler.expire_sessions(1000000);  // forget the session
+      talk.handler.expire_unused(1000000);  // forget the session
       talk.peer = Peer();
       talk.hello();
     }

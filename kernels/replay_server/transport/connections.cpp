@@ -179,7 +179,7 @@ void EventLoop::close_idle() {
   idle_checked_ms_ = now_ms_;
   for (auto &each : connections_) close_idle(*each.second);
   for (Transport *each : transports_) each->close_idle(now_ms_);
-  handler_->expire_sessions(now_ms_);
+  handler_->expire_unused(now_ms_);
   if (accepting_) return;
   accepting_ = true;
   std::vector<Listener *> again;

@@ -163,7 +163,14 @@ def execute(
 
         settings, steps = complete.checkpoints, complete.training.steps
         every = settings.every or max(1, steps // CHECKPOINTS)
+        starts = 0
         with _kept(directory / run_folder.METRICS, on_row) as (begin, keep):
+
+            def begin_again(rows: list[Row]) -> None:
+                nonlocal starts
+                starts += 1
+                begin(rows)
+
             done = run_learners(
                 training,
                 address,
@@ -178,12 +185,13 @@ def execute(
                     directory / folder.CHECKPOINTS, every=every, keep=settings.keep
                 ),
                 ended=ended,
-                on_begin=begin,
+                on_begin=begin_again,
                 on_row=keep,
             )
         how = {
             "network": launch.network,
             "actor_restarts": actors.restarted,
+            "learner_restarts": starts - 1,
             "server_restarts": 0 if servers is None else servers.restarted,
         }
     results = {**_figures(training, done), **how, **run_folder.made_with()}

@@ -119,6 +119,7 @@ class ServerSettings:
     waiting: int
     waiting_bytes: int
     snapshot_path: str
+    unused_ms: int
     slow_us: int
     snapshots: int
     log: bool
