@@ -82,6 +82,7 @@ def test_what_kills_cost(built, connect, tmp_path):
             while going and len(answered) < SPEC.capacity // 4:
                 pushed(table, 3 * len(answered), 3)
                 answered.append(time.monotonic())
+                time.sleep(0.0005)  # so that the table does not become full
         except Exception as error:
             errors.append(error)
 
@@ -92,6 +93,7 @@ def test_what_kills_cost(built, connect, tmp_path):
         for _ in range(3):
             enough = len(answered) + 200
             wait_until(lambda enough=enough: len(answered) >= enough or errors)
+            time.sleep(10 * INTERVAL)  # or the table is lost, too
             server.process.kill()
             kills.append(time.monotonic())
             server.close()

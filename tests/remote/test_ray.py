@@ -51,6 +51,33 @@ def test_a_killed_actor_comes_back_and_the_training_ends(serve):
     assert not ray.is_initialized()
 
 
+def test_actors_of_two_nodes(serve):
+    """Two raylets, each with a processor for one of the two actors."""
+    from ray.cluster_utils import Cluster
+
+    server = serve(secret=b"s" * 16)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        with RayActors(
+            TINY, server.address, secret=b"s" * 16, ray_address=cluster.address
+        ) as actors:
+            nodes = {ray.get(actor.handle.__ray_call__.remote(node_of)) for actor in actors.running}
+            assert len(nodes) == 2
+            done = run_learner(
+                TINY, server.address, 6_000, secret=b"s" * 16, period=500, ended=actors.gone
+            )
+        assert done.rows[-1]["actors_heard"] == 2
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def node_of(_):
+    """The node that an actor is on."""
+    return ray.get_runtime_context().get_node_id()
+
+
 def test_without_actors_the_learner_ends(serve):
     server, one = serve(), tiny(num_actors=1)
     one.port(server.address, one.num_envs).close()

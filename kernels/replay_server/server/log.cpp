@@ -104,10 +104,10 @@ void Log::write() {
     room_.notify_all();
     lock.unlock();
     Status status = Status::ok;
-    std::string why;
+    std::string why, before;  // of this segment, and of one that ended meanwhile
     try {
       for (Piece &piece : taken) {
-        if (piece.begins) status = Status::ok, why.clear();  // whatever was before it
+        if (piece.begins && status != Status::ok) status = Status::ok, before = why;
         if (status == Status::ok) status = write(&piece, &unsynced, &why);
       }
       if (status == Status::ok && is_due && unsynced) status = file_.sync(&why);
@@ -118,6 +118,7 @@ void Log::write() {
     lock.lock();
     if (!taken.empty()) spare_ = std::move(taken.back().block.bytes);
     if (status != Status::ok) give_up(why);
+    if (!before.empty()) trouble_before_ = before, failed_ = true;
     if (flushed) flush_ = false, room_.notify_all();
     if (last) return;
   }

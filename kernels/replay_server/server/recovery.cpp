@@ -35,7 +35,7 @@ Status Handler::recover(std::vector<std::string> *notes, std::string *why) {
     }
     sound = read == Status::ok;
     if (!trouble.empty()) notes->push_back(trouble);
-    ++serial_;
+    serial_ += std::filesystem::exists(segment);
   }
   changed_ = false;
   for (uint64_t &used_ms : used_ms_) used_ms = clock_ms();
@@ -83,8 +83,8 @@ Status Handler::recover_snapshot(std::vector<std::string> *notes, std::string *w
 }
 
 // truncated or damaged: what is behind the last sound block is cut off, so that a later segment
-// follows it. A torn end is what a server leaves that was killed; of what is damaged a copy is
-// kept.
+// follows it; a file without a whole header is removed. A torn end is what a server leaves that was
+// killed; of what is damaged a copy is kept.
 Status Handler::recover_segment(const std::string &path, std::string *why) {
   BlockReader reader(path);
   Status status = reader.open(log_format::magic, "log");
@@ -108,7 +108,10 @@ Status Handler::recover_segment(const std::string &path, std::string *why) {
     std::filesystem::copy_file(path, copy, error);
     *why += error ? "; no copy of it was made: " + error.message() : "; " + copy + " is a copy";
   }
-  std::filesystem::resize_file(path, reader.sound(), error);
+  if (reader.sound() == 0)
+    std::filesystem::remove(path, error);
+  else
+    std::filesystem::resize_file(path, reader.sound(), error);
   if (!error) return status;
   *why = "cannot cut off the torn end of " + path + ": " + error.message();
   return Status::io_error;

@@ -226,6 +226,52 @@ static void test_claims() {
   CHECK(hand.last_is(Op::reset), "as with a stream, that was the end");
 }
 
+// Who sends a request so slowly that it never ends does not keep its memory, and the one longest on
+// its way makes room for others.
+static void test_hogs() {
+  DatagramSettings caps;
+  caps.buffer_bytes = 1 << 20;
+  Hand hand(caps);
+  constexpr uint32_t slice = 2048;
+  constexpr uint16_t count = 4;
+  const auto put = [&](uint64_t token, uint32_t from, uint16_t number) {
+    Request request = push(numbers(2000, 0));
+    hand.put(hand.fragment(request.session(token).number(9), number, slice, count), from);
+  };
+  hand.greet();
+  hand.ask(opening(20000), 1);
+  put(hand.token, 0, 0);
+  hand.world.network.now_us += 6000000;  // less than the pause that is allowed
+  put(hand.token, 0, 1);
+  hand.world.server.close_idle(hand.world.now_ms());
+  CHECK(hand.world.server.assembling_bytes() > 0, "it has had 6 s");
+  hand.world.network.now_us += 5000000;
+  hand.world.server.close_idle(hand.world.now_ms());
+  CHECK(hand.world.server.assembling_bytes() == 0 && hand.counts().dropped_requests == 1, "11 s");
+  std::vector<uint64_t> tokens;
+  uint64_t dropped = hand.counts().dropped_requests;
+  for (uint32_t from = 1; hand.counts().dropped_requests == dropped; ++from) {
+    CHECK(from < 1000, "nobody makes room");
+    if (from == 1000) return;
+    hand.greet(100 + from, from);
+    Request ping(Op::ping);
+    hand.put(hand.whole(hand.numbered(ping, 1)), from);
+    tokens.push_back(hand.token);
+    put(hand.token, from, 0);
+    hand.world.network.now_us += 1000;
+  }
+  CHECK(hand.world.server.assembling_bytes() <= caps.buffer_bytes, "above the cap");
+  const auto last = static_cast<uint32_t>(tokens.size());
+  for (const uint16_t k : {1, 2, 3}) put(tokens.back(), last, k);
+  CHECK(hand.last_is(Op::push) && hand.last().status == 0, "the newest: %d", hand.last().status);
+  for (const uint16_t k : {1, 2, 3}) put(tokens[1], 2, k);
+  CHECK(hand.last_is(Op::push) && hand.last().status == 0, "the second: %d", hand.last().status);
+  const size_t before = hand.replies();
+  for (const uint16_t k : {1, 2, 3}) put(tokens[0], 1, k);
+  CHECK(hand.replies() == before || !hand.last_is(Op::push), "the oldest kept its place");
+  CHECK(hand.world.handler.tables()[0]->stats().inserts == 4000, "items");
+}
+
 static void test_crowds() {
   DatagramSettings caps;
   caps.half_open = 4, caps.peers = 8;
@@ -333,6 +379,7 @@ int main() {
   test_replies_again();
   test_pieces();
   test_claims();
+  test_hogs();
   test_crowds();
   test_kept();
   test_late_thanks();

@@ -230,7 +230,7 @@ static void test_damage() {
     CHECK(notes.empty() && held(&again) == first + 1, "byte %zu: %s", at,
           notes.empty() ? "lost" : notes[0].c_str());
   };
-  for (size_t k = file_head_bytes; k < right.size(); k += 7) {
+  for (size_t k = 0; k < right.size(); k += k < file_head_bytes ? 3 : 7) {
     std::vector<char> wrong = right;
     wrong[k] = static_cast<char>(wrong[k] ^ 1 << (k % 8));
     check(wrong, k, false);
