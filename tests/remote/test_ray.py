@@ -28,6 +28,12 @@ def process_of(actor):
     return ray.get(actor.handle.__ray_call__.remote(lambda _: os.getpid()))
 
 
+def node_of(actor):
+    """The node that an actor is on."""
+    where = lambda _: ray.get_runtime_context().get_node_id()  # noqa: E731 - sent as it is
+    return ray.get(actor.handle.__ray_call__.remote(where))
+
+
 def test_a_killed_actor_comes_back_and_the_training_ends(serve):
     server = serve(secret=b"s" * 16)
     with warnings.catch_warnings(record=True) as caught:
@@ -62,8 +68,7 @@ def test_actors_of_two_nodes(serve):
         with RayActors(
             TINY, server.address, secret=b"s" * 16, ray_address=cluster.address
         ) as actors:
-            nodes = {ray.get(actor.handle.__ray_call__.remote(node_of)) for actor in actors.running}
-            assert len(nodes) == 2
+            assert len({node_of(actor) for actor in actors.running}) == 2
             done = run_learner(
                 TINY, server.address, 6_000, secret=b"s" * 16, period=500, ended=actors.gone
             )
@@ -73,14 +78,9 @@ def test_actors_of_two_nodes(serve):
         cluster.shutdown()
 
 
-def node_of(_):
-    """The node that an actor is on."""
-    return ray.get_runtime_context().get_node_id()
-
-
 def test_without_actors_the_learner_ends(serve):
     server, one = serve(), tiny(num_actors=1)
-    one.port(server.address, one.num_envs).close()
+    one.port(server.address, one.schedule.num_envs).close()
     other = dataclasses.replace(one, envs_per_actor=4)  # of another table: it is refused
     with (
         RayActors(other, server.address) as actors,

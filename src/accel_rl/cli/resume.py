@@ -34,7 +34,8 @@ def resume(
     """Go on with a training from its newest whole checkpoint, to the configured number of steps.
 
     It ends with the same bits as one that was never stopped, on the same versions and devices; one
-    of `accel-rl apex` does not, as its actors begin new episodes, and its own server is empty.
+    of `accel-rl apex` does not, as its actors begin new episodes, and its own server is empty
+    without `--durability log`.
     """
     runtime.prepare_jax()
     from accel_rl.cli import training_output
