@@ -1,19 +1,18 @@
 """Actors on a Ray cluster of this machine; Ray is no part of the tests' environment."""
 
-import dataclasses
 import os
 import signal
 import warnings
 
 import pytest
-from apex_settings import TINY, tiny
+from apex_settings import SETTINGS, TINY, tiny
 from optional import require
 from processes import wait_until
 
 require("Ray")
 import ray  # noqa: E402
 
-from accel_rl.remote.apex import RayActors, run_learner  # noqa: E402
+from accel_rl.remote.apex import RayActors, load, run_learner  # noqa: E402
 
 pytestmark = [
     pytest.mark.long,  # a cluster has to start
@@ -70,7 +69,7 @@ def test_actors_of_two_nodes(serve):
         ) as actors:
             assert len({node_of(actor) for actor in actors.running}) == 2
             done = run_learner(
-                TINY, server.address, 6_000, secret=b"s" * 16, period=500, ended=actors.gone
+                TINY, server.address, 3_000, secret=b"s" * 16, period=500, ended=actors.gone
             )
         assert done.rows[-1]["actors_heard"] == 2
     finally:
@@ -81,7 +80,8 @@ def test_actors_of_two_nodes(serve):
 def test_without_actors_the_learner_ends(serve):
     server, one = serve(), tiny(num_actors=1)
     one.port(server.address, one.schedule.num_envs).close()
-    other = dataclasses.replace(one, envs_per_actor=4)  # of another table: it is refused
+    settings = SETTINGS | {"apex.num_actors": 1, "replay.capacity": 1_000}
+    other = load("CartPole-v1", settings)  # of another table: it is refused
     with (
         RayActors(other, server.address) as actors,
         pytest.raises(RuntimeError, match=r"all actors have ended: .*TableDiffers"),
