@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "amper_learning": (),
     "amper_tuned": (),
     "compile_time": (),
+    "lowering": (),
 }
 
 ON_GPU = ("replay",)  # what has cases of its own where JAX has a GPU
