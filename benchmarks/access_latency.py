@@ -187,11 +187,11 @@ def draw(report: Report, sizes: Sequence[int], most: int, path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two sizes, up to 2 actors, briefly")
+    parser.add_argument("--quick", action="store_true", help="two sizes, one actor, briefly")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw a picture (PNG) there")
     options = parser.parse_args(arguments)
-    sizes, most, seconds = (SIZES[::3], 2, 0.5) if options.quick else (SIZES, max(ACTORS), 2.0)
+    sizes, most, seconds = (SIZES[::3], 1, 0.5) if options.quick else (SIZES, max(ACTORS), 2.0)
     report = Report(PACKAGES, "access_latency", quick=options.quick)
     with tempfile.TemporaryDirectory() as folder:
         paths = {"unix_path": Path(folder) / "socket", "shm_path": Path(folder) / "memory"}
