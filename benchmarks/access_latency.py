@@ -1,4 +1,4 @@
-"""What a learner waits for the replay server, by actors, size of an experience and transport.
+"""Access latency of the replay server, by actors, size of an experience and transport.
 
     python benchmarks/access_latency.py [--quick] [--json PATH] [--plot PATH]
 

@@ -1,4 +1,4 @@
-"""What it costs a replay server to keep what it acknowledges, and what a kill costs it then.
+"""Cost of keeping what a replay server acknowledges, and what a kill costs then.
 
     python benchmarks/durability.py [--quick] [--json PATH]
 

@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """What a program was lowered to."""
+    """Result of lowering a program."""
 
     seconds: float
     text: str  # StableHLO

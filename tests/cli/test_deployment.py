@@ -57,7 +57,7 @@ def test_commands_have_options_that_there_are(words):
 
 @needs("replay server")
 def test_the_unit_comes_back_with_what_it_logged(tmp_path):
-    """As systemd starts it, kills it and starts it again."""
+    """The same command is started, killed and started again."""
     (tmp_path / "secret").write_text("a secret of the unit\n")
     values = {"${CREDENTIALS_DIRECTORY}": str(tmp_path), "${STATE_DIRECTORY}": str(tmp_path)}
     words = unit_command()

@@ -1,4 +1,4 @@
-"""What a server that was killed, or whose files are damaged, begins with."""
+"""Recovery of a server that was killed, or whose files are damaged."""
 
 import threading
 import time
