@@ -60,6 +60,25 @@ def test_shards_and_learners(tmp_path):
 
 
 @needs_server
+@pytest.mark.long
+def test_servers_begin_with_their_own_runs_logs(tmp_path):
+    """Slow: two trainings, the second over the first, whose servers' files are not its own."""
+    words = ("apex", "CartPole-v1", *TINY, "--steps", 400, "--durability", "log", "--json")
+    for again in ((), ("--overwrite",)):
+        result = invoke(*words, *again, "--out", tmp_path / "run")
+        assert result.exit_code == 0, result.output
+        kept = {path.name for path in (tmp_path / "run" / "replay").iterdir()}
+        assert kept == {"0.snapshot.log.0"}
+    with remote.ReplayServer(
+        None, snapshot_path=tmp_path / "run" / "replay" / "0.snapshot", durability="log"
+    ) as server:
+        (table,) = server.stats()["tables"].values()
+    assert 400 <= table["inserts"] < 800
+    result = invoke("apex", "CartPole-v1", "--durability", "log", "--server", "unix:x")
+    assert result.exit_code == 2
+
+
+@needs_server
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is here")
 def test_without_ray_it_says_which_extra(tmp_path):
     words = ("--launcher", "ray", "--steps", 800, "--out", tmp_path / "run")

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -127,8 +126,10 @@ def execute(
         elif not given:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="accel-rl-"))
             kept = None if launch.durability == "none" else directory / REPLAY
-            if kept is not None and not resume:  # or they begin with those of an earlier run
-                shutil.rmtree(kept, ignore_errors=True)
+            if kept is not None and not resume:  # or they begin with what an earlier run has left
+                clearing.clear(directory)
+                if kept.is_dir() and any(kept.iterdir()):
+                    raise RuntimeError(f"{kept} has files that no run lists: remove them")
             servers = stack.enter_context(
                 LocalServers(
                     Path(place),
