@@ -128,8 +128,8 @@ wheels: $(VENV)/.dev ## Build wheels for each Python that is found, and try each
 bench: $(VENV)/.dev ## Run all benchmarks quickly beside their rivals, to runs/benchmarks (an hour)
 	$(BIN)/python benchmarks/accept.py --quick --out $(QUICK_RESULTS) $(INTERPRETERS)
 
-bench-gpu: $(VENV)/.dev ## Run the benchmarks that have cases on a GPU, in full, on it (hours)
-	$(BIN)/python benchmarks/accept.py --gpu --out $(QUICK_RESULTS)-gpu $(INTERPRETERS)
+bench-gpu: $(VENV)/.dev ## Prove and measure on the accelerator that JAX finds, to runs/accelerator (9 minutes)
+	$(BIN)/python benchmarks/accelerator.py
 
 rivals: $(BIN)/python ## Make environments of rivals that do not go with ours, in build (gigabytes)
 	$(BIN)/python benchmarks/rivals.py

@@ -1,6 +1,6 @@
 """All benchmarks with their rivals: in full, what a release is accepted by, which takes hours.
 
-    python benchmarks/accept.py [--quick] [--gpu] [--only NAME]... [--out DIR]
+    python benchmarks/accept.py [--quick] [--only NAME]... [--out DIR]
                                 [--rivals PYTHON] [--ray PYTHON] [--reverb PYTHON]
 
 Runs one after the other and writes NAME-DATE.json for each, then the pages of all that is in the
@@ -26,14 +26,10 @@ import rivals
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from suites import BENCHMARKS, ON_GPU
+from suites import BENCHMARKS
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-NO_GPU = (
-    "JAX sees no GPU in this environment, so nothing can be measured on one. Where there is one, "
-    "its plugin is missing: .venv/bin/python -m pip install -c constraints.txt 'jax[cuda13]'"
-)
 
 
 def run(name: str, path: Path, options: list[str], of: str | None) -> dict[str, Any] | None:
@@ -68,12 +64,6 @@ def table_of(reports: dict[str, dict[str, Any] | None]) -> tuple[Table, bool, bo
     return table, None not in reports.values(), held
 
 
-def sees_gpu() -> bool:
-    """Whether JAX has a GPU, in a process of its own so that this one does not hold it."""
-    command = [sys.executable, "-c", "import jax; jax.devices('gpu')"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
 def main() -> None:
     """Return the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -82,11 +72,8 @@ def main() -> None:
     parser.add_argument("--reverb", metavar="PYTHON", help="one with dm-reverb")
     parser.add_argument("--only", action="append", choices=sorted(BENCHMARKS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="as each benchmark's own")
-    parser.add_argument("--gpu", action="store_true", help="only what has cases on a GPU, on it")
     parser.add_argument("--out", type=Path, metavar="DIR", default=RESULTS)
     options = parser.parse_args()
-    if options.gpu and not sees_gpu():
-        sys.exit(NO_GPU)
     options.out.mkdir(parents=True, exist_ok=True)
     given = {"--rivals": options.rivals, "--ray": options.ray, "--reverb": options.reverb}
     interpreters = {name: python or rivals.interpreter(name) for name, python in given.items()}
@@ -95,7 +82,7 @@ def main() -> None:
     of = common.commit()  # before results are written
     console, began = Console(width=160), time.perf_counter()
     for name, takes in BENCHMARKS.items():
-        if name not in (options.only or BENCHMARKS) or (options.gpu and name not in ON_GPU):
+        if name not in (options.only or BENCHMARKS):
             continue
         console.rule(name)
         words = ["--quick"] if options.quick else []

@@ -16,26 +16,32 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 os.environ["ACCEL_RL_KERNELS"] = ""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from common import Claim, Report
 from jax import export
 from rich.console import Console
 
-from accel_rl import am, experiment, replay, train
-from accel_rl.types import PyTree, Transition
+from accel_rl import am, experiment, pim, replay, tabular, train
+from accel_rl.types import PyTree, TabularTransition, Transition
+from pim_emu import dpu_mesh
 
 PACKAGES = ("jax", "jaxlib", "accel-rl")
 CAPACITY, BATCH, SEEDS = 1 << 20, 256, 16
+DPUS, ROWS = 2_560, 100  # rows of each
 PLATFORM = "cuda"
 LOWERED = f"lowered for {PLATFORM}"
 LEAST_SHARE = 0.9
 TRITON = "__gpu$xla.gpu.triton"
-SAMPLERS = ("uniform", "per", "rank_based", "amper_fr", "amper_k")
+SAMPLERS: dict[str, Any] = {
+    **{name: name for name in ("uniform", "per", "rank_based", "amper_fr", "amper_k")},
+    **{f"per, {form}": replay.prioritised(form) for form in ("wide", "rows", "pallas")},
+}
 QUICK = ("replay, per", "associative memory, radius, pallas", "dqn on CartPole-v1, 16 seeds")
 TRAININGS = (
     ("dqn", "CartPole-v1", ()),
@@ -81,7 +87,7 @@ def replay_cases() -> list[Case]:
         jnp.zeros(4), jnp.int32(0), jnp.float32(0), jnp.float32(1), None, jnp.zeros(4)
     )
     found = []
-    for sampler in SAMPLERS:
+    for name, sampler in SAMPLERS.items():
         memory = replay.make(item, CAPACITY, BATCH, sampler)
 
         def step(
@@ -97,7 +103,7 @@ def replay_cases() -> list[Case]:
             jax.eval_shape(lambda: jax.random.key(0)),
             jax.ShapeDtypeStruct((BATCH,), jnp.float32),
         )
-        found.append(Case(f"replay, {sampler}", step, arguments, donates=True))
+        found.append(Case(f"replay, {name}", step, arguments, donates=True))
     return found
 
 
@@ -136,9 +142,25 @@ def training_cases() -> list[Case]:
     return found
 
 
+def tabular_cases() -> list[Case]:
+    """Train tables on emulated DPUs, in the form for accelerators, by `dpu_map`."""
+    log = TabularTransition(
+        *(np.zeros(DPUS * ROWS, t) for t in "iififi")  # states, actions, rewards and so on
+    )
+    chunks = pim.partition(log, DPUS, 64, 4)
+    backend = pim.jax_backend(dpu_mesh(), "batched")
+    found = []
+    for numerics in ("fp32", "int32_scaled"):
+        rule = tabular.q_learning(tabular.make_numerics(numerics))
+        schedule = pim.MergeSchedule(passes=2)
+        run = functools.partial(pim.train, rule=rule, schedule=schedule, backend=backend)
+        found.append(Case(f"Q-learning, {DPUS:,} DPUs, {numerics}", run, (chunks,), donates=False))
+    return found
+
+
 def cases() -> list[Case]:
     """Return all programs."""
-    return [*replay_cases(), *search_cases(), *training_cases()]
+    return [*replay_cases(), *search_cases(), *tabular_cases(), *training_cases()]
 
 
 def lower(case: Case) -> Lowered:

@@ -6,15 +6,14 @@
 A step adds 16 transitions of five fields, samples a batch, gathers it, and sets new priorities
 that depend on it, in a compiled loop that returns the probabilities, which importance-sampling
 weights need. All systems hold the same items with the same priorities and are checked to draw from
-the same distribution. They run in interleaved rounds; claims compare least times over rounds, CPU
-time on a CPU and wall time on an accelerator; both, their medians and quartiles are recorded.
+the same distribution. They run in interleaved rounds; claims compare least CPU times over
+rounds; wall times, medians and quartiles are recorded, too.
 `--plot` draws the steps.
 
 flashbax runs twice: as documented, and with a line that keeps XLA from copying its tree. The same
 calls run on `accel_rl.replay.flashbax`, prioritised and uniform, as cases of their own, which
-`--interface` runs alone. torchrl
-runs in an environment of its own, where its calls are timed. On an accelerator other cases run, and
-claims about a CPU are null, as are those about a GPU on a CPU.
+`--interface` runs alone. torchrl runs in an environment of its own, where its calls are timed. All
+of this is of a CPU: `accelerator.py` is for accelerators.
 
 The process holds itself to one core: of two that others use as well, XLA waits for the busier. On
 one, CPU time is wall time without the turns of other processes.
@@ -25,15 +24,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
 import replay_hardware
 import replay_plot
-from common import BenchmarkRecord, Claim, Report, warn
+from common import BenchmarkRecord, Claim, Report
 from replay_calls import CPPRB, TORCHRL, rivals
 from replay_cases import (
     CALLS,
     LEAST,
-    LEAST_WALL,
     Run,
     call_case,
     calls,
@@ -51,7 +48,6 @@ from replay_cases import (
 from replay_memories import (
     AMPER_FR,
     AMPER_K,
-    AMPER_MATCH,
     AUTO,
     DOCUMENTED,
     FLASHBAX_UNIFORM,
@@ -66,9 +62,7 @@ CAPACITIES = (10_000, 100_000, 1_000_000)
 BATCHES = (64, 256)
 SEEDS = 16
 LAWS = ("heavy", "even")  # of priorities
-GPU_CAPACITY, GPU_BATCH = 2**20, 256
 PACKAGES = ("jax", "jaxlib", "numpy", "flashbax", "cpprb")
-ACCELERATOR = "accelerator: "
 INTERFACE_PART = "flashbax's interface"
 
 
@@ -88,16 +82,6 @@ def measure(run: Run, quick: bool) -> None:
         for batch_size in batches if not quick or len(batches) > 1 else ():
             calls(run, problem, batch_size)
     sampling(run, Problem(CAPACITIES[-1], LAWS[1]), BATCHES[0])
-
-
-def measure_accelerator(run: Run) -> None:
-    """Return the cases of a GPU or TPU."""
-    problem = Problem(GPU_CAPACITY)
-    steps(run, problem, GPU_BATCH)
-    sampling(run, problem, GPU_BATCH)
-    problem = Problem(CAPACITIES[1])
-    steps(run, problem, BATCHES[0])
-    seeds_steps(run, problem, BATCHES[0], SEEDS)
 
 
 def claims(report: Report) -> None:
@@ -134,18 +118,6 @@ def claims(report: Report) -> None:
                 f"{system}, sampling at {large:,}, {law} priorities: rate over the tree's, a third"
             )
             faster(report, claim, 1 / 3, sampling_case(large, batch_size, law), AUTO, system)
-    accelerator_claims(report)
-
-
-def accelerator_claims(report: Report) -> None:
-    """Return the targets on a GPU; null on a CPU, where these cases do not run."""
-    case = ACCELERATOR + step_case(GPU_CAPACITY, GPU_BATCH)
-    text = f"{ACCELERATOR}PER step at 2^20, batch {GPU_BATCH}: "
-    within(report, text + "steps in 30 us", 30.0, case, AUTO)
-    faster(report, text + f"times as fast as {DOCUMENTED}", 8.0, case, DOCUMENTED)
-    case = ACCELERATOR + sampling_case(GPU_CAPACITY, GPU_BATCH)
-    text = f"{ACCELERATOR}AMPER-fr by full match at 2^20: batches in 20 us"
-    within(report, text, 20.0, case, AMPER_MATCH)
 
 
 def interface_claims(report: Report) -> None:
@@ -170,18 +142,11 @@ def faster(
     _claim(report, claim, bound, value, ours, theirs)
 
 
-def within(report: Report, claim: str, microseconds: float, case: str, system: str) -> None:
-    """Claim that a unit takes the system no longer than so many microseconds."""
-    ours = _least(report, case, system)
-    _claim(report, claim, 1.0, None if ours is None else microseconds / ours.value, ours, None)
-
-
 def _least(report: Report, case: str, system: str) -> BenchmarkRecord | None:
-    clock = LEAST_WALL if case.startswith(ACCELERATOR) else LEAST
     found = [
         record
         for record in report.records
-        if (record.case, record.system) == (case, system) and record.metric.startswith(clock)
+        if (record.case, record.system) == (case, system) and record.metric.startswith(LEAST)
     ]
     return found[0] if found else None
 
@@ -220,17 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interface_claims(report)
         report.finish(options.json, Console(width=160))
         return
-    platform = jax.default_backend()
-    found = [] if platform == "cpu" else jax.devices()
-    report.add(ACCELERATOR + "devices", platform, "devices found", "", [len(found)])
     with rivals(options.rivals) as (makers, versions):
         report.versions.update(versions)
-        if found:
-            measure_accelerator(Run(report, rounds, count, makers, ACCELERATOR))
-        else:
-            warn("JAX has no accelerator here: its cases did not run, and its claims are null")
-            measure(Run(report, rounds, count, makers), options.quick)
-            replay_hardware.beside(report, "this CPU, one core", CAPACITIES, BATCHES[0])
+        measure(Run(report, rounds, count, makers), options.quick)
+        replay_hardware.beside(report, "this CPU, one core", CAPACITIES, BATCHES[0])
     claims(report)
     report.finish(options.json, Console(width=160))
     if options.plot is not None:

@@ -46,7 +46,6 @@ class Run:
     rounds: int
     steps: int  # of the longest loop
     rivals: Mapping[str, Make] = dataclasses.field(default_factory=dict)
-    prefix: str = ""  # of cases' names
 
     def steps_at(self, capacity: int) -> int:
         """Return the steps of a loop over a buffer of a capacity."""
@@ -184,7 +183,7 @@ def _loops(
     loops = {name: make(name, memory) for name, memory in memories.items()}
     for name, loop in loops.items():
         passes = [loop.passes(problem.capacity)]
-        run.report.add(run.prefix + case, name, "whole arrays copied in a step", "", passes)
+        run.report.add(case, name, "whole arrays copied in a step", "", passes)
     return loops
 
 
@@ -198,7 +197,7 @@ def _time(
 ) -> None:
     """Time loops of so many units, and more systems, and record microseconds and speed-ups."""
     systems = {name: System(loop, work) for name, loop in loops.items()} | dict(more or {})
-    record_times(run.report, run.prefix + case, unit, interleave(systems, run.rounds))
+    record_times(run.report, case, unit, interleave(systems, run.rounds))
 
 
 def record_times(report: Report, case: str, unit: str, timings: Mapping[str, Timing]) -> None:

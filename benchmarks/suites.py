@@ -25,5 +25,3 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "compile_time": (),
     "lowering": (),
 }
-
-ON_GPU = ("replay",)  # what has cases of its own where JAX has a GPU

@@ -23,7 +23,7 @@ class Setting:
     @property
     def target_updates(self) -> int:
         """Updates between copies to the target network."""
-        return TARGET_STEPS // self.num_envs
+        return max(1, TARGET_STEPS // self.num_envs)
 
     def title(self, seeds: int) -> str:
         """Return a case's name."""

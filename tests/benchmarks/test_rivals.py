@@ -9,7 +9,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-import accept
 import rivals
 from suites import BENCHMARKS
 
@@ -53,11 +52,3 @@ def test_an_environment_counts_once_it_is_whole(tmp_path, monkeypatch):
     assert found == str(tmp_path / "build" / "rivals-ray" / "bin" / "python")
     pins.write_text("six==1.17.0\n")
     assert rivals.interpreter("--ray") is None
-
-
-def test_a_run_on_a_gpu_ends_at_once_without_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(accept, "sees_gpu", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["accept.py", "--gpu", "--out", str(tmp_path / "out")])
-    with pytest.raises(SystemExit, match="JAX sees no GPU"):
-        accept.main()
-    assert not (tmp_path / "out").exists()

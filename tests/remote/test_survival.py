@@ -12,6 +12,7 @@ import time
 import numpy as np
 import processes
 import pytest
+import quick
 from optional import needs
 from processes import LIMIT, wait_until
 
@@ -59,7 +60,7 @@ def survive(folder, seed, *more, kills=10, steps=150_000):
     return json.loads(printed), died
 
 
-@pytest.mark.parametrize("durability", ["none", "log"])
+@pytest.mark.parametrize("durability", quick.only(["log"], ["none", "log"]))
 def test_ten_random_kills(tmp_path, durability):
     results, died = survive(tmp_path, 0, "--durability", durability)
     assert len(died) == 10
@@ -76,7 +77,7 @@ def test_ten_random_kills(tmp_path, durability):
     assert np.all(np.diff(seconds) >= 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", quick.only([signal.SIGTERM], [signal.SIGINT, signal.SIGTERM]))
 def test_a_stopped_run_is_resumed(tmp_path, number):
     words = (*RUN, "--steps", "100000", "checkpoints.every=2_000")
     with processes.start(*words, cwd=tmp_path, stderr=subprocess.PIPE) as command:

@@ -42,6 +42,7 @@ SAMPLERS = {
     "uniform": Case(replay.uniform, prioritised=False, hyperparameters={}),
     "tree": Case(lambda: replay.prioritised("tree")),
     "wide": Case(lambda: replay.prioritised("wide")),
+    "rows": Case(lambda: replay.prioritised("rows")),
 }
 if native.why_absent() is None:
     SAMPLERS["native"] = Case(lambda: replay.prioritised("native"))

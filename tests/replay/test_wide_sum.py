@@ -93,5 +93,5 @@ def test_sums_that_rise_at_an_entry_of_0_do_not_meet_it():
     entries = np.float32([[0, 3, 0, 2, 0]])
     cumulated = np.float32([[0, 3, 3.5, 5, 5.5]])
     for target, slot in ((0, 1), (2.9, 1), (3.2, 3), (4.9, 3), (5.2, 3), (7, 3)):
-        found = wide_sum._reach(jnp.asarray(cumulated), jnp.asarray(entries), jnp.float32([target]))
+        found = wide_sum.reach(jnp.asarray(cumulated), jnp.asarray(entries), jnp.float32([target]))
         np.testing.assert_array_equal(found, [slot])

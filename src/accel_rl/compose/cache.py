@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 
+from accel_rl import __version__
 from accel_rl.cache import cache_folder
 from accel_rl.compose.costs import Alike, Cost, Costs, Key
 from accel_rl.compose.devices import DeviceLink
@@ -21,7 +22,7 @@ from accel_rl.io.values import Json
 
 FORMAT = 6
 _BY_KEY = ("steps", "slowdowns", "fused_iterations", "trials")
-_VERSIONS = ("accel-rl", "jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
+_VERSIONS = ("jax", "jaxlib", "flax", "optax", "numpy", "gymnax")
 # Sections of a configuration on which costs depend, and the setting that is an exception.
 _SECTIONS = ("environment", "agent", "replay", "schedule")
 _EXCEPT = "learning_starts"
@@ -37,7 +38,10 @@ def fingerprint(experiment: Experiment) -> dict[str, Json]:
         "devices": [f"{each.platform} {each.device_kind}" for each in jax.local_devices()]
         + [str(each) for each in jax.local_devices(backend="cpu")],
         "flags": os.environ.get("XLA_FLAGS", ""),
-        "versions": {name: importlib.metadata.version(name) for name in _VERSIONS},
+        "versions": {
+            "accel-rl": __version__,  # a plain checkout has no metadata
+            **{name: importlib.metadata.version(name) for name in _VERSIONS},
+        },
         "workload": {
             section: {name: value for name, value in tables[section].items() if name != _EXCEPT}
             for section in _SECTIONS

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pydantic
 
+from accel_rl import __version__
 from accel_rl.io.atomic import atomic_write
 from accel_rl.io.machine import describe_machine
 from accel_rl.io.validation import validated
@@ -115,7 +116,7 @@ def part_of_a_path(name: str) -> str:
 def versions() -> dict[str, str | None]:
     """Return versions of accel_rl, Python and packages that affect results; None if absent."""
     found: dict[str, str | None] = {
-        "accel_rl": importlib.metadata.version("accel-rl"),
+        "accel_rl": __version__,  # a plain checkout has no metadata
         "python": platform.python_version(),
     }
     for package in _PACKAGES:

@@ -29,9 +29,9 @@ class Blocks:
     highest: Array  # float32
 
 
-def init(capacity: int) -> Blocks:
-    """Return blocks of weights, all 0."""
-    width = min(1 << (capacity - 1).bit_length() // 2, MOST_BLOCK)
+def init(capacity: int, widest: int = MOST_BLOCK) -> Blocks:
+    """Return blocks of weights, all 0: about as many as each has, but none above `widest`."""
+    width = min(1 << (capacity - 1).bit_length() // 2, widest)
     number = -(-capacity // width)
     return Blocks(
         jnp.zeros(number * width, jnp.float32),

@@ -9,13 +9,19 @@ import numpy as np
 
 from accel_rl import native
 from accel_rl.arguments import one_of
-from accel_rl.replay import sum_tree, sum_tree_native, wide_sum
+from accel_rl.replay import row_sums, row_sums_pallas, sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
 from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
-MODULES = {"tree": sum_tree, "native": sum_tree_native, "wide": wide_sum}
+MODULES = {
+    "tree": sum_tree,
+    "native": sum_tree_native,
+    "wide": wide_sum,
+    "rows": row_sums,
+    "pallas": row_sums_pallas,
+}
 FORMS = ("auto", *MODULES)
 
 
@@ -39,9 +45,11 @@ def prioritised(form: str = "auto") -> MakeSampler:
 
     Args:
       form: "tree", a sum tree, which is fast on a CPU; "native", the same tree in C, bit-identical;
-        "wide", sums computed at each draw, for accelerators; "auto" chooses by the default backend,
-        on a CPU "native" if the kernels are available. A tree and wide sums draw from the same
-        distribution, but not the same items for one key.
+        "wide", sums computed at each draw, for accelerators; "rows", sums of rows that are kept,
+        also for them; "pallas", the same by Pallas kernels, for NVIDIA GPUs; "auto" chooses by the
+        default backend: on a CPU "native" if the kernels are available, elsewhere "wide" until the
+        others have been run there. All draw from the same distribution; a tree and the others do
+        not draw the same items for one key.
 
     Raises:
       native.KernelsAbsent: when the sampler is made, if `form` is "native" and the kernels are

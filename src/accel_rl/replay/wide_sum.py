@@ -66,17 +66,17 @@ def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
     cumulated = jnp.cumsum(sums)
     whole = cumulated[-1]
     target = positions * whole
-    row = _reach(cumulated[None, :], sums[None, :], target)
+    row = reach(cumulated[None, :], sums[None, :], target)
     leaves = rows[row]
     before = cumulated[row] - sums[row]
     rest = jnp.maximum(target - before, 0) + uniform(words[0]) * (whole * np.float32(2**-24))
-    column = _reach(jnp.cumsum(leaves, axis=1), leaves, rest)
+    column = reach(jnp.cumsum(leaves, axis=1), leaves, rest)
     weight = jnp.take_along_axis(leaves, column[:, None], axis=1)[:, 0]
     probability = jnp.where(whole > 0, weight / whole, np.float32(0))
     return row * np.int32(rows.shape[1]) + column, probability
 
 
-def _reach(cumulated: Array, entries: Array, target: Array) -> Array:
+def reach(cumulated: Array, entries: Array, target: Array) -> Array:
     """Return the first positive entry of each row whose cumulative sum exceeds the target.
 
     If there is none, because rounding made the target too large, return the last positive entry.

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from accel_rl import __version__
 from accel_rl.io import Checkpoint
 from accel_rl.io.values import Json
 from accel_rl.train.compiled import as_arrays, number_of_seeds
@@ -19,7 +20,7 @@ from accel_rl.train.program import Program
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array
 
-PACKAGES = ("accel-rl", "jax", "jaxlib", "numpy", "flax", "optax", "gymnax", "orbax-checkpoint")
+PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "gymnax", "orbax-checkpoint")
 
 
 def checkpoint_metadata(
@@ -51,6 +52,7 @@ def checkpoint_metadata(
             "devices": {"count": jax.device_count(), "kind": device.device_kind},
             "versions": {
                 "python": platform.python_version(),
+                "accel-rl": __version__,  # a plain checkout has no metadata
                 **{name: importlib.metadata.version(name) for name in PACKAGES},
             },
         },

@@ -1,0 +1,265 @@
+"""The parts of `accelerator.py` that compare an accelerator with the CPU, NumPy and counts."""
+
+import functools
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import training_ours
+from accelerator_run import Run, cpu, difference
+from training_settings import SETTINGS
+
+from accel_rl import am, pim, replay, tabular, train
+from accel_rl.io import Checkpoints
+from accel_rl.testing import assert_inplace
+from accel_rl.train import stopping
+from accel_rl.types import TabularTransition
+from pim_emu import dpu_map, dpu_mesh
+
+PROPORTIONAL = ("wide", "rows", "pallas", "tree")
+COPIED_ON_CPU = ("wide", "pallas")  # by XLA, and by Pallas's interpreter
+BATCH, CALLS = 4096, 1024
+FEW = 64  # in a batch whose arrays are smaller than those of the buffer
+CLASSES = 256  # of slots of alike mass, for chi-square
+LARGEST = 5.2  # of a standard normal: a right sampler fails in 2 of 10^7 runs
+CLOSE = 1e-3  # of a training that computes in float32 elsewhere
+RULES = tuple(tabular.RULES)
+ORDERS, NUMERICS = ("SEQ", "STR", "RAN"), ("int32_scaled", "int32_pow2", "fp32")
+QUERIES = 20
+
+
+def samplers(run: Run) -> None:
+    """Draws of each sampler: by chi-square, with exact probabilities, in place."""
+    capacity = run.size(2**14, 2**20)
+    weights = np.random.default_rng(1).lognormal(sigma=1.5, size=capacity).astype(np.float32)
+    for form in ("uniform", *PROPORTIONAL):
+        sampler = replay.uniform() if form == "uniform" else replay.prioritised(form)
+        law = np.ones_like(weights) if form == "uniform" else weights
+        memory = replay.make(np.int32(0), capacity, BATCH, sampler, stratified=False)
+        calls = run.size(16, CALLS if form != "tree" else 64)
+        run.case(f"draws by {form}", functools.partial(_draws, run, form, memory, law, calls))
+        if form not in COPIED_ON_CPU or cpu() != jax.devices()[0]:
+            few = replay.make(np.int32(0), run.size(2**16, capacity), FEW, sampler)
+            run.case(f"{form} in place", functools.partial(_in_place, run, form, few))
+    for name in ("amper_fr", "amper_k", "rank_based"):
+        run.case(f"draws by {name}", functools.partial(_as_on_cpu, run, name, weights))
+
+
+def _filled(memory: replay.Replay, priorities: Any, **hyper: float) -> Any:
+    state = memory.init(**hyper)
+    return memory.add(state, jnp.arange(len(priorities), dtype=jnp.int32), priorities)
+
+
+def _draws(run: Run, form: str, memory: replay.Replay, law: np.ndarray, calls: int) -> None:
+    hyper = {} if form == "uniform" else {"alpha": 1.0}
+
+    @jax.jit
+    def draw(priorities: jax.Array) -> Any:
+        def step(state: Any, key: jax.Array) -> Any:
+            drawn = memory.sample(state, key)
+            return state, (drawn.indices, drawn.probabilities)
+
+        keys = jax.random.split(jax.random.key(2), calls)
+        return jax.lax.scan(step, _filled(memory, priorities, **hyper), keys)[1]
+
+    slots, found = map(np.asarray, draw(law))
+    exact = law.astype(float) / law.sum(dtype=float)
+    error = np.abs(found / exact[slots] - 1).max()
+    run.expect(f"{form}: probabilities against float64, relative", error, 1e-4)
+    ends = np.cumsum(exact)
+    classes = np.minimum((ends - exact / 2) * CLASSES, CLASSES - 1).astype(int)
+    expected = np.bincount(classes, exact, CLASSES) * slots.size
+    counts = np.bincount(classes[slots.ravel()], minlength=CLASSES)
+    some = expected > 0  # one heavy item may take the place of several classes
+    degrees = some.sum() - 1
+    per_degree = ((counts - expected)[some] ** 2 / expected[some]).sum() / degrees
+    run.report.add(
+        f"draws by {form}", "accelerator", "chi^2 per degree of freedom", "", [per_degree]
+    )
+    # Wilson and Hilferty: the cube root of a chi-square over its degrees is about normal.
+    spread = 2 / (9 * degrees)
+    normal = (per_degree ** (1 / 3) - (1 - spread)) / np.sqrt(spread)
+    run.expect(f"{form}: chi^2 of {slots.size:,} draws, as a normal deviate", abs(normal), LARGEST)
+    often = exact * slots.size > 30
+    missed = np.setdiff1d(np.flatnonzero(often), slots.ravel()).size
+    run.expect(f"{form}: items expected 30 times or more that were not drawn", missed)
+
+
+def _in_place(run: Run, form: str, memory: replay.Replay) -> None:
+    def step(state: Any, item: jax.Array, key: jax.Array, priorities: jax.Array) -> Any:
+        state = memory.add(state, item)
+        drawn = memory.sample(state, key)
+        return memory.update(state, drawn, priorities + drawn.probabilities)
+
+    arguments = jnp.int32(0), jax.random.key(0), jnp.ones(FEW)
+    try:
+        assert_inplace(step, memory.init(), *arguments, least_bytes=2**18)
+        copied = 0
+    except AssertionError:
+        copied = 1
+    run.expect(f"{form}: whole arrays are copied or rewritten in a step", copied)
+
+
+def _as_on_cpu(run: Run, name: str, priorities: np.ndarray) -> None:
+    """Compare slots for one key: powers and sums may round otherwise, and move a few."""
+    sampler = getattr(replay, name)(**({} if name == "rank_based" else {"form": "match"}))
+    memory = replay.make(np.int32(0), len(priorities), BATCH, sampler)
+
+    def draw(priorities: jax.Array) -> jax.Array:
+        return memory.sample(_filled(memory, priorities), jax.random.key(3)).indices
+
+    found = jax.jit(draw)(priorities)
+    with jax.default_device(cpu()):
+        wanted = jax.jit(draw)(priorities)
+    differing = np.mean(np.asarray(found) != np.asarray(wanted))
+    run.expect(f"{name}: share of draws that are not the CPU's", differing, 0.01)
+
+
+def searches(run: Run) -> None:
+    """Search associative memory by both forms, and compare with NumPy."""
+    for dtype, kind, form in itertools.product(
+        (np.uint32, np.uint16, np.uint8), ("radii", "dont_cares"), ("xla", "pallas")
+    ):
+        name = f"search by {kind}, {np.dtype(dtype).name}, {form}"
+        run.case(name, functools.partial(_search, run, name, dtype, kind, form))
+
+
+def _search(run: Run, name: str, dtype: Any, kind: str, form: str) -> None:
+    rng, top = np.random.default_rng(4), int(np.iinfo(dtype).max)
+    keys = rng.integers(0, top, run.size(5_000, 2**20 - 5), dtype=dtype, endpoint=True)
+    queries = rng.integers(0, top, QUERIES, dtype=dtype, endpoint=True)
+    seconds = (np.array(top >> 6) >> (np.arange(QUERIES) % 8)).astype(dtype)
+    truth = np.zeros(keys.size, bool)
+    for query, second in zip(queries, seconds, strict=True):
+        if kind == "radii":
+            truth |= np.abs(keys.astype(np.int64) - int(query)) <= int(second)
+        else:
+            truth |= ((keys ^ query) & ~second) == 0
+    search = jax.jit(functools.partial(am.search_packed, form=form))
+    words, count = search(keys, queries, **{kind: seconds})
+    wrong = int((np.asarray(am.unpack(words, keys.size)) != truth).sum())
+    run.expect(f"{name}: wrong lines", wrong + abs(int(count) - int(truth.sum())))
+
+
+def tabular_cases(dry_run: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield rules, orders and numerics: first what covers each of them, then the rest."""
+    first = [(rule, "SEQ", NUMERICS[0]) for rule in RULES]
+    first += [(RULES[0], order, number) for order in ORDERS for number in NUMERICS]
+    rest = [] if dry_run else itertools.product(RULES, ORDERS, NUMERICS)
+    yield from dict.fromkeys([*first, *rest])
+
+
+def tabular_training(run: Run) -> None:
+    """Compare tables with the CPU's, bit for bit in fixed point; and `dpu_map`."""
+    run.case("dpu_map", functools.partial(_dpu_map, run))
+    for rule, order, numerics in tabular_cases(run.dry_run):
+        name = f"{rule}, {order}, {numerics}"
+        run.case(name, functools.partial(_tabular, run, name, rule, order, numerics))
+
+
+def _tabular(run: Run, name: str, rule: str, order: str, numerics: str) -> None:
+    rng, rows, states, actions = np.random.default_rng(5), 20_000, 64, 4
+    log = TabularTransition(
+        state=rng.integers(states, size=rows, dtype=np.int32),
+        action=rng.integers(actions, size=rows, dtype=np.int32),
+        reward=rng.integers(-1, 2, size=rows).astype(np.float32),
+        next_state=rng.integers(states, size=rows, dtype=np.int32),
+        discount=(rng.random(rows) < 0.9).astype(np.float32),
+        next_action=rng.integers(actions, size=rows, dtype=np.int32),
+    )
+    chunks = pim.partition(log, 64, states, actions)
+    options: dict[str, Any] = {
+        "rule": tabular.make_rule(rule, tabular.make_numerics(numerics)),
+        "schedule": pim.MergeSchedule(passes=2),
+        "order": order,
+    }
+    tables = []
+    for device, path in ((jax.devices()[0], "batched"), (cpu(), "reference")):
+        with jax.default_device(device):
+            backend = pim.jax_backend(dpu_mesh([device]), path)
+            tables.append(np.asarray(pim.train(chunks, backend=backend, **options).tables))
+    if numerics == "fp32":
+        run.expect(f"{name}: tables against the CPU's", difference(*tables), 1e-5)
+    else:
+        run.expect(f"{name}: entries that are not the CPU's", int((tables[0] != tables[1]).sum()))
+
+
+def _dpu_map(run: Run) -> None:
+    rows = np.random.default_rng(6).integers(0, 2**31, (1000, 77), dtype=np.int32)
+    mapped = jax.jit(dpu_map(lambda row: (row ^ (row >> 3)).sum(dtype=jnp.int32)))(rows)
+    with np.errstate(over="ignore"):
+        wanted = (rows ^ (rows >> 3)).sum(axis=1, dtype=np.int32)
+    run.expect(
+        "dpu_map: DPUs whose sums are not NumPy's", int((np.asarray(mapped) != wanted).sum())
+    )
+
+
+def training(run: Run) -> None:
+    """Train fused as on the CPU, and go on from a checkpoint as if nothing had been."""
+    run.case("fused", functools.partial(_fused, run))
+    run.case("resume", functools.partial(_resume, run))
+
+
+def _hyper() -> dict[str, Any]:
+    """Act at random, so that rounding changes no action, and what follows stays comparable."""
+    hyper = training_ours.hyperparameters(SETTINGS["A"], 10_000)
+    return {**hyper, "agent": {**hyper["agent"], "epsilon_end": 1.0}}
+
+
+def _program() -> train.Program:
+    return training_ours.make_program(SETTINGS["A"])
+
+
+def _fused(run: Run) -> None:
+    steps = 2_000  # of ten environments: 100 updates after the first 1,000
+    found = []
+    for device in (jax.devices()[0], cpu()):
+        with jax.default_device(device), jax.default_matmul_precision("highest"):
+            trained = jax.jit(train.fused(_program(), steps, period=500))
+            found.append(jax.device_get(trained(jax.random.key(7), **_hyper()).state))
+    run.expect("fused, 100 updates: parameters", difference(*(x.agent for x in found)), CLOSE)
+    run.expect("fused, 2,000 steps: replay buffer", difference(*(x.replay for x in found)), CLOSE)
+
+
+def _resume(run: Run) -> None:
+    options: dict[str, Any] = {"period": 500, "hyper": _hyper()}
+    whole = train.run(_program(), jax.random.key(8), 2_000, **options).state
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Checkpoints(Path(folder) / "checkpoints", every=500)
+        stop = _stop_at(1_000)
+        train.run(_program(), jax.random.key(8), 2_000, checkpoints=kept, stop=stop, **options)
+        again = train.run(
+            _program(), jax.random.key(8), 2_000, checkpoints=kept, resume=True, **options
+        ).state
+    run.expect("resumed: difference from the uninterrupted training", difference(whole, again))
+
+
+def _stop_at(steps: int) -> stopping.Rule:
+    return lambda rows: "half-way" if rows and rows[-1]["steps"] >= steps else None
+
+
+def pipelined(run: Run) -> None:
+    """Train with acting and replay on the CPU and learning on the accelerator, as fused does."""
+    run.case("pipelined", functools.partial(_pipelined, run))
+
+
+def _pipelined(run: Run) -> None:
+    steps, key = 2_000, jax.random.key(9)
+    with jax.default_matmul_precision("highest"):
+        fused = jax.jit(train.fused(_program(), steps, period=500))(key, **_hyper()).state
+        for name, where in {
+            "replay on the CPU": train.Placement(act=cpu(), replay=cpu(), learn=jax.devices()[0]),
+            "replay on the accelerator": train.Placement(
+                act=cpu(), replay=jax.devices()[0], learn=jax.devices()[0]
+            ),
+        }.items():
+            made = train.pipelined(
+                _program(), key, steps, placement=where, hyper=_hyper(), period=500, warn=False
+            )
+            gap = difference(fused.agent, made.state.agent)
+            run.expect(f"pipelined, {name}: parameters against the fused", gap, CLOSE)

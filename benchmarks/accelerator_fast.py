@@ -1,0 +1,295 @@
+"""The parts of `accelerator.py` that measure speed, beside rivals in the same process."""
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import replay_memories as memories
+import training_ours
+import training_plain
+from accelerator_run import Run
+from replay_loops import Loop, sampling_loop, seeds_loop, step_loop
+from replay_memories import DOCUMENTED, REMEDY, UNIFORM, Problem
+from training_settings import SETTINGS
+
+from accel_rl import agents, am, envs, replay, train
+
+STEP, BATCH_DRAWN, ITERATION = "step", "batch", "iteration"
+FORMS = ("wide", "rows", "pallas")
+OURS = {form: f"accel_rl PER, {form}" for form in FORMS}
+# The library's samplers by the names of the records.
+memories.SAMPLERS.update({OURS[form]: ("prioritised", {"form": form}) for form in FORMS})
+RIVALS = (DOCUMENTED, REMEDY)
+LARGE, BATCH = 2**20, 256
+PLAIN, LIBRARY = "plain loop", "accel_rl"
+
+
+def step_case(capacity: int, batch_size: int) -> str:
+    """Return the name in records of a step in a compiled loop."""
+    return f"PER step in a scan, capacity {capacity:,}, batch {batch_size}"
+
+
+def training_case(environment: str, seeds: int, num_envs: int) -> str:
+    """Return the name in records of a fused training."""
+    return f"{environment}, {seeds:,} seeds, {num_envs:,} environments"
+
+
+def replay_steps(run: Run) -> None:
+    """Time steps of prioritised replay in a scan, by capacity, batch and seeds, and called."""
+    small = 2**12
+    sizes = [(run.size(small, LARGE), BATCH)]
+    sizes += [(run.size(small, 2**17), BATCH), (run.size(2**13, 2**23), BATCH)]
+    sizes += [(run.size(small, LARGE), run.size(512, 4096))]
+    for number, (capacity, batch) in enumerate(dict.fromkeys(sizes)):
+        systems = (*OURS.values(), UNIFORM, *RIVALS) if number == 0 else OURS.values()
+        problem = Problem(capacity)
+        for name in systems:
+            count = run.size(20, 200 if name in RIVALS else 1000)
+            make = functools.partial(
+                step_loop, name, problem=problem, batch_size=batch, steps=count
+            )
+            _loop(run, step_case(capacity, batch), name, batch, problem, make, count)
+        if number == 0:
+            _replay_targets(run, step_case(capacity, batch))
+            for name in OURS.values():
+                run.case(f"called, {name}", functools.partial(_called, run, name, problem, batch))
+    capacity = run.size(2**10, 2**17)
+    problem = Problem(capacity)
+    for seeds, name in itertools.product((16, run.size(16, 256)), OURS.values()):
+        count = run.size(5, 100)
+        make = functools.partial(
+            seeds_loop, name, problem=problem, batch_size=BATCH, steps=count, seeds=seeds
+        )
+        case = f"{step_case(capacity, BATCH)}, {seeds} seeds"
+        _loop(run, case, name, BATCH, problem, make, count)
+
+
+def _loop(
+    run: Run,
+    case: str,
+    name: str,
+    batch_size: int,
+    problem: Problem,
+    make: Callable[..., Loop],
+    count: int,
+    unit: str = STEP,
+) -> None:
+    def measure() -> None:
+        memory = memories.make_memories([name], problem, batch_size).get(name)
+        if memory is not None:
+            loop = make(memory=memory)
+            copied = [loop.passes(problem.capacity)]
+            run.report.add(case, name, "whole arrays copied in a step", "", copied)
+            run.time(case, name, unit, count, loop)
+
+    run.case(f"{case}, {name}", measure)
+
+
+def _replay_targets(run: Run, case: str) -> None:
+    least = {name: run.least(case, name, STEP) for name in (*OURS.values(), DOCUMENTED)}
+    by_xla = [least[OURS[form]] for form in ("wide", "rows") if least[OURS[form]]]
+    by_pallas, rival = least[OURS["pallas"]], least[DOCUMENTED]
+    best = [each for each in (*by_xla, by_pallas) if each]
+    run.target(f"{case}, by XLA: steps in 30 us", 30 / min(by_xla) if by_xla else None, 1.0)
+    run.target(f"{case}, by Pallas: steps in 12 us", 12 / by_pallas if by_pallas else None, 1.0)
+    value = rival / min(best) if best and rival else None
+    run.target(f"{case}: times as fast as {DOCUMENTED}", value, 8.0)
+
+
+def _called(run: Run, name: str, problem: Problem, batch_size: int) -> None:
+    """Time a step as a call from Python, whose state is donated."""
+    memory = memories.make_memories([name], problem, batch_size)[name]
+    items = jax.tree.map(jnp.asarray, memories.make_items(memories.ADDED, 3))
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(state: Any, items: Any, key: jax.Array) -> Any:
+        state = memory.add(state, items)
+        drawn = memory.sample(state, key)
+        return memory.update(state, drawn, drawn.probabilities + 1), drawn.items
+
+    state, key = problem.full(name, memory), jax.random.key(1)
+
+    def calls() -> Any:
+        nonlocal state
+        for _ in range(100):
+            state, batch = step(state, items, key)
+        return state, batch
+
+    run.time(
+        f"PER step called, capacity {problem.capacity:,}, batch {batch_size}",
+        name,
+        STEP,
+        100,
+        calls,
+    )
+
+
+def match(run: Run) -> None:
+    """Time batches of AMPER by search and by rejection, searches alone, and the device's limits."""
+    run.case("limits", functools.partial(_limits, run))
+    capacity = run.size(2**12, LARGE)
+    problem = Problem(capacity)
+    case = f"sampling alone in a scan, capacity {capacity:,}, batch {BATCH}"
+    names = {"accel_rl AMPER-fr, match": ("amper_fr", {"form": "match"})}
+    names["accel_rl AMPER-k, match"] = ("amper_k", {"form": "match"})
+    names["accel_rl AMPER-fr, rejection"] = ("amper_fr", {"form": "rejection"})
+    memories.SAMPLERS.update(names)
+    for name in (*names, OURS["rows"], OURS["pallas"], UNIFORM):
+        count = run.size(20, 500)
+        make = functools.partial(sampling_loop, name, problem=problem, steps=count)
+        _loop(run, case, name, BATCH, problem, make, count, BATCH_DRAWN)
+    least = run.least(case, "accel_rl AMPER-fr, match", BATCH_DRAWN)
+    run.target("AMPER-fr by match at 2^20: batches in 20 us", 20 / least if least else None, 1.0)
+    for form in ("xla", "pallas"):
+        run.case(f"search, {form}", functools.partial(_search, run, form, capacity))
+
+
+def _search(run: Run, form: str, capacity: int) -> None:
+    keys = jnp.asarray(np.random.default_rng(0).integers(0, 2**32, capacity, dtype=np.uint32))
+    queries, count = keys[:20], run.size(20, 500)
+
+    @jax.jit
+    def search(keys: jax.Array) -> Any:
+        def step(shift: jax.Array, _: None) -> Any:
+            radii = jnp.full(20, 2**24, jnp.uint32)
+            words, found = am.search_packed(keys, queries + shift, radii=radii, form=form)
+            return shift + found.astype(jnp.uint32) % 7, words[0]
+
+        return jax.lax.scan(step, jnp.uint32(0), None, count)
+
+    case = f"search of 20 radii in a scan, {capacity:,} keys"
+    run.time(case, f"accel_rl, {form}", "search", count, lambda: search(keys))
+
+
+def _limits(run: Run) -> None:
+    """Record what the device copies and multiplies in a second, the bounds of all else."""
+    size = run.size(2**20, 2**28)
+    values = jnp.arange(size, dtype=jnp.float32)
+    copy = jax.jit(lambda x: x + 1)
+    least = run.time("limits", "copy", "copy", 1, lambda: copy(values))
+    run.report.add("limits", "copy", "bytes read and written", "GB/s", [8e-3 * size / least])
+    width = run.size(256, 4096)
+    left = jax.random.normal(jax.random.key(0), (width, width))
+    for precision in ("highest", "default"):
+        product = jax.jit(lambda x, precision=precision: jnp.matmul(x, x, precision=precision))
+        name = f"product in float32, precision {precision}"
+        least = run.time("limits", name, "product", 1, lambda product=product: product(left))
+        run.report.add("limits", name, "operations", "TFLOP/s", [2e-6 * width**3 / least])
+
+
+def tabular(run: Run) -> None:
+    """Time passes of Q-learning with all chunks at once, for one step size and for several."""
+    for chunks, alphas in ((2_560, 1), (run.size(64, 20_480), 1), (2_560, run.size(4, 64))):
+        run.case(f"tabular, {chunks}", functools.partial(_tabular, run, chunks, alphas))
+
+
+def _tabular(run: Run, chunks: int, alphas: int) -> None:
+    from tabular_systems import JaxPass, Log
+    from tabular_systems import Problem as Rows
+
+    from accel_rl import datasets
+
+    mdp = envs.make_mdp("FrozenLake-v1")
+    rows = run.size(20_000, 2_000_000)
+    log = Log("FrozenLake-v1", mdp, datasets.collect(mdp, "random", rows).transitions)
+    for numerics in ("fp32", "int32_scaled"):
+        problem = Rows(log, rows, chunks, numerics, 4)
+        swept = JaxPass(problem, "batched", np.linspace(0.05, 0.5, alphas).astype(np.float32))
+        case = f"Q-learning, {rows:,} rows, {chunks:,} DPUs, {alphas} step sizes, {numerics}"
+        least = run.time(case, "accel_rl, batched", "pass", 1, swept)
+        run.report.add(case, "accel_rl, batched", "updates", "G/s", [rows * alphas / least / 1000])
+        # A row of 16 B, A values of the next state, and a value read and written.
+        moved = rows * (16 + alphas * 4 * (mdp.num_actions + 2))
+        run.report.add(case, "accel_rl, batched", "bytes moved", "GB/s", [moved / least / 1000])
+
+
+def training(run: Run) -> None:
+    """Time fused trainings by seeds and environments, beside the plain loop of PureJaxRL's form."""
+    wide = run.size(64, 16_384)
+    sizes = [(256, 10, False), (1, 10, True), (64, 10, True), (1024, 10, True), (1, wide, False)]
+    sizes += [(4096, 10, False), (256, 128, False)]
+    for seeds, num_envs, beside in sizes[:2] if run.dry_run else sizes:
+        seeds = min(seeds, run.size(2, seeds))
+        capacity = max(10_240, 2 * num_envs)
+        setting = dataclasses.replace(SETTINGS["A"], num_envs=num_envs, capacity=capacity)
+        # At least some that learn, in whole iterations.
+        steps = num_envs * max(run.size(120, 1000), -(-1100 // num_envs) + 1)
+        makers = {LIBRARY: training_ours.make_train}
+        makers |= {PLAIN: training_plain.make_train} if beside else {}
+        case = training_case("DQN on CartPole-v1", seeds, num_envs)
+        for name, make in makers.items():
+            made = functools.partial(make, setting, steps)
+            measure = functools.partial(_train, run, case, name, made, seeds, steps)
+            run.case(f"{case}, {name}", measure)
+        if beside:
+            _training_targets(run, case)
+        elif seeds == 256 and num_envs == 10:
+            rate = run.report.find(case, LIBRARY, "environment steps")
+            run.target(f"{case}: 20 M steps/s", rate.value / 20 if rate else None, 1.0)
+    for agent, environment in (("dqn", "Breakout-MinAtar"), ("sac", "Pendulum-v1")):
+        for seeds in dict.fromkeys((1, run.size(1, 64))):
+            case = training_case(f"{agent.upper()} on {environment}", seeds, 16)
+            steps = 16 * run.size(80, 600)
+            function = functools.partial(_other, agent, environment, steps)
+            run.case(case, functools.partial(_train, run, case, LIBRARY, function, seeds, steps))
+
+
+def _other(agent: str, environment: str, steps: int) -> Callable[[jax.Array], Any]:
+    env = envs.environment(environment)
+    made = getattr(agents, agent)(env.observation_space, env.action_space)
+    memory = replay.make(train.example(env, made), 16_384, 128, num_envs=16)
+    program = train.make(env, made, memory, num_envs=16, learning_starts=512)
+    return train.fused(program, steps)
+
+
+def _train(run: Run, case: str, name: str, make: Callable[[], Any], seeds: int, steps: int) -> None:
+    keys = jax.random.split(jax.random.key(0), seeds)
+    began = time.perf_counter()
+    compiled = jax.jit(jax.vmap(make())).lower(keys).compile()
+    run.report.add(case, name, "compile", "s", [time.perf_counter() - began])
+    least = run.time(case, name, "environment step", seeds * steps, lambda: compiled(keys))
+    run.report.add(case, name, "environment steps", "M/s", [1 / least])
+
+
+def _training_targets(run: Run, case: str) -> None:
+    ours, plain = (run.least(case, name, "environment step") for name in (LIBRARY, PLAIN))
+    value = plain / ours if ours and plain else None
+    run.target(f"{case}: times as fast as the {PLAIN}", value, 1.3)
+
+
+def compose(run: Run) -> None:
+    """Plan a training over CPU and accelerator, and run every mapping beside its prediction."""
+    run.case("compose", functools.partial(_compose, run))
+
+
+def _compose(run: Run) -> None:
+    from accel_rl import compose as composer
+    from accel_rl import experiment
+
+    platform = jax.devices()[0].platform
+    names = ("cpu:0",) if platform == "cpu" else ("cpu:0", f"{platform}:0")
+    sizes = {"replay.batch_size": 256, "replay.capacity": 16_384, "schedule.num_envs": 32}
+    given = {"compose.devices": names, **sizes}
+    wanted = experiment.load(None, given, agent="dqn", environment="CartPole-v1", command="compose")
+    plan = composer.plan(wanted, seconds=0.05)
+    best = plan.best.mapping
+    schedule, case = wanted.program.schedule, "composed DQN on CartPole-v1, batch 256"
+    taken = {}
+    for each in plan.estimates:
+        period = max(2, int(0.1 / each.seconds)) * schedule.steps
+        steps = schedule.warmup * schedule.steps + 4 * period
+        ran = composer.run(wanted, each.mapping, jax.random.key(0), steps, period=period)
+        taken[each.mapping] = ran.seconds
+        for metric, seconds in (("predicted", each.seconds), ("measured", ran.seconds)):
+            run.report.add(
+                case, str(each.mapping), f"{metric} time of an iteration", "us", [seconds * 1e6]
+            )
+        run.keep()
+    over = taken[best] / min(taken.values())
+    run.report.add(case, "chosen mapping", "time over that of the fastest", "", [over])

@@ -1,0 +1,71 @@
+"""Two levels of sums for accelerators: rows of weights, and the sum of each row.
+
+A draw searches the rows' sums and then one row, both by cumulative sums; an update sums the rows
+that it changed. Neither reads all weights, as `wide_sum` does. A row of N weights has about sqrt(N)
+of them, 1,024 of 2^20.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from accel_rl.replay import blocks
+from accel_rl.replay.blocks import Blocks, around, last_of_each
+from accel_rl.replay.random import uniform
+from accel_rl.replay.wide_sum import reach
+from accel_rl.types import Array
+
+NUM_WORDS = 1  # rows of random words that a draw takes
+WIDEST = 2**15
+
+
+def init(capacity: int) -> Blocks:
+    """Return rows of weights, all 0."""
+    return blocks.init(capacity, WIDEST)
+
+
+def total(state: Blocks) -> Array:
+    """Return the sum of all weights, float32."""
+    return state.total
+
+
+def highest(state: Blocks) -> Array:
+    """Return the largest weight, float32."""
+    return state.highest
+
+
+def leaves(state: Blocks) -> Array:
+    """Return all weights, float32 [at least capacity]."""
+    return state.weights
+
+
+def assign(state: Blocks, slots: Array, weights: Array) -> Blocks:
+    """Set weights at int32 slots [n]; keep the last of several weights for one slot."""
+    return blocks.assign(state, jnp.where(last_of_each(slots), slots, np.int32(-1)), weights)
+
+
+def assign_range(state: Blocks, first: Array, weights: Array, capacity: int) -> Blocks:
+    """Set n consecutive slots, around the end of the capacity; n is at most the capacity."""
+    return blocks.assign(state, around(first, weights.shape[0], capacity), weights)
+
+
+def draw(state: Blocks, positions: Array, words: Array) -> tuple[Array, Array]:
+    """Return the slots at positions of the cumulative weights, and their probabilities.
+
+    Args:
+      state: the weights.
+      positions: [n] float32 in [0, 1), fractions of the total.
+      words: [1, n] uint32, random bits of the positions below their last bit.
+    """
+    sums = state.sums
+    rows = state.weights.reshape(sums.shape[0], -1)
+    cumulated = jnp.cumsum(sums)
+    whole = cumulated[-1]
+    target = positions * whole
+    row = reach(cumulated[None, :], sums[None, :], target)
+    rest = jnp.maximum(target - (cumulated[row] - sums[row]), 0)
+    rest += uniform(words[0]) * (whole * np.float32(2**-24))
+    found = rows.at[row].get(mode="promise_in_bounds")
+    column = reach(jnp.cumsum(found, axis=1), found, rest)
+    weight = jnp.take_along_axis(found, column[:, None], axis=1)[:, 0]
+    probability = jnp.where(whole > 0, weight / whole, np.float32(0))
+    return row * np.int32(rows.shape[1]) + column, probability
