@@ -138,8 +138,13 @@ def faster(
 ) -> None:
     """Claim how many times as fast as the rival the system is, by least times of this report."""
     ours, theirs = (_least(report, case, name) for name in (system, rival))
-    value = None if ours is None or theirs is None else theirs.value / ours.value
-    _claim(report, claim, bound, value, ours, theirs)
+    if ours is None or theirs is None:
+        report.claims.append(Claim(claim, None, bound, None))
+        return
+    value = theirs.value / ours.value
+    report.claims.append(
+        Claim(claim, value, bound, value >= bound, ours=ours.place, rival=theirs.place)
+    )
 
 
 def _least(report: Report, case: str, system: str) -> BenchmarkRecord | None:
@@ -149,19 +154,6 @@ def _least(report: Report, case: str, system: str) -> BenchmarkRecord | None:
         if (record.case, record.system) == (case, system) and record.metric.startswith(LEAST)
     ]
     return found[0] if found else None
-
-
-def _claim(
-    report: Report,
-    claim: str,
-    bound: float,
-    value: float | None,
-    ours: BenchmarkRecord | None,
-    theirs: BenchmarkRecord | None,
-) -> None:
-    holds = None if value is None else value >= bound
-    places = [None if value is None or each is None else each.place for each in (ours, theirs)]
-    report.claims.append(Claim(claim, value, bound, holds, ours=places[0], rival=places[1]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

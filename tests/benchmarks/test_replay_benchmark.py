@@ -219,13 +219,6 @@ def test_a_claim_compares_least_times(run, bound, holds):
     assert run.report.claims == [expected]
 
 
-def test_a_claim_of_a_time_divides_the_time_by_it(run):
-    timed(run, {AUTO: [3e-6, 2e-6, 9e-6]})
-    benchmark.within(run.report, "in time", 3.0, "case", AUTO)
-    assert run.report.claims[0].value == pytest.approx(1.5)
-    assert run.report.claims[0].holds
-
-
 def test_what_is_absent_is_left_out_with_a_warning(problem, monkeypatch, capsys):
     def absent(problem, batch_size):
         raise ImportError("no such module")
