@@ -20,7 +20,7 @@ from training_settings import SETTINGS
 
 from accel_rl import agents, am, envs, replay, train
 
-STEP, BATCH_DRAWN, ITERATION = "step", "batch", "iteration"
+STEP, BATCH_DRAWN = "step", "batch"
 FORMS = ("wide", "rows", "pallas")
 OURS = {form: f"accel_rl PER, {form}" for form in FORMS}
 # The library's samplers by the names of the records.
@@ -37,7 +37,8 @@ def step_case(capacity: int, batch_size: int) -> str:
 
 def training_case(environment: str, seeds: int, num_envs: int) -> str:
     """Return the name in records of a fused training."""
-    return f"{environment}, {seeds:,} seeds, {num_envs:,} environments"
+    several = "" if seeds == 1 else "s"
+    return f"{environment}, {seeds:,} seed{several}, {num_envs:,} environments"
 
 
 def replay_steps(run: Run) -> None:

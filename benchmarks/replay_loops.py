@@ -35,11 +35,9 @@ class Loop:
           inputs: leaves [steps, ...].
         """
         self._carry, self._inputs = carry, inputs
-        self._scan = (
-            jax.jit(lambda carry, inputs: jax.lax.scan(body, carry, inputs), donate_argnums=0)
-            .lower(carry, inputs)
-            .compile()
-        )
+        scan = jax.jit(lambda carry, inputs: jax.lax.scan(body, carry, inputs), donate_argnums=0)
+        self.lowered = scan.lower(carry, inputs)
+        self._scan = self.lowered.compile()
 
     def __call__(self) -> None:
         """All steps once."""
