@@ -1,4 +1,4 @@
-"""Whether an accelerator computes what a CPU does, and how fast: one command, in nine minutes.
+"""Correctness and speed on an accelerator, beside the CPU and rivals: one command, nine minutes.
 
     python benchmarks/accelerator.py [--dry-run] [--only PART]... [--skip PART]... [--seconds S]
                                      [--out DIR]

@@ -1,4 +1,4 @@
-"""What the parts of `accelerator.py` share: their report, their time, and how they measure."""
+"""Report, time and measurements of the parts of `accelerator.py`."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What compiled programs cost by XLA's own count, against kept values: a guard that no noise fools.
+"""Costs of compiled programs by XLA's own count, against kept values: noise does not move them.
 
     python benchmarks/costs.py [--keep]
 

@@ -1,8 +1,8 @@
 """Two levels of sums for accelerators: rows of weights, and the sum of each row.
 
 A draw searches the rows' sums and then one row, both by cumulative sums; an update sums the rows
-that it changed. Neither reads all weights, as `wide_sum` does. A row of N weights has about sqrt(N)
-of them, 1,024 of 2^20.
+that it changed. Neither reads all weights, as `wide_sum` does. Of N weights a row has about
+sqrt(N): 1,024 of 2^20.
 """
 
 import jax.numpy as jnp
