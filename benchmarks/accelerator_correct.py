@@ -17,7 +17,6 @@ from training_settings import SETTINGS
 from accel_rl import am, pim, replay, tabular, train
 from accel_rl.io import Checkpoints
 from accel_rl.testing import assert_inplace
-from accel_rl.train import stopping
 from accel_rl.types import TabularTransition
 from pim_emu import dpu_map, dpu_mesh
 
@@ -231,16 +230,12 @@ def _resume(run: Run) -> None:
     whole = train.run(_program(), jax.random.key(8), 2_000, **options).state
     with tempfile.TemporaryDirectory() as folder:
         kept = Checkpoints(Path(folder) / "checkpoints", every=500)
-        stop = _stop_at(1_000)
+        stop = train.stop_at("steps", 1_000)
         train.run(_program(), jax.random.key(8), 2_000, checkpoints=kept, stop=stop, **options)
         again = train.run(
             _program(), jax.random.key(8), 2_000, checkpoints=kept, resume=True, **options
         ).state
     run.expect("resumed: difference from the uninterrupted training", difference(whole, again))
-
-
-def _stop_at(steps: int) -> stopping.Rule:
-    return lambda rows: "half-way" if rows and rows[-1]["steps"] >= steps else None
 
 
 def pipelined(run: Run) -> None:

@@ -14,6 +14,7 @@ import replay_memories as memories
 import training_ours
 import training_plain
 from accelerator_run import Run
+from replay_cases import sampling_case, step_case
 from replay_loops import Loop, sampling_loop, seeds_loop, step_loop
 from replay_memories import DOCUMENTED, REMEDY, UNIFORM, Problem
 from training_settings import SETTINGS
@@ -30,9 +31,9 @@ LARGE, BATCH = 2**20, 256
 PLAIN, LIBRARY = "plain loop", "accel_rl"
 
 
-def step_case(capacity: int, batch_size: int) -> str:
-    """Return the name in records of a step in a compiled loop."""
-    return f"PER step in a scan, capacity {capacity:,}, batch {batch_size}"
+def per_case(capacity: int, batch_size: int) -> str:
+    """Return the name in records of a step of prioritised replay in a compiled loop."""
+    return f"PER {step_case(capacity, batch_size)}"
 
 
 def training_case(environment: str, seeds: int, num_envs: int) -> str:
@@ -55,9 +56,9 @@ def replay_steps(run: Run) -> None:
             make = functools.partial(
                 step_loop, name, problem=problem, batch_size=batch, steps=count
             )
-            _loop(run, step_case(capacity, batch), name, batch, problem, make, count)
+            _loop(run, per_case(capacity, batch), name, batch, problem, make, count)
         if number == 0:
-            _replay_targets(run, step_case(capacity, batch))
+            _replay_targets(run, per_case(capacity, batch))
             for name in OURS.values():
                 run.case(f"called, {name}", functools.partial(_called, run, name, problem, batch))
     capacity = run.size(2**10, 2**17)
@@ -67,7 +68,7 @@ def replay_steps(run: Run) -> None:
         make = functools.partial(
             seeds_loop, name, problem=problem, batch_size=BATCH, steps=count, seeds=seeds
         )
-        case = f"{step_case(capacity, BATCH)}, {seeds} seeds"
+        case = f"{per_case(capacity, BATCH)}, {seeds} seeds"
         _loop(run, case, name, BATCH, problem, make, count)
 
 
@@ -136,7 +137,7 @@ def match(run: Run) -> None:
     run.case("limits", functools.partial(_limits, run))
     capacity = run.size(2**12, LARGE)
     problem = Problem(capacity)
-    case = f"sampling alone in a scan, capacity {capacity:,}, batch {BATCH}"
+    case = sampling_case(capacity, BATCH)
     names = {"accel_rl AMPER-fr, match": ("amper_fr", {"form": "match"})}
     names["accel_rl AMPER-k, match"] = ("amper_k", {"form": "match"})
     names["accel_rl AMPER-fr, rejection"] = ("amper_fr", {"form": "rejection"})

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
-from accelerator_fast import LIBRARY, OURS, PLAIN, STEP, step_case, training_case
+from accelerator_fast import LIBRARY, OURS, PLAIN, STEP, per_case, training_case
 from common import Report
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ def plot(report: Report, path: Path) -> None:
         figure = Figure(figsize=(12, 4.5), layout="constrained")
         left, right = figure.subplots(1, 2)
         metric = f"least wall time for a {STEP}"
-        _lines(left, report, CAPACITIES, lambda n: step_case(n, 256), metric)
+        _lines(left, report, CAPACITIES, lambda n: per_case(n, 256), metric)
         left.set(title="prioritised replay: a step in a compiled loop, batch 256")
         left.set(xlabel="capacity, items", ylabel="wall time, us")
         _lines(right, report, SEEDS, _cartpole, "environment steps")

@@ -34,7 +34,7 @@ LEAST_WEIGHT, MOST_WEIGHT = np.float32(1e-28), np.float32(1e28)
 class Prioritised:
     """State of proportional prioritisation; a pytree."""
 
-    sums: PyTree  # sum_tree.SumTree, or weights of wide_sum
+    sums: PyTree  # sum_tree.SumTree, weights of wide_sum, or Blocks of row_sums
     alpha: Array  # float32, >= 0
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks, around, last_of_each
-from accel_rl.replay.random import uniform
-from accel_rl.replay.wide_sum import reach
+from accel_rl.replay.wide_sum import search
 from accel_rl.types import Array
 
 NUM_WORDS = 1  # rows of random words that a draw takes
@@ -56,16 +55,5 @@ def draw(state: Blocks, positions: Array, words: Array) -> tuple[Array, Array]:
       positions: [n] float32 in [0, 1), fractions of the total.
       words: [1, n] uint32, random bits of the positions below their last bit.
     """
-    sums = state.sums
-    rows = state.weights.reshape(sums.shape[0], -1)
-    cumulated = jnp.cumsum(sums)
-    whole = cumulated[-1]
-    target = positions * whole
-    row = reach(cumulated[None, :], sums[None, :], target)
-    rest = jnp.maximum(target - (cumulated[row] - sums[row]), 0)
-    rest += uniform(words[0]) * (whole * np.float32(2**-24))
-    found = rows.at[row].get(mode="promise_in_bounds")
-    column = reach(jnp.cumsum(found, axis=1), found, rest)
-    weight = jnp.take_along_axis(found, column[:, None], axis=1)[:, 0]
-    probability = jnp.where(whole > 0, weight / whole, np.float32(0))
-    return row * np.int32(rows.shape[1]) + column, probability
+    rows = state.weights.reshape(state.sums.shape[0], -1)
+    return search(rows, state.sums, positions, words)

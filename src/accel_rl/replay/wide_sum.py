@@ -62,7 +62,11 @@ def draw(weights: Array, positions: Array, words: Array) -> tuple[Array, Array]:
       words: [1, n] uint32, random bits of the positions below their last bit.
     """
     rows = _rows(weights)
-    sums = rows.sum(axis=1)
+    return search(rows, rows.sum(axis=1), positions, words)
+
+
+def search(rows: Array, sums: Array, positions: Array, words: Array) -> tuple[Array, Array]:
+    """Return what `draw` does, from rows of weights [R, C] and their sums [R]."""
     cumulated = jnp.cumsum(sums)
     whole = cumulated[-1]
     target = positions * whole
