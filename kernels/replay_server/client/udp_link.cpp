@@ -50,6 +50,7 @@ std::unique_ptr<UdpLink> UdpLink::open(const std::string &host, uint16_t port, b
 UdpLink::UdpLink(int file, uint64_t greeting, const Address &server, bool busy)
     : file_(file), busy_(busy), caller_(greeting, server, &wire_) {
   wire_.open(file, true);
+  UdpInbox::open(file);
 }
 
 UdpLink::~UdpLink() { close(file_); }

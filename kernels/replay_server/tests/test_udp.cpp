@@ -150,12 +150,71 @@ static void test_ends() {
   CHECK(other->exchange(&few, 1, nullptr, 0, 0, {}) == Fault::malformed, "no frame");
 }
 
+// What goes through the kernel as one message comes as the datagrams that were sent.
+static void test_runs() {
+  const int from = socket(AF_INET, SOCK_DGRAM, 0);
+  int files[2];
+  Address addresses[2], nowhere;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  for (int k = 0; k < 2; ++k) {
+    socklen_t length = sizeof address;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK), address.sin_port = 0;
+    files[k] = socket(AF_INET, SOCK_DGRAM, 0);
+    if (bind(files[k], reinterpret_cast<sockaddr *>(&address), length) != 0 ||
+        getsockname(files[k], reinterpret_cast<sockaddr *>(&address), &length) != 0)
+      abort();
+    const int room = 1 << 20;
+    setsockopt(files[k], SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    UdpInbox::open(files[k]);
+    addresses[k] = Address::of(&address, length);
+  }
+  address.sin_addr.s_addr = htonl(INADDR_BROADCAST);  // the kernel refuses, as no one asked for it
+  nowhere = Address::of(&address, sizeof address);
+  const struct {
+    const Address *to;
+    size_t bytes, times;
+  } sent[] = {{&addresses[0], 1408, 50}, {&addresses[0], 20, 1},    {&addresses[1], 1408, 3},
+              {&nowhere, 1408, 3},       {&addresses[0], 3000, 10}, {&addresses[0], 3001, 2},
+              {&addresses[1], 0, 3},     {&addresses[0], 32768, 2}};
+  UdpWire wire;
+  wire.open(from, false);
+  std::vector<uint8_t> content(32768);
+  std::vector<std::vector<uint8_t>> wanted[2];
+  for (const auto &each : sent)
+    for (size_t time = 0; time < each.times; ++time) {
+      uint8_t header[header_bytes];
+      std::memset(header, static_cast<int>(time + 1), sizeof header);
+      std::memset(content.data(), static_cast<int>(each.bytes + time), content.size());
+      const Part parts[] = {{content.data(), each.bytes / 3},
+                            {content.data(), each.bytes - each.bytes / 3}};
+      wire.send(*each.to, header, parts, 2);
+      wire.flush();
+      if (each.to == &nowhere) continue;
+      auto &whole = wanted[each.to - addresses].emplace_back(header, header + header_bytes);
+      whole.insert(whole.end(), content.begin(), content.begin() + static_cast<long>(each.bytes));
+    }
+  wire.push();
+  for (int k = 0; k < 2; ++k) {
+    UdpInbox inbox;
+    std::vector<std::vector<uint8_t>> got;
+    for (int taken; (taken = inbox.take(files[k])) > 0;)
+      for (int each = 0; each < taken; ++each)
+        got.emplace_back(inbox.bytes(each), inbox.bytes(each) + inbox.count(each));
+    CHECK(got == wanted[k], "others come: %d of %d", static_cast<int>(got.size()),
+          static_cast<int>(wanted[k].size()));
+    close(files[k]);
+  }
+  close(from);
+}
+
 int main(int count, char **arguments) {
   for (const char *host : {"127.0.0.1", "::1"})
     for (const bool busy : {false, true}) {
       Server server(host);
       if (count == 2) check_trace(arguments[1], *server.dial(host, busy), host);
     }
+  test_runs();
   test_clients();
   test_garbage();
   test_ends();

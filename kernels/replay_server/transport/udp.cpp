@@ -32,6 +32,7 @@ bool Udp::open(const std::string &host, uint16_t port, bool secret, std::string 
   }
   port_ = port_of(bound.general());
   wire_.open(file_, false);
+  UdpInbox::open(file_);
   return true;
 }
 
@@ -45,7 +46,7 @@ bool Udp::poll(uint64_t now_ms) {
     }
     wire_.push();
     if (next_ < count_) return true;
-    if (count_ < UdpInbox::most) return false;  // of what comes from now on the kernel tells
+    if (!inbox_.full()) return false;  // of what comes from now on the kernel tells
   }
   return true;
 }
