@@ -108,7 +108,11 @@ test-slow: $(VENV)/.test ## Run what repeats other tests on more of the same (ho
 	$(PYTEST) -m slow
 
 test-long: $(VENV)/.dev ## Run the long tests: who learns, what is killed, fuzzed, shipped (minutes)
-	$(PYTEST) -m "long and not slow"
+	@# Ten minutes of clients that come and go, beside the tests: they leave a core time enough.
+	@mkdir -p runs
+	@$(BIN)/python tests/remote/soak.py 600 --pause 0.2 >runs/soak.log 2>&1 & soak=$$!; \
+		$(PYTEST) -m "long and not slow"; status=$$?; \
+		wait $$soak && echo "the soak held: runs/soak.log" || { cat runs/soak.log; exit 1; }; exit $$status
 
 native: $(VENV)/.dev ## Test the native kernels under sanitizers, and run clang-tidy (minutes)
 	sh .ci/native $(BIN)

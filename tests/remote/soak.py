@@ -1,19 +1,19 @@
 """Clients of all kinds that come and go, behind one server, for as long as one likes.
 
-    python tests/remote/soak.py [SECONDS]
+    python tests/remote/soak.py [SECONDS] [--pause SECONDS]
 
 They push, sample, update, publish and fetch; end with or without saying so, in the middle of
 frames, or leave replies unread; send nonsense; and have snapshots written. All the while the
 server's memory and files must stay below what its settings allow, and in the end counts add up.
 """
 
+import argparse
 import contextlib
 import dataclasses
 import os
 import pathlib
 import socket
 import struct
-import sys
 import tempfile
 import threading
 import time
@@ -147,10 +147,11 @@ def nonsense(address, rng, told):
     leave(connection, rng)
 
 
-def come_and_go(address, seed, going, told):
-    """One client after the other, each of a kind drawn at random."""
+def come_and_go(address, seed, going, told, pause):
+    """One client after the other, with pauses, each of a kind drawn at random."""
     rng = np.random.default_rng(seed)
     while going():
+        time.sleep(pause)
         told.add(clients=1)
         kind = (push, learn, push, learn, post, half, unread, nonsense)[rng.integers(8)]
         if kind in (half, unread, nonsense):
@@ -176,7 +177,7 @@ def files(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def soak(seconds, clients=6, least=0):
+def soak(seconds, clients=6, least=0, pause=0.0):
     """Run it for some seconds, and on a busy machine until so many clients came; what was found."""
     told, errors = Counts(), []
     with (
@@ -196,7 +197,7 @@ def soak(seconds, clients=6, least=0):
 
             def work(seed):
                 try:
-                    come_and_go(server.address, seed, going, told)
+                    come_and_go(server.address, seed, going, told, pause)
                 except Exception as error:
                     errors.append(error)
 
@@ -250,6 +251,10 @@ def check(found):
 
 
 if __name__ == "__main__":
-    result = soak(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("seconds", nargs="?", type=float, default=600.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="before each client, in seconds")
+    arguments = parser.parse_args()
+    result = soak(arguments.seconds, pause=arguments.pause)
     print(result)
     check(result)
