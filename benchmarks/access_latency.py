@@ -4,7 +4,9 @@
 
 The sweep that the paper on in-network sampling motivates (PDP 2022), on one machine: a server in a
 process of its own, actors in another, each of which pushes 50 experiences after every 50 steps at
-a given pace, and a learner that samples 64, learns and writes back priorities. Access latency is
+a given pace, and a learner that samples 64, learns and writes back priorities. DPDK's memif has one
+client an interface: the learner; its actors push by TCP, and its server polls, on a core of its
+own. Access latency is
 the learner's time for sample and update, with the library's clients; its share of the learner's
 time is beside an update of DQN on observations of that size (two hidden layers of 256), measured in
 the same run. Tables hold at most 64 MiB. On two cores actors, server and learner share them, so
@@ -20,12 +22,13 @@ import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from common import Report
+from common import Report, warn
 from rich.console import Console
 
 from accel_rl import agents, remote
@@ -37,7 +40,8 @@ PACKAGES = ("numpy", "jax", "accel-rl")
 SIZES, ACTORS = (40, 1_000, 7_056, 28_224), (1, 2, 4, 8, 16)
 PUSHED, BATCH, PACE = 50, 64, 500.0  # items; items; steps of an actor a second
 MOST_HELD = 64 << 20
-NAMES = {"tcp": "TCP", "udp": "UDP", "unix": "Unix", "shm": "shared memory"}
+DPDK = ["--no-huge", "--no-pci", "-m", "256"]
+NAMES = {"tcp": "TCP", "udp": "UDP", "unix": "Unix", "shm": "shared memory", "memif": "memif"}
 SAMPLE, UPDATE, SHARE = "sample 64", "update 64", "share of the learner's time"
 
 
@@ -126,17 +130,22 @@ def case(size: int, actors: int) -> str:
     return f"{size:,} B, {actors} actor{'s' if actors > 1 else ''}"
 
 
+class Way(NamedTuple):
+    """Addresses of one server."""
+
+    learner: str
+    actors: str
+
+
 def measure(
-    report: Report, addresses: Sequence[str], sizes: Sequence[int], most: int, seconds: float
+    report: Report, ways: Sequence[Way], learning: dict[int, float], most: int, seconds: float
 ) -> None:
-    """Measure each size, number of actors and transport."""
-    for size in sizes:
-        learning = learning_seconds(size, 20)
-        report.add(f"{size:,} B", "DQN's update", "time", "us", [learning * 1e6])
+    """Measure each size (with an update's seconds), number of actors and way to a server."""
+    for size, update in learning.items():
         for actors in [each for each in ACTORS if each <= most]:
-            for address in addresses:
+            for address, pushes in ways:
                 system = NAMES[parse_address(address).kind]
-                with acting(address, size, actors) as counts:
+                with acting(pushes, size, actors) as counts:
                     access_times(address, size, seconds / 4)  # tables are there
                     before, began = sum(counts), time.perf_counter()
                     found = access_times(address, size, seconds)
@@ -147,7 +156,7 @@ def measure(
                         value = np.percentile(times, share) * 1e6
                         report.add(where, system, f"{name}, {metric}", "us", [value])
                 waited = float(np.mean(found[SAMPLE]) + np.mean(found[UPDATE]))
-                report.add(where, system, SHARE, "%", [100 * waited / (waited + learning)])
+                report.add(where, system, SHARE, "%", [100 * waited / (waited + update)])
                 wanted = actors * PACE / PUSHED
                 report.add(where, system, "pace kept by actors", "%", [100 * kept / wanted])
 
@@ -179,7 +188,7 @@ def draw(report: Report, sizes: Sequence[int], most: int, path: Path) -> None:
             row[0].set_ylabel(label)
         for ax in axes[1]:
             ax.set_xlabel("actors")
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.savefig(path)
         plt.close(figure)
 
@@ -193,10 +202,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     sizes, most, seconds = (SIZES[::3], 1, 0.5) if options.quick else (SIZES, max(ACTORS), 2.0)
     report = Report(PACKAGES, "access_latency", quick=options.quick)
+    learning = {size: learning_seconds(size, 20) for size in sizes}
+    for size, update in learning.items():
+        report.add(f"{size:,} B", "DQN's update", "time", "us", [update * 1e6])
     with tempfile.TemporaryDirectory() as folder:
         paths = {"unix_path": Path(folder) / "socket", "shm_path": Path(folder) / "memory"}
         with remote.ReplayServerProcess(udp_port=0, **paths) as server:
-            measure(report, server.addresses, sizes, most, seconds)
+            ways = [Way(address, address) for address in server.addresses]
+            measure(report, ways, learning, most, seconds)
+        device = f"net_memif0,role=server,socket={folder}/memif,socket-abstract=no,id=0"
+        try:
+            polls = remote.ReplayServerProcess(dpdk=[*DPDK, f"--vdev={device}"], idle="spin")
+        except RuntimeError as error:
+            warn(f"memif does not run, and is left out: {error}")
+        else:
+            with polls:
+                ways = [Way(polls.addresses[1], polls.addresses[0])]
+                measure(report, ways, learning, most, seconds)
     console = Console()
     report.finish(options.json, console)
     if options.plot is not None:
