@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Logs of experience": "docs/datasets",
         "Checkpoints and metrics": "docs/checkpoints",
         "Actors and learners in threads": "docs/pipelined",
+        "From one core to a pod": "docs/scaling",
     },
     "Replay": {
         "Replay buffers": "docs/replay",
