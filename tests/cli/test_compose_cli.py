@@ -7,7 +7,7 @@ import signal
 import pytest
 from commands import as_json, invoke, succeed
 
-from accel_rl import experiment
+from accel_rl import compose, experiment
 from accel_rl.cli.composing import planning, running
 from accel_rl.compose import Cost, Costs, cache
 from accel_rl.compose import mapping as mappings
@@ -44,6 +44,8 @@ def config(tmp_path, monkeypatch):
     wanted = experiment.load(path, command="compose")
     known = Costs(alike(find(("cpu:0",))), {}, {}, {}, 1.2e-5, 2.3e-5, group=1)
     known.trials.update({Key((executor,), ("cpu:0",) * 4): 1.25 for executor in EXECUTORS})
+    known.trials[Key(("fused",), ("cpu:0",) * 4)] = 1.0
+    monkeypatch.setattr(compose, "confirm", lambda plan: (plan, []))  # runs nothing
     place = ("cpu:0",)
     known.fused_iterations[Key(("fused",), place * 2)] = Cost(1e-4, 1e-6, "measured")
     counts = dict(zip(STEPS, (2, 3, 3, 2, 1, 1), strict=True))
@@ -206,7 +208,7 @@ def test_a_plan_holds_what_predictions_rest_on(config, tmp_path):
     plan = as_json("compose", "plan", config, "--out", out)["plan"]
     assert (plan["handoff_seconds"], plan["bookkeeping_seconds"]) == (1.2e-5, 2.3e-5)
     assert [each["stretch"] for each in plan["estimates"]].count(1.25) == 2
-    assert plan["stretch"] == {"deterministic": 1.25, "asynchronous": 1.25}
+    assert plan["stretch"] == {"fused": 1.0, "deterministic": 1.25, "asynchronous": 1.25}
     assert len(plan["slowdowns"]) == len(STEPS) * (len(STEPS) - 1)
     found = {(each["step"], each["beside"]): each for each in plan["slowdowns"]}
     assert found["learn", "update"]["factor"] == 1.3

@@ -55,9 +55,7 @@ def made_up(wanted=SMALL_DQN, seed=0, slowdown=1.0, handoff=0.0):
             for other in STEPS:
                 factor = draw.uniform(1.0, slowdown)
                 costs.slowdowns.setdefault(costs.key(mapping, step, other), factor)
-    costs.trials.update(
-        {trial_key(each, costs.alike): 1.0 for each in mappings(wanted) if each.executor != "fused"}
-    )
+    costs.trials.update({trial_key(each, costs.alike): 1.0 for each in mappings(wanted)})
     return costs
 
 

@@ -1,7 +1,7 @@
 """Composer after PEARL: plan which device takes which part of a training, and run it.
 
     wanted = experiment.load("cartpole.toml", command="compose")
-    plan = compose.plan(wanted)
+    plan, surprises = compose.confirm(compose.plan(wanted))
     ran = compose.run(wanted, plan.best.mapping, jax.random.key(0), 10_000)
 
 Reference: Meng, Kinsner, Singh, Iyer, Prasanna, "PEARL: Enabling Portable, Productive, and
@@ -9,6 +9,7 @@ High-Performance Deep Reinforcement Learning using Heterogeneous Platforms", CF 
 """
 
 from accel_rl.compose.candidates import Infeasible
+from accel_rl.compose.confirmation import Surprise, confirm
 from accel_rl.compose.costs import Alike, Cost, Costs
 from accel_rl.compose.devices import Device, DeviceLink, Executable, Modelled, available, find
 from accel_rl.compose.mapping import EXECUTORS, Mapping
@@ -40,8 +41,10 @@ __all__ = [
     "Plan",
     "Power",
     "Ran",
+    "Surprise",
     "Workload",
     "available",
+    "confirm",
     "estimate",
     "find",
     "pareto",

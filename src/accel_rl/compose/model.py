@@ -60,7 +60,7 @@ def estimate(
     whole("samples", samples, 1)
     if mapping.executor == "fused":
         cost = costs.fused(mapping)
-        seconds, sources = cost.seconds, {cost.source}
+        seconds, sources = cost.seconds * costs.stretched(mapping), {cost.source}
         busy = {mapping.learner[0]: seconds}
         timeline: tuple[WorkerSpan, ...] = ()
     else:

@@ -1,6 +1,7 @@
 """Plans: estimates of all mappings of an experiment, and the best for its objective."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping as Table
 from typing import cast
 
@@ -8,7 +9,7 @@ from accel_rl.arguments import one_of
 from accel_rl.compose.candidates import Infeasible, alike, distinct, mappings_of, options
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
-from accel_rl.compose.mapping import EXECUTORS
+from accel_rl.compose.mapping import EXECUTORS, Mapping
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import efficiency, throughput, weighted
 from accel_rl.compose.profile import Progress, profile
@@ -16,6 +17,8 @@ from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
+
+TIE = 0.01  # share by which objectives differ that are as good as equal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +65,7 @@ def plan(
     every = list(mappings_of(offered, devices))
     if not every:
         raise Infeasible({role: refused.get(role, {}) for role in offered if not offered[role]})
-    watts = _power(wanted, devices)
+    _power(wanted, devices)  # refuses before minutes of measuring
     known = profile(
         experiment,
         devices,
@@ -71,18 +74,30 @@ def plan(
         seconds=seconds,
         progress=progress,
     )
-    schedule, samples = experiment.program.schedule, workload_of(experiment).trained_samples
     # Profiling visits each of these mappings too, and takes far longer: no search would save time.
-    estimates = [
-        estimate(each, known, schedule, samples, watts)
-        for each in distinct(every, alike(devices, wanted.power))
-    ]
+    choices = distinct(every, alike(devices, wanted.power))
+    return Plan(experiment, known, ranked(experiment, choices, known, devices), refused)
+
+
+def ranked(
+    experiment: Experiment, mappings: Iterable[Mapping], costs: Costs, devices: Table[str, Device]
+) -> tuple[Estimate, ...]:
+    """Estimate mappings; return the best first by the experiment's objective.
+
+    Where joules are known, the least come first among those that are as good within 1 %.
+    """
+    wanted, schedule = experiment.configuration.compose, experiment.program.schedule
+    samples, watts = workload_of(experiment).trained_samples, _power(wanted, devices)
     cost = {
         "throughput": throughput,
         "efficiency": efficiency,
         "weighted": weighted(wanted.weight),
     }[wanted.objective]
-    return Plan(experiment, known, tuple(sorted(estimates, key=cost)), refused)
+    found = sorted((estimate(e, costs, schedule, samples, watts) for e in mappings), key=cost)
+    if watts is not None:
+        ties = sum(cost(each) <= cost(found[0]) * (1 + TIE) for each in found)
+        found[:ties] = sorted(found[:ties], key=efficiency)
+    return tuple(found)
 
 
 def _power(wanted: ComposeConfig, devices: Table[str, Device]) -> dict[str, Power] | None:

@@ -15,11 +15,10 @@ from accel_rl.compose import timing
 from accel_rl.compose.candidates import alike
 from accel_rl.compose.costs import Cost, Costs, fused_key, trial_key
 from accel_rl.compose.devices import Device, DeviceLink
-from accel_rl.compose.mapping import Mapping
-from accel_rl.compose.model import estimate
+from accel_rl.compose.mapping import EXECUTORS, Mapping
 from accel_rl.compose.modelled import STORE, modelled_cost, modelled_slowdowns
 from accel_rl.compose.placing import executable, placement, program_for, stand_ins
-from accel_rl.compose.run import run
+from accel_rl.compose.trials import trial
 from accel_rl.compose.workload import STEPS, workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.train import Program
@@ -31,7 +30,6 @@ Progress = Callable[[str, int, int], None]
 """progress(present measurement, number done, total number)."""
 
 TRIED = 12  # mappings of each executor, at most, that are run to measure what the model omits
-ROWS = 10  # of a trial; the first with updates is left out
 SIZES = 4, 2**24  # bytes of the transfers that measure a link's latency and bandwidth
 
 
@@ -90,7 +88,7 @@ def profile(
                 found = modelled_cost(step, mapping, devices, sizes, costs)
                 costs.steps[costs.key(mapping, step)] = found
             costs.slowdowns.update(modelled_slowdowns(mapping, devices, costs))
-    for executor in ("deterministic", "asynchronous"):
+    for executor in EXECUTORS:
         able = [each for each in mappings if each.executor == executor]
         able = [each for each in able if stand_ins(each, devices) == each]
         # Spread over the list, because its neighbours differ in one role only.
@@ -99,7 +97,7 @@ def profile(
             key = trial_key(mapping, costs.alike)
             if key not in costs.trials:
                 tell(f"trial of {mapping}", len(mappings) - 1, len(mappings))
-                costs.trials[key] = _trial(experiment, devices, mapping, costs, seconds)
+                costs.trials[key] = trial(experiment, devices, mapping, costs, seconds).ratio
         if able:
             ratios = [costs.trials[trial_key(each, costs.alike)] for each in able]
             costs.stretch[executor] = statistics.median(ratios)
@@ -180,29 +178,6 @@ def _measure(
         for one, other, each in ((first, second, found[0]), (second, first, found[1])):
             factor = each / costs.step(mapping, one).seconds
             costs.slowdowns[costs.key(mapping, one, other)] = max(1.0, factor)
-
-
-def _trial(
-    experiment: Experiment,
-    devices: Table[str, Device],
-    mapping: Mapping,
-    costs: Costs,
-    seconds: float,
-) -> float:
-    """Run a mapping, `seconds` a row or so; return measured over simulated iteration time."""
-    config, schedule = experiment.configuration, experiment.program.schedule
-    bare = dataclasses.replace(costs, stretch={}, trials={})
-    simulated = estimate(mapping, bare, schedule, 1).seconds
-    # Learning starts as early as possible, because rows before it are not used.
-    batch_size = experiment.program.require_replay().parts[0].batch_size
-    batches = -(-batch_size // schedule.steps)
-    start = schedule.steps * (config.replay.n_step + batches + 1)
-    early = min(config.schedule.learning_starts, start)
-    short = experiment.with_settings({"schedule.learning_starts": early})
-    period = max(2, int(seconds / simulated)) * schedule.steps
-    steps = short.program.schedule.warmup * schedule.steps + ROWS * period
-    ran = run(short, mapping, jax.random.key(0), steps, devices=devices, period=period)
-    return ran.seconds / simulated
 
 
 def _measured_link(device: jax.Device, seconds: float) -> DeviceLink:

@@ -8,12 +8,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from accel_rl import compose, plot
-from accel_rl.cli import clearing, pictures
+from accel_rl.cli import clearing, console, pictures
 from accel_rl.cli.composing import folder
 from accel_rl.compose import Estimate, Mapping, Plan, roofline
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
-from accel_rl.compose.costs import Costs, Key
+from accel_rl.compose.costs import Key
 from accel_rl.compose.devices import find
 from accel_rl.compose.placing import executable, program_for, stand_ins
 from accel_rl.compose.profile import Progress
@@ -29,11 +29,19 @@ TIMELINE, PARETO, ROOFLINE = "timeline.png", "pareto.png", "roofline.png"
 def plan(experiment: Experiment, *, cache: bool, progress: Progress) -> Plan:
     """Plan mappings, with cached costs if `cache` is True; save measured costs in the cache.
 
+    The best has run for a moment. Where that does not confirm what the cache predicts, all is
+    measured again.
+
     Raises:
       ValueError: if a device is unknown, or no mapping is possible; the message says why.
     """
     known = costs.load(experiment) if cache else None
-    found = compose.plan(experiment, costs=known, progress=progress)
+    found, surprises = compose.confirm(compose.plan(experiment, costs=known, progress=progress))
+    if surprises and known is not None:
+        console.note(f"accel-rl: {surprises[0]}: what the cache holds is measured again")
+        found, surprises = compose.confirm(compose.plan(experiment, progress=progress))
+    for each in surprises:
+        console.note(f"accel-rl: {each}, and the plan has what it took")
     with contextlib.suppress(OSError):  # a read-only home: no cache
         costs.save(found.costs, experiment)
     return found
@@ -55,7 +63,7 @@ def write_plan(directory: Path, found: Plan, command: str) -> None:
         "objective": config.compose.objective,
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
         "estimates": [
-            {**estimate_table(each), "stretch": _stretch(each, found.costs)}
+            {**estimate_table(each), "stretch": found.costs.stretched(each.mapping)}
             for each in found.estimates
         ],
         "predicted_timeline": [list(span) for span in best.timeline],
@@ -83,12 +91,6 @@ def write_plan(directory: Path, found: Plan, command: str) -> None:
         **run_folder.made_with(),
     }
     run_folder.write_json(directory / folder.PLAN, shown)
-
-
-def _stretch(estimate: Estimate, costs: Costs) -> float | None:
-    """Return the factor on an estimate's simulated time; None if fused, as that is measured."""
-    fused = estimate.mapping.executor == "fused"
-    return None if fused else costs.stretched(estimate.mapping)
 
 
 def _slowdowns(found: Plan) -> dict[Key, float]:

@@ -9,12 +9,13 @@ from typing import Any
 import jax
 
 from accel_rl import compose, plot
-from accel_rl.cli import pictures, runtime
+from accel_rl.cli import console, pictures, runtime
 from accel_rl.cli.composing import folder, reporting
-from accel_rl.compose import Estimate, Mapping, Ran
+from accel_rl.compose import Estimate, Mapping, Ran, Surprise
 from accel_rl.compose import cache as costs
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose.profile import Progress
+from accel_rl.compose.trials import agree
 from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
 from accel_rl.io import JsonLines, run_folder
@@ -60,6 +61,11 @@ def run(
         )
     predicted = _predicted(experiment, mapping)
     _draw(directory, ran, predicted)
+    expected = _planned(plan, mapping) if predicted is None else predicted.seconds
+    has_time = not ran.simulated and math.isfinite(ran.seconds)
+    if has_time and expected is not None and not agree(expected, ran.seconds, ran.spread):
+        surprise = Surprise(mapping, expected, ran.seconds)
+        console.note(f"accel-rl: {surprise}: plan again, on a machine as busy as this one")
     returns = [row["episode_return"] for row in rows if row["episodes"]]
     run_folder.write_json(
         directory / folder.RUN,
@@ -73,9 +79,7 @@ def run(
             # Times of a simulated run are the host's, not the mapping's.
             "measured_iteration_seconds": None if ran.simulated else _plain(ran.seconds),
             "measured_spread_seconds": None if ran.simulated else _plain(ran.spread),
-            "predicted_iteration_seconds": (
-                _planned(plan, mapping) if predicted is None else predicted.seconds
-            ),
+            "predicted_iteration_seconds": expected,
             "measured_joules": [dataclasses.asdict(each) for each in ran.readings],
             "joules_unreadable": [dataclasses.asdict(each) for each in ran.unreadable],
             "episode_return": returns[-1] if returns else None,
