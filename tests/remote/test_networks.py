@@ -38,13 +38,13 @@ def serving(network, name, **arguments):
         yield server.address
 
 
-def ports(driver, *devices):
+def ports(driver, *devices, address="10.9.0.2"):
     """Arguments of a server at devices of the kernel's."""
     given = [f"--vdev=net_{driver}{k},iface={device}" for k, device in enumerate(devices)]
     return {
         "host": None,
         "dpdk": dpdk_servers.ENVIRONMENT + given,
-        "dpdk_address": "10.9.0.2",
+        "dpdk_address": address,
         "idle": "yield",
     }
 
@@ -70,6 +70,8 @@ def checksum(data):
 
 def ping(address):
     """Whether the kernel takes what comes back for the answer to an echo request."""
+    if ":" in address:
+        return ping_ipv6(address)
     echo = struct.pack(">BBHHH", 8, 0, 0, 77, 1) + b"accel_rl"
     echo = echo[:2] + struct.pack(">H", checksum(echo)) + echo[4:]
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
@@ -81,17 +83,30 @@ def ping(address):
                 return answer[4:] == echo[4:] and checksum(answer) == 0
 
 
+def ping_ipv6(address):
+    """Echo over ICMPv6, whose checksums the kernel makes and checks."""
+    echo = struct.pack(">BBHHH", 128, 0, 0, 77, 1) + b"accel_rl"
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as raw:
+        raw.settimeout(10.0)
+        raw.sendto(echo, (address, 0))
+        while True:
+            answer = raw.recv(1500)
+            if answer[0] == 129:
+                return answer[4:] == echo[4:]
+
+
+@pytest.mark.parametrize("prefix", ["10.9.0.", "fd00:9::"])
 @pytest.mark.parametrize("driver", ["af_packet", "af_xdp"])
-def test_clients_of_the_kernel(network, serve, driver):
+def test_clients_of_the_kernel(network, serve, driver, prefix):
     folder = Path(native().describe_dpdk()["drivers"])
     if not list(folder.glob(f"librte_net_{driver}.so*")):
         pytest.skip(f"NOT TESTED: DPDK was built without {driver}")
     network.add("server")
-    network.cable("first", "client", "10.9.0.1/24", "server", "port")
-    with serving(network, "server", **ports(driver, "port")) as address:
-        assert address == "udp://10.9.0.2:7077"
+    network.cable("first", "client", f"{prefix}1/24", "server", "port")
+    with serving(network, "server", **ports(driver, "port", address=f"{prefix}2")) as address:
+        assert address in ("udp://10.9.0.2:7077", "udp://[fd00:9::2]:7077")
         with network.entered("first"):
-            assert ping("10.9.0.2")
+            assert ping(f"{prefix}2")
             push(address)
             slots = sample(address)
             with pytest.raises(remote.AuthenticationFailed):
@@ -103,38 +118,41 @@ def test_clients_of_the_kernel(network, serve, driver):
 
 
 def bound(address):
-    each = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    each = socket.socket(family, socket.SOCK_DGRAM)
     each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     each.bind((address, 5000))
     each.settimeout(10.0)
     return each
 
 
-def test_in_network(network):
+@pytest.mark.parametrize("prefix", ["10.9.0.", "fd00:9::"])
+def test_in_network(network, prefix):
     """Actor, server and learner in a row: the server stands in the path between the others."""
     network.add("middle", "learner")
-    network.cable("first", "actor", "10.9.0.1/24", "middle", "left")
-    network.cable("learner", "learner", "10.9.0.3/24", "middle", "right")
-    in_path = ports("af_packet", "left", "right") | {"in_network": True}
+    here, server, there = (f"{prefix}{each}" for each in (1, 2, 3))
+    network.cable("first", "actor", f"{here}/24", "middle", "left")
+    network.cable("learner", "learner", f"{there}/24", "middle", "right")
+    in_path = ports("af_packet", "left", "right", address=server) | {"in_network": True}
     with serving(network, "middle", **in_path) as address:
         with network.entered("first"):
-            actor = bound("10.9.0.1")
+            actor = bound(here)
         with network.entered("learner"):
-            learner = bound("10.9.0.3")
+            learner = bound(there)
         with actor, learner:
             sent = [os.urandom(1 + 7 * each) for each in range(200)]
             for first in range(0, len(sent), 20):
                 burst = sent[first : first + 20]
                 for each in burst:
-                    actor.sendto(each, ("10.9.0.3", 5000))
+                    actor.sendto(each, (there, 5000))
                 # The kernel may change their order, as a core or an answer to ARP comes between.
                 assert sorted(learner.recv(2000) for _ in burst) == sorted(burst)
-            learner.sendto(b"and back", ("10.9.0.1", 5000))
+            learner.sendto(b"and back", (here, 5000))
             assert actor.recv(2000) == b"and back"
         with network.entered("first"):
-            assert ping("10.9.0.2")
-            assert ping("10.9.0.3")
+            assert ping(server)
+            assert ping(there)
             push(address)
         with network.entered("learner"):
-            assert ping("10.9.0.2")
+            assert ping(server)
             sample(address)

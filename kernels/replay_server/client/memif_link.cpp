@@ -45,9 +45,9 @@ std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uin
     *why = "nobody has the memif socket " + path + " (" + *why + ")";
     return nullptr;
   }
-  auto link =
-      std::make_unique<NicLink>(std::move(nic), Udp4Endpoint{memif_server + 1 + id, usual_port},
-                                Udp4Endpoint{memif_server, usual_port}, greeting);
+  auto link = std::make_unique<NicLink>(
+      std::move(nic), UdpEndpoint{ipv4_address(memif_network + 2 + id), usual_port},
+      UdpEndpoint{memif_server, usual_port}, greeting);
   *fault = link->await_server(timeout_us, keep_waiting);
   if (*fault == Fault::none) return link;
   *why = "no server answers on interface " + std::to_string(id) + " of the memif socket " + path;

@@ -15,13 +15,13 @@ constexpr uint64_t reach_us = 1000;  // and, before the first request, whether s
 
 }  // namespace
 
-NicLink::NicLink(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, const Udp4Endpoint &server,
+NicLink::NicLink(std::unique_ptr<Nic> nic, const UdpEndpoint &own, const UdpEndpoint &server,
                  uint64_t greeting)
     : nic_(std::move(nic)),
       stack_(nic_.get(), own),
       server_(server),
       caller_(greeting, Address::of(&server.address, sizeof server.address), this),
-      take_([this](const Udp4Endpoint &from, const Part &datagram) {
+      take_([this](const UdpEndpoint &from, const Part &datagram) {
         if (from.address == server_.address && from.port == server_.port)
           caller_.receive(datagram.bytes, datagram.count, now_us_);
       }) {}

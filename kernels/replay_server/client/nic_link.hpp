@@ -15,10 +15,10 @@ namespace accel_rl::replay {
 class NicLink : public Link, private Wire {
  public:
   // `greeting`: random bits, not 0.
-  NicLink(std::unique_ptr<Nic> nic, const Udp4Endpoint &own, const Udp4Endpoint &server,
+  NicLink(std::unique_ptr<Nic> nic, const UdpEndpoint &own, const UdpEndpoint &server,
           uint64_t greeting);
 
-  // Wait until the server's port answers ARP; call before anything else.
+  // Wait until the server's port says its Ethernet address; call before anything else.
   Fault await_server(uint64_t timeout_us, const KeepWaiting &keep_waiting);
   Fault exchange(const Part *parts, size_t count, uint8_t *into, size_t room, uint64_t timeout_us,
                  const KeepWaiting &keep_waiting) override;
@@ -36,7 +36,7 @@ class NicLink : public Link, private Wire {
 
   std::unique_ptr<Nic> nic_;
   Stack stack_;
-  Udp4Endpoint server_;
+  UdpEndpoint server_;
   Caller caller_;
   Stack::Take take_;
   uint64_t now_us_ = 0, looked_us_ = 0;
@@ -44,7 +44,8 @@ class NicLink : public Link, private Wire {
 
 // At the default addresses of docs/replay-dpdk.md: 169.254.77.1 is the server, the client of memif
 // interface `id` is 169.254.77.(2 + id). `id` is at most 252.
-constexpr uint32_t memif_server = 0xA9FE4D01, most_memif_id = 252;
+constexpr uint32_t memif_network = 0xA9FE4D00, most_memif_id = 252;
+constexpr IpAddress memif_server = ipv4_address(memif_network + 1);
 constexpr uint16_t usual_port = 7077;
 
 // Null with `why`: without DPDK, or where no server has been within `timeout_us`. `fault` says

@@ -46,6 +46,9 @@ static int set_up(accel_rl_dpdk_port *port, int promiscuous) {
     result = rte_eth_promiscuous_enable(number);
     if (result == -ENOTSUP) result = 0;  // of two peers: there is nobody else
   }
+  // Neighbour solicitations of IPv6 come to multicast groups.
+  if (result == 0) result = rte_eth_allmulticast_enable(number);
+  if (result == -ENOTSUP) result = 0;
   if (result == 0) result = rte_eth_dev_get_mtu(number, &port->mtu);
   if (port->mtu > MOST_MTU) port->mtu = MOST_MTU;
   return result;

@@ -1,4 +1,4 @@
-// Ethernet, ARP, IPv4, ICMP and UDP as they lie in packets: big-endian, at any address. Every
+// Ethernet, ARP, IPv4, IPv6 and UDP as they lie in packets: big-endian, at any address. Every
 // length is checked against the bytes that came before it is used.
 
 #ifndef ACCEL_RL_REPLAY_NET_HEADERS_HPP
@@ -6,17 +6,20 @@
 
 #include <cstring>
 
+#include "checksum.hpp"
+#include "ip_address.hpp"
 #include "nic.hpp"
 
 namespace accel_rl::replay {
 
-constexpr size_t ethernet_bytes = 14, arp_bytes = 28, ipv4_bytes = 20, udp_bytes = 8;
-constexpr size_t icmp_bytes = 8;
+constexpr size_t ethernet_bytes = 14, arp_bytes = 28, udp_bytes = 8;
+constexpr size_t ipv4_bytes = 20, ipv6_bytes = 40;
+constexpr uint8_t usual_hops = 64;
 constexpr size_t least_packet_bytes = 60;  // of Ethernet without its checksum; shorter are filled
 constexpr Mac broadcast_mac = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+inline bool is_group(const Mac &mac) { return mac[0] & 1; }  // multicast or broadcast
 
-enum class EtherType : uint16_t { ipv4 = 0x0800, arp = 0x0806 };
-enum class Protocol : uint8_t { icmp = 1, udp = 17 };
+enum class EtherType : uint16_t { ipv4 = 0x0800, arp = 0x0806, ipv6 = 0x86DD };
 
 inline uint16_t load16(const uint8_t *from) {
   return static_cast<uint16_t>(from[0] << 8 | from[1]);
@@ -30,9 +33,6 @@ inline void store16(uint8_t *to, uint16_t value) {
 inline void store32(uint8_t *to, uint32_t value) {
   store16(to, static_cast<uint16_t>(value >> 16)), store16(to + 2, static_cast<uint16_t>(value));
 }
-
-// The Internet's checksum (RFC 1071), which is 0 over bytes that contain theirs.
-uint16_t internet_checksum(const uint8_t *bytes, size_t count);
 
 struct EthernetHeader {
   Mac destination, source;
@@ -49,7 +49,7 @@ void write_ethernet(uint8_t *to, const Mac &destination, const Mac &source, Ethe
 struct ArpMessage {
   bool is_request;
   Mac sender_mac;
-  uint32_t sender, target;  // IPv4
+  IpAddress sender, target;
 };
 
 // Parse an ARP request or reply of IPv4 over Ethernet; everything else is malformed.
@@ -57,17 +57,26 @@ Defect read_arp(const Part &part, ArpMessage *out);
 // `target_mac`: of a reply.
 void write_arp(uint8_t *to, const ArpMessage &arp, const Mac &target_mac);
 
-struct Ipv4Header {
-  uint32_t source, destination;
-  uint8_t protocol;
+struct IpHeader {
+  IpAddress source, destination;
+  uint8_t protocol, hops;
   Part payload;
 };
 
 // Bytes behind the packet's own length are Ethernet's padding, and are left out.
-Defect read_ipv4(const Part &part, Ipv4Header *out);
-// The header of `payload_bytes`, which are at most 65,515.
-void write_ipv4(uint8_t *to, uint32_t source, uint32_t destination, Protocol protocol,
-                size_t payload_bytes);
+Defect read_ipv4(const Part &part, IpHeader *out);
+// Extension headers count as payload, of their own protocol.
+Defect read_ipv6(const Part &part, IpHeader *out);
+
+// Bytes of the IP header between hosts with such addresses.
+inline size_t ip_bytes(const IpAddress &address) {
+  return address.is_v4() ? ipv4_bytes : ipv6_bytes;
+}
+// The headers of Ethernet and IP for `payload_bytes`, which are at most 65,515; returns their size.
+// Both addresses are of one family.
+size_t write_ip(uint8_t *to, const Mac &destination_mac, const Mac &source_mac,
+                const IpAddress &source, const IpAddress &destination, Protocol protocol,
+                uint8_t hops, size_t payload_bytes);
 
 struct UdpHeader {
   uint16_t source, destination;
@@ -77,7 +86,7 @@ struct UdpHeader {
 // The checksum is not looked at: a kernel may leave it to a device that there is not, and a
 // datagram of the replay protocol has a better one of its own.
 Defect read_udp(const Part &part, UdpHeader *out);
-// Without a checksum, as IPv4 allows.
+// Without a checksum, as IPv4 allows; IPv6 demands one.
 void write_udp(uint8_t *to, uint16_t source, uint16_t destination, size_t payload_bytes);
 
 }  // namespace accel_rl::replay

@@ -4,7 +4,7 @@
 
 namespace accel_rl::replay {
 
-Neighbours::Entry &Neighbours::entry(uint32_t address) {
+Neighbours::Entry &Neighbours::entry(const IpAddress &address) {
   const auto found = entries_.find(address);
   if (found != entries_.end()) return found->second;
   if (entries_.size() >= most_)
@@ -14,16 +14,16 @@ Neighbours::Entry &Neighbours::entry(uint32_t address) {
   return entries_.emplace(address, Entry{{}, false, 0}).first->second;
 }
 
-void Neighbours::learn(uint32_t address, const Mac &mac, uint64_t now_ms) {
+void Neighbours::learn(const IpAddress &address, const Mac &mac, uint64_t now_ms) {
   entry(address) = {mac, true, now_ms};
 }
 
-const Mac *Neighbours::find(uint32_t address) const {
+const Mac *Neighbours::find(const IpAddress &address) const {
   const auto found = entries_.find(address);
   return found != entries_.end() && found->second.known ? &found->second.mac : nullptr;
 }
 
-bool Neighbours::may_request(uint32_t address, uint64_t now_ms) {
+bool Neighbours::may_request(const IpAddress &address, uint64_t now_ms) {
   const auto found = entries_.find(address);
   if (found != entries_.end() && now_ms - found->second.heard_ms < request_ms) return false;
   entry(address).heard_ms = now_ms;

@@ -1,11 +1,12 @@
-// Which Ethernet address a neighbour's IPv4 address has: what ARP and the neighbours' own packets
-// told. Bounded: the one that was heard longest ago makes room.
+// Ethernet addresses of neighbours by their IP addresses, as ARP, neighbour discovery and the
+// neighbours' own packets told. Bounded: the one that was heard longest ago makes room.
 
 #ifndef ACCEL_RL_REPLAY_NET_NEIGHBOURS_HPP
 #define ACCEL_RL_REPLAY_NET_NEIGHBOURS_HPP
 
 #include <unordered_map>
 
+#include "ip_address.hpp"
 #include "nic.hpp"
 
 namespace accel_rl::replay {
@@ -14,10 +15,10 @@ class Neighbours {
  public:
   explicit Neighbours(size_t most) : most_(most) {}
 
-  void learn(uint32_t address, const Mac &mac, uint64_t now_ms);
-  const Mac *find(uint32_t address) const;
-  // Whether ARP shall ask for an address now: not again within `request_ms`.
-  bool may_request(uint32_t address, uint64_t now_ms);
+  void learn(const IpAddress &address, const Mac &mac, uint64_t now_ms);
+  const Mac *find(const IpAddress &address) const;
+  // Whether to ask for an address now: not again within `request_ms`.
+  bool may_request(const IpAddress &address, uint64_t now_ms);
   size_t size() const { return entries_.size(); }
 
   static constexpr uint64_t request_ms = 20;
@@ -29,10 +30,10 @@ class Neighbours {
     uint64_t heard_ms;  // or asked for
   };
 
-  Entry &entry(uint32_t address);
+  Entry &entry(const IpAddress &address);
 
   size_t most_;
-  std::unordered_map<uint32_t, Entry> entries_;
+  std::unordered_map<IpAddress, Entry> entries_;
 };
 
 }  // namespace accel_rl::replay

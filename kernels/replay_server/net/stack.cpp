@@ -4,15 +4,8 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr uint8_t icmp_echo = 8, icmp_echo_reply = 0;
-
-bool is_group(const Mac &mac) { return mac[0] & 1; }
-
-// Whether an address may be that of one other host: no broadcast, multicast, loopback or 0.0.0.0.
-bool is_host(uint32_t address) {
-  const uint32_t first = address >> 24;
-  return first != 0 && first != 127 && first < 224;
-}
+constexpr size_t icmp_bytes = 8;
+constexpr uint8_t icmp_echo_request = 8, icmp_echo_reply = 0;
 
 }  // namespace
 
@@ -29,14 +22,21 @@ void Stack::handle(const Part &packet, uint64_t now_ms, const Take &take, const 
   if (const Defect defect = read_ethernet(packet, &ethernet); defect != Defect::none)
     return count(defect);
   const bool is_ours = ethernet.destination == nic_->mac();
-  if (ethernet.type == static_cast<uint16_t>(EtherType::arp) &&
-      (is_ours || is_group(ethernet.destination))) {
+  const bool for_group = is_group(ethernet.destination);
+  const auto type = static_cast<EtherType>(ethernet.type);
+  if (type == EtherType::arp && (is_ours || for_group)) {
     ArpMessage message;
     const Defect defect = read_arp(ethernet.payload, &message);
     if (defect == Defect::none && message.target == own_.address) return arp(message, now_ms);
     if (defect != Defect::none && !foreign) return count(defect);
-  } else if (ethernet.type == static_cast<uint16_t>(EtherType::ipv4) && is_ours) {
-    return ipv4(ethernet, now_ms, take);
+  } else if ((type == EtherType::ipv4 || type == EtherType::ipv6) && is_ours) {
+    IpHeader header;
+    const Defect defect =
+        (type == EtherType::ipv4 ? read_ipv4 : read_ipv6)(ethernet.payload, &header);
+    return defect == Defect::none ? ip(ethernet, header, now_ms, take) : count(defect);
+  } else if (type == EtherType::ipv6 && for_group &&
+             solicitation(ethernet, now_ms, foreign != nullptr)) {
+    return;
   }
   // What has this port's own address on Ethernet, nobody else would take.
   if (foreign && !is_ours) {
@@ -58,34 +58,8 @@ bool Stack::put(const Part *parts, size_t parts_count) {
   return done;
 }
 
-void Stack::arp(const ArpMessage &message, uint64_t now_ms) {
-  if (!is_host(message.sender) || message.sender == own_.address || is_group(message.sender_mac))
-    return count(Defect::malformed);
-  neighbours_.learn(message.sender, message.sender_mac, now_ms);
-  if (!message.is_request) return;
-  uint8_t reply[least_packet_bytes] = {};
-  write_ethernet(reply, message.sender_mac, nic_->mac(), EtherType::arp);
-  write_arp(reply + ethernet_bytes, {false, nic_->mac(), own_.address, message.sender},
-            message.sender_mac);
-  const Part whole{reply, sizeof reply};
-  if (put(&whole, 1)) ++counters_.arp;
-}
-
-bool Stack::resolve(uint32_t address, uint64_t now_ms) {
-  if (neighbours_.find(address)) return true;
-  if (!neighbours_.may_request(address, now_ms)) return false;
-  uint8_t request[least_packet_bytes] = {};
-  write_ethernet(request, broadcast_mac, nic_->mac(), EtherType::arp);
-  write_arp(request + ethernet_bytes, {true, nic_->mac(), own_.address, address}, Mac{});
-  const Part whole{request, sizeof request};
-  put(&whole, 1);
-  return false;
-}
-
-void Stack::ipv4(const EthernetHeader &ethernet, uint64_t now_ms, const Take &take) {
-  Ipv4Header packet;
-  if (const Defect defect = read_ipv4(ethernet.payload, &packet); defect != Defect::none)
-    return count(defect);
+void Stack::ip(const EthernetHeader &ethernet, const IpHeader &packet, uint64_t now_ms,
+               const Take &take) {
   if (packet.destination != own_.address) {
     ++counters_.not_ours;
     return;
@@ -93,9 +67,15 @@ void Stack::ipv4(const EthernetHeader &ethernet, uint64_t now_ms, const Take &ta
   // An answer must not go to a group, nor to this host itself.
   if (!is_host(packet.source) || packet.source == own_.address || is_group(ethernet.source))
     return count(Defect::malformed);
-  if (packet.protocol == static_cast<uint8_t>(Protocol::icmp)) return echo(ethernet, packet);
+  const auto protocol = static_cast<Protocol>(packet.protocol);
+  if (protocol == (own_.address.is_v4() ? Protocol::icmp : Protocol::icmpv6)) {
+    if (!is_neighbour_message(packet)) return echo(ethernet, packet);
+    NeighbourMessage message;
+    const Defect defect = read_neighbour(packet, &message);
+    return defect == Defect::none ? neighbour(ethernet, packet, message, now_ms) : count(defect);
+  }
   UdpHeader datagram;
-  if (packet.protocol != static_cast<uint8_t>(Protocol::udp)) {
+  if (protocol != Protocol::udp) {
     ++counters_.not_ours;
   } else if (const Defect defect = read_udp(packet.payload, &datagram); defect != Defect::none) {
     count(defect);
@@ -109,30 +89,34 @@ void Stack::ipv4(const EthernetHeader &ethernet, uint64_t now_ms, const Take &ta
   }
 }
 
-void Stack::echo(const EthernetHeader &ethernet, const Ipv4Header &packet) {
+void Stack::echo(const EthernetHeader &ethernet, const IpHeader &packet) {
+  const bool is_v4 = own_.address.is_v4();
+  const uint8_t request = is_v4 ? icmp_echo_request : static_cast<uint8_t>(Icmpv6::echo_request);
   const Part &message = packet.payload;
   if (message.count < icmp_bytes) return count(Defect::malformed);
-  if (internet_checksum(message.bytes, message.count) != 0) return count(Defect::bad_checksum);
-  if (message.bytes[0] != icmp_echo || message.bytes[1] != 0) {
+  if ((is_v4 ? internet_checksum(message.bytes, message.count) : icmpv6_checksum(packet)) != 0)
+    return count(Defect::bad_checksum);
+  if (message.bytes[0] != request || message.bytes[1] != 0) {
     ++counters_.not_ours;
     return;
   }
-  uint8_t head[ethernet_bytes + ipv4_bytes + icmp_bytes];
-  uint8_t *icmp = head + ethernet_bytes + ipv4_bytes;
-  write_ethernet(head, ethernet.source, nic_->mac(), EtherType::ipv4);
-  write_ipv4(head + ethernet_bytes, own_.address, packet.source, Protocol::icmp, message.count);
+  uint8_t head[ethernet_bytes + ipv6_bytes + icmp_bytes];
+  uint8_t *icmp =
+      head + write_ip(head, ethernet.source, nic_->mac(), own_.address, packet.source,
+                      static_cast<Protocol>(packet.protocol), usual_hops, message.count);
   std::memcpy(icmp, message.bytes, icmp_bytes);
-  icmp[0] = icmp_echo_reply;
+  icmp[0] = is_v4 ? icmp_echo_reply : static_cast<uint8_t>(Icmpv6::echo_reply);
   // Only the type has changed, so the checksum does by as much (RFC 1624).
-  uint32_t sum = (0xFFFFu - load16(message.bytes + 2)) + (0xFFFFu - (icmp_echo << 8));
-  sum = (sum & 0xFFFF) + (sum >> 16);
+  uint32_t sum =
+      (0xFFFFu - load16(message.bytes + 2)) + (0xFFFFu - (request << 8)) + (uint32_t{icmp[0]} << 8);
+  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
   store16(icmp + 2, static_cast<uint16_t>(~sum));
-  const Part parts[] = {{head, sizeof head},
+  const Part parts[] = {{head, static_cast<size_t>(icmp + icmp_bytes - head)},
                         {message.bytes + icmp_bytes, message.count - icmp_bytes}};
   if (put(parts, 2)) ++counters_.echoes;
 }
 
-bool Stack::send(const Udp4Endpoint &to, const uint8_t *header, const Part *parts, size_t count,
+bool Stack::send(const UdpEndpoint &to, const uint8_t *header, const Part *parts, size_t count,
                  uint64_t now_ms) {
   size_t bytes = header_bytes;
   for (size_t k = 0; k < count; ++k) bytes += parts[k].count;
@@ -144,14 +128,22 @@ bool Stack::send(const Udp4Endpoint &to, const uint8_t *header, const Part *part
     ++counters_.unresolved;
     return false;
   }
-  uint8_t head[ethernet_bytes + ipv4_bytes + udp_bytes + header_bytes];
-  write_ethernet(head, *neighbours_.find(to.address), nic_->mac(), EtherType::ipv4);
-  write_ipv4(head + ethernet_bytes, own_.address, to.address, Protocol::udp, udp_bytes + bytes);
-  write_udp(head + ethernet_bytes + ipv4_bytes, own_.port, to.port, bytes);
-  std::memcpy(head + sizeof head - header_bytes, header, header_bytes);
+  uint8_t head[ethernet_bytes + ipv6_bytes + udp_bytes + header_bytes];
+  uint8_t *udp = head + write_ip(head, *neighbours_.find(to.address), nic_->mac(), own_.address,
+                                 to.address, Protocol::udp, usual_hops, udp_bytes + bytes);
+  write_udp(udp, own_.port, to.port, bytes);
+  std::memcpy(udp + udp_bytes, header, header_bytes);
   parts_.clear();
-  parts_.push_back({head, sizeof head});
+  parts_.push_back({head, static_cast<size_t>(udp + udp_bytes + header_bytes - head)});
   parts_.insert(parts_.end(), parts, parts + count);
+  if (!own_.address.is_v4()) {
+    Checksum sum;
+    sum.add_pseudo_header(own_.address, to.address, Protocol::udp, udp_bytes + bytes);
+    sum.add(udp, udp_bytes + header_bytes);
+    for (size_t k = 0; k < count; ++k) sum.add(parts[k].bytes, parts[k].count);
+    const uint16_t checksum = sum.value();
+    store16(udp + 6, checksum != 0 ? checksum : 0xFFFF);  // 0 says that there is none
+  }
   return put(parts_.data(), parts_.size());
 }
 

@@ -1,6 +1,7 @@
 // For libFuzzer: an input is packets that come to a stack, with those that it may send back. The
-// checksums of IPv4 and ICMP are put right, so that what lies behind them is reached.
+// checksums of IPv4, ICMP and ICMPv6 are put right, so that what lies behind them is reached.
 
+#include "ipv6_packets.hpp"
 #include "stack.hpp"
 #include "wires.hpp"
 
@@ -10,10 +11,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t how = data[0];
   Line in, out;
   End nic(&in, &out, 0x0B);
-  Stack stack(&nic, {0x0A090002, 7077});
+  // The address of IPv6 is that of the packets in test_stack_ipv6.cpp.
+  const IpAddress own = how & 8 ? ipv6_packets::self : ipv4_address(0x0A090002);
+  Stack stack(&nic, {own, 7077});
   volatile uint64_t taken = 0;
   uint64_t now_ms = 0;
-  const Stack::Take take = [&](const Udp4Endpoint &from, const Part &datagram) {
+  const Stack::Take take = [&](const UdpEndpoint &from, const Part &datagram) {
     for (size_t k = 0; k < datagram.count; ++k) taken = taken + datagram.bytes[k];
     const uint8_t header[header_bytes] = {};
     stack.send(from, header, &datagram, 1, now_ms);
@@ -34,6 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         store16(header + bytes + 2, 0);
         store16(header + bytes + 2, internet_checksum(header + bytes, total - bytes));
       }
+    }
+    IpHeader header;
+    if (how & 2 && packet.size() > ethernet_bytes &&
+        read_ipv6({packet.data() + 14, packet.size() - 14}, &header) == Defect::none &&
+        header.protocol == 58 && header.payload.count >= 4) {
+      uint8_t *checksum = packet.data() + ethernet_bytes + ipv6_bytes + 2;
+      store16(checksum, 0);
+      store16(checksum, icmpv6_checksum(header));
     }
     in.packets.push_back(std::move(packet));
     stack.poll(now_ms += 7, take, foreign);

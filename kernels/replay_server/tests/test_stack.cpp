@@ -12,7 +12,7 @@ using namespace wires;
 
 namespace {
 
-constexpr uint32_t asker = 0x0A090001, self = 0x0A090002;
+constexpr IpAddress asker = ipv4_address(0x0A090001), self = ipv4_address(0x0A090002);
 constexpr uint16_t port = 7077;
 const char arp_request[] =
     "ffffffffffff02000000000a0806000108000604000102000000000a0a0900010000000000000a090002";
@@ -34,14 +34,14 @@ struct Host {
   End nic{&in, &out, 0x0B};
   Stack stack{&nic, {self, port}};
   std::vector<std::string> taken;
-  Udp4Endpoint from{};
+  UdpEndpoint from{};
   size_t foreign = 0;
 
   void give(const Packet &packet, bool forwards = false, uint64_t now_ms = 1000) {
     in.packets.push_back(packet);
     stack.poll(
         now_ms,
-        [this](const Udp4Endpoint &source, const Part &bytes) {
+        [this](const UdpEndpoint &source, const Part &bytes) {
           from = source;
           taken.emplace_back(reinterpret_cast<const char *>(bytes.bytes), bytes.count);
         },
@@ -84,7 +84,7 @@ void test_answers() {
   CHECK(answer == wanted, "an echo is not as Linux has it");
   host.give(packet(datagram));
   CHECK(host.taken.size() == 1 && host.taken[0] == "a datagram of 23 bytes.", "UDP");
-  CHECK(host.from.address == asker && host.from.port == 40000, "of %x", host.from.address);
+  CHECK(host.from.address == asker && host.from.port == 40000, "of another");
   const NetCounters &counters = host.stack.counters();
   CHECK(counters.received == 3 && counters.sent == 2 && counters.arp == 1 && counters.echoes == 1 &&
             counters.datagrams == 1 && counters.malformed == 0,
@@ -112,7 +112,7 @@ void test_sending() {
         "asks again");
   out.packets.clear();
   in.packets.push_back(packet(arp_reply));
-  stack.poll(1030, [](const Udp4Endpoint &, const Part &) {}, {});
+  stack.poll(1030, [](const UdpEndpoint &, const Part &) {}, {});
   CHECK(stack.send({self, port}, header, parts, 2, 1031), "to a known neighbour");
   Packet sent = out.packets.front();
   CHECK(sent.size() == 42 + 43, "%zu bytes", sent.size());
@@ -224,13 +224,16 @@ void test_forwarding() {
 
 void test_neighbours() {
   Neighbours some(2);
+  const IpAddress n1 = ipv4_address(1), n2 = ipv4_address(2), n3 = ipv4_address(3);
   const Mac a{2, 0, 0, 0, 0, 1}, b{2, 0, 0, 0, 0, 2};
-  CHECK(!some.find(1) && some.may_request(1, 10) && !some.find(1), "one that was only asked for");
-  CHECK(!some.may_request(1, 29) && some.may_request(1, 30), "when to ask again");
-  some.learn(1, a, 40), some.learn(2, b, 50), some.learn(1, b, 60);
-  CHECK(*some.find(1) == b && *some.find(2) == b, "what was heard last");
-  some.learn(3, a, 70);
-  CHECK(some.size() == 2 && !some.find(2) && some.find(1) && some.find(3), "the oldest made room");
+  CHECK(!some.find(n1) && some.may_request(n1, 10) && !some.find(n1),
+        "one that was only asked for");
+  CHECK(!some.may_request(n1, 29) && some.may_request(n1, 30), "when to ask again");
+  some.learn(n1, a, 40), some.learn(n2, b, 50), some.learn(n1, b, 60);
+  CHECK(*some.find(n1) == b && *some.find(n2) == b, "what was heard last");
+  some.learn(n3, a, 70);
+  CHECK(some.size() == 2 && !some.find(n2) && some.find(n1) && some.find(n3),
+        "the oldest made room");
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "dpdk_transport.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 
 #include "../client/nic_link.hpp"
@@ -24,12 +22,12 @@ std::string memif_address(const DpdkNic &nic) {
 
 std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &settings,
                                         std::vector<std::string> *addresses, std::string *why) {
-  in_addr parsed = {};
-  if (inet_pton(AF_INET, settings.address.c_str(), &parsed) != 1) {
-    *why = "dpdk_address must be an IPv4 address in numbers, got \"" + settings.address + "\"";
+  UdpEndpoint own{{}, settings.port};
+  if (!parse_address(settings.address.c_str(), &own.address) || !is_host(own.address)) {
+    *why = "dpdk_address must be one host's IPv4 or IPv6 address in numbers, got \"" +
+           settings.address + "\"";
     return nullptr;
   }
-  const Udp4Endpoint own{ntohl(parsed.s_addr), settings.port};
   std::vector<std::unique_ptr<DpdkNic>> nics;
   if (!open_dpdk_nics(settings.arguments, settings.forwards, &nics, why)) return nullptr;
   if (settings.forwards && nics.size() != 2) {
@@ -51,7 +49,9 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
   const bool all_memif =
       std::all_of(nics.begin(), nics.end(), [](const auto &nic) { return is_memif(*nic); });
   if (!all_memif || found.empty())
-    found.push_back("udp://" + settings.address + ":" + std::to_string(settings.port));
+    found.push_back("udp://" +
+                    (own.address.is_v4() ? settings.address : "[" + settings.address + "]") + ":" +
+                    std::to_string(settings.port));
   std::vector<std::unique_ptr<Nic>> ports;
   ports.reserve(nics.size());
   for (auto &nic : nics) ports.push_back(std::move(nic));

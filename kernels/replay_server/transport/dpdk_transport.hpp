@@ -13,7 +13,7 @@ namespace accel_rl::replay {
 
 struct DpdkSettings {
   std::vector<std::string> arguments;  // of DPDK's environment, as in its command lines
-  std::string address;                 // IPv4, of this server at all its ports
+  std::string address;                 // IPv4 or IPv6, of this server at all its ports
   uint16_t port = 0;                   // UDP
   bool forwards = false;
   bool secret = false;  // clients have to prove one

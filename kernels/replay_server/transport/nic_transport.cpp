@@ -5,7 +5,7 @@
 namespace accel_rl::replay {
 
 NicTransport::NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics,
-                           const Udp4Endpoint &own, bool forwards, DatagramSettings settings)
+                           const UdpEndpoint &own, bool forwards, DatagramSettings settings)
     : datagrams_(handler, this, this, settings) {
   for (auto &nic : nics) {
     Nic *each = nic.get();
@@ -13,7 +13,7 @@ NicTransport::NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> n
   }
   for (size_t k = 0; k < ports_.size(); ++k) {
     Port &port = *ports_[k];
-    port.take = [this, k](const Udp4Endpoint &from, const Part &datagram) {
+    port.take = [this, k](const UdpEndpoint &from, const Part &datagram) {
       Place there = {};
       there.address = from.address, there.port = from.port, there.nic = static_cast<uint16_t>(k);
       datagrams_.receive(Address::of(&there, sizeof there), datagram.bytes, datagram.count,

@@ -17,7 +17,7 @@ class NicTransport : public Transport, private Wire {
  public:
   // All ports have the same address. `forwards`: there are two, and what comes in at one and is not
   // for this server leaves by the other one unchanged, so that it can stand in a network's path.
-  NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics, const Udp4Endpoint &own,
+  NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics, const UdpEndpoint &own,
                bool forwards, DatagramSettings settings);
 
   int file() const override { return -1; }
@@ -41,9 +41,10 @@ class NicTransport : public Transport, private Wire {
   };
   // Where a peer is, as an Address holds it.
   struct Place {
-    uint32_t address;
+    IpAddress address;
     uint16_t port, nic;
   };
+  static_assert(sizeof(Place) <= Address::most_bytes, "an Address holds it");
 
   bool send(const Address &to, const uint8_t *header, const Part *parts, size_t count) override;
   void flush() override;

@@ -133,7 +133,8 @@ def replay_server(
         typer.Option(metavar="ARGUMENTS", help="DPDK's arguments: serve the ports they name."),
     ] = None,
     dpdk_address: Annotated[
-        str, typer.Option(metavar="IPV4", help="The server's address at DPDK's ports.")
+        str,
+        typer.Option(metavar="ADDRESS", help="The server's, at DPDK's ports: of IPv4 or IPv6."),
     ] = "169.254.77.1",
     dpdk_port: Annotated[int, typer.Option(min=1, max=65_535, help="And its UDP port.")] = 7077,
     in_network: Annotated[

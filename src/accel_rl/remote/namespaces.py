@@ -86,7 +86,9 @@ class Namespaces(Closing):
             with self.entered(where):
                 _make_checksums(end)
             if given:
-                self._ip(where, "addr", "add", given, "dev", end)
+                # Nobody else has it: an IPv6 address need not wait for duplicates to be detected.
+                unique = ("nodad",) if ":" in given else ()
+                self._ip(where, "addr", "add", given, "dev", end, *unique)
             self._ip(where, "link", "set", end, "up")
 
     def switch(self, name: str, devices: Sequence[str]) -> None:

@@ -72,7 +72,7 @@ class ReplayServer(Closing):
           dpdk: arguments of DPDK's environment, such as ["--no-huge", "--vdev=net_memif0,..."]. The
             server serves all ports that they name, and `idle` must not be "block". None: no DPDK.
             Ports other than memif sockets need a secret. See docs/replay-dpdk.md.
-          dpdk_address: IPv4 address of the server on those ports.
+          dpdk_address: IPv4 or IPv6 address of the server on those ports.
           dpdk_port: UDP port of the server on those ports.
           in_network: the two DPDK ports lie in a network's path: the server forwards packets that
             are not addressed to it from one port to the other.
