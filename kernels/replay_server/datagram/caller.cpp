@@ -41,8 +41,7 @@ bool Caller::begin(const Part *parts, size_t count, uint8_t *into, size_t room, 
 bool Caller::cut() {
   body_.assign(parts_.data(), parts_.size(), header_bytes);
   const auto length = get(header_, field::header::length);
-  return body_.size() == length - header_bytes &&
-         Fragments::cut(length, wire_->slice_bytes(server_), &fragments_);
+  return body_.size() == length - header_bytes && wire_->cut(server_, length, &fragments_);
 }
 
 // A server takes a HELLO again with a cookie behind it, from whoever got that one.

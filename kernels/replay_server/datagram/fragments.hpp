@@ -3,6 +3,7 @@
 #ifndef ACCEL_RL_REPLAY_DATAGRAM_FRAGMENTS_HPP
 #define ACCEL_RL_REPLAY_DATAGRAM_FRAGMENTS_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,8 +13,15 @@ namespace accel_rl::replay {
 
 // Bounds on slices of a frame that takes more than one datagram.
 constexpr uint32_t least_slice = 512, most_slice = 32768;
-// With the headers of UDP and IPv6 it fits the 1,500 bytes of Ethernet.
+// Where the way's MTU is unknown: with the headers of UDP and IPv6 it fits the 1,500 bytes of
+// Ethernet.
 constexpr uint32_t usual_slice = 1408;
+// The slices that datagrams of at most `datagram_bytes` carry.
+constexpr uint32_t largest_slice(size_t datagram_bytes) {
+  return static_cast<uint32_t>(
+      std::clamp<size_t>(datagram_bytes, header_bytes + least_slice, header_bytes + most_slice) -
+      header_bytes);
+}
 constexpr size_t most_datagram = header_bytes + most_slice;
 
 // How the bytes behind a frame's header are cut: equal slices, the last may be shorter.

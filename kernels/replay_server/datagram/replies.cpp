@@ -40,12 +40,14 @@ void Datagrams::finish(Remote &remote, Exchange &exchange, Outcome outcome, Fram
 }
 
 bool Datagrams::keep(Remote &remote, Exchange &exchange, FrameBuffer *reply) {
-  const uint32_t slice = wire_->slice_bytes(remote.address);
-  if (!Fragments::cut(static_cast<uint32_t>(reply->size()), slice, &exchange.fragments)) {
+  const auto cut = [&] {
+    return wire_->cut(remote.address, static_cast<uint32_t>(reply->size()), &exchange.fragments);
+  };
+  if (!cut()) {
     Header header;
     read_header(reply->data(), UINT32_MAX, &header);
     if (!write_error(reply, header, Status::limit, "the reply takes more than 65535 datagrams") ||
-        !Fragments::cut(static_cast<uint32_t>(reply->size()), slice, &exchange.fragments))
+        !cut())
       return false;
   }
   // No copy, unless that would keep the memory of a far larger one.

@@ -1,6 +1,7 @@
 #include "udp_wire.hpp"
 
 #include <netinet/udp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,12 +16,28 @@ constexpr uint32_t loopback_slice = most_slice;  // there no Ethernet limits it
 constexpr int buffer_bytes = 4 << 20;
 // Datagrams in a message, and its bytes, below the headers of IPv6 and UDP.
 constexpr size_t most_segments = 64, most_segmented = 65535 - 48;
+constexpr int ipv4_headers = 28, ipv6_headers = 48;  // with UDP's
+
+// Most bytes of a datagram on the way to a connected socket's peer; 0: unknown.
+size_t path_bytes(int file, sa_family_t family) {
+  const bool is_v4 = family == AF_INET;
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  if (getsockopt(file, is_v4 ? IPPROTO_IP : IPPROTO_IPV6, is_v4 ? IP_MTU : IPV6_MTU, &mtu,
+                 &length) != 0)
+    return 0;
+  return static_cast<size_t>(std::max(mtu - (is_v4 ? ipv4_headers : ipv6_headers), 0));
+}
 
 }  // namespace
 
 UdpWire::UdpWire()
     : messages_(std::make_unique<Message[]>(most)), headers_(most), controls_(most), runs_(most) {
   iovecs_.reserve(4 * most);
+}
+
+UdpWire::~UdpWire() {
+  if (route_ >= 0) close(route_);
 }
 
 void UdpWire::open(int file, bool connected) {
@@ -32,6 +49,10 @@ void UdpWire::open(int file, bool connected) {
   // The kernel's bookkeeping takes part of it, and other peers share it.
   if (getsockopt(file, SOL_SOCKET, SO_RCVBUF, &granted, &length) == 0 && granted > 0)
     inbox_bytes_ = static_cast<size_t>(granted) / 4;
+  int family = 0;
+  length = sizeof family;
+  if (!connected && getsockopt(file, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0)
+    route_ = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int whole = 0;
   segments_ = setsockopt(file, SOL_UDP, UDP_SEGMENT, &whole, sizeof whole) == 0;
 }
@@ -139,8 +160,18 @@ bool UdpWire::refused() {
 }
 
 uint32_t UdpWire::slice_bytes(const Address &to) const {
-  return is_loopback(reinterpret_cast<const sockaddr *>(to.bytes.data())) ? loopback_slice
-                                                                          : usual_slice;
+  const auto *peer = reinterpret_cast<const sockaddr *>(to.bytes.data());
+  if (is_loopback(peer)) return loopback_slice;
+  size_t bytes = 0;
+  if (connected_) {
+    bytes = path_bytes(file_, peer->sa_family);
+  } else if (connect(route_, peer, to.size) == 0) {
+    bytes = path_bytes(route_, peer->sa_family);
+    // The next way may begin at another of this host's addresses.
+    const sockaddr nobody = {AF_UNSPEC, {}};
+    connect(route_, &nobody, sizeof nobody);
+  }
+  return bytes > 0 ? largest_slice(bytes) : usual_slice;
 }
 
 UdpInbox::UdpInbox() : memory_(new uint8_t[stride * most]) {

@@ -21,6 +21,9 @@ namespace accel_rl::replay {
 class UdpWire : public Wire {
  public:
   UdpWire();
+  ~UdpWire() override;
+  UdpWire(const UdpWire &) = delete;
+  UdpWire &operator=(const UdpWire &) = delete;
 
   // `connected`: all go to the socket's own peer.
   void open(int file, bool connected);
@@ -52,6 +55,7 @@ class UdpWire : public Wire {
   void prepare(size_t header, size_t message, const Run &run);
 
   int file_ = -1;
+  int route_ = -1;  // of an unconnected one: connects to peers, to ask for their ways' MTU
   bool connected_ = false, refers_ = false, refused_ = false;
   bool segments_ = false;  // the kernel cuts a message into datagrams
   size_t queued_ = 0, inbox_bytes_ = 0;
