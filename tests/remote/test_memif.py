@@ -321,6 +321,8 @@ PLAIN = ["--vdev=net_memif0,role=server,id=0"]
         (NULL, {"dpdk_address": "ff02::1", "secret": bytes(16)}, "one host's"),
         (NULL, {"dpdk_address": "server", "secret": bytes(16)}, "in numbers"),
         (NULL, {"dpdk_port": 0, "secret": bytes(16)}, "dpdk_port"),
+        (NULL, {"dpdk_mtu": 1279, "secret": bytes(16)}, "dpdk_mtu"),
+        (NULL, {"dpdk_mtu": 9001, "secret": bytes(16)}, "dpdk_mtu"),
         (NULL, {"idle": "block", "secret": bytes(16)}, "idle"),
         (["-m", "128"], {"secret": bytes(16)}, "once and for all"),
     ],

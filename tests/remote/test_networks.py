@@ -15,6 +15,7 @@ from accel_rl import remote
 from accel_rl.remote.module import native
 from accel_rl.remote.namespaces import Namespaces
 
+ETH_P_ALL = 3
 SECRET = b"what both sides know"
 SPEC = remote.TableSpec("steps", 100, [remote.Column("frame", "u1", (3000,))])
 ITEMS = np.arange(60 * 3000, dtype=np.uint32).astype(np.uint8).reshape(60, 3000)
@@ -115,6 +116,52 @@ def test_clients_of_the_kernel(network, serve, driver, prefix):
     with remote.ReplayClient(serve().address) as client:
         client.table(SPEC).push({"frame": ITEMS})
         np.testing.assert_array_equal(client.table(SPEC).sample(5, 40).slots, slots)
+
+
+@contextlib.contextmanager
+def watched(device):
+    """The largest packets that come to and leave a device during the block, in bytes of IP."""
+    largest = [0, 0]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        raw.bind((device, ETH_P_ALL))
+        yield largest
+        raw.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet, (_, _, kind, _, _) = raw.recvfrom(1 << 16)
+                leaves = kind == socket.PACKET_OUTGOING
+                largest[leaves] = max(largest[leaves], len(packet))
+
+
+@pytest.mark.parametrize("server", ["DPDK", "sockets"])
+@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("prefix", ["10.9.0.", "fd00:9::"])
+def test_mtu(network, prefix, mtu, server):
+    """Both sides fill the packets that the MTU allows."""
+    network.add("server")
+    here, there = f"{prefix}1", f"{prefix}2"
+    own = None if server == "DPDK" else f"{there}/24"
+    network.cable("first", "client", f"{here}/24", "server", "port", own, mtu=mtu)
+    if server == "DPDK":
+        arguments = ports("af_packet", "port", address=there) | {"dpdk_mtu": mtu}
+    else:
+        arguments = {"host": there, "port": 7077, "udp_port": 7077}
+    with serving(network, "server", **arguments) as address, network.entered("first"):
+        address = address.replace("tcp", "udp")
+        with watched("client") as largest:
+            push(address)
+            sample(address)
+        assert largest == [mtu, mtu]
+
+
+def test_refused_mtu(network):
+    network.add("server")
+    network.cable("first", "client", "10.9.0.1/24", "server", "port")
+    arguments = ports("af_packet", "port") | {"dpdk_mtu": 9000}
+    refused = pytest.raises(RuntimeError, match=r"dpdk_mtu must be at most 1500, .*got 9000")
+    with refused, serving(network, "server", **arguments):
+        pass
 
 
 def bound(address):

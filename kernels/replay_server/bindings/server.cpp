@@ -104,10 +104,10 @@ class Server {
   }
 
   std::vector<std::string> listen_dpdk(std::vector<std::string> arguments, std::string address,
-                                       uint16_t port, bool forwards) {
+                                       uint16_t port, uint16_t mtu, bool forwards) {
     require_idle("listen");
     if (network_) throw nb::value_error("DPDK's ports are open already");
-    DpdkSettings settings{std::move(arguments), std::move(address), port, forwards,
+    DpdkSettings settings{std::move(arguments), std::move(address), port, mtu, forwards,
                           has_secret_,          datagrams_};
     std::vector<std::string> addresses;
     std::string why;
@@ -318,7 +318,7 @@ void bind_server(nb::module_ &module) {
       .def("listen_unix", &Server::listen_unix, nb::arg("path"),
            "Listen before start(). Raises ValueError.")
       .def("listen_dpdk", &Server::listen_dpdk, nb::arg("arguments"), nb::arg("address"),
-           nb::arg("port"), nb::arg("in_network"),
+           nb::arg("port"), nb::arg("mtu"), nb::arg("in_network"),
            "Open DPDK's ports before start(); returns their addresses. Raises ValueError.")
       .def("listen_udp", &Server::listen_udp, nb::arg("host"), nb::arg("port"),
            "Listen for datagrams before start(); returns the port. Raises ValueError.")

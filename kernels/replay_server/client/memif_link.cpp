@@ -40,7 +40,7 @@ std::unique_ptr<NicLink> connect_memif(const std::string &path, uint32_t id, uin
   const std::string device = "net_memif_client" + std::to_string(made++) +
                              ",role=client,socket-abstract=no,socket=" + path +
                              ",id=" + std::to_string(id);
-  std::unique_ptr<DpdkNic> nic = DpdkNic::attach(driver, device, false, why);
+  std::unique_ptr<DpdkNic> nic = DpdkNic::attach(driver, device, {}, why);
   if (!nic) {
     *why = "nobody has the memif socket " + path + " (" + *why + ")";
     return nullptr;

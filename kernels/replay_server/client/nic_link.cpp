@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-
 #include "../core/clock.hpp"
 
 namespace accel_rl::replay {
@@ -83,8 +81,7 @@ bool NicLink::send(const Address &, const uint8_t *header, const Part *parts, si
 }
 
 uint32_t NicLink::slice_bytes(const Address &) const {
-  return static_cast<uint32_t>(
-      std::min<size_t>(stack_.datagram_bytes() - header_bytes, usual_slice));
+  return largest_slice(stack_.datagram_bytes());
 }
 
 }  // namespace accel_rl::replay

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { ACCEL_RL_DPDK_INTERFACE = 1, ACCEL_RL_DPDK_BURST = 32 };
+enum { ACCEL_RL_DPDK_INTERFACE = 2, ACCEL_RL_DPDK_BURST = 32, ACCEL_RL_DPDK_USUAL_MTU = 1500 };
 
 typedef struct accel_rl_dpdk_port accel_rl_dpdk_port;
 
@@ -38,8 +38,10 @@ typedef struct {
                 size_t why_bytes);
   // Numbers [most] of the ports that are there and neither attached nor open: real devices.
   size_t (*list)(uint16_t *numbers, size_t most);
-  // `promiscuous`: take what is for others, too. On failure an attached device goes.
-  accel_rl_dpdk_port *(*open)(uint16_t number, int promiscuous, char *why, size_t why_bytes);
+  // `promiscuous`: take what is for others, too. `mtu`: most bytes of what follows the Ethernet
+  // header. On failure an attached device goes.
+  accel_rl_dpdk_port *(*open)(uint16_t number, int promiscuous, uint16_t mtu, char *why,
+                              size_t why_bytes);
   void (*close)(accel_rl_dpdk_port *port);
 
   void (*mac)(const accel_rl_dpdk_port *port, uint8_t *mac);  // [6]
@@ -52,6 +54,12 @@ typedef struct {
   int (*send)(accel_rl_dpdk_port *port, const accel_rl_dpdk_part *parts, size_t count);
   void (*flush)(accel_rl_dpdk_port *port);
 } accel_rl_dpdk_driver;
+
+// Room for a packet in one buffer, with its headers and what af_packet puts before them in a frame
+// of its rings. Some 300 bytes more must fit a page of memory, for af_xdp at its largest MTU.
+static inline uint16_t accel_rl_dpdk_room(uint16_t mtu) {
+  return (uint16_t)((mtu + 128u + 63u) / 64u * 64u);
+}
 
 // Null if the library has another interface than the one that was asked for.
 const accel_rl_dpdk_driver *accel_rl_dpdk(uint32_t interface);

@@ -34,7 +34,8 @@ int arl_attach(const char *device, const char *arguments, uint16_t *number, char
                size_t why_bytes);
 size_t arl_list(uint16_t *numbers, size_t most);
 int arl_is_open(uint16_t number);
-accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, char *why, size_t why_bytes);
+accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, uint16_t mtu, char *why,
+                             size_t why_bytes);
 void arl_close(accel_rl_dpdk_port *port);
 void arl_mac(const accel_rl_dpdk_port *port, uint8_t *mac);
 uint16_t arl_mtu(const accel_rl_dpdk_port *port);

@@ -1,5 +1,6 @@
 // One port: a queue for each direction.
 
+#include <net/if.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -7,14 +8,17 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "driver.h"
 
 enum {
   BURST = ACCEL_RL_DPDK_BURST,
   DESCRIPTORS = 1024,
-  BUFFERS = 4095,   // full queues of both directions, and what is held meanwhile
-  MOST_MTU = 1500,  // so that each packet lies in one buffer
+  BUFFERS = 4095,  // full queues of both directions, and what is held meanwhile
+  USUAL_MTU = ACCEL_RL_DPDK_USUAL_MTU,
   LEAST_PACKET = 60,
   TRIES = 8,  // to send, while the peer takes nothing: what is lost is asked for again
 };
@@ -30,17 +34,41 @@ static _Atomic(accel_rl_dpdk_port *) ports[RTE_MAX_ETHPORTS];
 
 int arl_is_open(uint16_t number) { return ports[number] != NULL; }
 
-static int set_up(accel_rl_dpdk_port *port, int promiscuous) {
+static int is_af_packet(const struct rte_eth_dev_info *info) {
+  return strcmp(info->driver_name, "net_af_packet") == 0;
+}
+
+static uint32_t kernel_mtu(unsigned device) {
+  struct ifreq request;
+  memset(&request, 0, sizeof request);
+  const int any_socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (any_socket < 0) return 0;
+  const int known = if_indextoname(device, request.ifr_name) != NULL &&
+                    ioctl(any_socket, SIOCGIFMTU, &request) == 0;
+  close(any_socket);
+  return known ? (uint32_t)request.ifr_mtu : 0;
+}
+
+static uint32_t most_mtu(const struct rte_eth_dev_info *info) {
+  // DPDK 22.11 knows no other MTU of it than 1,500, although it carries what the kernel's device
+  // does.
+  if (is_af_packet(info)) return kernel_mtu(info->if_index);
+  const uint32_t most = info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
+  return info->max_mtu < most ? info->max_mtu : most;
+}
+
+static int set_up(accel_rl_dpdk_port *port, int promiscuous, int sets_mtu) {
   const uint16_t number = port->number;
   struct rte_eth_conf configuration;
   uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
   memset(&configuration, 0, sizeof configuration);
-  const int socket = rte_eth_dev_socket_id(number);
+  const int node = rte_eth_dev_socket_id(number);
   int result = rte_eth_dev_configure(number, 1, 1, &configuration);
+  if (result == 0 && sets_mtu) result = rte_eth_dev_set_mtu(number, port->mtu);
   if (result == 0) result = rte_eth_dev_adjust_nb_rx_tx_desc(number, &receives, &sends);
   if (result == 0)
-    result = rte_eth_rx_queue_setup(number, 0, receives, (unsigned)socket, NULL, port->pool);
-  if (result == 0) result = rte_eth_tx_queue_setup(number, 0, sends, (unsigned)socket, NULL);
+    result = rte_eth_rx_queue_setup(number, 0, receives, (unsigned)node, NULL, port->pool);
+  if (result == 0) result = rte_eth_tx_queue_setup(number, 0, sends, (unsigned)node, NULL);
   if (result == 0) result = rte_eth_dev_start(number);
   if (result == 0 && promiscuous) {
     result = rte_eth_promiscuous_enable(number);
@@ -49,8 +77,9 @@ static int set_up(accel_rl_dpdk_port *port, int promiscuous) {
   // Neighbour solicitations of IPv6 come to multicast groups.
   if (result == 0) result = rte_eth_allmulticast_enable(number);
   if (result == -ENOTSUP) result = 0;
-  if (result == 0) result = rte_eth_dev_get_mtu(number, &port->mtu);
-  if (port->mtu > MOST_MTU) port->mtu = MOST_MTU;
+  uint16_t mtu;
+  if (result == 0) result = rte_eth_dev_get_mtu(number, &mtu);
+  if (result == 0 && port->mtu <= USUAL_MTU && mtu < port->mtu) port->mtu = mtu;
   return result;
 }
 
@@ -65,7 +94,7 @@ static void discard(accel_rl_dpdk_port *port) {  // locked, in a turn
   free(port);
 }
 
-static accel_rl_dpdk_port *open_locked(uint16_t number, int promiscuous, char *why,
+static accel_rl_dpdk_port *open_locked(uint16_t number, int promiscuous, uint16_t mtu, char *why,
                                        size_t why_bytes) {
   accel_rl_dpdk_port *port = calloc(1, sizeof *port);
   if (!port) {
@@ -76,11 +105,22 @@ static accel_rl_dpdk_port *open_locked(uint16_t number, int promiscuous, char *w
   char name[RTE_MEMPOOL_NAMESIZE];
   snprintf(name, sizeof name, "accel_rl_%u", number);
   port->number = number;
+  port->mtu = mtu;
   ports[number] = port;
+  const int is_jumbo = mtu > USUAL_MTU;
+  struct rte_eth_dev_info info;
+  if (rte_eth_dev_info_get(number, &info) != 0 || (is_jumbo && mtu > most_mtu(&info))) {
+    arl_fail(why, why_bytes, "dpdk_mtu must be at most %u, which DPDK's port %u takes, got %u",
+             most_mtu(&info), number, mtu);
+    discard(port);
+    return NULL;
+  }
   // A stack, so that the few buffers that are in use stay in the caches.
-  port->pool = rte_pktmbuf_pool_create_by_ops(name, BUFFERS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-                                              SOCKET_ID_ANY, "stack");
-  const int error = port->pool ? set_up(port, promiscuous) : -rte_errno;
+  const uint16_t room = is_jumbo ? (uint16_t)(RTE_PKTMBUF_HEADROOM + accel_rl_dpdk_room(mtu))
+                                 : RTE_MBUF_DEFAULT_BUF_SIZE;
+  port->pool = rte_pktmbuf_pool_create_by_ops(name, BUFFERS, 0, 0, room, SOCKET_ID_ANY, "stack");
+  const int error =
+      port->pool ? set_up(port, promiscuous, is_jumbo && !is_af_packet(&info)) : -rte_errno;
   if (error != 0) {
     arl_fail(why, why_bytes, "DPDK's port %u cannot be opened: %s", number, rte_strerror(-error));
     discard(port);
@@ -89,11 +129,12 @@ static accel_rl_dpdk_port *open_locked(uint16_t number, int promiscuous, char *w
   return port;
 }
 
-accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, char *why, size_t why_bytes) {
+accel_rl_dpdk_port *arl_open(uint16_t number, int promiscuous, uint16_t mtu, char *why,
+                             size_t why_bytes) {
   if (arl_was_forked(why, why_bytes)) return NULL;
   arl_lock();
   arl_begin_turn();
-  accel_rl_dpdk_port *port = open_locked(number, promiscuous, why, why_bytes);
+  accel_rl_dpdk_port *port = open_locked(number, promiscuous, mtu, why, why_bytes);
   arl_end_turn();
   arl_unlock();
   return port;

@@ -70,9 +70,11 @@ DpdkNic::DpdkNic(const accel_rl_dpdk_driver *driver, accel_rl_dpdk_port *port, s
 }
 
 std::unique_ptr<DpdkNic> DpdkNic::open(const accel_rl_dpdk_driver *driver, uint16_t number,
-                                       bool promiscuous, std::string device, std::string *why) {
+                                       const PortSettings &settings, std::string device,
+                                       std::string *why) {
   char reason[why_bytes] = "";
-  accel_rl_dpdk_port *port = driver->open(number, promiscuous, reason, sizeof reason);
+  accel_rl_dpdk_port *port =
+      driver->open(number, settings.promiscuous, settings.mtu, reason, sizeof reason);
   if (!port) {
     *why = reason;
     return nullptr;
@@ -81,7 +83,7 @@ std::unique_ptr<DpdkNic> DpdkNic::open(const accel_rl_dpdk_driver *driver, uint1
 }
 
 std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
-                                         const std::string &device, bool promiscuous,
+                                         const std::string &device, const PortSettings &settings,
                                          std::string *why) {
   const size_t comma = std::min(device.find(','), device.size());
   const std::string name = device.substr(0, comma);
@@ -107,13 +109,20 @@ std::unique_ptr<DpdkNic> DpdkNic::attach(const accel_rl_dpdk_driver *driver,
     if (!proxy) return nullptr;
     arguments.replace(arguments.find(key + path) + key.size(), path.size(), proxy->inner());
   }
+  // The rings of af_packet hold 2,048 bytes a packet unless told otherwise.
+  if (name.compare(0, 13, "net_af_packet") == 0 && settings.mtu > ACCEL_RL_DPDK_USUAL_MTU &&
+      argument_of(device, "framesz").empty()) {
+    const size_t frame = accel_rl_dpdk_room(settings.mtu);
+    // Frames must fill a block, and blocks fill pages of memory.
+    arguments += ",framesz=" + std::to_string(frame) + ",blocksz=" + std::to_string(64 * frame);
+  }
   char reason[why_bytes] = "";
   uint16_t number = 0;
   if (driver->attach(name.c_str(), arguments.c_str(), &number, reason, sizeof reason) != 0) {
     *why = reason;
     return nullptr;
   }
-  std::unique_ptr<DpdkNic> nic = open(driver, number, promiscuous, device, why);
+  std::unique_ptr<DpdkNic> nic = open(driver, number, settings, device, why);
   if (nic) nic->proxy_ = std::move(proxy);
   return nic;
 }
@@ -138,7 +147,7 @@ bool DpdkNic::send(const Part *parts, size_t count) {
 
 std::string DpdkNic::argument(const std::string &name) const { return argument_of(device_, name); }
 
-bool open_dpdk_nics(const std::vector<std::string> &arguments, bool promiscuous,
+bool open_dpdk_nics(const std::vector<std::string> &arguments, const PortSettings &settings,
                     std::vector<std::unique_ptr<DpdkNic>> *out, std::string *why) {
   const accel_rl_dpdk_driver *driver = load_dpdk(why);
   if (!driver) return false;
@@ -161,11 +170,11 @@ bool open_dpdk_nics(const std::vector<std::string> &arguments, bool promiscuous,
   const size_t found_count = driver->list(found, most_ports);
   std::vector<std::unique_ptr<DpdkNic>> nics;
   for (const std::string &device : devices) {
-    nics.push_back(DpdkNic::attach(driver, device, promiscuous, why));
+    nics.push_back(DpdkNic::attach(driver, device, settings, why));
     if (!nics.back()) return false;
   }
   for (size_t k = 0; k < found_count; ++k) {
-    nics.push_back(DpdkNic::open(driver, found[k], promiscuous, "", why));
+    nics.push_back(DpdkNic::open(driver, found[k], settings, "", why));
     if (!nics.back()) return false;
   }
   if (nics.empty()) {

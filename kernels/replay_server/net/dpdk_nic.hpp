@@ -20,15 +20,21 @@ const accel_rl_dpdk_driver *load_dpdk(std::string *why);
 bool start_dpdk(const accel_rl_dpdk_driver *driver, const std::vector<std::string> &arguments,
                 std::string *why);
 
+struct PortSettings {
+  bool promiscuous = false;
+  uint16_t mtu = ACCEL_RL_DPDK_USUAL_MTU;
+};
+
 class DpdkNic : public Nic {
  public:
   // A port by its number in DPDK, which has been started. `device`: the name of a virtual one and
   // its arguments, for those who want to know.
   static std::unique_ptr<DpdkNic> open(const accel_rl_dpdk_driver *driver, uint16_t number,
-                                       bool promiscuous, std::string device, std::string *why);
+                                       const PortSettings &settings, std::string device,
+                                       std::string *why);
   // A virtual device, as "net_memif0,role=client,id=3".
   static std::unique_ptr<DpdkNic> attach(const accel_rl_dpdk_driver *driver,
-                                         const std::string &device, bool promiscuous,
+                                         const std::string &device, const PortSettings &settings,
                                          std::string *why);
   ~DpdkNic() override { driver_->close(port_); }
   DpdkNic(const DpdkNic &) = delete;
@@ -60,7 +66,7 @@ class DpdkNic : public Nic {
 
 // Starts DPDK with a command line's arguments and opens every port that they name: first virtual
 // devices, in their order, then those that DPDK found. False with `why`.
-bool open_dpdk_nics(const std::vector<std::string> &arguments, bool promiscuous,
+bool open_dpdk_nics(const std::vector<std::string> &arguments, const PortSettings &settings,
                     std::vector<std::unique_ptr<DpdkNic>> *out, std::string *why);
 
 }  // namespace accel_rl::replay

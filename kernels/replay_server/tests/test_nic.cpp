@@ -37,11 +37,12 @@ constexpr uint64_t second = 1000000;
 // Both ends of a line; near is the server's.
 struct Cable {
   Line to_server, to_client;
+  size_t mtu = 1500;
   std::unique_ptr<Nic> near(uint8_t last) {
-    return std::make_unique<End>(&to_server, &to_client, last);
+    return std::make_unique<End>(&to_server, &to_client, last, mtu);
   }
   std::unique_ptr<Nic> far(uint8_t last) {
-    return std::make_unique<End>(&to_client, &to_server, last);
+    return std::make_unique<End>(&to_client, &to_server, last, mtu);
   }
 };
 
@@ -134,6 +135,21 @@ void test_exchanges(const Hosts &hosts) {
   CHECK(serving.counters().malformed == 0 &&
             serving.counters().arp + serving.counters().solicitations == 2,
         "counters");
+}
+
+// Frames go in packets as large as the MTU allows, and no larger.
+void test_mtu(const Hosts &hosts) {
+  for (const size_t mtu : {size_t{1280}, size_t{1500}, size_t{9000}}) {
+    Cable cable;
+    cable.mtu = mtu;
+    Serving serving(hosts, {&cable});
+    Client client(hosts, cable.far(1), hosts.client, 1111);
+    client.hello();
+    client.echo(100000);
+    serving.stop();
+    for (const Line *line : {&cable.to_server, &cable.to_client})
+      CHECK(line->largest == mtu + 14, "%zu bytes at an MTU of %zu", line->largest, mtu);
+  }
 }
 
 // Between two hosts: what they say to each other passes unchanged, what they ask the server does
@@ -288,6 +304,7 @@ int main() {
   for (const Hosts &hosts : {ipv4, ipv6}) {
     test_exchanges(hosts);
     test_in_network(hosts);
+    test_mtu(hosts);
   }
   test_faults();
   return finish();

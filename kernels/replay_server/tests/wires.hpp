@@ -21,13 +21,15 @@ using Packet = std::vector<uint8_t>;
 struct Line {
   std::mutex mutex;
   std::deque<Packet> packets;
-  size_t most = 256;  // what is more is lost
+  size_t most = 256;   // what is more is lost
+  size_t largest = 0;  // of all packets, in bytes
   bool cut = false;
 };
 
 class End : public Nic {
  public:
-  End(Line *in, Line *out, uint8_t last) : in_(in), out_(out), mac_{2, 0, 0, 0, 0, last} {}
+  End(Line *in, Line *out, uint8_t last, size_t mtu = 1500)
+      : in_(in), out_(out), mac_{2, 0, 0, 0, 0, last}, mtu_(mtu) {}
 
   size_t receive(Part *packets, size_t most) override {
     const std::lock_guard<std::mutex> lock(in_->mutex);
@@ -47,13 +49,14 @@ class End : public Nic {
     for (size_t k = 0; k < count; ++k)
       whole.insert(whole.end(), parts[k].bytes, parts[k].bytes + parts[k].count);
     const std::lock_guard<std::mutex> lock(out_->mutex);
+    out_->largest = std::max(out_->largest, whole.size());
     if (whole.size() > mtu() + 14 || out_->packets.size() >= out_->most) return false;
     out_->packets.push_back(std::move(whole));
     return true;
   }
   void flush() override {}
   const Mac &mac() const override { return mac_; }
-  size_t mtu() const override { return 1500; }
+  size_t mtu() const override { return mtu_; }
   bool link() override {
     const std::lock_guard<std::mutex> lock(in_->mutex);
     return !in_->cut;
@@ -62,6 +65,7 @@ class End : public Nic {
  private:
   Line *in_, *out_;
   Mac mac_;
+  size_t mtu_;
   std::vector<Packet> held_;
 };
 

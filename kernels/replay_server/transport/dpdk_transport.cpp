@@ -29,7 +29,8 @@ std::unique_ptr<NicTransport> open_dpdk(Handler *handler, const DpdkSettings &se
     return nullptr;
   }
   std::vector<std::unique_ptr<DpdkNic>> nics;
-  if (!open_dpdk_nics(settings.arguments, settings.forwards, &nics, why)) return nullptr;
+  if (!open_dpdk_nics(settings.arguments, {settings.forwards, settings.mtu}, &nics, why))
+    return nullptr;
   if (settings.forwards && nics.size() != 2) {
     *why = "in_network takes two ports of DPDK, got " + std::to_string(nics.size());
     return nullptr;

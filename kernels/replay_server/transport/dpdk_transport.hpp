@@ -15,6 +15,7 @@ struct DpdkSettings {
   std::vector<std::string> arguments;  // of DPDK's environment, as in its command lines
   std::string address;                 // IPv4 or IPv6, of this server at all its ports
   uint16_t port = 0;                   // UDP
+  uint16_t mtu = 1500;
   bool forwards = false;
   bool secret = false;  // clients have to prove one
   DatagramSettings datagrams;

@@ -1,7 +1,5 @@
 #include "nic_transport.hpp"
 
-#include <algorithm>
-
 namespace accel_rl::replay {
 
 NicTransport::NicTransport(Handler *handler, std::vector<std::unique_ptr<Nic>> nics,
@@ -68,8 +66,7 @@ void NicTransport::flush() {
 }
 
 uint32_t NicTransport::slice_bytes(const Address &to) const {
-  const size_t room = ports_[place(to).nic]->stack.datagram_bytes() - header_bytes;
-  return static_cast<uint32_t>(std::min<size_t>(room, usual_slice));
+  return largest_slice(ports_[place(to).nic]->stack.datagram_bytes());
 }
 
 NetCounters NicTransport::counters() const {

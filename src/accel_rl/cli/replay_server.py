@@ -137,6 +137,9 @@ def replay_server(
         typer.Option(metavar="ADDRESS", help="The server's, at DPDK's ports: of IPv4 or IPv6."),
     ] = "169.254.77.1",
     dpdk_port: Annotated[int, typer.Option(min=1, max=65_535, help="And its UDP port.")] = 7077,
+    dpdk_mtu: Annotated[
+        int, typer.Option(min=1280, max=9000, help="And the MTU: above 1500 for jumbo frames.")
+    ] = 1500,
     in_network: Annotated[
         bool, typer.Option("--in-network", help="Pass on what is for others, at two ports.")
     ] = False,
@@ -201,6 +204,7 @@ def replay_server(
                 dpdk=None if dpdk is None else shlex.split(dpdk),
                 dpdk_address=dpdk_address,
                 dpdk_port=dpdk_port,
+                dpdk_mtu=dpdk_mtu,
                 in_network=in_network,
                 **chosen,
             )

@@ -75,6 +75,8 @@ class Namespaces(Closing):
         other: str,
         other_device: str,
         other_address: str | None = None,
+        *,
+        mtu: int = 1500,
     ) -> None:
         """Join two namespaces by a pair of devices; one without an address is for DPDK."""
         there = f"/proc/{os.getpid()}/fd/{self._files[other]}"
@@ -89,7 +91,7 @@ class Namespaces(Closing):
                 # Nobody else has it: an IPv6 address need not wait for duplicates to be detected.
                 unique = ("nodad",) if ":" in given else ()
                 self._ip(where, "addr", "add", given, "dev", end, *unique)
-            self._ip(where, "link", "set", end, "up")
+            self._ip(where, "link", "set", end, "mtu", str(mtu), "up")
 
     def switch(self, name: str, devices: Sequence[str]) -> None:
         """Join devices of a namespace by the kernel's Ethernet switch."""

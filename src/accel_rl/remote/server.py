@@ -13,6 +13,7 @@ from accel_rl.remote.holding import SnapshotPlace
 from accel_rl.remote.module import native
 
 LEAST_SECRET_BYTES = 16
+DPDK_MTUS = (1280, 9000)  # from what IPv6 demands to usual jumbo frames
 Idle = Literal["block", "spin", "yield", "sleep"]
 Durability = Literal["none", "snapshot", "log"]
 DURABILITIES: tuple[Durability, ...] = get_args(Durability)
@@ -45,6 +46,7 @@ class ReplayServer(Closing):
         dpdk: Sequence[str] | None = None,
         dpdk_address: str = "169.254.77.1",
         dpdk_port: int = 7077,
+        dpdk_mtu: int = 1500,
         in_network: bool = False,
         idle: Idle = "block",
         **settings: int,
@@ -74,6 +76,7 @@ class ReplayServer(Closing):
             Ports other than memif sockets need a secret. See docs/replay-dpdk.md.
           dpdk_address: IPv4 or IPv6 address of the server on those ports.
           dpdk_port: UDP port of the server on those ports.
+          dpdk_mtu: maximum transmission unit of those ports, 1,280 to 9,000 bytes.
           in_network: the two DPDK ports lie in a network's path: the server forwards packets that
             are not addressed to it from one port to the other.
           idle: action of the serving thread when there is no work. "block": poll for `linger_us`
@@ -101,6 +104,7 @@ class ReplayServer(Closing):
         if in_network and dpdk is None:
             raise ValueError("in_network takes dpdk, whose two ports are in the path")
         whole("dpdk_port", dpdk_port, 1, (1 << 16) - 1)
+        whole("dpdk_mtu", dpdk_mtu, *DPDK_MTUS)
         if (tls_certificate is None) != (tls_key is None) or (tls_key and host is None):
             raise ValueError("tls_certificate, tls_key and host must be given together")
         if host is None and udp_port is not None:
@@ -143,7 +147,7 @@ class ReplayServer(Closing):
                 self.addresses.append(f"shm:{os.fspath(shm_path)}")
             if dpdk is not None:
                 self.addresses += self._server.listen_dpdk(
-                    list(dpdk), dpdk_address, dpdk_port, in_network
+                    list(dpdk), dpdk_address, dpdk_port, dpdk_mtu, in_network
                 )
         except BaseException:
             self.close()
