@@ -162,15 +162,13 @@ bool UdpWire::refused() {
 uint32_t UdpWire::slice_bytes(const Address &to) const {
   const auto *peer = reinterpret_cast<const sockaddr *>(to.bytes.data());
   if (is_loopback(peer)) return loopback_slice;
+  // Disconnected first, as the last way may begin at another of this host's addresses.
+  const sockaddr nobody = {AF_UNSPEC, {}};
   size_t bytes = 0;
-  if (connected_) {
+  if (connected_)
     bytes = path_bytes(file_, peer->sa_family);
-  } else if (connect(route_, peer, to.size) == 0) {
+  else if (connect(route_, &nobody, sizeof nobody) == 0 && connect(route_, peer, to.size) == 0)
     bytes = path_bytes(route_, peer->sa_family);
-    // The next way may begin at another of this host's addresses.
-    const sockaddr nobody = {AF_UNSPEC, {}};
-    connect(route_, &nobody, sizeof nobody);
-  }
   return bytes > 0 ? largest_slice(bytes) : usual_slice;
 }
 
