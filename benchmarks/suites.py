@@ -24,4 +24,5 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "amper_tuned": (),
     "compile_time": (),
     "lowering": (),
+    "growth": (),
 }

@@ -14,7 +14,7 @@
 
 enum {
   LEAF_ROW = 8,
-  MOST_MIDDLE_ROW = 1 << 14,
+  MOST_MIDDLE_ROW = 16,
   CHUNK = 256,  // items whose nodes are kept at a time
   MOST_BUFFERS = 14,
   SMALL = 1 << 14,  // nodes: below this a call is not worth another thread's while
@@ -51,10 +51,8 @@ static float sum_row(const float *row, int32_t width) {
   if (width == 2) return row[0] + row[1];
   if (width == 4) return sum_4(row);
   if (width == 8) return sum_8(row);
-  width /= 2;
-  for (int32_t j = 0; j < width; ++j) halves[j] = row[j] + row[j + width];
-  for (; width > 8; width /= 2)
-    for (int32_t j = 0; j < width / 2; ++j) halves[j] += halves[j + width / 2];
+  for (int32_t j = 0; j < MOST_MIDDLE_ROW / 2; ++j)
+    halves[j] = row[j] + row[j + MOST_MIDDLE_ROW / 2];
   return sum_8(halves);
 }
 
@@ -204,12 +202,10 @@ static inline int32_t choose_8(const float *row, float *rest) {
 }
 
 static int32_t choose(const float *row, int32_t width, float *rest) {
-  int32_t at = 0;
-  for (; width > 8; width /= 2)
-    at += width / 2 *
-          go(rest, sum_row(row + at, width / 2), sum_row(row + at + width / 2, width / 2));
-  if (width == 8) return at + choose_8(row + at, rest);
-  return width == 4 ? choose_4(row, rest) : go(rest, row[0], row[1]);
+  if (width == 2) return go(rest, row[0], row[1]);
+  if (width == 4) return choose_4(row, rest);
+  const int32_t at = width == 8 ? 0 : 8 * go(rest, sum_8(row), sum_8(row + 8));
+  return at + choose_8(row + at, rest);
 }
 
 typedef struct {

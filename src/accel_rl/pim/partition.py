@@ -1,6 +1,7 @@
 """Partition of logged experience over DPUs, and the encoded rows that backends load."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -83,15 +84,29 @@ def partition(
     whole("lanes", lanes, 1)
     check_indices(transitions, num_states, num_actions)
     lengths = chunk_lengths(num_rows, num_dpus)
-    # The padding of a shorter chunk reads the next chunk, or repeats the log's last transition.
-    starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
-    index = np.minimum(starts[:, None] + np.arange(lengths[0]), num_rows - 1)
+    cut = functools.partial(_cut, num_dpus=num_dpus)
     if by == "time":
-        columns = jax.tree.map(lambda column: jnp.asarray(column)[index], transitions)
+        columns = jax.tree.map(cut, transitions)
         return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
     order, runs = _by_entry(transitions, num_states, num_actions, num_dpus, lanes)
-    columns = jax.tree.map(lambda column: jnp.asarray(column)[order[index]], transitions)
+    columns = jax.tree.map(lambda column: cut(jnp.asarray(column)[order]), transitions)
     return Chunks(columns, jnp.asarray(lengths), num_states, num_actions, lanes, runs)
+
+
+def _cut(column: Array, num_dpus: int) -> Array:
+    """Cut a column [N] into [D, T]; a shorter chunk ends with the next transition, or the last.
+
+    By reshapes alone: an index of the rows would take more memory than a column, and longer.
+    """
+    column = jnp.asarray(column)
+    rest, longer = divmod(column.shape[0], num_dpus)
+    if not longer:
+        return column.reshape(num_dpus, rest)
+    split = longer * (rest + 1)
+    shorter = column[split:].reshape(-1, rest)
+    behind = jnp.append(shorter[1:, 0], column[-1])
+    padded = jnp.concatenate([shorter, behind[:, None]], axis=1)
+    return jnp.concatenate([column[:split].reshape(longer, rest + 1), padded])
 
 
 def _by_entry(

@@ -20,7 +20,8 @@ from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
 LEAF_ROW = 8  # leaves under the lowest inner node
-MOST_HEAP_LEAVES = 2**13
+MOST_MIDDLE_ROW = 16  # a draw reads the whole row
+HEAP_LEAVES = 2**13  # most of them, until middle rows would be longer
 NUM_WORDS = 2  # rows of random words that a draw takes
 STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its node's sum
 
@@ -41,7 +42,8 @@ class SumTree:
 def init(capacity: int) -> SumTree:
     """Return a tree over `capacity` leaves, all 0."""
     rows = -(-capacity // LEAF_ROW)
-    heap_leaves = min(_power_of_two(-(-rows // 2)), MOST_HEAP_LEAVES)
+    heap_leaves = min(_power_of_two(-(-rows // 2)), HEAP_LEAVES)
+    heap_leaves = max(heap_leaves, _power_of_two(-(-rows // MOST_MIDDLE_ROW)))
     # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
     middle = _power_of_two(max(-(-rows // heap_leaves), 2))
     return SumTree(
