@@ -11,10 +11,8 @@ version of jaxlib; under another nothing is compared. C kernels are switched off
 
 import argparse
 import functools
-import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import jaxlib
+import kept_counts
 import numpy as np
 import training_ours
 import training_settings
@@ -31,11 +30,9 @@ from tabular_systems import Log
 from tabular_systems import Problem as Rows
 
 from accel_rl import envs, tabular, train
-from accel_rl.io import atomic_write
 from accel_rl.types import TabularTransition
 
 KEPT = Path(__file__).resolve().parent / "costs.json"
-SLACK = 1.05
 CAPACITY, BATCH, STEPS = 4096, 64, 8
 ROWS, DPUS = 4096, 8
 
@@ -101,29 +98,7 @@ def main() -> None:
     keep = parser.parse_args().keep
     os.environ["ACCEL_RL_KERNELS"] = ""
     found = {name: Cost.of(lower())._asdict() for name, lower in lowered_programs()}
-    if keep:
-        with atomic_write(KEPT, "w") as file:
-            file.write(json.dumps({"jaxlib": jaxlib.__version__, "costs": found}, indent=1) + "\n")
-        return
-    kept = json.loads(KEPT.read_text())
-    if kept["jaxlib"] != jaxlib.__version__:
-        print(f"kept counts are of jaxlib {kept['jaxlib']}, this is {jaxlib.__version__}")
-        return
-    failures = compare(kept["costs"], found)
-    print("\n".join(failures) or f"{len(found)} programs cost what they did")
-    sys.exit(bool(failures))
-
-
-def compare(kept: dict[str, dict[str, int]], found: dict[str, dict[str, int]]) -> list[str]:
-    """Return what is missing, new, or costs more than it did."""
-    names = kept.keys() ^ found.keys()
-    failures = [f"{name}: kept or found, but not both: --keep" for name in sorted(names)]
-    for name in kept.keys() & found.keys():
-        for what, before in kept[name].items():
-            now = found[name][what]
-            if now > before * SLACK:
-                failures.append(f"{name}: {what}: {now:,}, not {before:,}")
-    return failures
+    kept_counts.check(KEPT, f"jaxlib {jaxlib.__version__}", found, keep)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ def test_programs_cost_what_they_did():
 
 def test_what_grew_by_more_than_the_slack_is_told(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPT.parent)
-    import costs
+    import kept_counts
 
     kept = {"a": {"bytes": 100, "operations": 0}, "gone": {"bytes": 1}}
     found = {"a": {"bytes": 105, "operations": 0}, "new": {"bytes": 1}}
-    told = costs.compare(kept, found)
+    told = kept_counts.compare(kept, found)
     assert [text.split(":")[0] for text in told] == ["gone", "new"]
     found["a"] = {"bytes": 106, "operations": 1}
-    assert [text.split(", ")[0] for text in costs.compare(kept, found)[2:]] == [
+    assert [text.split(", ")[0] for text in kept_counts.compare(kept, found)[2:]] == [
         "a: bytes: 106",
         "a: operations: 1",
     ]

@@ -1,0 +1,69 @@
+"""Instructions that native code executes in its tests, against kept values: no noise moves them.
+
+    python benchmarks/instructions.py FOLDER [--keep]
+
+FOLDER holds the native tests as they are shipped, such as `build/native-shipped` of `make native`.
+Their inputs come from fixed seeds. Valgrind counts the instructions within some functions alone;
+whether results are right is not looked at, as it knows no mode without subnormal numbers. A
+count may be 5 % more than that in `instructions.json`, which `--keep` writes anew: an increase that
+is meant, or a test of more cases, goes there, with its reason in the commit. The counts are of one
+compiler and architecture; of others nothing is compared. Of tabular kernels the form that every
+processor runs is counted.
+"""
+
+import argparse
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import kept_counts
+
+KEPT = Path(__file__).resolve().parent / "instructions.json"
+
+
+class Counted(NamedTuple):
+    """Test, by its path in the folder, and the functions whose instructions count."""
+
+    test: str
+    functions: str  # Valgrind's pattern
+
+
+PROGRAMS = {
+    "PER's sum tree": Counted("tests/test_sum_tree", "accel_rl_sum_tree_*"),
+    "tabular passes": Counted("tests/test_passes", "arl_run_*_base"),
+    "merges of tables": Counted("tests/test_merge", "arl_merge*"),
+    "replay server, sum tree": Counted("replay_server/tests/replay_test_tree", "*SumTree::*"),
+    "replay server, table": Counted("replay_server/tests/replay_test_table", "*Table::*"),
+    "replay server, AMPER": Counted("replay_server/tests/replay_test_amper", "*AmperSearch::*"),
+    "replay server, parser": Counted("replay_server/tests/replay_test_protocol", "*replay::parse_*"),
+}
+
+
+def count(folder: Path, counted: Counted) -> int:
+    """Return the instructions of a test within its functions."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    command += [f"--toggle-collect={counted.functions}", str(folder / counted.test)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if found is None or int(found[1]) == 0:
+        raise RuntimeError(f"{counted.test}: nothing was counted in {counted.functions}: "
+                           f"{done.stdout}{done.stderr}")  # fmt: skip
+    return int(found[1])
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="build of the native tests as shipped")
+    parser.add_argument("--keep", action="store_true", help="write the counts to instructions.json")
+    options = parser.parse_args()
+    found = {name: {"instructions": count(options.folder, each)} for name, each in PROGRAMS.items()}
+    compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout
+    made_by = f"g++ {compiler.strip()}, {platform.machine()}"
+    kept_counts.check(KEPT, made_by, found, options.keep)
+
+
+if __name__ == "__main__":
+    main()
