@@ -12,7 +12,8 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr float least_weight = 1e-28F, most_weight = 1e28F;  // so that sums stay finite
-constexpr uint32_t together = 64;  // draws whose items are fetched at once
+constexpr uint32_t together = 64;      // draws whose items are fetched at once
+constexpr size_t bytes_of_work = 256;  // copied in the time of an item of AMPER's search, or so
 
 }  // namespace
 
@@ -34,7 +35,10 @@ uint64_t Table::bytes_needed(const TableConfig &config) {
   return bytes;
 }
 
-Table::Table(const TableConfig &config) : config_(config), limiter_(config.limiter) {}
+Table::Table(const TableConfig &config)
+    : config_(config),
+      item_work_(1 + config.item_bytes() / bytes_of_work),
+      limiter_(config.limiter) {}
 
 bool Table::allocate() {
   return store_.allocate(config_, true) &&
@@ -144,18 +148,21 @@ bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
   const bool is_amper = config_.sampler == Sampler::amper_fr;
   bool whole = true;
   uint32_t last = run->batch;
+  uint64_t spent = 0;
   if (is_amper) {
     whole = run->search.step(tree_, work, out->slots, out->probabilities);
     last = run->search.drawn();
     run->copied = std::min(run->copied, last);  // it may have begun anew
   }
   while (run->copied < last) {
+    if (spent >= work) return false;
     const uint32_t first = run->copied, some = std::min(last - first, together);
     if (config_.sampler == Sampler::prioritised)
       draw_prioritised(run->seed, run->batch, first, some, *out);
     if (config_.sampler == Sampler::uniform) draw_uniform(run->seed, first, some, *out);
     copy(is_amper ? &run->search : nullptr, first, some, out);
     run->copied += some;
+    spent += some * item_work_;
   }
   out->size = size_;
   out->total = total();
@@ -191,7 +198,9 @@ void Table::draw_prioritised(uint64_t seed, uint32_t batch, uint32_t first, uint
     positions[k] = (first + k + uniform_draw(seed, first + k)) / batch * total;
   tree_.find(positions, count, out.slots + first);
   for (uint32_t k = first; k < first + count; ++k)
-    out.probabilities[k] = static_cast<double>(tree_.weights()[out.slots[k]]) / total;
+    // 0 of 0 where others took all weights between two turns of this sample.
+    out.probabilities[k] =
+        total > 0 ? static_cast<double>(tree_.weights()[out.slots[k]]) / total : 0;
 }
 
 void Table::draw_uniform(uint64_t seed, uint32_t first, uint32_t count,

@@ -70,7 +70,9 @@ class Table {
   // The same in steps, between which the table may change: each item is drawn and copied in one of
   // them. Of amper_fr a step looks at about `work` items; of the others it is all of the sample.
   Status begin_sample(uint64_t seed, uint32_t batch, SampleRun *run);
-  bool continue_sample(uint64_t work, SampleRun *run, SampleOut *out);  // true when it is whole
+  // Do about so much work, in items of AMPER's search; true when it is whole. What changes between
+  // two calls counts for the draws that are left.
+  bool continue_sample(uint64_t work, SampleRun *run, SampleOut *out);
 
   // Also bad_slot. A slot that is there twice gets the last of its priorities.
   Status update(uint32_t count, const uint32_t *slots, const uint32_t *generations,
@@ -106,8 +108,9 @@ class Table {
 
   TableConfig config_;
   Store store_;
-  SumTree tree_;   // not for uniform
-  SampleRun run_;  // of sample()
+  SumTree tree_;            // not for uniform
+  uint64_t item_work_ = 1;  // of copying an item
+  SampleRun run_;           // of sample()
   Limiter limiter_;
   Shadow shadow_;  // while a snapshot is written
   uint32_t size_ = 0, cursor_ = 0;

@@ -13,9 +13,10 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr size_t first_bytes = size_t{64} << 10;  // of a connection's buffer
-constexpr size_t turn_bytes = size_t{1} << 20;    // received before others have their turn
-constexpr uint64_t turn_us = 1000;                // of work likewise; a request is not cut
+constexpr size_t first_bytes = size_t{64} << 10;   // of a connection's buffer
+constexpr size_t turn_bytes = size_t{1} << 20;     // received before others have their turn
+constexpr size_t piece_bytes = size_t{256} << 10;  // sent between two looks at the clock
+constexpr uint64_t turn_us = 1000;                 // of work likewise; a request is not cut
 constexpr size_t backpressure_bytes = size_t{256}
                                       << 10;  // of replies, before requests are left waiting
 
@@ -131,7 +132,7 @@ void EventLoop::receive(Connection &connection) {
     }
     FrameBuffer &in = connection.in;
     if (!make_room(connection)) return;
-    const size_t before = in.size(), room = in.capacity() - before;
+    const size_t before = in.size(), room = std::min(in.capacity() - before, turn_bytes);
     const ssize_t got = connection.stream->receive(in.data() + before, room);
     if (got <= 0) {
       if (got < 0 && would_block()) return;
@@ -200,7 +201,8 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
-    const ssize_t put = connection.stream->send(frame->data(), frame->size());
+    const ssize_t put =
+        connection.stream->send(frame->data(), std::min(frame->size(), piece_bytes));
     if (put < 0 && !would_block()) return disconnect(connection, false);
     sent = put < 0 ? 0 : static_cast<size_t>(put);
     handler_->counters().bytes_out += sent;
@@ -263,8 +265,9 @@ void EventLoop::flush(Connection &connection) {
   if (applies_backpressure(connection))
     connection.read_ms = now_ms_;  // it could not send anything meanwhile
   while (connection.sent < out.size()) {
+    const size_t left = out.size() - connection.sent;
     const ssize_t put =
-        connection.stream->send(out.data() + connection.sent, out.size() - connection.sent);
+        connection.stream->send(out.data() + connection.sent, std::min(left, piece_bytes));
     if (put < 0) {
       if (!would_block()) return disconnect(connection, false);
       break;
@@ -272,6 +275,7 @@ void EventLoop::flush(Connection &connection) {
     connection.sent += static_cast<size_t>(put);
     connection.write_ms = now_ms_;
     handler_->counters().bytes_out += static_cast<size_t>(put);
+    if (turn_is_over()) break;
   }
   if (connection.sent == out.size()) {
     out.release();
