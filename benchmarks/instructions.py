@@ -37,7 +37,9 @@ PROGRAMS = {
     "replay server, sum tree": Counted("replay_server/tests/replay_test_tree", "*SumTree::*"),
     "replay server, table": Counted("replay_server/tests/replay_test_table", "*Table::*"),
     "replay server, AMPER": Counted("replay_server/tests/replay_test_amper", "*AmperSearch::*"),
-    "replay server, parser": Counted("replay_server/tests/replay_test_protocol", "*replay::parse_*"),
+    "replay server, parser": Counted(
+        "replay_server/tests/replay_test_protocol", "*replay::parse_*"
+    ),
 }
 
 
