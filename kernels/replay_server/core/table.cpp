@@ -138,6 +138,7 @@ Status Table::begin_sample(uint64_t seed, uint32_t batch, SampleRun *run) {
   refused_ += status == Status::bad_count;
   if (status != Status::ok) return status;
   run->seed = seed, run->batch = batch, run->copied = 0;
+  run->searched = config_.sampler != Sampler::amper_fr;
   if (config_.sampler == Sampler::amper_fr)
     run->search.begin(config_.amper, tree_, size_, seed, batch);
   limiter_.sampled(batch);
@@ -146,11 +147,10 @@ Status Table::begin_sample(uint64_t seed, uint32_t batch, SampleRun *run) {
 
 bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
   const bool is_amper = config_.sampler == Sampler::amper_fr;
-  bool whole = true;
   uint32_t last = run->batch;
   uint64_t spent = 0;
-  if (is_amper) {
-    whole = run->search.step(tree_, work, out->slots, out->probabilities);
+  if (!run->searched) {
+    run->searched = run->search.step(tree_, work, out->slots, out->probabilities);
     last = run->search.drawn();
     run->copied = std::min(run->copied, last);  // it may have begun anew
   }
@@ -166,7 +166,7 @@ bool Table::continue_sample(uint64_t work, SampleRun *run, SampleOut *out) {
   }
   out->size = size_;
   out->total = total();
-  return whole;
+  return run->searched;
 }
 
 // Copy the items of draws `first` on, of a search where that is what draws them.

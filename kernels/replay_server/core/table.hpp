@@ -35,6 +35,7 @@ struct SampleOut {
 struct SampleRun {
   uint64_t seed = 0;
   uint32_t batch = 0, copied = 0;
+  bool searched = true;  // what AMPER looks for is found: items are left to be copied
   AmperSearch search;
 };
 
@@ -67,11 +68,10 @@ class Table {
   // A batch may be larger than the table: draws are with replacement.
   Status can_sample(uint32_t batch) const;
   Status sample(uint64_t seed, uint32_t batch, SampleOut *out);
-  // The same in steps, between which the table may change: each item is drawn and copied in one of
-  // them. Of amper_fr a step looks at about `work` items; of the others it is all of the sample.
+  // The same in steps, between which the table may change: each item is copied in one of them.
   Status begin_sample(uint64_t seed, uint32_t batch, SampleRun *run);
-  // Do about so much work, in items of AMPER's search; true when it is whole. What changes between
-  // two calls counts for the draws that are left.
+  // Look at about `work` items of AMPER's search, and copy for about as long; true when it is
+  // whole. What changes between two calls counts for the draws that are left.
   bool continue_sample(uint64_t work, SampleRun *run, SampleOut *out);
 
   // Also bad_slot. A slot that is there twice gets the last of its priorities.

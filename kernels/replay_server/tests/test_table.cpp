@@ -136,7 +136,37 @@ static void test_configurations() {
   refused(wrong, "max_diff NaN");
 }
 
+// A sample in steps is that of one call, where copying takes longer than drawing.
+static void test_steps() {
+  constexpr uint32_t capacity = 300, batch = 512, bytes = 28224;
+  for (const Sampler sampler : {Sampler::uniform, Sampler::prioritised, Sampler::amper_fr}) {
+    TableConfig wanted = config(sampler, capacity);
+    wanted.columns = {{"frame", Dtype::u1, {bytes}}};
+    const auto made = table(wanted);
+    std::vector<std::byte> frames(size_t{capacity} * bytes);
+    std::vector<float> priorities(capacity);
+    for (uint32_t k = 0; k < capacity; ++k) {
+      memset(frames.data() + size_t{k} * bytes, static_cast<int>(k & 0xFF), bytes);
+      priorities[k] = 1.0F + static_cast<float>(k % 7);
+    }
+    const std::byte *column = frames.data();
+    CHECK(made->push(capacity, &column, priorities.data()) == Status::ok, "no push");
+    Drawn once(batch), steps(batch);
+    std::vector<std::byte> whole(size_t{batch} * bytes), pieces(whole.size());
+    std::byte *into[] = {whole.data(), pieces.data()};
+    once.out.columns = into, steps.out.columns = into + 1;
+    CHECK(made->sample(3, batch, &once.out) == Status::ok, "no sample");
+    SampleRun run;
+    CHECK(made->begin_sample(3, batch, &run) == Status::ok, "no sample");
+    uint32_t taken = 1;
+    while (!made->continue_sample(8192, &run, &steps.out)) ++taken;
+    CHECK(taken >= 4, "%u steps", taken);
+    CHECK(same(once, steps) && whole == pieces, "another sample of %d", static_cast<int>(sampler));
+  }
+}
+
 int main() {
+  test_steps();
   for (const Sampler sampler : {Sampler::uniform, Sampler::prioritised, Sampler::amper_fr})
     test_ring(sampler);
   test_refusals();

@@ -87,10 +87,11 @@ class Costs:
     bookkeeping: float
     """Overhead of the executor around each step, in seconds."""
     stretch: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Executor -> ratio of measured to simulated iteration time, the median over trials. It covers
+    """Executor -> ratio of measured to predicted iteration time, the median over the profile's
+    trials. It covers
     what pairs of steps do not show: three or more concurrent threads, and the interpreter lock."""
     trials: dict[Key, float] = dataclasses.field(default_factory=dict)
-    """Ratio of measured to simulated iteration time of each tried mapping, by `trial_key`."""
+    """Ratio of measured to predicted iteration time of each tried mapping, by `trial_key`."""
     links: dict[str, DeviceLink] = dataclasses.field(default_factory=dict)
     """Link from host memory to each executable device, by name. The costs of steps already include
     their transfers."""
@@ -112,7 +113,7 @@ class Costs:
         return self.slowdowns.get(self.key(mapping, step, other), 1.0)
 
     def stretched(self, mapping: Mapping) -> float:
-        """Return the factor on simulated time: of the mapping's trial, else of its executor."""
+        """Return the factor on predicted time: of the mapping's trial, else of its executor."""
         own = self.trials.get(trial_key(mapping, self.alike))
         return self.stretch.get(mapping.executor, 1.0) if own is None else own
 

@@ -33,7 +33,12 @@ def trial(
     costs: Costs,
     seconds: float,
 ) -> Trial:
-    """Run an executable mapping, `seconds` a row or so."""
+    """Run an executable mapping, `seconds` a row or so.
+
+    Raises:
+      KeyboardInterrupt: if it was interrupted.
+      RuntimeError: if it ended early otherwise: no time of it is known.
+    """
     config, schedule = experiment.configuration, experiment.program.schedule
     bare = dataclasses.replace(costs, stretch={}, trials={})
     predicted = estimate(mapping, bare, schedule, 1).seconds
@@ -46,6 +51,10 @@ def trial(
     period = max(2, int(seconds / predicted)) * schedule.steps
     steps = short.program.schedule.warmup * schedule.steps + ROWS * period
     ran = run(short, mapping, jax.random.key(0), steps, devices=devices, period=period)
+    if ran.ended == "interrupted":
+        raise KeyboardInterrupt
+    if ran.ended != "done":
+        raise RuntimeError(f"a trial of {mapping} ended: {ran.ended}")
     return Trial(ran.seconds, ran.spread, ran.seconds / predicted)
 
 

@@ -1,9 +1,10 @@
 """Sum tree for CPUs: a binary heap over narrow rows of leaves, recomputed, never adjusted.
 
 Each update recomputes parents as sums of their children, so that rounding errors do not accumulate.
-The heap is small enough for XLA's CPU backend to compile loops over it to native code; below it are
-two levels of rows. Descent adds random bits below its position's last bit halfway down the heap and
-again below it, because one float32 cannot tell the items of a large buffer apart.
+Up to 2^20 items the heap is small enough for XLA's CPU backend to compile loops over it to native
+code; below it are two levels of rows. Descent adds random bits below its position's last bit
+halfway down the heap and again below it, because one float32 cannot tell the items of a large
+buffer apart.
 
 Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
 """

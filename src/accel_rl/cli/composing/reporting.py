@@ -22,7 +22,7 @@ class _SavedEstimate:
     predicted_iteration_seconds: float
     predicted_samples_per_second: float
     modelled_samples_per_joule: float | None
-    stretch: float | None
+    stretch: float
     costs: str
 
 
