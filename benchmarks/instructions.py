@@ -7,7 +7,7 @@ Their inputs come from fixed seeds. Valgrind counts the instructions within some
 whether results are right is not looked at, as it knows no mode without subnormal numbers. A
 count may be 5 % more than that in `instructions.json`, which `--keep` writes anew: an increase that
 is meant, or a test of more cases, goes there, with its reason in the commit. The counts are of one
-compiler and architecture; of others nothing is compared. Of tabular kernels the form that every
+compiler, C library and processor; of others nothing is compared. Of tabular kernels the form that every
 processor runs is counted.
 """
 
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kept_counts
+
+from accel_rl.io.machine import cpu_name
 
 KEPT = Path(__file__).resolve().parent / "instructions.json"
 
@@ -64,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     found = {name: {"instructions": count(options.folder, each)} for name, each in PROGRAMS.items()}
     compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout
-    made_by = f"g++ {compiler.strip()}, {platform.machine()}"
+    made_by = f"g++ {compiler.strip()}, {' '.join(platform.libc_ver())}, {cpu_name()}"
     kept_counts.check(KEPT, made_by, found, options.keep)
 
 
