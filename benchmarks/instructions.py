@@ -7,8 +7,8 @@ Their inputs come from fixed seeds. Valgrind counts the instructions within some
 whether results are right is not looked at, as it knows no mode without subnormal numbers. A
 count may be 5 % more than that in `instructions.json`, which `--keep` writes anew: an increase that
 is meant, or a test of more cases, goes there, with its reason in the commit. The counts are of one
-compiler, C library and processor; of others nothing is compared. Of tabular kernels the form that every
-processor runs is counted.
+compiler, C library and processor; of others nothing is compared. Of tabular kernels the form that
+every processor runs is counted.
 """
 
 import argparse
