@@ -223,7 +223,7 @@ def test_a_plan_holds_what_predictions_rest_on(config, tmp_path):
 
 ESTIMATE = {"mapping": {}, "name": "fused on cpu:0", "costs": "measured"}
 ESTIMATE |= {"predicted_iteration_seconds": 1e-3, "predicted_samples_per_second": 8e3}
-ESTIMATE |= {"modelled_samples_per_joule": None, "stretch": None}
+ESTIMATE |= {"modelled_samples_per_joule": None, "stretch": 1.0}
 PLAN = {"objective": "throughput", "estimates": [ESTIMATE], "refused": {}, "slowdowns": []}
 PLAN |= {"handoff_seconds": 0.0, "bookkeeping_seconds": 0.0, "stretch": {}, "links": {}}
 PLAN |= {"group": None}
