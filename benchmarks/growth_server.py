@@ -4,12 +4,13 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from growth_fit import Case, Curve, resident
 from growth_replay import divisor
+from replay_server_items import p50
 
 from accel_rl import remote
 
@@ -39,23 +40,13 @@ def serving(items: int) -> Iterator[tuple[remote.ReplayServerProcess, remote.Tab
             yield server, spec
 
 
-def p50(call: Callable[[], object], calls: int = CALLS) -> float:
-    """Return the median wall time of a call in microseconds."""
-    taken = []
-    for _ in range(calls):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken) * 1e6)
-
-
 def by_clients(clients: int) -> dict[str, float]:
     """Measure samples by clients that all wait for their replies; each has a thread."""
     with contextlib.ExitStack() as stack:
         server, spec = stack.enter_context(serving(ITEMS))
         links = [stack.enter_context(remote.ReplayClient(server.address)) for _ in range(clients)]
         tables = [link.table(spec) for link in links]
-        alone = p50(lambda: tables[0].sample(0, BATCH))
+        alone = p50(lambda: tables[0].sample(0, BATCH), CALLS)
         taken: list[list[float]] = [[] for _ in tables]
         start = threading.Barrier(clients + 1)
         ended = threading.Event()
@@ -97,9 +88,9 @@ def by_items(items: int) -> dict[str, float]:
             table.update(drawn, priorities)
 
         return {
-            SAMPLE: p50(lambda: table.sample(next(seeds), BATCH)),
-            PUSH: p50(lambda: table.push(some, ones)),
-            SET: p50(update),
+            SAMPLE: p50(lambda: table.sample(next(seeds), BATCH), CALLS),
+            PUSH: p50(lambda: table.push(some, ones), CALLS),
+            SET: p50(update, CALLS),
             HELD: held,
         }
 
