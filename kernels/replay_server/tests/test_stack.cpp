@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "wires.hpp"
+#include "stack_host.hpp"
 
 using namespace wires;
 
@@ -28,32 +28,8 @@ const char datagram[] =
     "02000000000b02000000000a080045000033eb7f400040113b260a0900010a0900029c401ba5001f4ae6"
     "6120646174616772616d206f662032332062797465732e";
 
-// The stack, a line to it, and what it made of a packet.
-struct Host {
-  Line in, out;
-  End nic{&in, &out, 0x0B};
-  Stack stack{&nic, {self, port}};
-  std::vector<std::string> taken;
-  UdpEndpoint from{};
-  size_t foreign = 0;
-
-  void give(const Packet &packet, bool forwards = false, uint64_t now_ms = 1000) {
-    in.packets.push_back(packet);
-    stack.poll(
-        now_ms,
-        [this](const UdpEndpoint &source, const Part &bytes) {
-          from = source;
-          taken.emplace_back(reinterpret_cast<const char *>(bytes.bytes), bytes.count);
-        },
-        forwards ? Stack::Foreign([this](const Part &) { return ++foreign, true; })
-                 : Stack::Foreign());
-  }
-  Packet answer() {
-    if (out.packets.empty()) return {};
-    Packet first = out.packets.front();
-    out.packets.pop_front();
-    return first;
-  }
+struct Host : wires::Host {
+  Host() : wires::Host({self, port}) {}
 };
 
 // The header's checksum made right after a change: plainly, by its definition.

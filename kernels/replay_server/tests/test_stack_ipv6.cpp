@@ -6,42 +6,17 @@
 #include <cstring>
 
 #include "ipv6_packets.hpp"
+#include "stack_host.hpp"
 
 using namespace ipv6_packets;
 
 namespace {
 
-// The stack, a line to it, and what it made of a packet.
-struct Host {
-  Line in, out;
-  End nic{&in, &out, 0x0B};
-  Stack stack;
-  std::vector<std::string> taken;
-  UdpEndpoint from{};
-  size_t foreign = 0;
-
-  explicit Host(const IpAddress &own = self) : stack(&nic, {own, port}) {}
-
-  void give(const Packet &packet, bool forwards = false, uint64_t now_ms = 1000) {
-    in.packets.push_back(packet);
-    stack.poll(
-        now_ms,
-        [this](const UdpEndpoint &source, const Part &bytes) {
-          from = source;
-          taken.emplace_back(reinterpret_cast<const char *>(bytes.bytes), bytes.count);
-        },
-        forwards ? Stack::Foreign([this](const Part &) { return ++foreign, true; })
-                 : Stack::Foreign());
-  }
-  Packet answer() {
-    if (out.packets.empty()) return {};
-    Packet first = out.packets.front();
-    out.packets.pop_front();
-    return first;
-  }
+struct Host : wires::Host {
+  explicit Host(const IpAddress &own = self) : wires::Host({own, port}) {}
 };
 
-// What the stack shall send back, from its address.
+// The stack's reply to the asker, from its address.
 Sent answer_to_asker(Bytes payload) {
   Sent sent;
   sent.to = asker_mac, sent.from = self_mac;
