@@ -30,6 +30,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from common import Report, warn
 from rich.console import Console
+from transports import DPDK
 
 from accel_rl import agents, remote
 from accel_rl.plot import style
@@ -40,7 +41,6 @@ PACKAGES = ("numpy", "jax", "accel-rl")
 SIZES, ACTORS = (40, 1_000, 7_056, 28_224), (1, 2, 4, 8, 16)
 PUSHED, BATCH, PACE = 50, 64, 500.0  # items; items; steps of an actor a second
 MOST_HELD = 64 << 20
-DPDK = ["--no-huge", "--no-pci", "-m", "256"]
 NAMES = {"tcp": "TCP", "udp": "UDP", "unix": "Unix", "shm": "shared memory", "memif": "memif"}
 SAMPLE, UPDATE, SHARE = "sample 64", "update 64", "share of the learner's time"
 

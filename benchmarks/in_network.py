@@ -24,6 +24,7 @@ import numpy as np
 from common import Claim, Report, warn
 from replay_server_items import ALPHA, make_items, p50
 from rich.console import Console
+from transports import DPDK
 
 from accel_rl import remote
 from accel_rl.remote import namespaces
@@ -32,7 +33,6 @@ from accel_rl.remote.module import native
 SECRET = b"what both sides know"
 PACKAGES = ("numpy", "accel-rl")
 CAPACITY, ITEM_BYTES = 16_384, 40
-DPDK = ["--no-huge", "--no-pci", "-m", "256"]
 PATH, FURTHER = "in the path", "one hop further"
 # Least part of the time one hop further that the path is to spare, and what the paper reports.
 SPARED = {

@@ -95,7 +95,7 @@ def test_one_device_learns_the_same_from_the_whole_batches(found):
 @pytest.mark.slow  # XLA's own clock decides that a process has stopped: a busy machine is one, too
 @pytest.mark.parametrize(("ahead", "threads"), [(16, None), pytest.param(400, 4, id="threads")])
 def test_collectives_in_flight_do_not_stop_a_process(ahead, threads):
-    """Waits for results suffice, or two threads for each device; XLA aborts one that has stopped."""
+    """Waits for results suffice, or two threads a device; XLA aborts one that has stopped."""
     given = {name: value for name, value in os.environ.items() if name != "NPROC"}
     given |= {"NPROC": str(threads)} if threads else {}
     with start(WORKER.parent / "collectives_in_flight.py", 2, 400, ahead, env=given) as process:
