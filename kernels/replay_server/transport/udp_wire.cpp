@@ -46,8 +46,8 @@ void UdpWire::open(int file, bool connected) {
     setsockopt(file, SOL_SOCKET, option, &buffer_bytes, sizeof buffer_bytes);
   int granted = 0;
   socklen_t length = sizeof granted;
-  // The kernel's bookkeeping takes part of it, and other peers share it; and what one peer is sent at
-  // once, others wait for.
+  // The kernel's bookkeeping takes part of it, and other peers share it; and what one peer is sent
+  // at once, others wait for.
   if (getsockopt(file, SOL_SOCKET, SO_RCVBUF, &granted, &length) == 0 && granted > 0)
     inbox_bytes_ = static_cast<size_t>(granted) / 16;
   int family = 0;
