@@ -148,6 +148,7 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply, uint64_t now
     used_ms_.push_back(now_ms);
     table_bytes_ += bytes;
     if (log_.active()) log_.add(log_format::request, frame.bytes, frame.header.length);
+    log_.flush();  // who reconnects finds the table, however soon the server is killed
   }
   used_ms_[number] = now_ms;
   const TableConfig &config = tables_[number]->config();

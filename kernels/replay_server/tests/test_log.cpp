@@ -196,6 +196,25 @@ static uint64_t held(Talk *talk) {
   return tables.empty() ? 0 : tables[0]->stats().inserts;
 }
 
+// A table is on the disk when its client hears of it, whatever the interval.
+static void test_a_new_table() {
+  const Folder made;
+  Settings slow = logged();
+  slow.log_ms = 3600000;
+  std::vector<char> killed;
+  {
+    Talk talk(slow);
+    recover(&talk), talk.hello(), talk.open(10), talk.send(push({1}));
+    killed = bytes_of(folder / "snapshot.log.0");
+  }
+  files::remove_all(folder), files::create_directory(folder);
+  write_bytes(folder / "snapshot.log.0", killed);
+  Talk again(slow);
+  recover(&again);
+  CHECK(again.handler.tables().size() == 1 && held(&again) == 0, "%zu tables, %zu items",
+        again.handler.tables().size(), held(&again));
+}
+
 // Items are pushed one in a group: whatever is wrong with a byte, those before it are there.
 static void test_damage() {
   const Folder made;
@@ -365,6 +384,7 @@ int main() {
   folder = files::path(made) / "server";
   test_histories(1);
   test_histories(3);
+  test_a_new_table();
   test_damage();
   test_generations();
   test_full_disk();
