@@ -9,6 +9,8 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr size_t slack_bytes = 4096;  // memory beyond a reply's own that is kept with it
+// Sent for an acknowledgement, whatever credit it gives: others wait meanwhile.
+constexpr size_t answer_bytes = size_t{512} << 10;
 
 }  // namespace
 
@@ -124,7 +126,8 @@ void Datagrams::take_ack(Remote &remote, const uint8_t *bytes, size_t count, con
       if (!send_fragment(remote, exchange, k)) return;
     }
   }
-  send_below(remote, exchange, std::min(ack.credit, ack.next + Received::most_beyond));
+  const uint32_t beyond = exchange.fragments.window(answer_bytes);
+  send_below(remote, exchange, std::min(ack.credit, ack.next + beyond));
 }
 
 void Datagrams::send_below(Remote &remote, Exchange &exchange, uint32_t fragment) {

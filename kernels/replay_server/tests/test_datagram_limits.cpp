@@ -63,13 +63,16 @@ struct Hand {
     return request.session(token).number(number);
   }
   void ask(Request &&request, uint64_t number) { put(whole(numbered(request, number))); }
+  void acknowledge(uint64_t number, const Ack &ack) {
+    uint8_t bytes[body_offset];
+    write_ack(token, number, 0, ack, bytes);
+    put({bytes, bytes + sizeof bytes});
+  }
   // The client has a reply of so many fragments.
   void thank(uint64_t number, uint32_t fragments) {
     Ack all;
     all.complete = true, all.next = fragments;
-    uint8_t ack[body_offset];
-    write_ack(token, number, 0, all, ack);
-    put({ack, ack + sizeof ack});
+    acknowledge(number, all);
   }
   const DatagramCounts &counts() const { return world.server.counts(); }
 };
@@ -151,6 +154,28 @@ static void test_replies_again() {
   hand.put(hand.whole(Request(Op::hello).session(77)));  // of whom it knows it asks for no cookie
   CHECK(hand.last_is(Op::welcome) && hand.last().session == hand.token, "another session");
   CHECK(hand.world.handler.statistics().sessions == 1, "sessions");
+}
+
+// Credit for a whole reply is not taken at once: others wait while the server sends.
+static void test_credit() {
+  Hand hand;
+  hand.world.network.slice = most_slice;
+  hand.greet();
+  hand.ask(opening(20000), 1), hand.ask(push({1}), 2);
+  hand.world.end.sent.clear();
+  hand.ask(sample(1, 40000), 3);
+  Handler &handler = hand.world.handler;
+  while (handler.pending())  // it is drawn in steps
+    handler.serve_waiting(hand.world.now_ms(), [&](Peer &peer, FrameBuffer &frame) {
+      hand.world.end.sent.clear();
+      hand.world.server.deliver(peer, frame);
+    });
+  const size_t first = hand.replies();
+  CHECK(first > 1 && hand.last().fragments > 24, "%zu of %d", first, hand.last().fragments);
+  Ack ack;
+  ack.next = 1, ack.credit = UINT32_MAX;
+  hand.acknowledge(3, ack);
+  CHECK(hand.replies() > first && hand.replies() <= 17, "%zu fragments", hand.replies());
 }
 
 static void test_pieces() {
@@ -381,6 +406,7 @@ int main() {
   test_cookies();
   test_siphash();
   test_replies_again();
+  test_credit();
   test_pieces();
   test_claims();
   test_hogs();

@@ -216,6 +216,7 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
 // Serve those that have been served least, for a turn's time in all: then sockets are looked at
 // again, where somebody may have come who asks for little. The others stay ready.
 void EventLoop::serve_ready() {
+  if (ready_.empty()) return;  // or a loop that spins would read the clock for nothing
   ServiceTime &times = handler_->service_time();
   if (ready_.size() > 1) {
     for (const Ready &each : ready_) times.admit(&each.connection->peer.served_us);

@@ -13,10 +13,10 @@ namespace accel_rl::replay {
 
 namespace {
 
-constexpr size_t first_bytes = size_t{64} << 10;   // of a connection's buffer
-constexpr size_t turn_bytes = size_t{1} << 20;     // received before others have their turn
-constexpr size_t piece_bytes = size_t{256} << 10;  // sent between two looks at the clock
-constexpr uint64_t turn_us = 1000;                 // of work likewise; a request is not cut
+constexpr size_t first_bytes = size_t{64} << 10;  // of a connection's buffer
+constexpr size_t turn_bytes = size_t{1} << 20;    // received before others have their turn
+constexpr size_t piece_bytes = size_t{1} << 20;   // sent between two looks at the clock
+constexpr uint64_t turn_us = 1000;                // of work likewise; a request is not cut
 constexpr size_t backpressure_bytes = size_t{256}
                                       << 10;  // of replies, before requests are left waiting
 
@@ -54,15 +54,15 @@ bool EventLoop::make_room(Connection &connection) {
 }
 
 // Make room for `more` received bytes: by empty buffers, then by those of the frame that has been
-// on its way longest; false if that is this one.
+// on its way longest, unless it waits for the server; false if that is this one.
 bool EventLoop::evict_slow_senders(const Connection &connection, size_t more) {
   if (buffered_ + more > settings_.buffer_bytes) reclaim(connection);
   while (buffered_ + more > settings_.buffer_bytes) {
     Connection *oldest = nullptr;
     for (auto &each : connections_) {
       Connection &other = *each.second;
-      if (other.in.size() > 0 && !other.behind && (!oldest || other.begun_ms < oldest->begun_ms))
-        oldest = &other;
+      if (other.in.size() == 0 || other.behind || other.peer.sampling > 0) continue;
+      if (!oldest || other.begun_ms < oldest->begun_ms) oldest = &other;
     }
     if (!oldest || oldest == &connection) return false;
     refuse_frame(*oldest);
@@ -201,12 +201,15 @@ void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
-    const ssize_t put =
-        connection.stream->send(frame->data(), std::min(frame->size(), piece_bytes));
-    if (put < 0 && !would_block()) return disconnect(connection, false);
-    sent = put < 0 ? 0 : static_cast<size_t>(put);
-    handler_->counters().bytes_out += sent;
-    if (sent == frame->size()) return;
+    do {
+      const size_t piece = std::min(frame->size() - sent, piece_bytes);
+      const ssize_t put = connection.stream->send(frame->data() + sent, piece);
+      if (put < 0 && !would_block()) return disconnect(connection, false);
+      if (put < 0) break;
+      sent += static_cast<size_t>(put);
+      handler_->counters().bytes_out += static_cast<size_t>(put);
+      if (sent == frame->size()) return;
+    } while (!turn_is_over());
     connection.write_ms = now_ms_;
   }
   if (keep(connection, frame, sent)) return update_epoll(connection);
