@@ -278,7 +278,7 @@ def test_a_datasets_page_lies_beside_it(dataset, tmp_path):
 
 
 def test_a_benchmarks_page_lies_beside_its_file(tmp_path):
-    name = "in_network-2026-11-22"
+    name = "in_network-2026-11-28"
     shutil.copy(RESULTS / f"{name}.json", tmp_path)
     assert succeed("report", tmp_path / f"{name}.json").strip() == str(tmp_path / f"{name}.html")
     assert "in_network" in page(tmp_path).text  # a folder of them
@@ -295,7 +295,7 @@ def test_what_cannot_be_shown_or_written_is_named(tmp_path, run):
     unknown = tmp_path / "unknown"
     shutil.copytree(run[0], unknown)
     write(unknown / "run.json", {"kind": "other"})
-    good = RESULTS / "in_network-2026-11-22.json"
+    good = RESULTS / "in_network-2026-11-28.json"
     for words, told in (
         ((tmp_path / "absent",), "absent: No such file or directory"),
         ((tmp_path / "empty",), "empty is no run's folder"),
