@@ -7,6 +7,7 @@ from pathlib import Path
 
 import processes
 import pytest
+import quick
 from commands import as_json, invoke
 from optional import needs
 
@@ -16,6 +17,7 @@ TINY = (
     "schedule.rollout=4", "schedule.updates=2", "schedule.num_envs=4",
     "schedule.learning_starts=100", "replay.batch_size=8", "agent.hidden=[16]", "--actors", 1,
 )  # fmt: skip
+EXIT_CODES = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 130}
 in_namespaces = needs("network namespaces")
 with_dpdk = needs("DPDK")
 
@@ -61,10 +63,8 @@ def test_a_training_ends_with_what_it_did(tmp_path, placement):
 @in_namespaces
 @with_dpdk
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
-)
-def test_nothing_stays_of_a_training_that_was_ended(tmp_path, number, code):
+@pytest.mark.parametrize("number", quick.only([signal.SIGTERM, signal.SIGKILL], EXIT_CODES))
+def test_nothing_stays_of_a_training_that_was_ended(tmp_path, number):
     """Neither processes nor namespaces, whose devices go with them."""
     before, runtime = devices(), Path("/var/run/dpdk")
     folders = set(runtime.glob("*"))
@@ -78,7 +78,7 @@ def test_nothing_stays_of_a_training_that_was_ended(tmp_path, number, code):
         # The learner's side has the main thread of the command, actors and server are processes.
         assert len(made) == 3
         process.send_signal(number)
-        assert process.wait(processes.LIMIT) == code
+        assert process.wait(processes.LIMIT) == EXIT_CODES[number]
     processes.wait_until(lambda: not made & set(namespaces().values()))
     assert devices() == before
     if number != signal.SIGKILL:

@@ -105,16 +105,17 @@ def test_damaged_programs_are_refused_or_load(memory: Fuzz, programs: list[Path]
     assert int(refused.split()[0]) > 500
 
 
+@pytest.mark.slow
 def test_many_random_calls(memory: Fuzz, programs: list[Path]):
     memory("fuzz", 100_000, 1000, 400, 1, *programs)
     memory("fuzz", 200_000, 400, 300, 4, *programs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [0, 1])
 def test_many_damaged_programs(memory: Fuzz, programs: list[Path], index: int):
     memory("fuzz_elf", 100_000, 50_000, programs[index])
 
 
-@pytest.mark.long
 def test_random_calls_have_no_data_race(threads: Fuzz, programs: list[Path]):
     threads("fuzz", 1, 200, 200, 4, *programs)
