@@ -130,7 +130,7 @@ def case(size: int, actors: int) -> str:
     return f"{size:,} B, {actors} actor{'s' if actors > 1 else ''}"
 
 
-class Way(NamedTuple):
+class Server(NamedTuple):
     """Addresses of one server."""
 
     learner: str
@@ -138,12 +138,12 @@ class Way(NamedTuple):
 
 
 def measure(
-    report: Report, ways: Sequence[Way], learning: dict[int, float], most: int, seconds: float
+    report: Report, servers: Sequence[Server], learning: dict[int, float], most: int, seconds: float
 ) -> None:
-    """Measure each size (with an update's seconds), number of actors and way to a server."""
+    """Measure each size (with an update's seconds), number of actors and address."""
     for size, update in learning.items():
         for actors in [each for each in ACTORS if each <= most]:
-            for address, pushes in ways:
+            for address, pushes in servers:
                 system = NAMES[parse_address(address).kind]
                 with acting(pushes, size, actors) as counts:
                     access_times(address, size, seconds / 4)  # tables are there
@@ -208,8 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = {"unix_path": Path(folder) / "socket", "shm_path": Path(folder) / "memory"}
         with remote.ReplayServerProcess(udp_port=0, **paths) as server:
-            ways = [Way(address, address) for address in server.addresses]
-            measure(report, ways, learning, most, seconds)
+            servers = [Server(address, address) for address in server.addresses]
+            measure(report, servers, learning, most, seconds)
         device = f"net_memif0,role=server,socket={folder}/memif,socket-abstract=no,id=0"
         try:
             polls = remote.ReplayServerProcess(dpdk=[*DPDK, f"--vdev={device}"], idle="spin")
@@ -217,8 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             warn(f"memif does not run, and is left out: {error}")
         else:
             with polls:
-                ways = [Way(polls.addresses[1], polls.addresses[0])]
-                measure(report, ways, learning, most, seconds)
+                servers = [Server(polls.addresses[1], polls.addresses[0])]
+                measure(report, servers, learning, most, seconds)
     console = Console()
     report.finish(options.json, console)
     if options.plot is not None:

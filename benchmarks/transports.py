@@ -38,7 +38,7 @@ SHORTER = 10.0  # times: shared memory, busy, than blocking TCP
 DPDK = ["--no-huge", "--no-pci", "-m", "256"]
 
 
-class Way(NamedTuple):
+class Transport(NamedTuple):
     """A transport of a running server."""
 
     server: remote.ReplayServerProcess
@@ -67,7 +67,7 @@ def fill(server: remote.ReplayServerProcess) -> None:
 
 
 @contextlib.contextmanager
-def ways() -> Iterator[dict[str, Way]]:
+def transports() -> Iterator[dict[str, Transport]]:
     """All that this machine has, of servers that stand still."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -84,18 +84,18 @@ def ways() -> Iterator[dict[str, Way]]:
         polls = start(udp_port=0, shm_path=folder / "polls", idle="spin")
         tcp, udp, unix, shared = sleeps.addresses
         found = {
-            TCP: Way(sleeps, tcp),
-            UNIX: Way(sleeps, unix),
-            UDP: Way(sleeps, udp),
-            FUTEX: Way(sleeps, shared),
-            BUSY_TCP: Way(polls, polls.addresses[0], busy=True),
-            BUSY_UDP: Way(polls, f"{polls.addresses[1]}?busy=1"),
-            SHARED: Way(polls, f"{polls.addresses[2]}?busy=1"),
+            TCP: Transport(sleeps, tcp),
+            UNIX: Transport(sleeps, unix),
+            UDP: Transport(sleeps, udp),
+            FUTEX: Transport(sleeps, shared),
+            BUSY_TCP: Transport(polls, polls.addresses[0], busy=True),
+            BUSY_UDP: Transport(polls, f"{polls.addresses[1]}?busy=1"),
+            SHARED: Transport(polls, f"{polls.addresses[2]}?busy=1"),
         }
         device = f"net_memif0,role=server,socket={folder}/memif,socket-abstract=no,id=0"
         try:
             bypasses = start(dpdk=[*DPDK, f"--vdev={device}"], idle="spin")
-            found[MEMIF] = Way(bypasses, bypasses.addresses[1])
+            found[MEMIF] = Transport(bypasses, bypasses.addresses[1])
         except RuntimeError as error:
             warn(f"memif does not run, and its claims are null: {error}")
         yield found
@@ -122,12 +122,12 @@ def claims(report: Report, taken: dict[tuple[str, str], list[float]]) -> None:
 def measure(report: Report, rounds: int, requests: int) -> None:
     """Record and claims."""
     taken: dict[tuple[str, str], list[float]] = {}
-    with ways() as found:
+    with transports() as found:
         for _ in range(rounds):
             for name, request in REQUESTS.items():
                 cores.wait(5.0)
-                for system, way in found.items():
-                    taken.setdefault((name, system), []).append(way.p50(request, requests))
+                for system, transport in found.items():
+                    taken.setdefault((name, system), []).append(transport.p50(request, requests))
     for (name, system), values in taken.items():
         report.add(name, system, "p50", "us", values)
     claims(report, taken)

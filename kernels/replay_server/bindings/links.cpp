@@ -214,7 +214,7 @@ std::unique_ptr<PythonLink> open_unix(const std::string &path, uint32_t busy, ui
 }  // namespace
 
 void bind_links(nb::module_ &module) {
-  nb::class_<PythonLink>(module, "Link", "A way to a server, for one thread at a time.")
+  nb::class_<PythonLink>(module, "Link", "Connection to a server, for one thread at a time.")
       .def("exchange", &PythonLink::exchange, nb::arg("parts"), nb::arg("into"),
            nb::arg("timeout_us"),
            "Send a frame, in parts, and wait for its reply: how many bytes of `into` it takes, or "

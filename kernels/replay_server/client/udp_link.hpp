@@ -1,4 +1,4 @@
-// A client's way to a server by datagrams of UDP.
+// A client's connection to a server by datagrams of UDP.
 
 #ifndef ACCEL_RL_REPLAY_CLIENT_UDP_LINK_HPP
 #define ACCEL_RL_REPLAY_CLIENT_UDP_LINK_HPP
@@ -14,7 +14,7 @@ namespace accel_rl::replay {
 
 class UdpLink : public Link {
  public:
-  // To the first of the host's addresses that there is a way to; nothing is sent yet. Null with
+  // To the first of the host's addresses that there is a route to; nothing is sent yet. Null with
   // `why`. `busy`: looks for a reply again and again, and never sleeps.
   static std::unique_ptr<UdpLink> open(const std::string &host, uint16_t port, bool busy,
                                        std::string *why);

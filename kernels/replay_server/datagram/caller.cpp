@@ -196,7 +196,7 @@ void Caller::pump(uint64_t now_us) {
 void Caller::expire(uint64_t now_us) {
   if (!clock_.expire(now_us)) return finish(Fault::closed);
   if (stage_ != Stage::sending) return request_ack(true);
-  constexpr uint32_t few = 8;  // the way may be crowded
+  constexpr uint32_t few = 8;  // the path may be congested
   if (acked_.next < sent_) return send_again(sent_, few);
   if (sent_ == 0) return;
   ++counts_.retransmitted;  // it has all that was sent: the last one again asks how far it is

@@ -13,7 +13,7 @@ namespace accel_rl::replay {
 
 // Bounds on slices of a frame that takes more than one datagram.
 constexpr uint32_t least_slice = 512, most_slice = 32768;
-// Where the way's MTU is unknown: with the headers of UDP and IPv6 it fits the 1,500 bytes of
+// Where the path's MTU is unknown: with the headers of UDP and IPv6 it fits the 1,500 bytes of
 // Ethernet.
 constexpr uint32_t usual_slice = 1408;
 // The slices that datagrams of at most `datagram_bytes` carry.

@@ -37,7 +37,7 @@ class RoundTrip {
   }
   // next_us() has come. False: too often.
   bool expire(uint64_t now_us) {
-    // What may only be a longer way is kept until a round trip tells (Karn's rule).
+    // What may only be a longer path is kept until a round trip tells (Karn's rule).
     if (!heard_) usual_us_ = std::min<uint64_t>(2 * usual_us_, settings_.most_us);
     clean_ = false;
     wait_us_ = std::min<uint64_t>(2 * wait_us_, settings_.most_us);

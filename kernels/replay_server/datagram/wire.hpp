@@ -44,8 +44,8 @@ class Wire {
   virtual void flush() = 0;
   // Most bytes behind a header in a datagram to this address: least_slice to most_slice.
   virtual uint32_t slice_bytes(const Address &to) const = 0;
-  // Cut a frame of `length` bytes for this address; see Fragments::cut. Looks the way up only for
-  // frames that may need more than one datagram.
+  // Cut a frame of `length` bytes for this address; see Fragments::cut. Asks for the path's MTU
+  // only where the frame may need more than one datagram.
   bool cut(const Address &to, uint32_t length, Fragments *out) const {
     const bool is_small = length <= header_bytes + least_slice;
     return Fragments::cut(length, is_small ? least_slice : slice_bytes(to), out);

@@ -18,7 +18,7 @@ constexpr int buffer_bytes = 4 << 20;
 constexpr size_t most_segments = 64, most_segmented = 65535 - 48;
 constexpr int ipv4_headers = 28, ipv6_headers = 48;  // with UDP's
 
-// Most bytes of a datagram on the way to a connected socket's peer; 0: unknown.
+// Most bytes of a datagram on the path to a connected socket's peer; 0: unknown.
 size_t path_bytes(int file, sa_family_t family) {
   const bool is_v4 = family == AF_INET;
   int mtu = 0;
@@ -142,7 +142,7 @@ void UdpWire::push() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
       break;
     } else if (errno != EINTR) {
-      // It has no way there, or none as a run: its datagrams may have one, and others.
+      // It has no route there, or not as a run: its datagrams may have one, and others.
       if (runs_[0].count > 1)
         alone = message + runs_[0].count;
       else
@@ -163,7 +163,7 @@ bool UdpWire::refused() {
 uint32_t UdpWire::slice_bytes(const Address &to) const {
   const auto *peer = reinterpret_cast<const sockaddr *>(to.bytes.data());
   if (is_loopback(peer)) return loopback_slice;
-  // Disconnected first, as the last way may begin at another of this host's addresses.
+  // Disconnected first, as the last route may begin at another of this host's addresses.
   const sockaddr nobody = {AF_UNSPEC, {}};
   size_t bytes = 0;
   if (connected_)

@@ -1,6 +1,6 @@
 // Datagrams by a UDP socket of the kernel, several at a system call. Those of one frame to one
 // address go through the kernel's stack as one (segmentation and receive offload of UDP, Linux 4.18
-// and 5.0), where there is such a kernel and the way allows it.
+// and 5.0), where there is such a kernel and the path allows it.
 
 #ifndef ACCEL_RL_REPLAY_TRANSPORT_UDP_WIRE_HPP
 #define ACCEL_RL_REPLAY_TRANSPORT_UDP_WIRE_HPP
@@ -55,7 +55,7 @@ class UdpWire : public Wire {
   void prepare(size_t header, size_t message, const Run &run);
 
   int file_ = -1;
-  int route_ = -1;  // of an unconnected one: connects to peers, to ask for their ways' MTU
+  int route_ = -1;  // of an unconnected one: connects to peers, to ask for their paths' MTU
   bool connected_ = false, refers_ = false, refused_ = false;
   bool segments_ = false;  // the kernel cuts a message into datagrams
   size_t queued_ = 0, inbox_bytes_ = 0;

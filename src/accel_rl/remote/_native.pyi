@@ -88,7 +88,7 @@ class Snapshot:
 def restore(path: str, most_bytes: int, mailbox: Mailbox | None = None) -> list[Table]: ...
 
 class Link:
-    """A way to a server, for one thread at a time."""
+    """Connection to a server, for one thread at a time."""
 
     def exchange(
         self,
