@@ -4,10 +4,11 @@
 
 For each transport and each kind of hostile work: p50, p99 and the longest of a neighbour's pings
 and samples of 64 items, timed in C++ (`remote.probe`), while a process sends requests of that kind
-without pause, over the same transport, on tables of its own; the median of three rounds. Over TCP
-and Unix sockets it sends hundreds before it reads a reply; over UDP and shared memory four clients
-call at once. The server, the neighbour and the hostile process want three cores: the hostile one
-has the lowest priority, or on fewer cores times would have the scheduler's slices in them.
+without pause, over the same transport, on tables of its own. Figures are medians of three rounds.
+Over TCP and Unix sockets it sends hundreds before it reads a reply; over UDP and shared memory four
+clients call at once. The server, the neighbour and the hostile process want three cores: the
+hostile one has the lowest priority, or on fewer cores times would have the scheduler's slices in
+them.
 """
 
 import argparse

@@ -17,6 +17,7 @@ def test_dry_run(tmp_path):
     command = [sys.executable, SCRIPT, "--dry-run", "--out", tmp_path / "found"]
     # flashbax and the plain loop promote types as JAX does by default. Most of it is compilation.
     usual = {k: v for k, v in os.environ.items() if not k.startswith("JAX_NUMPY")}
+    # One device, as most machines have.
     usual["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     subprocess.run(command, check=True, cwd=tmp_path, env=usual)
     report = json.loads((tmp_path / "found" / "accelerator.json").read_text())

@@ -63,7 +63,7 @@ def test_a_training_ends_with_what_it_did(tmp_path, placement):
 @in_namespaces
 @with_dpdk
 @pytest.mark.long
-@pytest.mark.parametrize("number", quick.only([signal.SIGTERM, signal.SIGKILL], EXIT_CODES))
+@pytest.mark.parametrize("number", quick.only([signal.SIGINT, signal.SIGKILL], EXIT_CODES))
 def test_nothing_stays_of_a_training_that_was_ended(tmp_path, number):
     """Neither processes nor namespaces, whose devices go with them."""
     before, runtime = devices(), Path("/var/run/dpdk")

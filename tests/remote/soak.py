@@ -179,7 +179,7 @@ def files(pid):
 
 
 def soak(seconds, pause):
-    """Run it for some seconds; what was found."""
+    """Run clients against a server for some seconds, and return what it looked like."""
     told, errors = Counts(), []
     with (
         tempfile.TemporaryDirectory() as folder,

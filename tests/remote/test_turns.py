@@ -23,7 +23,7 @@ def read(raw, count):
     """Statuses of the next replies."""
     data, statuses = bytearray(), []
     while len(statuses) < count:
-        data += raw.recv(1 << 16)
+        data += raw.recv(1 << 16) or pytest.fail(f"closed after {len(statuses)} replies")
         while len(data) >= wire.BODY and len(data) >= wire.read_header(data, 1 << 26).length:
             header = wire.read_header(data, 1 << 26)
             statuses.append(header.status)

@@ -9,7 +9,7 @@ namespace accel_rl::replay {
 namespace {
 
 constexpr size_t slack_bytes = 4096;  // memory beyond a reply's own that is kept with it
-// Sent for an acknowledgement, whatever credit it gives: others wait meanwhile.
+// Most that is sent in answer to one acknowledgement: other peers wait meanwhile.
 constexpr size_t answer_bytes = size_t{512} << 10;
 
 }  // namespace

@@ -18,7 +18,7 @@ uint32_t Handler::most_bytes(const Peer &peer) const {
 
 const Statistics &Handler::statistics() {
   statistics_.sessions = sessions_.size();
-  statistics_.waiting = for_snapshot_.size();
+  statistics_.waiting = for_snapshot_.size() + for_log_.size();
   for (const Queues &each : queues_)
     statistics_.waiting += each.pushes.size() + each.samples.size();
   return statistics_;
@@ -76,7 +76,7 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
     case Op::auth:
       return auth(peer, frame, reply);
     case Op::open_table:
-      return open_table(frame, reply, now_ms);
+      return open_table(peer, frame, reply, now_ms);
     case Op::push:
       return push(peer, frame, reply, now_ms);
     case Op::sample:
@@ -111,7 +111,7 @@ Outcome Handler::dispatch(Peer &peer, const Frame &frame, FrameBuffer *reply, ui
   return fail(frame.header, Status::unknown_op, "", reply);
 }
 
-Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
+Outcome Handler::open_table(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms) {
   OpenTable request;
   std::string why;
   const Status parsed = parse_open_table(frame, &request, &why);
@@ -147,14 +147,22 @@ Outcome Handler::open_table(const Frame &frame, FrameBuffer *reply, uint64_t now
     column_bytes_.push_back(std::move(column_bytes));
     used_ms_.push_back(now_ms);
     table_bytes_ += bytes;
-    if (log_.active()) log_.add(log_format::request, frame.bytes, frame.header.length);
-    log_.flush();  // who reconnects finds the table, however soon the server is killed
+    if (log_.active()) {
+      log_.add(log_format::request, frame.bytes, frame.header.length);
+      log_.hurry();
+      opened_ = log_.added();
+    }
   }
   used_ms_[number] = now_ms;
   const TableConfig &config = tables_[number]->config();
   if (request.described && request.config != config)
     return fail(frame.header, Status::table_differs, config.name, reply);
-  return describe(number, frame.header, reply);
+  // A client that reconnects after a crash must find its table.
+  if (!log_.active() || log_.synced() >= opened_) return describe(number, frame.header, reply);
+  if (peer.waiting >= settings_.waiting) return fail(frame.header, Status::limit, "", reply);
+  for_log_.push_back({&peer, frame.header, number, opened_});
+  ++peer.waiting;
+  return Outcome::waits;
 }
 
 Outcome Handler::stats(const Frame &frame, FrameBuffer *reply) {

@@ -92,6 +92,8 @@ class Handler {
     return changed_ || log_is_long() || snapshots_.writing() || !samplings_.empty();
   }
   uint64_t deadline_ms() const;
+  // Whether serve_waiting() has to see when the disk is done.
+  bool awaits_disk() const { return snapshots_.active() || !for_log_.empty(); }
   void disconnect(Peer &peer, uint64_t now_ms);
   // Forget sessions without a connection, and tables and names that nobody has used.
   void expire_unused(uint64_t now_ms);
@@ -124,6 +126,13 @@ class Handler {
     SampleOut out;
     SampleRun run;
   };
+  // A request for a table that waits until the disk has it.
+  struct Opening {
+    Peer *peer;
+    Header header;
+    size_t table;
+    uint64_t records;  // of the log
+  };
   struct Queues {
     WaitingQueue pushes, samples;
   };
@@ -135,7 +144,8 @@ class Handler {
   Outcome auth(Peer &peer, const Frame &frame, FrameBuffer *reply);
   Outcome welcome(Peer &peer, const Header &header, const uint8_t *mac, FrameBuffer *reply);
   Outcome bye(Peer &peer, const Frame &frame, FrameBuffer *reply);
-  Outcome open_table(const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  Outcome open_table(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
+  void serve_openings(const Deliver &deliver);
   Outcome push(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome sample(Peer &peer, const Frame &frame, FrameBuffer *reply, uint64_t now_ms);
   Outcome update(Peer &peer, const Frame &frame, FrameBuffer *reply);
@@ -204,8 +214,10 @@ class Handler {
   Log log_;
   uint64_t serial_ = 0;       // of the newest snapshot that was begun, or of the log's segment
   uint64_t most_logged_ = 0;  // bytes, until a snapshot is begun
+  uint64_t opened_ = 0;       // records of the log up to that of the newest table
   uint64_t mend_ms_ = 0;      // when a snapshot may next be begun as the log has failed
-  std::vector<std::pair<Peer *, Header>> for_snapshot_;        // requests that wait for its end
+  std::vector<std::pair<Peer *, Header>> for_snapshot_;  // requests that wait for its end
+  std::vector<Opening> for_log_;
   std::multimap<uint64_t, WaitingQueue::iterator> deadlines_;  // in ms, of all that are parked
   uint64_t came_us_ = 0;  // when the request that is handled now came
   bool changed_ = false;  // something that waits may go on

@@ -54,7 +54,7 @@ void Log::add(log_format::Kind kind, const void *payload, size_t bytes) {
   put(&to, static_cast<uint32_t>(kind));
   put(&to, static_cast<uint32_t>(bytes));
   put_bytes(&to, payload, bytes);
-  waiting_ += to.size() - before, bytes_ += to.size() - before;
+  waiting_ += to.size() - before, bytes_ += to.size() - before, ++added_;
   if (first || waiting_ >= enough_bytes) come_.notify_one();
 }
 
@@ -73,11 +73,16 @@ void Log::turned() {
   failed_ = !trouble_.empty();
 }
 
-void Log::flush() {
-  if (!active()) return;
-  std::unique_lock<std::mutex> lock(mutex_);
+void Log::hurry() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   flush_ = true;
   come_.notify_one();
+}
+
+void Log::flush() {
+  if (!active()) return;
+  hurry();
+  std::unique_lock<std::mutex> lock(mutex_);
   room_.wait(lock, [&] { return !flush_; });
 }
 
@@ -100,6 +105,7 @@ void Log::write() {
     const bool last = over_, flushed = flush_, is_due = last || flushed || Clock::now() >= due;
     std::deque<Piece> taken;
     taken.swap(pieces_);
+    const uint64_t added = added_;
     waiting_ = 0;
     room_.notify_all();
     lock.unlock();
@@ -114,6 +120,7 @@ void Log::write() {
     } catch (const std::exception &error) {
       status = Status::io_error, why = error.what();
     }
+    if (is_due && status == Status::ok) synced_ = added;
     if (is_due) unsynced = false, due = Clock::now() + interval_;
     lock.lock();
     if (!taken.empty()) spare_ = std::move(taken.back().block.bytes);

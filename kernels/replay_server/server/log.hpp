@@ -1,5 +1,5 @@
 // What changed since a snapshot, on the disk within an interval: requests as they came, written in
-// groups by a thread of its own, so that no reply waits for the disk.
+// groups by a thread of its own, so that no thread that serves waits for the disk.
 
 #ifndef ACCEL_RL_REPLAY_SERVER_LOG_HPP
 #define ACCEL_RL_REPLAY_SERVER_LOG_HPP
@@ -51,8 +51,13 @@ class Log {
   // The snapshot is there: what could not be kept before it is in it.
   void turned();
 
+  // Have the disk take all that was added, without waiting for the interval.
+  void hurry();
   // Wait until the disk has all that was added.
   void flush();
+  // How many records were added, and how many of these the disk has.
+  uint64_t added() const { return added_; }
+  uint64_t synced() const { return synced_; }
 
   uint64_t bytes() const { return bytes_; }  // since the segment began
   // Whether changes cannot be kept, and are to be refused; and why.
@@ -74,7 +79,8 @@ class Log {
 
   std::string path_;
   std::chrono::milliseconds interval_{0};
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, added_ = 0;
+  std::atomic<uint64_t> synced_{0};
   BlockFile file_;  // of the thread
   std::atomic<bool> failed_{false};
   std::thread thread_;

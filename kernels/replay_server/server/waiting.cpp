@@ -1,4 +1,4 @@
-// Requests that wait: for the limiter, or for a snapshot's end.
+// Requests that wait: for the limiter, for a snapshot's end, or for the log.
 
 #include <algorithm>
 #include <new>
@@ -52,6 +52,9 @@ void Handler::drop_waiting(Peer &peer) {
   for_snapshot_.erase(std::remove_if(for_snapshot_.begin(), for_snapshot_.end(),
                                      [&](const auto &each) { return each.first == &peer; }),
                       for_snapshot_.end());
+  for_log_.erase(std::remove_if(for_log_.begin(), for_log_.end(),
+                                [&](const Opening &each) { return each.peer == &peer; }),
+                 for_log_.end());
   peer.waiting = 0;
   changed_ = true;  // those behind may be the first now
 }
@@ -99,6 +102,27 @@ void Handler::expire(uint64_t now_ms, const Deliver &deliver) {
   }
 }
 
+void Handler::serve_openings(const Deliver &deliver) {
+  for (;;) {
+    const bool failed = log_.failed();
+    const auto ready = [&](const Opening &each) { return failed || log_.synced() >= each.records; };
+    const auto found = std::find_if(for_log_.begin(), for_log_.end(), ready);
+    if (found == for_log_.end()) return;
+    const Opening opening = *found;
+    for_log_.erase(found);
+    --opening.peer->waiting;
+    Outcome outcome;
+    if (failed)
+      outcome = fail(opening.header, Status::limit, "changes cannot be logged: " + log_.trouble(),
+                     &late_);
+    else if (!tables_[opening.table])  // it was removed meanwhile
+      outcome = fail(opening.header, Status::no_such_table, "", &late_);
+    else
+      outcome = describe(opening.table, opening.header, &late_);
+    if (outcome == Outcome::reply) deliver(*opening.peer, late_);
+  }
+}
+
 void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
   if (snapshots_.active() && snapshots_.work()) {
     const std::shared_ptr<const SnapshotEnd> end = snapshots_.last();
@@ -110,6 +134,7 @@ void Handler::serve_waiting(uint64_t now_ms, const Deliver &deliver) {
       if (write_error(&late_, header, end->status, end->why)) deliver(*peer, late_);
     }
   }
+  serve_openings(deliver);
   std::string why;
   if (log_is_long() && begin_snapshot(&why) != Status::ok) most_logged_ += settings_.log_bytes;
   expire(now_ms, deliver);

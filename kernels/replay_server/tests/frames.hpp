@@ -117,6 +117,10 @@ struct Talk {
     const Status status = frame_of(bytes, size, handler.most_bytes(from), &frame);
     outcome = status == Status::ok ? handler.handle(from, frame, &reply, now_ms)
                                    : handler.refuse(frame.header, status, &reply);
+    while (outcome == Outcome::waits && !handler.snapshots().active() && handler.awaits_disk())
+      handler.serve_waiting(now_ms, [&](Peer &, FrameBuffer &late) {  // a new table, for the log
+        reply.swap(late), outcome = Outcome::reply;
+      });
     if (outcome == Outcome::close || outcome == Outcome::waits) return Status::malformed;
     return static_cast<Status>(get(field::header::status));
   }

@@ -92,6 +92,7 @@ void EventLoop::run() {
   const Handler::Deliver deliver = [this](Peer &peer, FrameBuffer &frame) {
     if (peer.transport) return peer.transport->deliver(peer, frame);
     Connection &connection = *connections_.at(&peer);
+    turn_us_ = clock_us();
     send_frame(connection, &frame);
     resume(connection);
   };
@@ -216,7 +217,7 @@ bool EventLoop::run_once(const epoll_event *events, int count, const Handler::De
 // Serve those that have been served least, for a turn's time in all: then sockets are looked at
 // again, where somebody may have come who asks for little. The others stay ready.
 void EventLoop::serve_ready() {
-  if (ready_.empty()) return;  // or a loop that spins would read the clock for nothing
+  if (ready_.empty()) return;  // spares a spinning loop the clock
   ServiceTime &times = handler_->service_time();
   if (ready_.size() > 1) {
     for (const Ready &each : ready_) times.admit(&each.connection->peer.served_us);
@@ -262,7 +263,7 @@ void EventLoop::on_wakeup(Connection &connection) {
 int EventLoop::wait_ms() const {
   if (handler_->pending()) return 0;
   uint64_t wait = idle_check_ms;
-  if (handler_->snapshots().active()) wait = 2;  // until the disk is done
+  if (handler_->awaits_disk()) wait = 2;
   if (const uint64_t deadline = handler_->deadline_ms())
     wait = std::min(wait, deadline > now_ms_ ? deadline - now_ms_ : 0);
   return static_cast<int>(wait);

@@ -54,14 +54,15 @@ bool EventLoop::make_room(Connection &connection) {
 }
 
 // Make room for `more` received bytes: by empty buffers, then by those of the frame that has been
-// on its way longest, unless it waits for the server; false if that is this one.
+// on its way longest; false if that is this one. Who waits for a sample keeps the smallest buffer.
 bool EventLoop::evict_slow_senders(const Connection &connection, size_t more) {
   if (buffered_ + more > settings_.buffer_bytes) reclaim(connection);
   while (buffered_ + more > settings_.buffer_bytes) {
     Connection *oldest = nullptr;
     for (auto &each : connections_) {
       Connection &other = *each.second;
-      if (other.in.size() == 0 || other.behind || other.peer.sampling > 0) continue;
+      const bool waits = other.peer.sampling > 0 && other.in.capacity() <= first_bytes;
+      if (other.in.size() == 0 || other.behind || waits) continue;
       if (!oldest || other.begun_ms < oldest->begun_ms) oldest = &other;
     }
     if (!oldest || oldest == &connection) return false;

@@ -120,15 +120,25 @@ def show(found: dict[str, Json]) -> None:
     """Print plan and run as tables."""
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
+    fastest = min(each["predicted_iteration_seconds"] for each in estimates)
     most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
     console.print_table(
         f"Predicted, best {plan['objective']} first ({len(estimates)} mappings{most}; of those "
         "that differ in names of like devices one)",
-        ("mapping", "iteration, us", "samples/s", "samples/J", "stretch", "costs"),
+        (
+            "mapping",
+            "iteration, us",
+            "times the fastest",
+            "samples/s",
+            "samples/J",
+            "stretch",
+            "costs",
+        ),
         [
             (
                 each["name"],
                 f"{each['predicted_iteration_seconds'] * 1e6:,.0f}",
+                f"{each['predicted_iteration_seconds'] / fastest:.3g}",
                 f"{each['predicted_samples_per_second']:,.0f}",
                 _number(each["modelled_samples_per_joule"]),
                 _number(each["stretch"]),
