@@ -15,10 +15,11 @@
 using namespace frames;
 namespace files = std::filesystem;
 
-static std::atomic<bool> is_full{false};
+static std::atomic<bool> is_full{false}, is_stuck{false};
 
 extern "C" ssize_t __real_write(int file, const void *bytes, size_t count);
 extern "C" ssize_t __wrap_write(int file, const void *bytes, size_t count) {
+  while (is_stuck) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (!is_full || count < 8) return __real_write(file, bytes, count);
   errno = ENOSPC;
   return -1;
@@ -215,6 +216,38 @@ static void test_a_new_table() {
         again.handler.tables().size(), held(&again));
 }
 
+// Who asks for a new table waits for the disk, and nobody else does.
+static void test_a_disk_that_hangs() {
+  const Folder made;
+  Talk talk(logged());
+  recover(&talk), talk.hello();
+  Peer second;
+  Request hello(Op::hello);
+  talk.send(second, hello.bytes.data(), hello.bytes.size());
+  is_stuck = true;
+  const auto opens = [&](Peer &peer) {
+    Request request = opening(10);
+    request.session(peer.session->token).number(1000);
+    Frame frame;
+    frame_of(request.bytes.data(), request.bytes.size(), UINT32_MAX, &frame);
+    return talk.handler.handle(peer, frame, &talk.reply, talk.now_ms);
+  };
+  CHECK(opens(talk.peer) == Outcome::waits && opens(second) == Outcome::waits, "it is not there");
+  CHECK(talk.handler.statistics().waiting == 2, "two wait");
+  CHECK(talk.send(Request(Op::ping)) == Status::ok, "a neighbour");
+  talk.handler.disconnect(second, talk.now_ms);
+  int told = 0;
+  const auto deliver = [&](Peer &peer, FrameBuffer &frame) {
+    told += &peer == &talk.peer ? 1 : 100;
+    CHECK(get(frame.data(), field::header::status) == 0, "no table");
+  };
+  talk.handler.serve_waiting(talk.now_ms, deliver);
+  CHECK(told == 0, "it is told before the disk has it");
+  is_stuck = false;
+  while (talk.handler.awaits_disk()) talk.handler.serve_waiting(talk.now_ms, deliver);
+  CHECK(told == 1 && talk.handler.statistics().waiting == 0, "told %d times", told);
+}
+
 // Items are pushed one in a group: whatever is wrong with a byte, those before it are there.
 static void test_damage() {
   const Folder made;
@@ -385,6 +418,7 @@ int main() {
   test_histories(1);
   test_histories(3);
   test_a_new_table();
+  test_a_disk_that_hangs();
   test_damage();
   test_generations();
   test_full_disk();
