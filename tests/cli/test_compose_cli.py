@@ -91,6 +91,10 @@ def test_plan_run_report(config, tmp_path):
     shown = succeed("compose", "report", out)
     assert "iteration, predicted" in shown
     assert "fused on cpu:0" in shown
+    slowest = found["plan"]["estimates"][-1]
+    seconds = [each["predicted_iteration_seconds"] for each in found["plan"]["estimates"]]
+    (line,) = [each for each in shown.splitlines() if f" {slowest['name']} " in each]
+    assert f" {seconds[-1] / min(seconds):.3g} " in line
     assert as_json("compose", "report", out)["run"] == ran
 
 

@@ -56,6 +56,7 @@ static std::vector<std::string> recover(Talk *talk, Status wanted = Status::ok) 
 }
 
 static void snapshot(Talk *talk) {
+  talk->handler.log().flush();  // or a segment is made after those that nobody needs were removed
   std::string why;
   CHECK(talk->handler.begin_snapshot(&why) == Status::ok, "%s", why.c_str());
   const auto end = talk->handler.snapshots().last();
