@@ -110,6 +110,7 @@ class EventLoop {
   void serve(Connection &connection, uint32_t events);
   void serve_behind(Connection &connection);
   void handle_frames(Connection &connection);
+  bool send_pieces(Connection &connection, const FrameBuffer &frame, size_t *sent);
   void send_frame(Connection &connection, FrameBuffer *frame);
   bool keep(Connection &connection, FrameBuffer *frame, size_t sent);
   bool evict_slow_readers(const Connection &connection, size_t more);

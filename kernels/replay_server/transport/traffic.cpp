@@ -197,20 +197,27 @@ void EventLoop::handle_frames(Connection &connection) {
   in.consume(at);
 }
 
+// Send from byte `sent` on what goes now and within the turn; false where the connection is broken.
+bool EventLoop::send_pieces(Connection &connection, const FrameBuffer &frame, size_t *sent) {
+  while (*sent < frame.size()) {
+    const size_t piece = std::min(frame.size() - *sent, piece_bytes);
+    const ssize_t put = connection.stream->send(frame.data() + *sent, piece);
+    if (put < 0) return would_block();
+    *sent += static_cast<size_t>(put);
+    connection.write_ms = now_ms_;
+    handler_->counters().bytes_out += static_cast<size_t>(put);
+    if (turn_is_over()) break;
+  }
+  return true;
+}
+
 void EventLoop::send_frame(Connection &connection, FrameBuffer *frame) {
   if (connection.closed) return;
   size_t sent = 0;
   FrameBuffer &out = connection.out;
   if (out.size() == connection.sent) {
-    do {
-      const size_t piece = std::min(frame->size() - sent, piece_bytes);
-      const ssize_t put = connection.stream->send(frame->data() + sent, piece);
-      if (put < 0 && !would_block()) return disconnect(connection, false);
-      if (put < 0) break;
-      sent += static_cast<size_t>(put);
-      handler_->counters().bytes_out += static_cast<size_t>(put);
-      if (sent == frame->size()) return;
-    } while (!turn_is_over());
+    if (!send_pieces(connection, *frame, &sent)) return disconnect(connection, false);
+    if (sent == frame->size()) return;
     connection.write_ms = now_ms_;
   }
   if (keep(connection, frame, sent)) return update_epoll(connection);
@@ -268,19 +275,7 @@ void EventLoop::flush(Connection &connection) {
   FrameBuffer &out = connection.out;
   if (applies_backpressure(connection))
     connection.read_ms = now_ms_;  // it could not send anything meanwhile
-  while (connection.sent < out.size()) {
-    const size_t left = out.size() - connection.sent;
-    const ssize_t put =
-        connection.stream->send(out.data() + connection.sent, std::min(left, piece_bytes));
-    if (put < 0) {
-      if (!would_block()) return disconnect(connection, false);
-      break;
-    }
-    connection.sent += static_cast<size_t>(put);
-    connection.write_ms = now_ms_;
-    handler_->counters().bytes_out += static_cast<size_t>(put);
-    if (turn_is_over()) break;
-  }
+  if (!send_pieces(connection, out, &connection.sent)) return disconnect(connection, false);
   if (connection.sent == out.size()) {
     out.release();
     count_unread(connection);
