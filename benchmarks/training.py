@@ -11,8 +11,9 @@ its interpreter, PYTHON, to train in the same rounds. Without one their claims a
 
 Compilation is excluded from rates and recorded by itself, from an empty persistent cache and from a
 filled one. Rates are of wall time and of CPU time over all threads, medians over interleaved
-rounds; claims compare wall times. What was learned for the same work stands beside. `--plot` draws
-it.
+rounds; claims compare wall times. Beside stand the share of what BLAS, measured in the same run,
+would need for the products of matrices alone, and what was learned for the same work. `--plot`
+draws the latter.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import jax
 import training_cases as cases
+import training_limit
 import training_plot
 from common import Claim, Report
 from rich.console import Console
@@ -102,7 +104,8 @@ def measure(
     """All cases."""
     with Rivals(python) as rivals:
         report.versions.update({f"rivals' {k}": v for k, v in rivals.versions.items()})
-        run = cases.Run(report, 3 if quick else 11, rivals)
+        rounds = 3 if quick else 11
+        run = cases.Run(report, rounds, rivals, training_limit.peak(report, rounds))
         for (name, seeds), steps in STEPS.items():
             console.print(f"{SETTINGS[name].title(seeds)} ...", highlight=False)
             rival_steps = RIVAL_STEPS.get(name, 0) if seeds == 1 else 0

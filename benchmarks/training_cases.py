@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import training_limit
 import training_ours
 import training_plain
 from common import Report, Timing
@@ -32,6 +33,7 @@ class Run(NamedTuple):
     report: Report
     rounds: int
     rivals: Rivals
+    peak: float  # FLOP per second of BLAS
 
 
 def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int = 0) -> None:
@@ -62,6 +64,9 @@ def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int =
         work[name] = rival_steps
     timings = in_turn(trainers, work, run.rounds)
     _record(run.report, case, timings, OURS)
+    for name in programs:
+        share = training_limit.flops(setting) / run.peak / timings[name].wall
+        run.report.add(case, name, training_limit.SHARE, "", share)
 
 
 def samplers(run: Run, setting: Setting, steps: int) -> None:

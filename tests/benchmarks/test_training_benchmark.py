@@ -16,6 +16,7 @@ import learning
 import learning_tasks
 import training as benchmark
 import training_cases as cases
+import training_limit
 import training_ours
 import training_plain
 import training_plot
@@ -125,10 +126,16 @@ def test_settings_are_those_of_the_notes():
     assert all(s.capacity % s.num_envs == 0 for s in SETTINGS.values())
 
 
+def test_flop_of_a_step_are_those_of_its_products():
+    """Counted by hand in setting S: 4 inputs, two layers of 32, 2 actions, batches of 32."""
+    act, learn = 128 + 1024 + 64, 32 * (2 * 1216 + 1216 + 1088)
+    assert training_limit.flops(SETTINGS["S"]) == 2 * (act + learn)
+
+
 @pytest.mark.slow
 def test_cases_are_recorded_and_drawn(rivals, tmp_path, monkeypatch):
     report = common.Report(("jax",))
-    run = cases.Run(report, 2, rivals)
+    run = cases.Run(report, 2, rivals, peak=1e9)
     cases.speed(run, TINY, 1, STEPS, rival_steps=100)
     title = TINY.title(1)
     rates = {r.system: r.value for r in report.records if (r.case, r.metric) == (title, cases.WALL)}
@@ -137,6 +144,8 @@ def test_cases_are_recorded_and_drawn(rivals, tmp_path, monkeypatch):
     ratio = report.find(title, f"{cases.OURS} / SB3", f"ratio of {cases.WALL}")
     assert ratio.value == pytest.approx(rates[cases.OURS] / rates["SB3"], rel=1e-6)
     for system in (cases.OURS, cases.PLAIN):
+        share = report.find(title, system, training_limit.SHARE).value
+        assert share == pytest.approx(rates[system] * 1e6 * training_limit.flops(TINY) / 1e9)
         assert report.find(title, system, cases.COMPILE).value > 0
         assert report.find(title, system, cases.COMPILE_AGAIN).value > 0
     curves = cases.learning(run, TINY, 2, STEPS, 1)
@@ -154,7 +163,7 @@ def test_cases_are_recorded_and_drawn(rivals, tmp_path, monkeypatch):
 @pytest.mark.slow  # compiles two more programs of a training
 def test_chunks_are_timed_beside_the_whole(rivals):
     report = common.Report(())
-    cases.chunks(cases.Run(report, 1, rivals), TINY, seconds=0.02, count=2)
+    cases.chunks(cases.Run(report, 1, rivals, peak=1e9), TINY, seconds=0.02, count=2)
     for system in (cases.CHUNKED, cases.WHOLE):
         assert report.find(cases.CHUNK_CASE, system, cases.WALL).value > 0
     assert report.find(
