@@ -5,6 +5,7 @@
 
 From a plain checkout, under any Python that has jax 0.10 or 0.11 (for CUDA, ROCm, TPU or CPU),
 flax, optax, chex, gymnax, pydantic and rich; nothing of ours is compiled, and no network is needed.
+flashbax, torchrl and brax are measured where they import.
 Each part runs in a process of its own for as many seconds as it is given. What it measured is kept
 after every case, so that a part which crashes, hangs or is stopped keeps that; its claims are then
 null. `accelerator.json` is written after every part, a page (`report.html`) and a picture
@@ -31,6 +32,7 @@ os.environ["ACCEL_RL_KERNELS"] = ""  # of the C kernels: they are a CPU's
 
 import accelerator_correct as correct
 import accelerator_fast as fast
+import accelerator_training as training
 import jax
 from accelerator_run import Run
 from common import BenchmarkRecord, Claim, Report
@@ -43,12 +45,13 @@ PARTS: dict[str, tuple[int, Callable[[Run], None]]] = {
     "searches": (30, correct.searches),
     "replay": (110, fast.replay_steps),
     "training-correct": (50, correct.training),
-    "training": (110, fast.training),
+    "training": (110, training.by_seeds),
     "tabular-correct": (40, correct.tabular_training),
     "match": (30, fast.match),
     "tabular": (40, fast.tabular),
     "pipelined": (40, correct.pipelined),
     "compose": (30, fast.compose),
+    "brax": (90, training.brax),  # has what the others leave
 }
 LIMIT = 540.0  # seconds, by default
 DRY_RUN = 3.0  # times a part's seconds that a CPU is given

@@ -1,25 +1,23 @@
-"""The parts of `accelerator.py` that measure speed, beside rivals in the same process."""
+"""The parts of `accelerator.py` that measure speed, beside rivals, but for trainings."""
 
-import dataclasses
 import functools
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
+import accelerator_torchrl
 import jax
 import jax.numpy as jnp
 import numpy as np
 import replay_memories as memories
-import training_ours
-import training_plain
-from accelerator_run import Run
-from replay_cases import sampling_case, step_case
+from accelerator_run import ROUNDS, Run
+from common import warn
+from replay_calls import TORCHRL
+from replay_cases import CALLS, sampling_case, step_case
 from replay_loops import Loop, sampling_loop, seeds_loop, step_loop
-from replay_memories import DOCUMENTED, REMEDY, UNIFORM, Problem
-from training_settings import SETTINGS
+from replay_memories import ALPHA, DOCUMENTED, REMEDY, UNIFORM, Problem
 
-from accel_rl import agents, am, envs, replay, train
+from accel_rl import am, envs
 
 STEP, BATCH_DRAWN = "step", "batch"
 FORMS = ("wide", "rows", "pallas")
@@ -28,7 +26,7 @@ OURS = {form: f"accel_rl PER, {form}" for form in FORMS}
 memories.SAMPLERS.update({OURS[form]: ("prioritised", {"form": form}) for form in FORMS})
 RIVALS = (DOCUMENTED, REMEDY)
 LARGE, BATCH = 2**20, 256
-PLAIN, LIBRARY = "plain loop", "accel_rl"
+CALLED = 100  # calls between two looks at the clock
 
 
 def per_case(capacity: int, batch_size: int) -> str:
@@ -36,10 +34,9 @@ def per_case(capacity: int, batch_size: int) -> str:
     return f"PER {step_case(capacity, batch_size)}"
 
 
-def training_case(environment: str, seeds: int, num_envs: int) -> str:
-    """Return the name in records of a fused training."""
-    several = "" if seeds == 1 else "s"
-    return f"{environment}, {seeds:,} seed{several}, {num_envs:,} environments"
+def called_case(capacity: int, batch_size: int) -> str:
+    """Return the name in records of a step that is a call from Python."""
+    return f"PER step called, capacity {capacity:,}, batch {batch_size}"
 
 
 def replay_steps(run: Run) -> None:
@@ -61,6 +58,7 @@ def replay_steps(run: Run) -> None:
             _replay_targets(run, per_case(capacity, batch))
             for name in OURS.values():
                 run.case(f"called, {name}", functools.partial(_called, run, name, problem, batch))
+            run.case(f"called, {TORCHRL}", functools.partial(_torchrl, run, problem, batch))
     capacity = run.size(2**10, 2**17)
     problem = Problem(capacity)
     for seeds, name in itertools.product((16, run.size(16, 256)), OURS.values()):
@@ -119,17 +117,34 @@ def _called(run: Run, name: str, problem: Problem, batch_size: int) -> None:
 
     def calls() -> Any:
         nonlocal state
-        for _ in range(100):
+        for _ in range(CALLED):
             state, batch = step(state, items, key)
         return state, batch
 
-    run.time(
-        f"PER step called, capacity {problem.capacity:,}, batch {batch_size}",
-        name,
-        STEP,
-        100,
-        calls,
-    )
+    run.time(called_case(problem.capacity, batch_size), name, STEP, CALLED, calls)
+
+
+def _torchrl(run: Run, problem: Problem, batch_size: int) -> None:
+    """Time calls of torchrl's tree on the device, of the CPU's in a dry run without one."""
+    case, rival = called_case(problem.capacity, batch_size), None
+    held = {**problem.items, "priorities": problem.priorities}
+    count = run.size(20, CALLED)
+    try:
+        device, seconds = accelerator_torchrl.ask(
+            held, batch_size, ALPHA, count, ROUNDS, cpu=run.dry_run
+        )
+    except RuntimeError as error:
+        warn(f"{TORCHRL} is left out: {error}")
+    else:
+        name = f"{TORCHRL}, {device} tree{CALLS}"
+        taken = [1e6 * each for each in seconds]
+        rival = min(taken)
+        run.report.add(case, name, f"wall time for a {STEP}", "us", taken)
+        run.report.add(case, name, f"least wall time for a {STEP}", "us", [rival])
+    ours = [run.least(case, name, STEP) for name in OURS.values()]
+    best = min((each for each in ours if each), default=None)
+    value = rival / best if rival and best else None
+    run.target(f"{case}: times as fast as {TORCHRL}'s CUDA tree{CALLS}", value, 1.0)
 
 
 def match(run: Run) -> None:
@@ -209,60 +224,6 @@ def _tabular(run: Run, chunks: int, alphas: int) -> None:
         # A row of 16 B, A values of the next state, and a value read and written.
         moved = rows * (16 + alphas * 4 * (mdp.num_actions + 2))
         run.report.add(case, "accel_rl, batched", "bytes moved", "GB/s", [moved / least / 1000])
-
-
-def training(run: Run) -> None:
-    """Time fused trainings by seeds and environments, beside the plain loop of PureJaxRL's form."""
-    wide = run.size(64, 16_384)
-    sizes = [(256, 10, False), (1, 10, True), (64, 10, True), (1024, 10, True), (1, wide, False)]
-    sizes += [(4096, 10, False), (256, 128, False)]
-    for seeds, num_envs, beside in sizes[:2] if run.dry_run else sizes:
-        seeds = min(seeds, run.size(2, seeds))
-        capacity = max(10_240, 2 * num_envs)
-        setting = dataclasses.replace(SETTINGS["A"], num_envs=num_envs, capacity=capacity)
-        # At least some that learn, in whole iterations.
-        steps = num_envs * max(run.size(120, 1000), -(-1100 // num_envs) + 1)
-        makers = {LIBRARY: training_ours.make_train}
-        makers |= {PLAIN: training_plain.make_train} if beside else {}
-        case = training_case("DQN on CartPole-v1", seeds, num_envs)
-        for name, make in makers.items():
-            made = functools.partial(make, setting, steps)
-            measure = functools.partial(_train, run, case, name, made, seeds, steps)
-            run.case(f"{case}, {name}", measure)
-        if beside:
-            _training_targets(run, case)
-        elif seeds == 256 and num_envs == 10:
-            rate = run.report.find(case, LIBRARY, "environment steps")
-            run.target(f"{case}: 20 M steps/s", rate.value / 20 if rate else None, 1.0)
-    for agent, environment in (("dqn", "Breakout-MinAtar"), ("sac", "Pendulum-v1")):
-        for seeds in dict.fromkeys((1, run.size(1, 64))):
-            case = training_case(f"{agent.upper()} on {environment}", seeds, 16)
-            steps = 16 * run.size(80, 600)
-            function = functools.partial(_other, agent, environment, steps)
-            run.case(case, functools.partial(_train, run, case, LIBRARY, function, seeds, steps))
-
-
-def _other(agent: str, environment: str, steps: int) -> Callable[[jax.Array], Any]:
-    env = envs.environment(environment)
-    made = getattr(agents, agent)(env.observation_space, env.action_space)
-    memory = replay.make(train.example(env, made), 16_384, 128, num_envs=16)
-    program = train.make(env, made, memory, num_envs=16, learning_starts=512)
-    return train.fused(program, steps)
-
-
-def _train(run: Run, case: str, name: str, make: Callable[[], Any], seeds: int, steps: int) -> None:
-    keys = jax.random.split(jax.random.key(0), seeds)
-    began = time.perf_counter()
-    compiled = jax.jit(jax.vmap(make())).lower(keys).compile()
-    run.report.add(case, name, "compile", "s", [time.perf_counter() - began])
-    least = run.time(case, name, "environment step", seeds * steps, lambda: compiled(keys))
-    run.report.add(case, name, "environment steps", "M/s", [1 / least])
-
-
-def _training_targets(run: Run, case: str) -> None:
-    ours, plain = (run.least(case, name, "environment step") for name in (LIBRARY, PLAIN))
-    value = plain / ours if ours and plain else None
-    run.target(f"{case}: times as fast as the {PLAIN}", value, 1.3)
 
 
 def compose(run: Run) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
-from accelerator_fast import LIBRARY, OURS, PLAIN, STEP, per_case, training_case
+from accelerator_fast import OURS, STEP, per_case
+from accelerator_training import LIBRARY, PLAIN, training_case
 from common import Report
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
