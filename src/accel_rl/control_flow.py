@@ -1,9 +1,11 @@
-"""Control flow that XLA keeps: work that is rare under vmap too, and reads before writes."""
+"""Control flow that XLA keeps: rare work under vmap too, reads before writes, calls."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from accel_rl.types import Array, ArrayLike, PyTree
 
@@ -31,6 +33,33 @@ def compute_once(values: PyTree) -> PyTree:
     same array has begun makes XLA copy the array.
     """
     return jax.lax.optimization_barrier(values)
+
+
+def compiled_apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
+    """Return `fn`, compiled as if it were alone wherever it is called.
+
+    XLA does not fuse it with what comes before or after. On CPUs, what is fused with several uses
+    is computed once for each of them, even behind an optimization_barrier.
+
+    Args:
+      fn: may take pytrees of arrays.
+      static: names of arguments that are static.
+    """
+
+    @functools.wraps(fn)
+    def whole(*args: PyTree, **kwargs: object) -> PyTree:
+        with set_xla_metadata(inlineable="true"):  # what it calls is fused with it
+            return fn(*args, **kwargs)
+
+    compiled = jax.jit(whole, static_argnames=tuple(static))
+
+    @functools.wraps(fn)
+    def call(*args: PyTree, **kwargs: object) -> PyTree:
+        # XLA fuses within a called function, and inlines calls first unless it is told not to.
+        with set_xla_metadata(inlineable="false"):
+            return compiled(*args, **kwargs)
+
+    return call
 
 
 def cond_under_vmap(

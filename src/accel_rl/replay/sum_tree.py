@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.control_flow import compiled_apart
 from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
@@ -23,6 +24,7 @@ from accel_rl.types import Array
 LEAF_ROW = 8  # leaves under the lowest inner node
 MOST_MIDDLE_ROW = 16  # a draw reads the whole row
 HEAP_LEAVES = 2**13  # most of them, until middle rows would be longer
+TOP = 64  # nodes of a level that are recomputed whole, and all over it
 NUM_WORDS = 2  # rows of random words that a draw takes
 STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its node's sum
 
@@ -116,6 +118,8 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
     return _recompute(dataclasses.replace(tree, leaves=leaves), one_of_each_row)
 
 
+# Else all who use the slots, such as the gather of each field, would repeat the end of the walk.
+@compiled_apart
 def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     """Return the slots at positions of the cumulative weights, and their probabilities.
 
@@ -203,18 +207,35 @@ def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
     tops = jnp.max(row, axis=1)
 
     def step(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        heap, peaks, node = carry[:3]
+        heap, peaks, node = carry
         # Slots below one parent all write the same sum, so the order of duplicates is irrelevant.
         left, right = node & ~np.int32(1), node | np.int32(1)
         node = node // 2
         sums = _get(heap, left) + _get(heap, right)
         tops = jnp.maximum(_get(peaks, left), _get(peaks, right))
-        heap, peaks = _set(heap, node, sums), _set(peaks, node, tops)
-        return heap, peaks, node, sums, tops
+        return _set(heap, node, sums), _set(peaks, node, tops), node
 
-    carry = _set(heap, node, sums), _set(peaks, node, tops), node, sums, tops
-    heap, peaks, _, sums, tops = jax.lax.fori_loop(0, leaves.bit_length() - 1, step, carry)
-    return SumTree(tree.leaves, middle, heap, peaks, sums[0], tops[0])
+    # The topmost nodes are recomputed whole, in fewer operations than level by level.
+    top = min(leaves, max(TOP, _power_of_two(node.shape[0])))
+    carry = _set(heap, node, sums), _set(peaks, node, tops), node
+    heap, peaks, node = jax.lax.fori_loop(0, (leaves // top).bit_length() - 1, step, carry)
+    # XLA does not know that it is 0. It would write over all of a heap that is read at constants.
+    first = jnp.where(node[0] < 0, np.int32(1), np.int32(0))
+    heap, total = _recompute_top(heap, top, first, jnp.add)
+    peaks, highest = _recompute_top(peaks, top, first, jnp.maximum)
+    return SumTree(tree.leaves, middle, heap, peaks, total, highest)
+
+
+def _recompute_top(
+    heap: Array, width: int, first: Array, join: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+    """Recompute the nodes over a level of a heap; return it and its root. `first` must be 0."""
+    level = _get(heap, jnp.arange(width, 2 * width, dtype=jnp.int32) + first)
+    levels = [level]
+    while (width := width // 2) > 0:
+        levels.append(join(levels[-1][0::2], levels[-1][1::2]))
+    nodes = jnp.concatenate(levels[:0:-1]) if len(levels) > 1 else levels[0]
+    return _set(heap, jnp.arange(1, len(nodes) + 1, dtype=jnp.int32), nodes), nodes[0]
 
 
 def _sum(rows: Array) -> Array:

@@ -1,11 +1,10 @@
 """Programs whose steps XLA compiles apart, so that every executor rounds alike."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
 
 import jax
-from jax.experimental.xla_metadata import set_xla_metadata
 
+from accel_rl.control_flow import compiled_apart
 from accel_rl.replay import Replay
 from accel_rl.train.program import Program
 from accel_rl.types import Array, ArrayLike, PyTree
@@ -28,33 +27,22 @@ def prevent_fusion(program: Program) -> Program:
     def init(key: Array, **hyperparameters: ArrayLike) -> PyTree:
         # Ranges are checked where values are known, which they are not inside a jitted function.
         jax.eval_shape(lambda: agent.init(key, **hyperparameters))
-        return _apart(agent.init)(key, **hyperparameters)
+        return compiled_apart(agent.init)(key, **hyperparameters)
 
     if isinstance(buffer, Replay):
         buffer = buffer._replace(
-            add=_apart(buffer.add, ["batch_major"]),
-            sample=_apart(buffer.sample),
-            update=_apart(buffer.update),
+            add=compiled_apart(buffer.add, ["batch_major"]),
+            sample=compiled_apart(buffer.sample),
+            update=compiled_apart(buffer.update),
         )
     return dataclasses.replace(
         program,
-        env=env._replace(reset=_apart(env.reset), step=_apart(env.step)),
+        env=env._replace(reset=compiled_apart(env.reset), step=compiled_apart(env.step)),
         agent=agent._replace(
             init=init,
-            act=_apart(agent.act, ["explore"]),
-            learn=_apart(agent.learn),
-            td_error=_apart(agent.td_error),
+            act=compiled_apart(agent.act, ["explore"]),
+            learn=compiled_apart(agent.learn),
+            td_error=compiled_apart(agent.td_error),
         ),
         buffer=buffer,
     )
-
-
-def _apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
-    compiled = jax.jit(fn, static_argnames=tuple(static))
-
-    def call(*args: PyTree, **kwargs: object) -> PyTree:
-        # XLA fuses within a called function, and inlines calls first unless it is told not to.
-        with set_xla_metadata(inlineable="false"):
-            return compiled(*args, **kwargs)
-
-    return call
