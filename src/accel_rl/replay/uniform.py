@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.words import SEEDS, high_product
+from accel_rl.control_flow import compiled_apart
 from accel_rl.replay.blocks import around
 from accel_rl.replay.members import draw_members
 from accel_rl.replay.ring import Ring
@@ -52,7 +53,8 @@ def _contiguous(ring: Ring) -> Sampler:
         scale=_scale,
         assign=lambda state, slots, weights: state,
         assign_range=lambda state, first, weights: state,
-        draw=draw,
+        # On a CPU the gather of each field would compute the slots again.
+        draw=compiled_apart(draw) if jax.default_backend() == "cpu" else draw,
         mass=lambda state, span: span.size.astype(jnp.float32),
         least=lambda state, span: _each(span.size),
         highest=lambda state: jnp.float32(1),
