@@ -1,21 +1,26 @@
 """The parts of `accelerator.py` that measure speed, beside rivals, but for trainings."""
 
+import contextlib
 import functools
+import importlib.util
 import itertools
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
-import accelerator_torchrl
 import jax
 import jax.numpy as jnp
 import numpy as np
 import replay_memories as memories
 from accelerator_run import ROUNDS, Run
 from common import warn
-from replay_calls import TORCHRL
+from interpreter import Interpreter
+from replay_agreement import check_agreement
+from replay_calls import SCRIPT, TORCHRL, Torchrl
 from replay_cases import CALLS, sampling_case, step_case
 from replay_loops import Loop, sampling_loop, seeds_loop, step_loop
-from replay_memories import ALPHA, DOCUMENTED, REMEDY, UNIFORM, Problem
+from replay_memories import DOCUMENTED, REMEDY, UNIFORM, Problem
 
 from accel_rl import am, envs
 
@@ -125,19 +130,24 @@ def _called(run: Run, name: str, problem: Problem, batch_size: int) -> None:
 
 
 def _torchrl(run: Run, problem: Problem, batch_size: int) -> None:
-    """Time calls of torchrl's tree on the device, of the CPU's in a dry run without one."""
+    """Time calls of torchrl's tree on the device, or of the CPU's in a dry run.
+
+    In a process of its own: two frameworks in one would share the CUDA libraries of the first.
+    """
     case, rival = called_case(problem.capacity, batch_size), None
-    held = {**problem.items, "priorities": problem.priorities}
-    count = run.size(20, CALLED)
+    device, count = ("cpu", 20) if run.dry_run else ("cuda", CALLED)
     try:
-        device, seconds = accelerator_torchrl.ask(
-            held, batch_size, ALPHA, count, ROUNDS, cpu=run.dry_run
-        )
-    except RuntimeError as error:
+        if importlib.util.find_spec("torchrl") is None:
+            raise ImportError("it is not installed")
+        with contextlib.closing(Interpreter(sys.executable, SCRIPT, os.environ)) as python:
+            torchrl = Torchrl(python, problem, batch_size, device)
+            check_agreement(problem, {TORCHRL: torchrl})
+            rounds = [torchrl.seconds(("sample", "update"), count) for _ in range(ROUNDS)]
+    except (ImportError, RuntimeError) as error:
         warn(f"{TORCHRL} is left out: {error}")
     else:
-        name = f"{TORCHRL}, {device} tree{CALLS}"
-        taken = [1e6 * each for each in seconds]
+        name = f"{TORCHRL}, {device.upper()} tree{CALLS}"
+        taken = [1e6 * wall for _, wall in rounds]
         rival = min(taken)
         run.report.add(case, name, f"wall time for a {STEP}", "us", taken)
         run.report.add(case, name, f"least wall time for a {STEP}", "us", [rival])

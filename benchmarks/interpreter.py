@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,31 @@ from typing import Any
 class Interpreter:
     """Runs a script that greets and then answers each request, all of them a line."""
 
-    def __init__(self, python: str, script: Path) -> None:
-        """Start it, on the CPU and without our settings of Python and XLA.
+    def __init__(
+        self, python: str, script: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start it.
+
+        Args:
+          python: the interpreter.
+          script: what it runs.
+          environment: its variables; None: ours, but on the CPU and without our settings of
+            Python and XLA.
 
         Raises:
           OSError: if there is no such interpreter.
           RuntimeError: if it did not greet.
         """
-        kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+        if environment is None:
+            kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+            environment = {**kept, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
         self._script = script
         self._process = subprocess.Popen(
             [python, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**kept, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
+            env=environment,
         )
         try:
             self.greeting = self._answer()

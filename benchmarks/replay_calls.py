@@ -117,8 +117,16 @@ class Cpprb:
 class Torchrl:
     """torchrl's buffer in a process of another interpreter, which times its own calls."""
 
-    def __init__(self, interpreter: Interpreter, problem: Problem, batch_size: int) -> None:
+    def __init__(
+        self, interpreter: Interpreter, problem: Problem, batch_size: int, device: str = "cpu"
+    ) -> None:
         """Fill it; what was filled before in this process is gone.
+
+        Args:
+          interpreter: that process.
+          problem: what it holds.
+          batch_size: items of a batch.
+          device: "cpu", or "cuda" for a tree and items there.
 
         Raises:
           RuntimeError: if the process ended.
@@ -129,7 +137,7 @@ class Torchrl:
             np.savez(file, priorities=problem.priorities, noise=noise, **problem.items)
             file.flush()
             request = {"fill": file.name, "batch_size": batch_size, "alpha": ALPHA}
-            interpreter.ask(request)
+            interpreter.ask(request | {"device": device})
 
     def sample(self) -> None:
         """Draw."""

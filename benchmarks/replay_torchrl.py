@@ -1,10 +1,10 @@
-"""torchrl's prioritised buffer for `replay.py`, in an environment of its own.
+"""torchrl's prioritised buffer for `replay.py` and `accelerator.py`, in a process of its own.
 
 A line of JSON on standard input for each request, and one in answer:
 
 | request | answer |
 | --- | --- |
-| {"fill", "batch_size", "alpha"}: a file of items, priorities and noise | {"filled"} |
+| {"fill", "batch_size", "alpha", "device"}: a file of items, priorities, noise | {"filled"} |
 | {"calls", "repeats"}: "sample", "update" or both | {"cpu", "wall"}, seconds a repeat |
 | {"draws"}: how many | {"indices", "rewards", "weights"} |
 """
@@ -22,27 +22,32 @@ import tensordict
 import torch
 import torchrl
 import torchrl._torchrl  # its trees, without which torchrl imports all the same
-from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+from torchrl.data import LazyTensorStorage, PrioritizedSampler, TensorDictReplayBuffer
 
 
 class Buffer:
-    """A full buffer over tensors in memory."""
+    """A full buffer in memory or on a CUDA device, its tree with it."""
 
-    def __init__(self, path, batch_size, alpha):
+    def __init__(self, path, batch_size, alpha, device):
         """Fill it."""
+        if device == "cuda":
+            # With its number: torchrl empties a tree on "cuda:0" at each call for "cuda".
+            device = f"cuda:{torch.cuda.current_device()}"
         with np.load(path) as file:
-            held = {name: torch.from_numpy(file[name]) for name in file.files}
+            held = {name: torch.from_numpy(file[name]).to(device) for name in file.files}
         priorities, noise = held.pop("priorities"), held.pop("noise")
         capacity = len(priorities)
         self.batch_size = batch_size
-        self.buffer = TensorDictPrioritizedReplayBuffer(
-            alpha=alpha,
-            beta=1.0,
-            storage=LazyTensorStorage(capacity),
+        # Calls return before the kernels that they start have run.
+        self.wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+        self.buffer = TensorDictReplayBuffer(
+            storage=LazyTensorStorage(capacity, device=device),
+            # A device that is named is not replaced by the CPU: without CUDA trees it raises.
+            sampler=PrioritizedSampler(capacity, alpha=alpha, beta=1.0, device=device),
             batch_size=batch_size,
         )
-        self.buffer.extend(tensordict.TensorDict(held, batch_size=[capacity]))
-        self.buffer.update_priority(torch.arange(capacity), priorities)
+        self.buffer.extend(tensordict.TensorDict(held, batch_size=[capacity], device=device))
+        self.buffer.update_priority(torch.arange(capacity, device=device), priorities)
         self.noise = itertools.cycle(noise.unbind())
         self.sample()
 
@@ -57,10 +62,12 @@ class Buffer:
     def time(self, calls, repeats):
         """Seconds of calls, the mean over repeats."""
         run = [getattr(self, call) for call in calls]
+        self.wait()
         cpu, wall = time.process_time(), time.perf_counter()
         for _ in range(repeats):
             for call in run:
                 call()
+        self.wait()
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         return {"cpu": cpu / repeats, "wall": wall / repeats}
 
@@ -87,7 +94,8 @@ def main():
         request = json.loads(line)
         if "fill" in request:
             buffer = None  # its memory first
-            buffer = Buffer(request["fill"], request["batch_size"], request["alpha"])
+            wanted = (request[name] for name in ("fill", "batch_size", "alpha", "device"))
+            buffer = Buffer(*wanted)
             answer = {"filled": True}
         elif "draws" in request:
             answer = buffer.draws(request["draws"])

@@ -6,12 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import accelerator_torchrl
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "accelerator.py"
 
@@ -46,10 +41,3 @@ def test_a_part_that_fails_leaves_what_was_measured_and_says_so(tmp_path):
     assert [(claim["claim"], claim["holds"]) for claim in report["claims"]] == [
         ("searches: no time was left", None)
     ]
-
-
-def test_an_interpreter_without_torch_says_why_the_rival_did_not_run(tmp_path, monkeypatch):
-    (tmp_path / "torch.py").write_text("raise ImportError('no CUDA libraries')\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="ImportError: no CUDA libraries"):
-        accelerator_torchrl.ask({"priorities": np.ones(16, np.float32)}, 4, 0.6, 1, 1)
