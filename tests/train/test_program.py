@@ -29,7 +29,8 @@ def python_loop(program, iterations):
     """Memory, weight, versions and episodes after a training that Python loops through."""
     plan, agent, memory, env = program.schedule, program.agent, program.buffer, program.env
     envs, state = plan.num_envs, first(program)
-    add, sample, update = (jax.jit(each) for each in (memory.add, memory.sample, memory.update))
+    add = jax.jit(functools.partial(memory.add, batch_major=False))
+    sample, update = jax.jit(memory.sample), jax.jit(memory.update)
     learn, act, step = jax.jit(agent.learn), jax.jit(agent.act), jax.jit(jax.vmap(env.step))
     kept, learner = state.replay, state.agent
     env_state, observation = state.actor.env, state.actor.observation
