@@ -26,15 +26,6 @@ def order_after(value: Array, computed: ArrayLike) -> Array:
     return jnp.where(impossible, jnp.zeros_like(value), value)
 
 
-def compute_once(values: PyTree) -> PyTree:
-    """Return `values`, unchanged, computed once for all their uses.
-
-    XLA repeats cheap reads in each fusion that uses them. A read repeated after a write of the
-    same array has begun makes XLA copy the array.
-    """
-    return jax.lax.optimization_barrier(values)
-
-
 def compiled_apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
     """Return `fn`, compiled as if it were alone wherever it is called.
 

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import one_of, whole
-from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
@@ -142,8 +141,7 @@ def make_index(
         require(where.size > 0, message, checked)
         words = random_words(key, 1 + sampler.num_words, batch_size)
         positions = positions_of(words[0], stratified)
-        drawn = sampler.draw(state.sampler, where, positions, words[1:])
-        slots, probabilities = compute_once(drawn)
+        slots, probabilities = sampler.draw(state.sampler, where, positions, words[1:])
         weights = importance_weights(probabilities, beta, least_probability(state, where))
         generations = rings.generations(ring, state.cursor, slots)
         return Sample(None, slots, probabilities, weights, generations)

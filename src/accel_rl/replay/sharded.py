@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.control_flow import compute_once
 from accel_rl.replay import ring as rings
 from accel_rl.replay.index import importance_weights
 from accel_rl.replay.random import positions_of, random_words, uniform
@@ -59,7 +58,6 @@ def shard(replay: Replay, axis_name: str) -> Replay:
         slots, probabilities = sampler.draw(state.index.sampler, span, inside, words[2:])
         part = mass / jnp.maximum(masses.sum(), np.float32(1e-30))
         probabilities = jnp.where(here, probabilities * part, np.float32(0))
-        slots, probabilities = compute_once((slots, probabilities))
         least = jnp.min(jnp.where(probabilities > 0, probabilities, np.float32(np.inf)))
         weights = importance_weights(probabilities, beta, jax.lax.pmin(least, axis_name))
         return Sample(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jumanji
 import numpy as np
 
-from accel_rl.control_flow import compute_once, cond_under_vmap
+from accel_rl.control_flow import cond_under_vmap
 from accel_rl.envs.adapter import action_of, strong
 from accel_rl.types import Array, ArrayLike, Box, Discrete, Environment, EnvStep, PyTree
 
@@ -39,8 +39,7 @@ def make(name: str, **kwargs: Any) -> Environment:
 
     def observed(observation: PyTree) -> Array:
         parts = [leaf.astype(jnp.float32).ravel() for leaf in jax.tree.leaves(observation)]
-        # XLA would fuse the conversions into the concatenation, with a branch for each element.
-        return jnp.concatenate(compute_once(parts)).reshape(shape)
+        return jnp.concatenate(parts).reshape(shape)
 
     def start(key: Array) -> tuple[PyTree, PyTree]:
         with jax.numpy_dtype_promotion("standard"):

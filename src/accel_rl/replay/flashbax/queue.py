@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import whole
-from accel_rl.control_flow import compute_once, order_after
+from accel_rl.control_flow import order_after
 from accel_rl.replay import ring as rings
 from accel_rl.replay.flashbax.containers import batch_major
 from accel_rl.replay.flashbax.trajectory import Form, Sizes, as_rows, step_of
@@ -110,7 +110,7 @@ def make_trajectory_queue(
         store = store_of(step_of(state.store))
         elements = jnp.arange(add_batch_size, dtype=jnp.int32)
         slots = state.read_index * np.int32(add_batch_size) + elements
-        read = compute_once(store.gather(state.store, slots).steps)
+        read = store.gather(state.store, slots).steps
         # The next write is ordered after the read, so that XLA copies nothing.
         cursor = state.store.cursor
         row = cursor.row
