@@ -96,8 +96,8 @@ types: $(VENV)/.dev ## Check types (a minute)
 ##@ Trust it
 
 check: ## Run everything that CI runs after its bare stage (45 minutes)
-	@sh .ci/stages lint types site test-shuffled native check-notebooks test-newest test-families \
-		test-long
+	@sh .ci/stages "lint types site" test-shuffled native \
+		"check-notebooks test-newest test-families" test-long
 
 # Any order must do: a new one each day, that of an earlier day with SEED=. All tests have run on the
 # bare machine: here a quarter of the files do by turns, and all with tests that were skipped there.

@@ -48,8 +48,8 @@ def replay_steps(run: Run) -> None:
     """Time steps of prioritised replay in a scan, by capacity, batch and seeds, and called."""
     small = 2**12
     sizes = [(run.size(small, LARGE), BATCH)]
-    sizes += [(run.size(small, 2**17), BATCH), (run.size(2**13, 2**23), BATCH)]
-    sizes += [(run.size(small, LARGE), run.size(512, 4096))]
+    sizes += [(run.size(small, 2**17), BATCH), (run.size(small, 2**23), BATCH)]
+    sizes += [(run.size(small, LARGE), run.size(BATCH, 4096))]
     for number, (capacity, batch) in enumerate(dict.fromkeys(sizes)):
         systems = (*OURS.values(), UNIFORM, *RIVALS) if number == 0 else OURS.values()
         problem = Problem(capacity)
@@ -66,7 +66,7 @@ def replay_steps(run: Run) -> None:
             run.case(f"called, {TORCHRL}", functools.partial(_torchrl, run, problem, batch))
     capacity = run.size(2**10, 2**17)
     problem = Problem(capacity)
-    for seeds, name in itertools.product((16, run.size(16, 256)), OURS.values()):
+    for seeds, name in itertools.product(dict.fromkeys((16, run.size(16, 256))), OURS.values()):
         count = run.size(5, 100)
         make = functools.partial(
             seeds_loop, name, problem=problem, batch_size=BATCH, steps=count, seeds=seeds
