@@ -43,7 +43,7 @@ agent's presets reach, as a user gets it by the command in the last column. Do n
 means of greedy episodes after the last step: over seeds the inter-quartile mean with a 95 %
 bootstrap interval, of three seeds the mean with the lowest and the highest. Empty: not run yet.
 Times are of the slowest seed, or of all where seeds train at once, with what else the machine did:
-compare CPU time.
+compare CPU time. They are empty where a run was stopped and resumed.
 """
 
 
@@ -57,11 +57,14 @@ def train(part: Part) -> dict[str, Any]:
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     scored = [row for row in rows if row["evaluation"] is not None]
     last = scored[-1].get("per_seed", {"evaluation": [scored[-1]["evaluation"]]})
+    # Of what ran before it was stopped, and of the pause, nothing is known.
+    unknown = {"wall_seconds": None, "cpu_seconds": None} if started else {}
     return {
         "scores": last["evaluation"],
         **course(scored),
         "command": f"accel-rl train {' '.join(part.command)}",
         "versions": made_with()["versions"],
+        **unknown,
     }
 
 
@@ -156,15 +159,13 @@ def line(environment: str, system: str, group: Sequence[Part]) -> str:
         command = "" if group[0].rival else f"`accel-rl train {' '.join(group[0].command)}`"
         return f"| {environment} | {system} | | | | | | {command} |"
     scores = [value for each in found for value in each["scores"]]
-    wall, cpu = (
-        max(each[name] for each in found if each[name] is not None)
-        for name in ("wall_seconds", "cpu_seconds")
-    )
-    steps = found[0]["curve"][-1][0]
-    return (
-        f"| {environment} | {system} | {steps:,} | {len(scores)} | {score(scores)} | {wall:,.0f} "
-        f"| {cpu:,.0f} | `{found[0]['command']}` |"
-    )
+    times = []
+    for name in ("wall_seconds", "cpu_seconds"):
+        longest = max((each[name] for each in found if each[name] is not None), default=None)
+        times.append("" if longest is None else f"{longest:,.0f}")
+    steps, command = f"{found[0]['curve'][-1][0]:,}", f"`{found[0]['command']}`"
+    cells = environment, system, steps, str(len(scores)), score(scores), *times, command
+    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
