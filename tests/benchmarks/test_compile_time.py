@@ -32,5 +32,6 @@ def test_claims_compare_with_prioritised_replay(tmp_path, monkeypatch, times, ho
     report = json.loads((tmp_path / "r.json").read_text())
     assert len(report["records"]) == len(benchmark.cases())
     values = [claim["value"] for claim in report["claims"]]
-    assert values == pytest.approx([1, times, 1, times, 1.5])
-    assert [claim["holds"] for claim in report["claims"]] == [True, holds, True, holds, True]
+    assert values == pytest.approx([1, times, 1, times, 1.5, 1, 1])
+    found = [claim["holds"] for claim in report["claims"]]
+    assert found == [True, holds, True, holds, True, True, True]

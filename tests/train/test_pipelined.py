@@ -118,6 +118,20 @@ def test_goes_on_from_a_state():
     assert rest.rows[0]["updates"] == 2 * (168 - 152) // 8
 
 
+def test_a_training_that_goes_on_compiles_nothing(caplog):
+    """Each chunk of `train.run` is such a call, with a port of its own."""
+    program = plain("prioritised", priority_lag=1, **LONG)
+    first = train.pipelined(program, KEY, 104, hyper=walk.HYPER)
+    second = train.pipelined(program, first.state, 200)
+    jax.config.update("jax_log_compiles", True)  # of all threads, unlike jax.log_compiles
+    try:
+        train.pipelined(program, second.state, STEPS)
+    finally:
+        jax.config.update("jax_log_compiles", False)
+    compiled = [each for each in caplog.messages if each.startswith("Finished XLA compilation")]
+    assert compiled == []
+
+
 @pytest.mark.slow
 def test_rounding_is_all_that_a_fence_changes():
     program = walk.program("prioritised", policy_lag=2, priority_lag=1, **LONG)

@@ -140,8 +140,7 @@ class LocalPort(BufferPort):
         state: ReplayState | None = None,
     ) -> None:
         own_state = first_state(replay, hyper, state)
-        add = functools.partial(replay.add, batch_major=False)
-        functions = add, replay.sample, replay.update, replay.can_sample
+        functions = replay.add, replay.sample, replay.update, replay.can_sample
         # A copy: donated buffers must not be aliased.
         own = jax.device_put(own_state, device, may_alias=False)
         super().__init__(_compiled(*functions), own)
@@ -174,6 +173,7 @@ def _compiled(
     update: Callable[..., ReplayState],
     can_sample: Callable[..., Array],
 ) -> BufferFunctions:
+    add = functools.partial(add, batch_major=False)
     return BufferFunctions(
         _and_check(add, can_sample),
         jax.jit(for_each_key(sample)),
