@@ -100,10 +100,10 @@ check: ## Run everything that CI runs after its bare stage (45 minutes)
 		"check-notebooks test-newest test-families" test-long
 
 # Any order must do: a new one each day, that of an earlier day with SEED=. All tests have run on the
-# bare machine: here a quarter of the files do by turns, and all with tests that were skipped there.
+# bare machine: here an eighth of the files do by turns, and all with tests that were skipped there.
 SEED ?= $(shell date +%j)
 OPTIONAL := grep -rlE 'optional import|importorskip|require_dpdk' tests --include='test_*.py'
-TURN := find tests -name 'test_*.py' | sort | awk "NR % 4 == $(SEED) % 4"
+TURN := find tests -name 'test_*.py' | sort | awk "NR % 8 == $(SEED) % 8"
 test-shuffled: $(VENV)/.dev
 	$(QUICKLY) $(PYTEST) --random-order --random-order-seed=$(SEED) $$({ $(OPTIONAL); $(TURN); } | sort -u)
 
@@ -127,7 +127,7 @@ check-notebooks: $(VENV)/.dev ## Execute the notebooks with small settings (minu
 test-newest: ## Run a short test on Python 3.12 and its jax, where there is one (minutes)
 	sh .ci/test-newest
 
-test-families: $(VENV)/.test ## Test the environments of brax, Craftax, Jumanji and Atari (minutes)
+test-families: $(VENV)/.test ## Test the environments of Atari, Box2D, brax, Craftax, Jumanji and MuJoCo (minutes)
 	sh .ci/test-families $(BIN)/python
 
 wheels: $(VENV)/.dev ## Build wheels for each Python that is found, and try each without a compiler (minutes)
