@@ -43,7 +43,7 @@ agent's presets reach, as a user gets it by the command in the last column. Do n
 means of greedy episodes after the last step: over seeds the inter-quartile mean with a 95 %
 bootstrap interval, of three seeds the mean with the lowest and the highest. Empty: not run yet.
 Times are of the slowest seed, or of all where seeds train at once, with what else the machine did:
-compare CPU time. They are empty where a run was stopped and resumed.
+compare CPU time. They are empty where a run was stopped for a while.
 """
 
 
