@@ -82,13 +82,12 @@ def test_a_stopped_run_is_resumed(tmp_path, number):
     words = (*RUN, "--steps", "100000", "checkpoints.every=2_000")
     with processes.start(*words, cwd=tmp_path, stderr=subprocess.PIPE) as command:
         wait_until(lambda: rows(tmp_path)[-1:] and rows(tmp_path)[-1]["steps"] > 10_000)
-        began = time.monotonic()
         command.send_signal(number)
         _, said = command.communicate(timeout=LIMIT)
-        assert time.monotonic() - began < 15  # under 5 s where nothing else runs
     assert command.returncode == 128 + number
     assert "accel-rl resume run goes on" in said
     before = rows(tmp_path)
+    assert before[-1]["steps"] < 30_000  # soon, by the clock of the training: others may be busy
     resume = ("-m", "accel_rl", "resume", "run", "--steps", "20000", "--json")
     with processes.start(*resume, cwd=tmp_path, stdout=subprocess.PIPE) as command:
         printed, _ = command.communicate(timeout=10 * LIMIT)
