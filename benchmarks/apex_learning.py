@@ -40,16 +40,20 @@ LEVEL = 0.05  # of each of the two tests
 EPISODES = 20  # that a final policy plays
 TCP, LOCAL = "Ape-X over TCP", "in one process"
 KILLED = 4  # every so many trainings an actor is killed
-TRAINING = apex.load(
-    "CartPole-v1",
-    {
-        "agent.hidden": (64, 64),
-        "replay.capacity": 20_000,
-        "replay.beta_steps": STEPS,
-        "schedule.updates": 16,
-        "training.steps": STEPS,
-    },
-)
+
+
+def whole_training() -> ApexTraining:
+    """Return the training of a full run."""
+    return apex.load(
+        "CartPole-v1",
+        {
+            "agent.hidden": (64, 64),
+            "replay.capacity": 20_000,
+            "replay.beta_steps": STEPS,
+            "schedule.updates": 16,
+            "training.steps": STEPS,
+        },
+    )
 
 
 def final_return(training: ApexTraining, state: train.TrainState) -> float:
@@ -147,13 +151,14 @@ def main() -> None:
     numbers = f"0 to {seeds - 1}, one of each training"
     report = Report(PACKAGES, "apex_learning", quick=options.quick, seeds=numbers)
     console = Console(width=160)
-    case = f"{TRAINING.environment}, {steps:,} steps, {seeds} seeds, an actor killed in "
-    case += f"{seeds // KILLED}"
-    program = local_program(TRAINING)
+    whole = whole_training()
+    case = f"{whole.experiment.configuration.environment.name}, {steps:,} steps, {seeds} seeds, "
+    case += f"an actor killed in {seeds // KILLED}"
+    program = local_program(whole)
     found: dict[str, list[float]] = {TCP: [], LOCAL: []}
     seconds: dict[str, list[float]] = {TCP: [], LOCAL: []}
     for seed in range(seeds):
-        training = ApexTraining(TRAINING.experiment.with_settings({"training.seed": seed}))
+        training = ApexTraining(whole.experiment.with_settings({"training.seed": seed}))
         for name in (TCP, LOCAL):
             began = time.perf_counter()
             if name == TCP:

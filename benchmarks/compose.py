@@ -15,6 +15,7 @@ a single platform.
 """
 
 import argparse
+import functools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,39 +56,42 @@ def case(agent: str, environment: str, **settings: Any) -> Experiment:
     return experiment.load(None, given, agent=agent, environment=environment, command="compose")
 
 
-CASES = {
-    "DQN CartPole, 1 env, batch 64": case("dqn", "CartPole-v1"),
-    "DQN CartPole, prioritised, 1 env, batch 64": case(
-        "dqn", "CartPole-v1", replay_sampler="prioritised"
-    ),
-    "DQN CartPole, 32 envs, batch 256": case(
-        "dqn",
-        "CartPole-v1",
-        replay_batch_size=256,
-        schedule_num_envs=32,
-        replay_capacity=10_016,
-    ),
-    "DQN CartPole, 256 steps then 128 updates of 64": case(
-        "dqn",
-        "CartPole-v1",
-        replay_capacity=100_000,
-        schedule_rollout=256,
-        schedule_updates=128,
-        agent_learning_rate=2.3e-3,
-        agent_hidden=(256, 256),
-    ),
-    "DDPG Pendulum, 200 steps then 200 updates of 256": case(
-        "ddpg",
-        "Pendulum-v1",
-        replay_batch_size=256,
-        schedule_rollout=200,
-        schedule_updates=200,
-    ),
-    "DDPG Pendulum, 1 env, batch 256": case("ddpg", "Pendulum-v1", replay_batch_size=256),
-    "DDPG MountainCarContinuous, 1 env, batch 256": case(
-        "ddpg", "MountainCarContinuous-v0", replay_batch_size=256
-    ),
-}
+@functools.cache
+def all_cases() -> dict[str, Experiment]:
+    """Experiments by name; they compute, so that JAX must have its devices before."""
+    return {
+        "DQN CartPole, 1 env, batch 64": case("dqn", "CartPole-v1"),
+        "DQN CartPole, prioritised, 1 env, batch 64": case(
+            "dqn", "CartPole-v1", replay_sampler="prioritised"
+        ),
+        "DQN CartPole, 32 envs, batch 256": case(
+            "dqn",
+            "CartPole-v1",
+            replay_batch_size=256,
+            schedule_num_envs=32,
+            replay_capacity=10_016,
+        ),
+        "DQN CartPole, 256 steps then 128 updates of 64": case(
+            "dqn",
+            "CartPole-v1",
+            replay_capacity=100_000,
+            schedule_rollout=256,
+            schedule_updates=128,
+            agent_learning_rate=2.3e-3,
+            agent_hidden=(256, 256),
+        ),
+        "DDPG Pendulum, 200 steps then 200 updates of 256": case(
+            "ddpg",
+            "Pendulum-v1",
+            replay_batch_size=256,
+            schedule_rollout=200,
+            schedule_updates=200,
+        ),
+        "DDPG Pendulum, 1 env, batch 256": case("ddpg", "Pendulum-v1", replay_batch_size=256),
+        "DDPG MountainCarContinuous, 1 env, batch 256": case(
+            "ddpg", "MountainCarContinuous-v0", replay_batch_size=256
+        ),
+    }
 
 
 def measure(
@@ -199,7 +203,7 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
     devices = find(DEVICES)
     mapping = Mapping("deterministic", "cpu:0", "cpu:0", "cpu:0", ("cpu:1",))
     place = placement(mapping, devices)
-    steps = synthetic.SMALL.program.schedule.learning_starts + iterations
+    steps = synthetic.small().schedule.learning_starts + iterations
 
     def iteration(seconds: dict[str, float]) -> float:
         made = synthetic.program(seconds, speed)
@@ -231,7 +235,7 @@ def overlap(report: Report, rounds: int, iterations: int, scale: float) -> None:
 def relaxed(report: Report, seeds: int, steps: int) -> None:
     """Test that returns with a priority lag of one update are equivalent."""
     case = f"DQN CartPole, prioritised, {seeds} seeds, {steps:,} steps"
-    prioritised = CASES["DQN CartPole, prioritised, 1 env, batch 64"]
+    prioritised = all_cases()["DQN CartPole, prioritised, 1 env, batch 64"]
     found = {}
     for lag in (0, 1):
         schedule = {"num_envs": 4, "policy_lag": 0, "priority_lag": lag}
@@ -316,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def chosen(name: str) -> bool:
         return any(text in name for text in options.only or [""])
 
-    cases = {name: each for name, each in CASES.items() if chosen(name)}
+    cases = {name: each for name, each in all_cases().items() if chosen(name)}
     if options.quick:
         cases = dict(list(cases.items())[:1])
     demonstration(report)

@@ -5,6 +5,7 @@ before. What is computed stays the same, so that the executor does all that it d
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,7 +24,15 @@ SETTINGS = {
     "schedule.num_envs": 1,
     "schedule.learning_starts": 64,
 }
-SMALL = experiment.load(None, SETTINGS, agent="dqn", environment="CartPole-v1", command="compose")
+
+
+@functools.cache
+def small() -> Program:
+    """Return a small training of DQN."""
+    wanted = experiment.load(
+        None, SETTINGS, agent="dqn", environment="CartPole-v1", command="compose"
+    )
+    return wanted.program
 
 
 def turns_per_second() -> float:
@@ -35,7 +44,7 @@ def turns_per_second() -> float:
 
 def program(seconds: Mapping[str, float], speed: float) -> Program:
     """Return a training whose steps take additional seconds, by name of the step."""
-    made = SMALL.program
+    made = small()
     buffer, agent = made.require_replay(), made.agent
     turns = {step: int(value * speed) for step, value in seconds.items()}
     return dataclasses.replace(

@@ -35,7 +35,7 @@ def test_the_demonstration_is_computed():
 
 def test_without_a_rival_there_is_no_time_of_it(capsys):
     rival = benchmark.Rival(None)
-    assert rival.train(next(iter(benchmark.CASES.values())), 100, 1) is None
+    assert rival.train(next(iter(benchmark.all_cases().values())), 100, 1) is None
     assert "claims are null" in capsys.readouterr().err
 
 
@@ -63,7 +63,7 @@ def test_the_rival_is_asked_until_it_ends(script, capsys):
     script.write_text(FAKE)
     rival = benchmark.Rival(sys.executable)
     assert rival.version == "2.9"
-    wanted = next(iter(benchmark.CASES.values()))
+    wanted = next(iter(benchmark.all_cases().values()))
     assert rival.train(wanted, 100, threads=2) == pytest.approx(3.0 / 100)
     assert (
         rival.train(wanted.with_settings({"replay.sampler": "prioritised"}), 100, threads=2) is None
@@ -77,7 +77,7 @@ def test_the_rival_is_asked_until_it_ends(script, capsys):
 def test_a_rival_that_does_not_greet_is_warned_of(script, capsys, text):
     script.write_text(text)
     rival = benchmark.Rival(sys.executable)
-    assert rival.train(next(iter(benchmark.CASES.values())), 100, 1) is None
+    assert rival.train(next(iter(benchmark.all_cases().values())), 100, 1) is None
     assert "SB3 did not start: fake.py" in capsys.readouterr().err
 
 
