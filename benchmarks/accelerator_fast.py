@@ -63,7 +63,6 @@ def replay_steps(run: Run) -> None:
             _replay_targets(run, per_case(capacity, batch))
             for name in OURS.values():
                 run.case(f"called, {name}", functools.partial(_called, run, name, problem, batch))
-            run.case(f"called, {TORCHRL}", functools.partial(_torchrl, run, problem, batch))
     capacity = run.size(2**10, 2**17)
     problem = Problem(capacity)
     for seeds, name in itertools.product(dict.fromkeys((16, run.size(16, 256))), OURS.values()):
@@ -73,6 +72,9 @@ def replay_steps(run: Run) -> None:
         )
         case = f"{per_case(capacity, BATCH)}, {seeds} seeds"
         _loop(run, case, name, BATCH, problem, make, count)
+    # Last, as nothing but the end of this part's time ends a process that hangs.
+    problem = Problem(sizes[0][0])
+    run.case(f"called, {TORCHRL}", functools.partial(_torchrl, run, problem, BATCH))
 
 
 def _loop(
