@@ -259,7 +259,8 @@ def test_presets_are_configurations(agent, name):
 
 
 def test_every_agent_has_a_preset():
-    assert layers.presets().keys() == {*catalogue.AGENTS, *get_args(layers.Command)}
+    names = {*catalogue.AGENTS, *get_args(layers.Command)}
+    assert layers.presets().keys() == {*names, "continuous"}
 
 
 def test_names_are_the_library_s():
