@@ -71,14 +71,27 @@ def test_agreement_is_within_a_quarter_or_twice_the_spread():
     assert agree(100.0, 150.0, 25.0)
 
 
-def test_equal_throughput_goes_to_fewer_joules():
-    """The learner takes all the time: who acts and stores beside it is a matter of joules."""
+def mostly_learning(fused):
+    """Costs where the learner takes all the time: who acts and stores beside it changes none."""
     costs = made_up(slowdown=1.0)
     for key, cost in costs.steps.items():
         seconds = 5e-3 if key.steps == ("learn",) else 1e-5
         costs.steps[key] = dataclasses.replace(cost, seconds=seconds)
     for key in costs.fused_iterations:
-        costs.fused_iterations[key] = Cost(1.0, 0.0, "measured")
+        costs.fused_iterations[key] = Cost(fused, 0.0, "measured")
+    return costs
+
+
+def test_equal_throughput_of_unknown_watts_goes_to_the_fewest_parts():
+    best = min(each.seconds for each in compose.plan(SMALL_DQN, costs=mostly_learning(1)).estimates)
+    near, far = (compose.plan(SMALL_DQN, costs=mostly_learning(f * best)) for f in (1.04, 1.06))
+    assert str(near.best.mapping) == "fused on cpu:0"
+    assert near.best.seconds > min(each.seconds for each in near.estimates)
+    assert str(far.best.mapping) == "deterministic cpu:0 > cpu:0 > cpu:0"
+
+
+def test_equal_throughput_goes_to_fewer_joules():
+    costs = mostly_learning(1.0)
     watts = {"cpu:0": (0.0, 50.0), "cpu:1": (0.0, 5.0), "native": (0.0, 5.0)}
     found = compose.plan(loaded(compose={"power": watts}), costs=costs)
     assert found.best.mapping in [each.mapping for each in compose.pareto(found.estimates)]

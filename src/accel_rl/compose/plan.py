@@ -18,7 +18,9 @@ from accel_rl.experiment import Experiment
 from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
 
-TIE = 0.01  # share by which objectives differ that are as good as equal
+# Shares by which objectives differ that are as good as equal: of joules beside them, and where none
+# are known of times, which in repeated runs of one mapping differ by as much.
+TIE, TIE_OF_TIMES = 0.01, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +86,8 @@ def ranked(
 ) -> tuple[Estimate, ...]:
     """Estimate mappings; return the best first by the experiment's objective.
 
-    Where joules are known, the least come first among those that are as good within 1 %.
+    Where joules are known, the least come first among those that are as good within 1 %; where not,
+    the fewest devices, and the fused program, among those within 5 %.
     """
     wanted, schedule = experiment.configuration.compose, experiment.program.schedule
     samples, watts = workload_of(experiment).trained_samples, _power(wanted, devices)
@@ -94,10 +97,15 @@ def ranked(
         "weighted": weighted(wanted.weight),
     }[wanted.objective]
     found = sorted((estimate(e, costs, schedule, samples, watts) for e in mappings), key=cost)
-    if watts is not None:
-        ties = sum(cost(each) <= cost(found[0]) * (1 + TIE) for each in found)
-        found[:ties] = sorted(found[:ties], key=efficiency)
+    share, preferred = (TIE_OF_TIMES, _parts) if watts is None else (TIE, efficiency)
+    ties = sum(cost(each) <= cost(found[0]) * (1 + share) for each in found)
+    found[:ties] = sorted(found[:ties], key=preferred)
     return tuple(found)
+
+
+def _parts(estimate: Estimate) -> tuple[int, bool]:
+    """Return how much a mapping hands from one device or thread to another, as an order."""
+    return len(estimate.mapping.devices), estimate.mapping.executor != "fused"
 
 
 def _power(wanted: ComposeConfig, devices: Table[str, Device]) -> dict[str, Power] | None:
