@@ -10,6 +10,7 @@ cores, and gives the same picture each time.
 
 import argparse
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,8 @@ def _pearl(ax: Axes) -> None:
     }
     near = sum(_as_predicted(*pairs[key], both[key]["iteration"]["spread"]) for key in pairs)
     cases = list(dict.fromkeys(case for case, _ in pairs))
-    for case, color, marker in zip(cases, plot.COLORS, "osD^vP", strict=False):
+    looks = itertools.cycle(zip(plot.COLORS, "osD^vPX", strict=True))
+    for case, (color, marker) in zip(cases, looks, strict=False):
         points = 1e-3 * np.array([pair for (of, _), pair in pairs.items() if of == case])
         ax.plot(*points.T, marker, color=color, markersize=4, alpha=0.8, label=case)
     every = 1e-3 * np.array(list(pairs.values()))
@@ -144,7 +146,7 @@ def _pearl(ax: Axes) -> None:
     ax.yaxis.set_major_formatter("{x:g}")
     counted = f"as predicted: within {100 * NEAR:.0f} % or twice the spread"
     ax.set(xlabel=f"predicted iteration, ms ({counted})", ylabel="measured, ms")
-    ax.legend(fontsize="x-small", loc="lower right", handlelength=1.0)
+    ax.legend(fontsize="x-small", loc="upper left", handlelength=1.0)
     ax.set_title(f"PEARL: {near} of {len(every)} mappings run as predicted")
 
 
