@@ -59,7 +59,7 @@ LUNAR_LANDER = Task(
     200_000,
     1_000,
     -20.0,
-    seeds=10,
+    seeds=20,
     settings=Settings(batch_size=128, target_period=100.0),
     on_host=True,
 )
