@@ -131,7 +131,7 @@ def test_whole_demo_quickly(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     records = json.loads((tmp_path / "results.json").read_text())
-    assert len(records) == 28
+    assert len(records) == 38
     assert {record["environment"] for record in records} == set(swiftrl.ENVIRONMENTS)
     assert "modelled" in done.stdout
     assert (tmp_path / "policy_taxi_v3.png").exists()
