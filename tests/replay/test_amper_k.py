@@ -202,7 +202,20 @@ def test_equal_weights_are_all_drawn(form):
     # A call has about 0.15 of them in its set, not all and not always the same.
     sizes = [np.unique(row[row >= N // 10]).size for row in slots]
     assert np.mean(sizes) < 64
-    assert 0.5 < np.mean(tied / (N * p)) / 0.9 < 2, "an estimate, roughest for ties"
+    assert np.mean(tied / (N * p)) == pytest.approx(0.9, rel=0.05)
+
+
+@long_forms
+def test_few_new_items_beside_many_small_ones_weigh_what_they_are(form):
+    """The highest weight of a training is that of new items, and far above all others."""
+    weights = np.float32(0.2 * UNIT[:N])
+    new = np.arange(N) % (N // 8) == 0
+    weights[new] = 1
+    made, draw, assign, _ = built(form)
+    state = assign(made.init(alpha=1.0, csp_ratio=0.15), np.arange(N, dtype=np.int32), weights)
+    calls = [draw(state, FULL, jnp.zeros(64), words_of(seed, 64)) for seed in range(400)]
+    slots, p = (np.stack(each).astype(float) for each in zip(*calls, strict=True))
+    assert np.mean(new[slots.astype(int)] / (N * p)) == pytest.approx(new.mean(), rel=0.1)
 
 
 @forms

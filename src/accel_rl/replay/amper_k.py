@@ -70,8 +70,8 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
     is csp_ratio over the mean of p^alpha, but at most 1 over the highest, so that no group finds
     more items than it holds: heavy tails make the set smaller than its target. The inclusion
     probability of an item is estimated: in the counted form from the radii at the edges of its
-    group and of the two neighbouring groups, and at the item itself; in the exact form from the
-    matches of 64 values in each group.
+    group and of the two neighbouring groups, at the item itself and on both sides of it; in the
+    exact form from the matches of 64 values in each group.
 
     Args:
       mode: "counted", radii from counts of weights by key, at a cost that does not depend on the
@@ -119,6 +119,13 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
         def included(weights: Array, slots: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
             own_reach = _radius(counts, weights, wanted(weights, own), highest)
+            # Many weights may be equal, as those of new items are: then its own radius is less than
+            # the width of its key, and balls about values beyond the key just reach it.
+            start, end = _cell(weights)
+            before = jnp.minimum(weights - 2 * own_reach, start)
+            after = jnp.maximum(weights + 2 * own_reach, end)
+            near = jnp.clip(jnp.stack([before, after]), _at(low, own), _at(high, own))
+            near_reach = _radius(counts, near, wanted(near, own), highest)
             missed = jnp.ones_like(weights)
             for beside in (-1, 0, 1):
                 exists = (own + beside >= 0) & (own + beside < groups)
@@ -126,10 +133,9 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
                 first = _Ball(_at(low, group), _at(low_reach, group))
                 last = _Ball(_at(high, group), _at(high_reach, group))
                 path = [first, last]
-                if beside == 0:  # where V is near, its ball is about that of the weight
-                    near = (weights - 2 * own_reach, weights + 2 * own_reach)
-                    ends = (jnp.clip(each, first.center, last.center) for each in near)
-                    path[1:1] = [_Ball(each, own_reach) for each in ends]
+                if beside == 0:
+                    sides = [_Ball(near[i], near_reach[i]) for i in range(2)]
+                    path[1:1] = [sides[0], _Ball(weights, own_reach), sides[1]]
                 found = sum(
                     (b.center - a.center) * _mean_cover(weights, a, b)
                     for a, b in itertools.pairwise(path)
