@@ -2,7 +2,7 @@
 
 import functools
 import sys
-import time
+import timeit
 import types
 import warnings
 
@@ -152,9 +152,9 @@ def test_seeds_and_resets_repeat():
 def test_environments_wait_at_the_same_time(backend):
     with envs.host_environment(host_envs.Sleeper, 4, backend, workers=4) as env:
         env.reset()
-        began = time.perf_counter()
-        env.step(np.zeros(4, int))
-        assert time.perf_counter() - began < 0.3  # one after the other: 0.4
+        # The least of several, as other programs can delay any of them.
+        seconds = timeit.repeat(lambda: env.step(np.zeros(4, int)), number=1, repeat=5)
+        assert min(seconds) < 0.3  # one after the other: 0.4
 
 
 def test_a_process_that_ends_is_reported():

@@ -202,6 +202,19 @@ def test_folders_that_are_no_vault_or_a_damaged_one(tmp_path):
     check_equal(Vault(tmp_path / "v", EXAMPLE, read_only=True).read(), rows(5, envs=()))
 
 
+def test_a_read_takes_only_the_chunks_of_its_rows(tmp_path):
+    values = np.random.default_rng(0).random(50_000, np.float32)
+    with Vault(tmp_path, np.float32(0)) as vault:
+        vault.append(values)
+        (file,) = (tmp_path / "000").glob("[0-9]*")
+        damaged = bytearray(file.read_bytes())
+        damaged[100] ^= 1
+        file.write_bytes(damaged)
+        np.testing.assert_array_equal(vault.read(16_384 // 4), values[16_384 // 4 :])
+        with pytest.raises(DamagedError):
+            vault.read(0, 1)
+
+
 def test_a_vault_whose_making_was_killed_is_made_again(tmp_path):
     Vault(tmp_path / "v", EXAMPLE).close()
     shutil.rmtree(tmp_path / "v" / "002")

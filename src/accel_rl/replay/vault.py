@@ -1,7 +1,7 @@
 """Disk vault: transitions in arrays on disk, for buffers and logs larger than memory.
 
 Arrays are kept by tensorstore in Zarr 3 format, one for each field, [rows, num_envs, *field].
-Chunks carry checksums. What an append wrote counts once `index.json` says so,
+Files hold many chunks, which carry checksums. What an append wrote counts once `index.json` says so,
 which is replaced last: a vault that was killed at any moment holds a prefix of what was appended.
 """
 
@@ -90,7 +90,7 @@ class Vault:
     def append(self, transitions: PyTree) -> None:
         """Append leaves [num_envs, *leaf] of one step, or [steps, num_envs, *leaf]; durably.
 
-        Append many steps at once: the last chunk of each array, a MiB, is written again each time.
+        Append many steps at once: the last file of each array, a MiB, is written again each time.
         """
         items, steps = as_rows("transitions", self._example, transitions, self._envs)
         self._append(jax.tree.leaves(items), steps)
@@ -219,7 +219,7 @@ class Vault:
                 self._arrays[number] = array
             pending.append(array[self.rows : end].write(values))
         for each in pending:
-            each.result()  # on disk: tensorstore flushes a chunk before it takes its name
+            each.result()  # on disk: tensorstore flushes a file before it takes its name
         self.rows = end
         if written is not None:
             self._written, self._source = written, end

@@ -10,7 +10,9 @@ import numpy as np
 from accel_rl.io.locks import lock_file
 from accel_rl.types import PyTree
 
-_CHUNK = 1 << 20  # bytes of an array's chunk on disk, before compression
+# Bytes of an array's file and of the chunks that it holds, before compression. A random read takes
+# one chunk; files of a chunk each would be too many.
+_FILE, _CHUNK = 1 << 20, 1 << 14
 
 
 def fields_of(items: PyTree) -> list[dict[str, Any]]:
@@ -48,18 +50,22 @@ def open_array(
     }
     if not new:
         return tensorstore.open(spec, read=True, write=not read_only).result()
-    rows = max(1, _CHUNK // max(1, np.dtype(field["dtype"]).itemsize * math.prod(shape)))
-    grid = {"chunk_shape": [rows, *(max(1, size) for size in shape)]}
+    row_bytes = max(1, np.dtype(field["dtype"]).itemsize * math.prod(shape))
+    chunk = max(1, _CHUNK // row_bytes)
+    file = chunk * max(1, _FILE // (chunk * row_bytes))
+    row = [max(1, size) for size in shape]
+    plain, checked = {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}
+    shards = {
+        "chunk_shape": [chunk, *row],
+        "codecs": [plain, {"name": "zstd", "configuration": {"level": 1}}, checked],
+        "index_codecs": [plain, checked],
+    }
     spec["metadata"] = {
         "shape": [0, *shape],
         "data_type": field["dtype"],
-        "chunk_grid": {"name": "regular", "configuration": grid},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [file, *row]}},
         "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
-        "codecs": [
-            {"name": "bytes", "configuration": {"endian": "little"}},
-            {"name": "zstd", "configuration": {"level": 1}},
-            {"name": "crc32c"},
-        ],
+        "codecs": [{"name": "sharding_indexed", "configuration": shards}],
     }
     return tensorstore.open(spec, create=True, delete_existing=True).result()
 
