@@ -11,6 +11,7 @@ from growth_fit import Case, Curve, least_seconds
 from accel_rl import agents, envs, replay, train
 
 PER_STEP = "CPU time of an environment step"
+IN_BATCHES = f"{PER_STEP}, 16 seeds at a time"
 COMPILE, PLAN = "CPU time to compile", "CPU time of a plan"
 SECONDS = 0.4  # of one measurement of a training
 POWERS = 1, 16, 256, 4_096
@@ -24,12 +25,14 @@ def program(num_envs: int = 1, capacity: int = 1_000) -> train.Program:
     return train.make(env, agent, buffer, num_envs=num_envs, learning_starts=100)
 
 
-def step_seconds(made: train.Program, seeds: int) -> float:
+def step_seconds(made: train.Program, seeds: int, seed_batch: int | None = None) -> float:
     """Return the CPU time of an environment step of one seed, while all learn."""
+    strategy = "vmap" if seed_batch is None else "batched"
 
     def segment(states: Any, iterations: Any, learning: bool) -> Any:
         one = functools.partial(made.segment, learning=learning)
-        return jax.vmap(one, (0, None))(states, iterations)[0]
+        mapped = train.over_seeds(one, strategy, in_axes=(0, None), seed_batch=seed_batch)
+        return mapped(states, iterations)[0]
 
     run = jax.jit(segment, static_argnums=2, donate_argnums=0)
     states = jax.jit(jax.vmap(made.init))(jax.random.split(jax.random.key(0), seeds))
@@ -41,15 +44,21 @@ def step_seconds(made: train.Program, seeds: int) -> float:
         state = held.pop()
         held.append(jax.block_until_ready(run(state, np.int32(iterations), True)))
 
+    # Some of a batch's first ones only load its seeds into the processor's caches.
+    least = 4 if seed_batch is None else 32
     once = least_seconds(lambda: advance(4), 1) / 4
-    iterations = int(np.clip(SECONDS / once, 4, 20_000))
+    iterations = int(np.clip(SECONDS / once, least, 20_000))
     seconds = least_seconds(lambda: advance(iterations), 3)
     return seconds / (iterations * made.schedule.steps * seeds)
 
 
 def by_seeds(seeds: int) -> dict[str, float]:
-    """Measure vmapped seeds of one environment each."""
-    return {PER_STEP: step_seconds(program(), seeds) * 1e6}
+    """Measure seeds of one environment each, all vmapped and in batches."""
+    made = program()
+    return {
+        PER_STEP: step_seconds(made, seeds) * 1e6,
+        IN_BATCHES: step_seconds(made, seeds, min(16, seeds)) * 1e6,
+    }
 
 
 def by_environments(num_envs: int) -> dict[str, float]:
@@ -92,7 +101,7 @@ def _compile_case(what: str, name: str, sizes: tuple[int, ...]) -> Case:
 CASES = (
     Case(
         "seeds", "fused DQN by seeds", "seeds", POWERS, (), by_seeds,
-        (Curve(PER_STEP, "us", "O(1)"),), share=2.0,
+        (Curve(PER_STEP, "us", "O(1)"), Curve(IN_BATCHES, "us", "O(1)")), share=2.0,
     ),
     Case(
         "environments", "fused DQN by environments", "environments", POWERS, (),

@@ -88,6 +88,25 @@ def test_shards_lie_on_all_devices_that_divide_the_seeds():
         np.testing.assert_array_equal(found, jax.vmap(fn)(keys))
 
 
+@pytest.mark.parametrize(
+    ("shape", "batch"), [((16,), None), ((24,), 12), ((34,), None), ((48,), 16), ((48, 300), None)]
+)
+def test_batches_that_stay_in_caches(shape, batch):
+    seen = set()
+
+    def double(values):
+        seen.add(values.shape[0])
+        return 2 * values
+
+    def fn(values):
+        return jax.pure_callback(double, values, values, vmap_method="broadcast_all")
+
+    values = np.random.default_rng(0).random(shape, np.float32)
+    mapped = jax.jit(train.over_seeds(fn, devices=jax.devices()[:1]))
+    np.testing.assert_array_equal(mapped(values), 2 * values)
+    assert seen == {batch or shape[0]}
+
+
 def test_some_arguments_are_shared():
     def fn(key, scale, tree):
         return jax.random.uniform(key) * scale + tree["a"] + tree["b"].sum()

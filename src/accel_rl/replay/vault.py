@@ -1,8 +1,9 @@
 """Disk vault: transitions in arrays on disk, for buffers and logs larger than memory.
 
 Arrays are kept by tensorstore in Zarr 3 format, one for each field, [rows, num_envs, *field].
-Files hold many chunks, which carry checksums. What an append wrote counts once `index.json` says so,
-which is replaced last: a vault that was killed at any moment holds a prefix of what was appended.
+Files hold many chunks, which carry checksums. What an append wrote counts once `index.json` says
+so, which is replaced last: a vault that was killed at any moment holds a prefix of what was
+appended.
 """
 
 import functools
